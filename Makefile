@@ -1,0 +1,60 @@
+# Each target sets up what it needs by itself: an interpreter is chosen (tools/pick_python.sh), its
+# environment and the installed wheel are brought up to date (tools/setup_env.py), then the work runs.
+#
+#   PYTHON=...       another interpreter than the newest usable one on PATH
+#   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
+#   BENCH_ARGS=...   more arguments for both benchmarks in `bench`
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+export PYTHON
+
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+in_env := tools/in_env.sh
+
+.PHONY: help
+help: ## show this list
+	@echo 'usage: make TARGET [PYTHON=python3.x] [PYTEST_ARGS=...] [BENCH_ARGS=...]'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: demo
+demo: ## the main job: a Flask service beside a CPU-bound job, stock and plus, as a table
+	@mkdir -p build/demo
+	@$(in_env) -- cpythonplus bench testserver --demo --json build/demo/demo.json --html build/demo/demo.html
+
+.PHONY: test
+test: ## build, install and run the tests
+	@$(in_env) --group test -- python -m pytest $(PYTEST_ARGS)
+
+.PHONY: check
+check: ## linters, types, formats, and the rooms' dependencies
+	@$(in_env) --group dev -- tools/check.sh
+
+.PHONY: format
+format: ## rewrite Python and C files in the project's format
+	@$(in_env) --group dev -- tools/check.sh --fix
+
+.PHONY: bench
+bench: ## both benchmarks, stock and plus in one run; raw results in build/bench
+	@mkdir -p build/bench
+	@$(in_env) -- cpythonplus bench giltest --json build/bench/giltest.json --html build/bench/giltest.html $(BENCH_ARGS)
+	@$(in_env) -- cpythonplus bench testserver --json build/bench/testserver.json --html build/bench/testserver.html $(BENCH_ARGS)
+
+.PHONY: sanitize
+sanitize: ## the tests under the address and undefined sanitizers, C programs under the thread one
+	@status=0; \
+	$(in_env) --variant asan --group test -- tools/sanitize.sh address $(PYTEST_ARGS) || status=1; \
+	$(in_env) --group test -- tools/sanitize.sh thread || status=1; \
+	exit $$status
+
+.PHONY: cpython-tests
+cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick for the short list
+	@$(in_env) --group test -- python tools/cpython_tests.py
+
+.PHONY: clean
+clean: ## remove everything that was built, and the environments
+	rm -rf build dist .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mesonpy-*
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,37 @@
+/* The one extension module: tables and the order of initialisation, nothing else. */
+#include "base/compat.h"
+#include "gil/binding.h"
+
+static int
+native_exec(PyObject *module)
+{
+    if (PyModule_AddFunctions(module, plus_gil_methods) < 0) {
+        return -1;
+    }
+    return plus_atomic_init(module);
+}
+
+static PyModuleDef_Slot native_slots[] = {
+    {Py_mod_exec, native_exec},
+#ifdef Py_mod_multiple_interpreters
+    /* Not per-interpreter GILs: everything here is about the one GIL of the main interpreter. */
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_SUPPORTED},
+#endif
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef native_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "cpythonplus._native",
+    .m_doc = "The C half of cpythonplus; use the rooms\' Python modules instead.",
+    .m_slots = native_slots,
+};
+
+PyMODINIT_FUNC
+PyInit__native(void)
+{
+    return PyModuleDef_Init(&native_module);
+}

@@ -1,0 +1,27 @@
+/* What differs between CPython 3.11 and 3.15, in one place.  Public C API only. */
+#ifndef PLUS_BASE_COMPAT_H
+#define PLUS_BASE_COMPAT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+
+#if PY_VERSION_HEX < 0x030C0000 /* the member types got their prefix in 3.12 */
+#include <structmember.h>
+#define Py_T_PYSSIZET T_PYSSIZET
+#define Py_READONLY READONLY
+#endif
+
+/* May be called without the GIL: reads one atomic word. */
+static inline bool
+plus_compat_is_finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0; /* the same function before it got its public name in 3.13 */
+#endif
+}
+
+#endif

@@ -1,0 +1,55 @@
+#include "fork.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+
+#define MAX_ROOMS 8
+
+static const struct plus_fork_hooks *rooms[MAX_ROOMS]; /* written with the GIL held, never removed */
+static size_t room_count;
+
+static void
+run_before(void)
+{
+    for (size_t i = room_count; i-- > 0;) {
+        rooms[i]->before();
+    }
+}
+
+static void
+run_parent(void)
+{
+    for (size_t i = 0; i < room_count; i++) {
+        rooms[i]->parent();
+    }
+}
+
+static void
+run_child(void)
+{
+    for (size_t i = 0; i < room_count; i++) {
+        rooms[i]->child();
+    }
+}
+
+int
+plus_fork_register(const struct plus_fork_hooks *hooks)
+{
+    for (size_t i = 0; i < room_count; i++) {
+        if (rooms[i] == hooks) {
+            return 0;
+        }
+    }
+    if (room_count == MAX_ROOMS) {
+        return -ENOSPC;
+    }
+    if (room_count == 0) {
+        int error = pthread_atfork(run_before, run_parent, run_child);
+        if (error != 0) {
+            return -error;
+        }
+    }
+    rooms[room_count++] = hooks;
+    return 0;
+}

@@ -1,0 +1,60 @@
+#define _GNU_SOURCE
+#include "futex.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Anything else than these errors means that the word's memory is gone or the call is malformed:
+ * sleeping on would hang the process silently, so it ends with a message instead. */
+static void
+die(const char *call, int error)
+{
+    fprintf(stderr, "cpythonplus: %s failed with errno %d\n", call, error);
+    abort();
+}
+
+enum plus_futex_result
+plus_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    struct timespec deadline;
+    struct timespec *limit = NULL;
+
+    if (deadline_ns != PLUS_FUTEX_NO_DEADLINE) {
+        deadline.tv_sec = (time_t)(deadline_ns / PLUS_NS_PER_S);
+        deadline.tv_nsec = (long)(deadline_ns % PLUS_NS_PER_S);
+        limit = &deadline;
+    }
+    /* FUTEX_WAIT_BITSET takes an absolute time on CLOCK_MONOTONIC; plain FUTEX_WAIT a relative one. */
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, limit, NULL,
+                      FUTEX_BITSET_MATCH_ANY);
+    if (rc == 0) {
+        return PLUS_FUTEX_WOKEN;
+    }
+    switch (errno) {
+    case EAGAIN:
+    case EINTR:
+        return PLUS_FUTEX_WOKEN;
+    case ETIMEDOUT:
+        return PLUS_FUTEX_TIMED_OUT;
+    default:
+        die("futex(FUTEX_WAIT_BITSET)", errno);
+        return PLUS_FUTEX_WOKEN;
+    }
+}
+
+void
+plus_futex_wake(_Atomic uint32_t *word, int count)
+{
+    long rc = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
+
+    /* EFAULT: the sleeper woke by itself and its memory is gone already; nobody is left to wake. */
+    if (rc < 0 && errno != EFAULT) {
+        die("futex(FUTEX_WAKE)", errno);
+    }
+}

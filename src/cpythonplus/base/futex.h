@@ -1,0 +1,41 @@
+/* Sleeping on a 32-bit word until somebody changes it: Linux futex(2), process-private.
+ *
+ * Nothing here knows of Python.  No function touches the GIL: a caller that must not block other
+ * Python threads releases it first.  A futex has no state beyond its word, so fork needs no care.
+ */
+#ifndef PLUS_BASE_FUTEX_H
+#define PLUS_BASE_FUTEX_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum plus_futex_result {
+    PLUS_FUTEX_WOKEN,     /* woken, interrupted by a signal, or the word had another value: look again */
+    PLUS_FUTEX_TIMED_OUT, /* the dead line passed */
+};
+
+#define PLUS_FUTEX_NO_DEADLINE UINT64_MAX
+
+/* Sleeps while *word == expected, at most until deadline_ns on CLOCK_MONOTONIC
+ * (PLUS_FUTEX_NO_DEADLINE: without limit).  May return early without a reason. */
+enum plus_futex_result
+plus_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Wakes at most `count` sleepers. */
+void
+plus_futex_wake(_Atomic uint32_t *word, int count);
+
+/* Tells the processor that this is a polling loop. */
+static inline void
+plus_cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory"); /* `yield` is a no-op on most cores; isb really waits */
+#else
+    atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+#endif

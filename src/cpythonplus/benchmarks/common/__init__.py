@@ -1,0 +1,1 @@
+"""What all benchmarks share: child processes, results, percentiles, targets, the report page."""

@@ -1,0 +1,190 @@
+"""Runs the cases of a benchmark: which measurement comes when, and what becomes of its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from cpythonplus.benchmarks.common import machine, targets
+from cpythonplus.benchmarks.common.children import Commands
+from cpythonplus.benchmarks.common.errors import MeasurementError, UsageError
+from cpythonplus.benchmarks.common.results import (
+    SIDES,
+    CaseResult,
+    Outcome,
+    Report,
+    Round,
+    Share,
+    Side,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long and how often everything is measured."""
+
+    rounds: int
+    """How often each case is measured on each side."""
+    seconds: float
+    """Length of one measurement, without warm-up."""
+    startup_rounds: int = 25
+    """How often an interpreter is started on each side."""
+
+    @property
+    def warmup_s(self) -> float:
+        """Length of the warm-up before each measurement, and of the solo calibration."""
+        return min(0.3, self.seconds)
+
+    @property
+    def limit_s(self) -> float:
+        """How long a child may take before it ends itself.
+
+        Generous: beside eight CPU threads a stock server needs seconds for a handful of answers.
+        """
+        return self.seconds + 60
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing to measure on both sides."""
+
+    name: str
+    scenario: str
+    title: str
+    unit: str
+    measure: Callable[[Commands, Side, Settings], Outcome]
+    """Measures once, in a fresh child process. Raises MeasurementError."""
+    statistic: Literal["best", "median"] = "best"
+    starts_interpreters: bool = False
+    """Whether it takes `Settings.startup_rounds` rounds instead of `Settings.rounds`."""
+    needs: tuple[str, ...] = ()
+    """Modules that the interpreter must have."""
+
+    def rounds(self, settings: Settings) -> int:
+        """Return the number of rounds."""
+        return settings.startup_rounds if self.starts_interpreters else settings.rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One measurement of the schedule."""
+
+    case: Case
+    number: int
+    side: Side
+
+
+class Progress(Protocol):
+    """Shows how far a run is."""
+
+    def begin(self, total: int) -> None:
+        """Say that `total` measurements follow."""
+
+    def step(self, text: str) -> None:
+        """Say that the measurement `text` begins."""
+
+    def end(self) -> None:
+        """Say that the last measurement is over; also called when the run is broken off."""
+
+
+def schedule(cases: Sequence[Case], settings: Settings) -> list[Step]:
+    """Return all measurements in order.
+
+    The two sides of a case follow each other directly, and which one goes first changes from
+    round to round: a machine that warms up or is disturbed does not favour one of them. A round
+    goes through all cases before the next one begins, so the rounds of one case are spread over
+    the whole run.
+    """
+    steps = []
+    for number in range(max((case.rounds(settings) for case in cases), default=0)):
+        sides = SIDES if number % 2 == 0 else SIDES[::-1]
+        steps += [
+            Step(case, number, side)
+            for case in cases
+            if number < case.rounds(settings)
+            for side in sides
+        ]
+    return steps
+
+
+def select(cases: Sequence[Case], patterns: Iterable[str]) -> list[Case]:
+    """Return the cases whose name or scenario matches one of `patterns` (shell wildcards).
+
+    Without patterns, all of them. Raises UsageError for a pattern that matches nothing.
+    """
+    wanted = list(patterns)
+    for pattern in wanted:
+        if not any(_matches(case, pattern) for case in cases):
+            names = ", ".join(dict.fromkeys(case.scenario for case in cases))
+            raise UsageError(f"no case is called {pattern!r}; scenarios are {names} (see --list)")
+    return [case for case in cases if not wanted or any(_matches(case, p) for p in wanted)]
+
+
+def _matches(case: Case, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(case.name, pattern) or fnmatch.fnmatchcase(case.scenario, pattern)
+
+
+def check_interpreter(commands: Commands, cases: Iterable[Case], *, own_command: bool) -> None:
+    """Raise UsageError when the interpreter lacks something that the cases need.
+
+    `own_command` says that the plus side is not `cpythonplus run`, so the package need not be
+    installed for the interpreter.
+    """
+    if not own_command and machine.missing_modules(commands.python, "cpythonplus"):
+        raise UsageError(f"cpythonplus is not installed for {commands.python}")
+    needed = sorted({module for case in cases for module in case.needs})
+    if missing := machine.missing_modules(commands.python, *needed):
+        raise UsageError(
+            f"{commands.python} lacks {', '.join(missing)}; "
+            f"install with: {commands.python} -m pip install 'cpythonplus[bench]'"
+        )
+
+
+def run(
+    benchmark: str,
+    cases: Sequence[Case],
+    commands: Commands,
+    settings: Settings,
+    progress: Progress,
+) -> Report:
+    """Measure `cases` and return everything that came out.
+
+    A measurement that fails is recorded as such and the run goes on. KeyboardInterrupt is passed
+    on after the children are gone. Raises UsageError when the interpreter does not run.
+    """
+    results = {
+        case.name: CaseResult(case.name, case.scenario, case.title, case.unit, case.statistic)
+        for case in cases
+    }
+    report = Report(
+        benchmark=benchmark,
+        machine=machine.describe(commands.python),
+        settings={**dataclasses.asdict(settings), "plus_command": " ".join(commands.plus_prefix)},
+        cases=list(results.values()),
+    )
+    steps = schedule(cases, settings)
+    progress.begin(len(steps))
+    try:
+        for position, step in enumerate(steps):
+            rounds = step.case.rounds(settings)
+            progress.step(f"{step.case.title}, {step.side}, round {step.number + 1} of {rounds}")
+            outcome, failure = None, None
+            try:
+                outcome = step.case.measure(commands, step.side, settings)
+            except MeasurementError as error:
+                failure = str(error)
+            results[step.case.name].rounds.append(
+                Round(step.side, step.number, position, outcome, failure)
+            )
+    finally:
+        progress.end()
+    report.targets = [verdict.as_dict() for verdict in targets.verdicts(report)]
+    return report
+
+
+def shares_of(raw: Iterable[dict[str, Any]]) -> tuple[Share, ...]:
+    """Return the shares that a worker reported."""
+    return tuple(Share(work=float(s["work"]), cpu=float(s["cpu"])) for s in raw)

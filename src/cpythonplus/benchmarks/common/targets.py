@@ -1,0 +1,142 @@
+"""What the benchmarks are meant to show, as data, and whether a run showed it.
+
+The one home of the targets; tables, page and JSON take them from here. They are stated for a
+machine with two cores. A target that is not reached is said so and fails nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from cpythonplus.benchmarks.common.results import (
+    SIDES,
+    CaseResult,
+    Report,
+    geometric_mean_ratio,
+)
+
+POLICY_SHARE = 0.05
+"""Least part of the GIL's time for all waiting CPU threads together: `gil.Policy.batch_share`."""
+
+Quantity = Literal["ratio", "rate_against", "p99_ms", "min_share", "geometric_mean", "extra_ms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing that a run must show."""
+
+    case: str
+    """Name of the case; for `geometric_mean`, of the scenario."""
+    quantity: Quantity
+    limit: float
+    at_least: bool = True
+    """Whether the limit is a lower bound (reached at the limit) or an upper one."""
+    other: str = ""
+    """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick."""
+
+    def text(self) -> str:
+        """Return the target in words, short enough for a table's cell."""
+        sign = ">=" if self.at_least else "<="
+        return _WORDS[self.quantity].format(sign=sign, limit=f"{self.limit:.3g}")
+
+    def value(self, report: Report) -> float | None:
+        """Return what `report` measured for this; None if it did not."""
+        if self.quantity == "geometric_mean":
+            return geometric_mean_ratio(report.scenario(self.case))
+        case = report.case(self.case)
+        if case is None:
+            return None
+        if self.quantity == "rate_against":
+            return _rate_against(case, report.case(self.other))
+        return _OF_CASE[self.quantity](case)
+
+
+_WORDS: dict[Quantity, str] = {
+    "ratio": "{sign} {limit} x stock",
+    "geometric_mean": "{sign} {limit} x stock",
+    "rate_against": "{sign} rate beside none",
+    "p99_ms": "p99 {sign} {limit} ms",
+    "min_share": "share {sign} {limit}",
+    "extra_ms": "{sign} {limit} ms more",
+}
+
+
+def _p99_ms(case: CaseResult) -> float | None:
+    plus = case.shown("plus")
+    return plus.latency.p99_ms if plus and plus.latency else None
+
+
+def _extra_ms(case: CaseResult) -> float | None:
+    stock, plus = case.shown("stock"), case.shown("plus")
+    if stock and stock.latency and plus and plus.latency:
+        return plus.latency.p50_ms - stock.latency.p50_ms
+    return None
+
+
+def _rate_against(case: CaseResult, other: CaseResult | None) -> float | None:
+    plus = case.shown("plus")
+    rates = [o.rate for side in SIDES if other and (o := other.shown(side))]
+    return plus.rate / max(rates) if plus and rates and max(rates) else None
+
+
+_OF_CASE: dict[Quantity, Callable[[CaseResult], float | None]] = {
+    "ratio": CaseResult.ratio,
+    "min_share": lambda case: case.min_share("plus"),
+    "p99_ms": _p99_ms,
+    "extra_ms": _extra_ms,
+}
+
+
+def _pairs() -> Iterable[Target]:
+    for kind in ("lock", "condition", "queue"):
+        for place in ("alone", "pinned"):
+            yield Target(f"{kind}-{place}", "ratio", 0.97)
+
+
+TARGETS: tuple[Target, ...] = (
+    Target("echo-beside-1", "ratio", 200),
+    Target("echo-beside-1", "rate_against", 1.0, other="echo-beside-0"),
+    Target("echo-beside-1", "p99_ms", 0.1, at_least=False),
+    Target("echo-beside-2", "ratio", 400),
+    Target("echo-beside-2", "p99_ms", 0.2, at_least=False),
+    Target("echo-beside-8", "ratio", 500),
+    Target("echo-beside-8", "p99_ms", 2.0, at_least=False),
+    *(Target(f"echo-beside-{n}", "min_share", POLICY_SHARE / n) for n in (1, 2, 8)),
+    Target("efficiency-2", "ratio", 0.99),
+    *_pairs(),
+    Target("kernels", "geometric_mean", 0.99),
+    Target("startup-module", "extra_ms", 30, at_least=False),
+    Target("startup-script", "extra_ms", 30, at_least=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target and what a run says about it."""
+
+    case: str
+    quantity: Quantity
+    target: str
+    limit: float
+    value: float
+    reached: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the verdict, JSON-ready."""
+        return asdict(self)
+
+
+def verdicts(report: Report, targets: Iterable[Target] = TARGETS) -> list[Verdict]:
+    """Return the verdict on each target that `report` measured."""
+    found = []
+    for target in targets:
+        value = target.value(report)
+        if value is None:
+            continue
+        reached = value >= target.limit if target.at_least else value <= target.limit
+        found.append(
+            Verdict(target.case, target.quantity, target.text(), target.limit, value, reached)
+        )
+    return found

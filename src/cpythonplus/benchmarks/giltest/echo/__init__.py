@@ -1,0 +1,1 @@
+"""A TCP echo server thread beside CPU-bound threads."""

@@ -1,0 +1,1 @@
+"""CPU-bound threads and nothing else."""

@@ -1,0 +1,1 @@
+"""Single-threaded work: what the scheduling costs a program without threads."""

@@ -1,0 +1,1 @@
+"""A producer and a consumer that hand a turn to and fro."""

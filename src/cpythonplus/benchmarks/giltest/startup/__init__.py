@@ -1,0 +1,1 @@
+"""What `cpythonplus run` adds to the start of an interpreter."""

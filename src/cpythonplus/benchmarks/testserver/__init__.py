@@ -1,0 +1,1 @@
+"""Benchmarks of threaded HTTP servers, one folder per server."""

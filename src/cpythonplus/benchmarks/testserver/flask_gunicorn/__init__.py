@@ -1,0 +1,1 @@
+"""A Flask application under gunicorn's gthread worker."""

@@ -1,0 +1,42 @@
+"""The Flask application: a JSON answer, a page from a template, and maybe a background job.
+
+An ordinary application that knows nothing of how its GIL is scheduled; gunicorn imports it.
+"""
+
+import os
+
+from flask import Flask, Response, render_template
+
+from cpythonplus.benchmarks.testserver.answers import answer
+from cpythonplus.benchmarks.testserver.background import (
+    CALIBRATION_VARIABLE,
+    CPU_THREADS_VARIABLE,
+    WORK_PATH,
+    Background,
+)
+
+_PAGE = (
+    "<h1>Order {{ number }}</h1><ul>"
+    "{% for line in lines %}<li>{{ line }}: {{ line | length }}</li>{% endfor %}</ul>"
+)
+
+app = Flask(__name__)
+# Compiled once, as a template in a file would be.
+page = app.jinja_env.from_string(_PAGE)
+background = Background(
+    int(os.environ.get(CPU_THREADS_VARIABLE, "0")),
+    float(os.environ.get(CALIBRATION_VARIABLE, "0.3")),
+)
+
+
+@app.get("/orders/<int:number>")
+def order(number: int) -> Response:
+    """Answer with a document and the page made of it."""
+    text = render_template(page, number=number, lines=["pens", "paper", "<ink>", "stamps"])
+    return Response(answer(number) + text.encode(), mimetype="text/plain")
+
+
+@app.get(WORK_PATH)
+def work() -> Response:
+    """Answer with the background job's progress."""
+    return Response(background.progress(), mimetype="application/json")

@@ -1,0 +1,53 @@
+"""A Flask application under gunicorn's gthread worker: one worker process, 16 threads."""
+
+from functools import partial
+
+from cpythonplus.benchmarks.common.children import Child, Children, Commands, loopback_listener
+from cpythonplus.benchmarks.common.engine import Case, Settings
+from cpythonplus.benchmarks.common.results import Outcome, Side
+from cpythonplus.benchmarks.testserver.background import (
+    CALIBRATION_VARIABLE,
+    CPU_THREADS_VARIABLE,
+)
+from cpythonplus.benchmarks.testserver.flask_gunicorn import configuration
+from cpythonplus.benchmarks.testserver.load import LOADS, Load, measure_server
+
+_APP = "cpythonplus.benchmarks.testserver.flask_gunicorn.app:app"
+
+
+def cases(loads: tuple[Load, ...] = LOADS) -> list[Case]:
+    """Return the cases of this scenario."""
+    return [
+        Case(
+            load.case_name("flask"),
+            "flask",
+            f"Flask, gunicorn gthread, {load.words()}",
+            "requests/s",
+            partial(_measure, load),
+            needs=("flask", "gunicorn"),
+        )
+        for load in loads
+    ]
+
+
+def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> Outcome:
+    def start(children: Children) -> tuple[Child, int]:
+        listener = loopback_listener()
+        port: int = listener.getsockname()[1]
+        command = [
+            *commands.prefix(side),
+            *("-m", "gunicorn"),
+            *("--bind", f"fd://{listener.fileno()}"),
+            *("--config", f"python:{configuration.__name__}"),
+            _APP,
+        ]
+        environment = {
+            CPU_THREADS_VARIABLE: str(load.cpu_threads),
+            CALIBRATION_VARIABLE: str(settings.warmup_s),
+            configuration.LIMIT_VARIABLE: str(round(2 * settings.limit_s)),
+            # gunicorn reads options from here too; only the ones above are meant.
+            "GUNICORN_CMD_ARGS": "",
+        }
+        return children.start(command, "gunicorn", listener=listener, env=environment), port
+
+    return measure_server(start, load, "/orders/7", commands, settings)

@@ -1,0 +1,88 @@
+"""Which loads the test servers get, and how one of them is measured under one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cpythonplus.benchmarks.common import cpu, loadgen
+from cpythonplus.benchmarks.common.children import Child, Children, Commands
+from cpythonplus.benchmarks.common.engine import Settings, shares_of
+from cpythonplus.benchmarks.common.errors import MeasurementError
+from cpythonplus.benchmarks.common.percentiles import summarise
+from cpythonplus.benchmarks.common.results import Outcome
+from cpythonplus.benchmarks.testserver.background import WORK_PATH
+
+_GENERATOR = Path(loadgen.__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many connections ask, and how many CPU-bound threads are in the server."""
+
+    connections: int
+    cpu_threads: int
+
+    def case_name(self, server: str) -> str:
+        """Return the name of the case that puts this load on `server`."""
+        return f"{server}-{self.connections}" + ("-cpu" if self.cpu_threads else "")
+
+    def words(self) -> str:
+        """Return the load in words."""
+        plural = "s" * (self.connections != 1)
+        job = ", CPU-bound job" if self.cpu_threads else ""
+        return f"{self.connections} connection{plural}{job}"
+
+
+LOADS = tuple(Load(connections, n) for n in (0, 1) for connections in (1, 10, 50))
+
+
+def measure_server(
+    start: Callable[[Children], tuple[Child, int]],
+    load: Load,
+    path: str,
+    commands: Commands,
+    settings: Settings,
+) -> Outcome:
+    """Start a server, put `load` on `path` of it, and return what came out.
+
+    `start` starts it and returns the child and its port on loopback. The load generator always
+    runs stock. Raises MeasurementError.
+    """
+    with Children() as children:
+        server, port = start(children)
+        generator = children.worker(
+            commands.prefix("stock"),
+            _GENERATOR,
+            {
+                "port": port,
+                "path": path,
+                "work_path": WORK_PATH,
+                "connections": load.connections,
+                "seconds": settings.seconds,
+                "warmup_s": settings.warmup_s,
+            },
+            limit_s=settings.limit_s,
+        )
+        try:
+            measured = generator.result()
+        except MeasurementError:
+            # When the server is gone, its own last words say more than the client's.
+            server.check()
+            raise
+    return _outcome(measured, settings)
+
+
+def _outcome(measured: dict[str, Any], settings: Settings) -> Outcome:
+    try:
+        before, after = measured["reports"]
+    except ValueError:
+        raise MeasurementError("the server did not report on its background job") from None
+    return Outcome(
+        rate=measured["completed"] / settings.seconds,
+        latency=summarise(measured["latencies_ns"]),
+        shares=shares_of(cpu.shares(before, after, before["solo"])),
+        errors=sum(measured["errors"].values()),
+        scheduled=before["scheduled"],
+        notes=tuple(f"{count} x {what}" for what, count in measured["errors"].items()),
+    )

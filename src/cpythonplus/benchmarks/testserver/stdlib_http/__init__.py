@@ -1,0 +1,1 @@
+"""The threaded HTTP server of the standard library."""

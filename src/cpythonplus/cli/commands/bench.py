@@ -1,0 +1,241 @@
+"""`cpythonplus bench`: measure this interpreter stock and plus, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus.benchmarks.common import engine, page
+from cpythonplus.benchmarks.common.children import Commands
+from cpythonplus.benchmarks.common.errors import UsageError as BenchmarkUsageError
+from cpythonplus.benchmarks.suites import SUITES
+from cpythonplus.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+    from typing import Any, NoReturn
+
+    from cpythonplus.benchmarks.common.results import Report
+
+SUMMARY = "measure this Python with cpythonplus and without it"
+
+MAX_SECONDS = 3600
+
+INTERRUPTED_STATUS = 130
+"""128 + SIGINT, as a shell reports it."""
+
+DEFAULTS = {
+    # Rounds, seconds and starts of an interpreter; the second of each for --quick.
+    "giltest": (engine.Settings(5, 1.0, 25), engine.Settings(2, 0.3, 5)),
+    "testserver": (engine.Settings(3, 2.0), engine.Settings(1, 0.5)),
+    "demo": (engine.Settings(2, 2.5), engine.Settings(1, 1.0)),
+}
+
+_HELP = {
+    "giltest": "how threads hand the GIL to each other: echo, pairs, CPU threads, start-up",
+    "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
+    "demo": "Flask under gunicorn beside a CPU-bound job; under two minutes, writes a page",
+}
+
+_DEMO_PAGE = Path("cpythonplus-demo.html")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out `cpythonplus bench ARGUMENTS`. Raises UsageError for wrong ones."""
+    parser = _Parser(prog="cpythonplus", add_help=False)
+    add_parser(parser.add_subparsers(required=True))
+    return run(parser.parse_args(["bench", *arguments]))
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are the one line that all commands share."""
+
+    def error(self, message: str) -> NoReturn:
+        command = self.prog.removeprefix("cpythonplus bench").strip()
+        raise UsageError(f"{command}: {message}" if command else message)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to those of `cpythonplus`."""
+    bench = subparsers.add_parser("bench", help=SUMMARY, description=_sentence(SUMMARY))
+    kinds = bench.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
+    for name in SUITES:
+        _add_benchmark(kinds, name)
+
+
+def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
+    full, quick = DEFAULTS[name]
+    parser = kinds.add_parser(name, help=_HELP[name], description=_sentence(_HELP[name]))
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{quick.rounds} round(s) of {quick.seconds:g} s: to see that it works",
+    )
+    parser.add_argument(
+        "--rounds", type=_count, metavar="N", help=f"rounds on each side ({full.rounds})"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        metavar="S",
+        help=f"length of one measurement in seconds ({full.seconds:g})",
+    )
+    parser.add_argument(
+        "--only",
+        type=_names,
+        default=[],
+        metavar="NAME,...",
+        help="only these scenarios or cases; * matches anything (see --list)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the cases and measure nothing")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the raw results of all rounds"
+    )
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        default=_DEMO_PAGE if name == "demo" else None,
+        help="write a self-contained page with charts"
+        + (f" ({_DEMO_PAGE})" if name == "demo" else ""),
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        metavar="EXE",
+        help="the interpreter to measure (this one); cpythonplus must be installed for it",
+    )
+    # What stands in for `PYTHON -m cpythonplus run`: another build of it, or nothing at all to
+    # see how far two equal sides lie apart.
+    parser.add_argument("--plus-command", type=shlex.split, help=argparse.SUPPRESS)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _count(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds above 0, up to {MAX_SECONDS}"
+        )
+    return value
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
+    return names
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what `args` asks for, print it, write the files; returns the exit status.
+
+    0, also when targets are missed; 1 when measurements failed; 130 after Ctrl-C. Raises
+    UsageError, before anything is measured, for what cannot be done.
+    """
+    try:
+        cases = engine.select(SUITES[args.benchmark](), args.only)
+        if args.list:
+            return _list(cases)
+        for path in (args.json, args.html):
+            _check_writable(path)
+        if args.html:
+            page.require()
+        prefix = None if args.plus_command is None else args.plus_command or [args.python]
+        commands = Commands.of(args.python, prefix)
+        engine.check_interpreter(commands, cases, own_command=prefix is not None)
+        return _measure(args, cases, commands)
+    except BenchmarkUsageError as error:
+        raise UsageError(str(error)) from None
+    except KeyboardInterrupt:
+        print(f"cpythonplus bench {args.benchmark}: interrupted", file=sys.stderr)
+        return INTERRUPTED_STATUS
+
+
+def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Commands) -> int:
+    from cpythonplus.cli import render
+    from cpythonplus.cli.main import show
+
+    settings = _settings(args)
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        report = engine.run(args.benchmark, cases, commands, settings, render.progress())
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    # First what took minutes to get, then what a reader may have turned away from.
+    status = _write(args, report)
+    out = render.console()
+    with out.capture() as text:
+        render.show_report(report, out)
+    show(text.get() + _where(args))
+    return status
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    # Leaves all `with` blocks, which end the children.
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _settings(args: argparse.Namespace) -> engine.Settings:
+    full, quick = DEFAULTS[args.benchmark]
+    chosen = quick if args.quick else full
+    return engine.Settings(
+        rounds=args.rounds or chosen.rounds,
+        seconds=args.seconds or chosen.seconds,
+        startup_rounds=max(chosen.startup_rounds, args.rounds or 0),
+    )
+
+
+def _list(cases: Sequence[engine.Case]) -> int:
+    from cpythonplus.cli.main import show
+
+    return show("".join(f"{c.scenario:<12}{c.name:<22}{c.title}\n" for c in cases))
+
+
+def _check_writable(path: Path | None) -> None:
+    """Raise UsageError when `path` cannot become a file, without making one."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} for {path.name}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{path} cannot be written")
+
+
+def _write(args: argparse.Namespace, report: Report) -> int:
+    try:
+        if args.json:
+            report.write_json(args.json)
+        if args.html:
+            page.write(report, args.html)
+    except OSError as error:
+        print(f"cpythonplus bench {args.benchmark}: {error}", file=sys.stderr)
+        return 1
+    return 1 if report.failures() else 0
+
+
+def _where(args: argparse.Namespace) -> str:
+    named = (("raw results", args.json), ("page", args.html))
+    return "".join(f"{what}: {path.resolve()}\n" for what, path in named if path and path.exists())

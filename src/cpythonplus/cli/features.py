@@ -1,0 +1,289 @@
+"""The features that `cpythonplus run` can enable: the one table that everything else reads.
+
+A new feature is one entry in `FEATURES`: the command line, its help, `--show`, the environment
+string that carries the choice into the started interpreter, and the activation there, all follow
+from it.
+
+Imported both by the runner and by every interpreter that it starts, so it imports nothing: not even
+`dataclasses`, which would cost 11 ms. What a feature needs is imported by its `activate`.
+"""
+
+# Importing pathlib would cost more than all of this.
+# ruff: noqa: PTH100, PTH112, PTH118
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+VARIABLE = "CPYTHONPLUS_RUN"
+"""The environment variable that carries the features into the started interpreter."""
+
+
+class Option:
+    """One option of a feature, with or without a value."""
+
+    __slots__ = ("check", "decode", "field", "flag", "help", "metavar")
+
+    def __init__(
+        self,
+        flag: str,
+        field: str,
+        text: str,
+        *,
+        metavar: str | None = None,
+        check: "Callable[[str], str]" = str,
+        decode: "Callable[[str], object]" = str,
+    ) -> None:
+        """Describe an option.
+
+        flag: as typed, `--grace-us`; field: its key in the environment string and in `activate`.
+        metavar: how the help calls the value; None for a switch, whose value is then "1".
+        check: the typed text to the text that is carried; ValueError says what is wrong with it.
+        decode: the carried text to the value that `activate` gets.
+        """
+        self.flag = flag
+        self.field = field
+        self.help = text
+        self.metavar = metavar
+        self.check = check
+        self.decode = decode
+
+
+class Feature:
+    """Something that `cpythonplus run` enables in the started interpreter."""
+
+    __slots__ = ("activate", "by_default", "defaults", "name", "options", "summary")
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        by_default: bool,
+        options: tuple[Option, ...],
+        activate: "Callable[[Mapping[str, object], Run], None]",
+        defaults: "Callable[[], Mapping[str, object]]" = dict,
+    ) -> None:
+        """Describe a feature.
+
+        by_default: enabled unless `--no-NAME` is given; otherwise enabled by any of its options.
+        activate: called in the started interpreter, before the program, with the decoded values of
+            the options that were given (by field). Whatever it raises ends the start: one line, 2.
+        defaults: what holds for the options that were not given, for the help and `--show`.
+        """
+        self.name = name
+        self.summary = summary
+        self.by_default = by_default
+        self.options = options
+        self.activate = activate
+        self.defaults = defaults
+
+    @property
+    def switch_off(self) -> str:
+        """Return the option that switches the feature off."""
+        return f"--no-{self.name}"
+
+
+class Run:
+    """What one `cpythonplus run` asks for, as the started interpreters see it.
+
+    home: folder of the cpythonplus package that the runner belongs to; python: the kind of
+    interpreter, see `python_tag`. An interpreter where one of them differs is another installation.
+    pid: of the process that the runner became (exec keeps it): tells the program from its children.
+    children: whether interpreters that the program starts are to be like it.
+    features: carried values by feature name, then by field; a feature that is missing is off.
+    """
+
+    __slots__ = ("children", "features", "home", "pid", "python")
+
+    def __init__(
+        self,
+        home: str,
+        python: str,
+        pid: int,
+        features: dict[str, dict[str, str]],
+        *,
+        children: bool,
+    ) -> None:
+        self.home = home
+        self.python = python
+        self.pid = pid
+        self.children = children
+        self.features = features
+
+    def encode(self) -> str:
+        """Return CPYTHONPLUS_RUN's value: `key=value;...`, with `;` and `%` percent-encoded."""
+        pairs = [
+            ("home", self.home),
+            ("python", self.python),
+            ("pid", str(self.pid)),
+            ("children", str(int(self.children))),
+        ]
+        for name, values in self.features.items():
+            pairs.append((name, "1"))
+            pairs += [(f"{name}.{field}", value) for field, value in values.items()]
+        return ";".join(
+            f"{key}={value.replace('%', '%25').replace(';', '%3B')}" for key, value in pairs
+        )
+
+    @classmethod
+    def decode(cls, text: str) -> "Run":
+        """Return what was encoded; ValueError for anything that it cannot have written."""
+        run = cls("", "", 0, {}, children=True)
+        for pair in text.split(";"):
+            key, equals, value = pair.partition("=")
+            value = value.replace("%3B", ";").replace("%25", "%")
+            name, dot, field = key.partition(".")
+            if not equals:
+                raise ValueError(f"{pair!r} is not key=value")
+            if dot and name in run.features:
+                run.features[name][field] = value
+            elif not dot and key in ("home", "python"):
+                setattr(run, key, value)
+            elif not dot and key == "pid":
+                run.pid = int(value)
+            elif not dot and key == "children":
+                run.children = value != "0"
+            elif not dot and any(feature.name == name for feature in FEATURES):
+                run.features[name] = {}
+            else:
+                raise ValueError(f"unknown key {key!r}")
+        return run
+
+
+def whole_number(text: str) -> str:
+    """Serve as `check` of an option that takes an integer. The feature judges its range."""
+    try:
+        return str(int(text))
+    except ValueError:
+        raise ValueError(f"a whole number is wanted, not {text!r}") from None
+
+
+def number(text: str) -> str:
+    """Serve as `check` of an option that takes a float. The feature judges its range."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        raise ValueError(f"a number is wanted, not {text!r}") from None
+
+
+def output_file(text: str) -> str:
+    """Serve as `check` of an option that names a file to be written; `%p` stands for the pid.
+
+    Made absolute, for the program may change its working directory. A folder that does not exist
+    is told now: at exit it would be too late.
+    """
+    import os
+
+    path = os.path.abspath(text)
+    # Exec keeps the pid, so this is the very name that the program is going to write.
+    folder, name = os.path.split(path.replace("%p", str(os.getpid())))
+    if not text or text.endswith("/") or not name or os.path.isdir(os.path.join(folder, name)):
+        raise ValueError(f"a file name is wanted, not {text!r}")
+    if not os.path.isdir(folder):
+        raise ValueError(f"the folder {folder!r} does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"the folder {folder!r} cannot be written to")
+    return path
+
+
+def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    # Not gil.install(gil.Policy(...)): dataclasses would be imported for it, 11 ms.
+    from cpythonplus.gil.control import install_numbers
+
+    install_numbers(dict(values))
+
+
+def _gil_defaults() -> "dict[str, object]":
+    from cpythonplus import gil
+
+    policy = gil.Policy()
+    return {option.field: getattr(policy, option.field) for option in _GIL_OPTIONS}
+
+
+def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus.cli import statistics_output
+
+    json_file = values.get("json")
+    statistics_output.register(
+        run, table="table" in values, json_file=None if json_file is None else str(json_file)
+    )
+
+
+_GIL_OPTIONS = (
+    Option(
+        "--grace-us",
+        "grace_us",
+        "microseconds of holding the GIL that make a thread a batch one",
+        metavar="N",
+        check=whole_number,
+        decode=int,
+    ),
+    Option(
+        "--batch-slice-us",
+        "batch_slice_us",
+        "microseconds of one batch thread's turn among batch threads",
+        metavar="N",
+        check=whole_number,
+        decode=int,
+    ),
+    Option(
+        "--batch-share",
+        "batch_share",
+        "least part of the GIL's time that batch threads get, 0.05 = 5 %",
+        metavar="F",
+        check=number,
+        decode=float,
+    ),
+    Option(
+        "--starvation-us",
+        "starvation_us",
+        "microseconds that batch threads are kept waiting at most",
+        metavar="N",
+        check=whole_number,
+        decode=int,
+    ),
+    Option(
+        "--spin-us",
+        "spin_us",
+        "microseconds that a waiting thread polls before it sleeps, 0 = never",
+        metavar="N",
+        check=whole_number,
+        decode=int,
+    ),
+)
+
+FEATURES = (
+    Feature(
+        "gil",
+        "threads that wait for I/O get the GIL before threads that compute",
+        by_default=True,
+        options=_GIL_OPTIONS,
+        activate=_activate_gil,
+        defaults=_gil_defaults,
+    ),
+    # Last: what it prints first at exit must have been activated before it.
+    Feature(
+        "statistics",
+        "what the scheduler did, reported when the process ends",
+        by_default=False,
+        options=(
+            Option("--stats", "table", "print a table on standard error at exit"),
+            Option(
+                "--stats-json",
+                "json",
+                "write FILE at exit; %p in it is the pid, without it only the program writes",
+                metavar="FILE",
+                check=output_file,
+            ),
+        ),
+        activate=_activate_statistics,
+    ),
+)
+
+
+def python_tag() -> str:
+    """Return the kind of interpreter that runs this, as far as an extension must fit to it."""
+    import sys
+
+    return f"{sys.implementation.cache_tag}{sys.abiflags}"

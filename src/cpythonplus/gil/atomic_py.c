@@ -1,0 +1,543 @@
+/* `atomic`: sections of code in which the interpreter does not take the GIL away.
+ *
+ *   atomic()  ->  a section; `with` enters and leaves it
+ *   atomic(f) ->  f, run inside a section (the Python half makes the wrapper)
+ *   atomic.enter(), atomic.leave()
+ *
+ * The depth belongs to the thread (struct plus_thread); a section object only remembers which thread
+ * entered it, so that leaving it elsewhere (a generator that was suspended inside and resumed by
+ * another thread) ends the section where it began and says so.
+ *
+ * Everything here runs with the GIL held, which also guards the counters and the free list.
+ * Durations come from the coarse clock: 3 ns instead of 21 for each of two readings, for sections
+ * that shall cost little more than nothing; it ticks every 1 to 10 ms, and limits are that long.
+ */
+#include "binding.h" /* Python.h first: it sets the feature macros */
+
+#include "../base/clock.h"
+#include "../base/raise.h"
+#include "control.h"
+#include "sched.h"
+
+#include <stddef.h>
+
+#define DEFAULT_LIMIT_NS (UINT64_C(20) * PLUS_NS_PER_MS)
+#define MAX_FREE 16
+
+typedef struct section {
+    PyObject_HEAD
+    uint64_t owner;  /* serial of the thread that is inside; 0: nobody */
+    uint32_t count;  /* how often it entered through this object */
+    struct section *next_free;
+} section;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *decorate;      /* callable: function -> wrapped function */
+    PyObject *make_reporter; /* callable: user's callable -> callable(duration_ns) */
+} entry;
+
+static struct {
+    uint64_t sections, contended, overlong, longest_ns, abandoned;
+} counts;
+
+static bool prepared;
+static uint64_t limit_ns = DEFAULT_LIMIT_NS;
+static PyObject *reporter; /* callable(duration_ns) or NULL; owned */
+static PyTypeObject *section_type;
+static section *free_sections;
+static unsigned free_count;
+
+static uint64_t
+coarse_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return plus_timespec_ns(&ts);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Entering and leaving
+ */
+
+static void
+thread_ends(struct plus_thread *thread)
+{
+    /* The GIL was given up already, so nobody waits for this section; it only has to be known. */
+    if (atomic_load(&thread->atomic_depth) > 0) {
+        __atomic_fetch_add(&counts.abandoned, 1, __ATOMIC_RELAXED);
+    }
+    plus_sched_forget(thread);
+}
+
+static int
+prepare(void)
+{
+    char reason[PLUS_REASON_SIZE];
+
+    if (prepared && plus_hooks_level() != PLUS_HOOKS_OFF) {
+        return 0;
+    }
+    if (plus_control_prepare(reason) < 0) {
+        plus_raise_unsupported(reason);
+        return -1;
+    }
+    plus_threads_on_exit(thread_ends);
+    plus_control_track();
+    prepared = true;
+    return 0;
+}
+
+static int
+enter(struct plus_thread *self)
+{
+    if (plus_sched_atomic_enter(self)) {
+        /* Somebody asked for the GIL before the section began: it goes to them now, and taking it
+         * again withdraws the request. */
+        Py_BEGIN_ALLOW_THREADS
+        Py_END_ALLOW_THREADS
+    }
+    if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 1u) {
+        self->atomic_start_ns = coarse_now_ns();
+    }
+    return 0;
+}
+
+static int
+report(uint64_t duration_ns)
+{
+    counts.overlong++;
+    if (reporter == NULL) {
+        return 0;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *function = Py_NewRef(reporter);
+    PyObject *result = PyObject_CallFunction(function, "K", (unsigned long long)duration_ns);
+    if (result == NULL) {
+        PyErr_WriteUnraisable(function);
+    }
+    Py_XDECREF(result);
+    Py_DECREF(function);
+    PyErr_Restore(type, value, traceback);
+    return 0;
+}
+
+static void
+tell_waiters(void)
+{
+    counts.contended++;
+    plus_control_lock();
+    plus_sched_atomic_left();
+    plus_control_unlock();
+}
+
+static int
+leave(struct plus_thread *self)
+{
+    if (plus_sched_atomic_leave(self)) {
+        tell_waiters();
+    }
+    if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) > 0) {
+        return 0;
+    }
+    uint64_t duration = coarse_now_ns() - self->atomic_start_ns;
+    counts.sections++;
+    if (duration > counts.longest_ns) {
+        counts.longest_ns = duration;
+    }
+    return duration > limit_ns ? report(duration) : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The section object
+ */
+
+struct search {
+    uint64_t serial;
+    bool wanted;
+};
+
+static void
+end_elsewhere(struct plus_thread *thread, void *argument)
+{
+    struct search *search = argument;
+
+    if (thread->serial == search->serial && atomic_load(&thread->atomic_depth) > 0) {
+        search->wanted = plus_sched_atomic_leave(thread);
+    }
+}
+
+static PyObject *
+leave_foreign(section *s)
+{
+    struct search search = {.serial = s->owner};
+
+    plus_threads_visit(end_elsewhere, &search);
+    if (--s->count == 0) {
+        s->owner = 0;
+    }
+    if (search.wanted) {
+        tell_waiters();
+    }
+    PyErr_SetString(PyExc_RuntimeError,
+                    "atomic section left in another thread than it was entered in; "
+                    "it was not atomic here, and has been ended there");
+    return NULL;
+}
+
+static PyObject *
+section_enter(PyObject *op, PyObject *ignored)
+{
+    section *s = (section *)op;
+    struct plus_thread *self = plus_thread_self();
+
+    if (s->count > 0 && s->owner != self->serial) {
+        PyErr_SetString(PyExc_RuntimeError, "atomic section is entered in another thread already");
+        return NULL;
+    }
+    if (enter(self) < 0) {
+        return NULL;
+    }
+    s->owner = self->serial;
+    s->count++;
+    return Py_NewRef(op);
+}
+
+static PyObject *
+section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    section *s = (section *)op;
+    struct plus_thread *self = plus_thread_self();
+
+    if (s->count == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "atomic section is not entered");
+        return NULL;
+    }
+    if (s->owner != self->serial) {
+        return leave_foreign(s);
+    }
+    s->count--;
+    if (leave(self) < 0) {
+        return NULL;
+    }
+    Py_RETURN_FALSE;
+}
+
+static PyObject *
+new_section(void)
+{
+    section *s = free_sections;
+
+    if (prepare() < 0) {
+        return NULL;
+    }
+    if (s != NULL) {
+        free_sections = s->next_free;
+        free_count--;
+        PyObject_Init((PyObject *)s, section_type);
+    }
+    else {
+        s = PyObject_New(section, section_type);
+        if (s == NULL) {
+            return NULL;
+        }
+    }
+    s->owner = 0;
+    s->count = 0;
+    s->next_free = NULL;
+    return (PyObject *)s;
+}
+
+/* A section that is dropped while entered (its with statement's frame went away without an exit,
+ * which takes a debugger or a broken extension) stays the thread's: the depth is the thread's. */
+static void
+section_dealloc(PyObject *op)
+{
+    section *s = (section *)op;
+    PyTypeObject *type = Py_TYPE(op);
+
+    if (free_count < MAX_FREE) {
+        s->next_free = free_sections;
+        free_sections = s;
+        free_count++;
+    }
+    else {
+        PyObject_Free(op);
+    }
+    Py_DECREF(type);
+}
+
+static PyMethodDef section_methods[] = {
+    {"__enter__", section_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))section_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot section_slots[] = {
+    {Py_tp_dealloc, section_dealloc},
+    {Py_tp_methods, section_methods},
+    {Py_tp_doc, "One atomic section; made by calling atomic()."},
+    {0, NULL},
+};
+
+static PyType_Spec section_spec = {
+    .name = "cpythonplus.AtomicSection",
+    .basicsize = sizeof(section),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = section_slots,
+};
+
+/* ------------------------------------------------------------------------------------------------
+ * The entry object: the public name `atomic`
+ */
+
+static PyObject *
+entry_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    entry *e = (entry *)op;
+
+    if (kwnames != NULL && PyTuple_GET_SIZE(kwnames) > 0) {
+        PyErr_SetString(PyExc_TypeError, "atomic() takes no keyword arguments");
+        return NULL;
+    }
+    if (nargs == 0) {
+        return new_section();
+    }
+    if (nargs > 1) {
+        PyErr_Format(PyExc_TypeError, "atomic() takes at most 1 argument (%zd given)", nargs);
+        return NULL;
+    }
+    if (e->decorate == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "atomic is not set up");
+        return NULL;
+    }
+    return PyObject_CallOneArg(e->decorate, args[0]);
+}
+
+static PyObject *
+entry_enter(PyObject *op, PyObject *ignored)
+{
+    if (prepare() < 0 || enter(plus_thread_self()) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+entry_leave(PyObject *op, PyObject *ignored)
+{
+    struct plus_thread *self = plus_thread_if_known();
+
+    if (self == NULL || atomic_load(&self->atomic_depth) == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "atomic.leave() without atomic.enter() in this thread");
+        return NULL;
+    }
+    if (leave(self) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+entry_inside(PyObject *op, PyObject *ignored)
+{
+    struct plus_thread *self = plus_thread_if_known();
+
+    return PyBool_FromLong(self != NULL && atomic_load(&self->atomic_depth) > 0);
+}
+
+static PyObject *
+entry_setup(PyObject *op, PyObject *args)
+{
+    entry *e = (entry *)op;
+    PyObject *decorate, *make_reporter;
+
+    if (!PyArg_ParseTuple(args, "OO:_setup", &decorate, &make_reporter)) {
+        return NULL;
+    }
+    Py_XSETREF(e->decorate, Py_NewRef(decorate));
+    Py_XSETREF(e->make_reporter, Py_NewRef(make_reporter));
+    Py_RETURN_NONE;
+}
+
+/* 0, or -1 with an exception. */
+static int
+set_reporter(entry *e, PyObject *callable)
+{
+    PyObject *made = NULL;
+
+    if (callable != Py_None) {
+        if (!PyCallable_Check(callable)) {
+            PyErr_Format(PyExc_TypeError, "report must be callable or None, not %.200s",
+                         Py_TYPE(callable)->tp_name);
+            return -1;
+        }
+        made = PyObject_CallOneArg(e->make_reporter, callable);
+        if (made == NULL) {
+            return -1;
+        }
+    }
+    Py_XSETREF(reporter, made);
+    return 0;
+}
+
+static PyObject *
+entry_configure(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"limit_ms", "report", NULL};
+    double limit_ms = (double)limit_ns / (double)PLUS_NS_PER_MS;
+    PyObject *callable = NULL;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$dO:configure", names, &limit_ms, &callable)) {
+        return NULL;
+    }
+    if (!(limit_ms > 0.0 && limit_ms <= 1e9)) {
+        PyErr_SetString(PyExc_ValueError, "limit_ms must be above 0 and at most 1e9");
+        return NULL;
+    }
+    if (callable != NULL && set_reporter((entry *)op, callable) < 0) {
+        return NULL;
+    }
+    limit_ns = (uint64_t)(limit_ms * (double)PLUS_NS_PER_MS);
+    Py_RETURN_NONE;
+}
+
+static int
+entry_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((entry *)op)->decorate);
+    Py_VISIT(((entry *)op)->make_reporter);
+    return 0;
+}
+
+static int
+entry_clear(PyObject *op)
+{
+    Py_CLEAR(((entry *)op)->decorate);
+    Py_CLEAR(((entry *)op)->make_reporter);
+    return 0;
+}
+
+static void
+entry_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+
+    PyObject_GC_UnTrack(op);
+    entry_clear(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+PyDoc_STRVAR(enter_doc,
+             "enter($self, /)\n--\n\n"
+             "Begin an atomic section of this thread.  Sections nest.\n\n"
+             "Raises UnsupportedPlatform, with the reason, where the GIL cannot be held.");
+
+PyDoc_STRVAR(leave_doc,
+             "leave($self, /)\n--\n\n"
+             "End the innermost atomic section of this thread that enter() began.\n\n"
+             "Raises RuntimeError when this thread is not inside one.");
+
+PyDoc_STRVAR(inside_doc,
+             "inside($self, /)\n--\n\n"
+             "Return whether this thread is inside an atomic section.");
+
+PyDoc_STRVAR(configure_doc,
+             "configure($self, /, *, limit_ms=20.0, report=None)\n--\n\n"
+             "Say when a section counts as overlong, and who is told.\n\n"
+             "limit_ms: a section that lasted longer (milliseconds, to the tick of the coarse\n"
+             "clock, 1 to 10 ms) is counted in the statistics.  report: called with an\n"
+             "OverlongSection when one has ended, by the thread that left it; None: nobody is.\n"
+             "What is not given stays as it is.  Raises ValueError for a limit that is not\n"
+             "positive, TypeError for a report that cannot be called.");
+
+PyDoc_STRVAR(entry_doc,
+             "atomic()\n"
+             "atomic(function)\n\n"
+             "No involuntary switch to another thread.\n\n"
+             "`with atomic():` runs its block, and a function decorated with `@atomic` its\n"
+             "body, without the interpreter taking the GIL away from this thread.  A blocking\n"
+             "call inside still lets other threads run: that is voluntary, as in Stackless\n"
+             "Python.  Sections nest, and belong to the thread.\n\n"
+             "Raises UnsupportedPlatform, with the reason, where the GIL cannot be held.");
+
+static PyMethodDef entry_methods[] = {
+    {"enter", entry_enter, METH_NOARGS, enter_doc},
+    {"leave", entry_leave, METH_NOARGS, leave_doc},
+    {"inside", entry_inside, METH_NOARGS, inside_doc},
+    {"configure", (PyCFunction)(void (*)(void))entry_configure, METH_VARARGS | METH_KEYWORDS,
+     configure_doc},
+    {"_setup", entry_setup, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef entry_members[] = {
+    {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(entry, vectorcall), Py_READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot entry_slots[] = {
+    {Py_tp_dealloc, entry_dealloc},
+    {Py_tp_traverse, entry_traverse},
+    {Py_tp_clear, entry_clear},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_methods, entry_methods},
+    {Py_tp_members, entry_members},
+    {Py_tp_doc, (void *)entry_doc},
+    {0, NULL},
+};
+
+static PyType_Spec entry_spec = {
+    .name = "cpythonplus.Atomic",
+    .basicsize = sizeof(entry),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = entry_slots,
+};
+
+int
+plus_atomic_init(PyObject *module)
+{
+    PyObject *type = PyType_FromSpec(&entry_spec);
+    entry *made;
+    int rc;
+
+    if (type == NULL) {
+        return -1;
+    }
+    if (section_type == NULL) {
+        section_type = (PyTypeObject *)PyType_FromSpec(&section_spec);
+    }
+    made = section_type != NULL ? PyObject_GC_New(entry, (PyTypeObject *)type) : NULL;
+    Py_DECREF(type);
+    if (made == NULL) {
+        return -1;
+    }
+    made->vectorcall = entry_call;
+    made->decorate = NULL;
+    made->make_reporter = NULL;
+    PyObject_GC_Track((PyObject *)made);
+    rc = PyModule_AddObjectRef(module, "atomic", (PyObject *)made);
+    Py_DECREF(made);
+    return rc;
+}
+
+PyObject *
+plus_atomic_counts(void)
+{
+    return Py_BuildValue("(KKKKK)", counts.sections, counts.contended, counts.overlong,
+                         counts.longest_ns, counts.abandoned);
+}
+
+void
+plus_atomic_reset_counts(void)
+{
+    counts.sections = counts.contended = counts.overlong = 0;
+    counts.longest_ns = counts.abandoned = 0;
+}

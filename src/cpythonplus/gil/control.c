@@ -1,0 +1,329 @@
+#define _GNU_SOURCE
+#include "control.h"
+
+#include "../base/clock.h"
+#include "../base/compat.h"
+#include "../base/fork.h"
+#include "../base/futex.h"
+#include "sched.h"
+#include "slots.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A probe that takes longer than this has met an interpreter that works differently. */
+#define PROBE_LIMIT_NS (2 * PLUS_NS_PER_S)
+
+/* All below: written with the GIL held. */
+static struct plus_gil the_gil; /* mutex NULL: not found yet */
+static bool slots_written;
+static bool atomic_in_use;
+
+static struct {
+    struct plus_slot_set slots;
+    uintptr_t hook;
+    uintptr_t libc;
+} wires[] = {
+    {{.symbol = "pthread_cond_timedwait"},
+     (uintptr_t)plus_hook_cond_timedwait,
+     (uintptr_t)pthread_cond_timedwait},
+    {{.symbol = "pthread_cond_wait"}, (uintptr_t)plus_hook_cond_wait, (uintptr_t)pthread_cond_wait},
+    {{.symbol = "pthread_cond_signal"},
+     (uintptr_t)plus_hook_cond_signal,
+     (uintptr_t)pthread_cond_signal},
+};
+
+#define WIRES (sizeof(wires) / sizeof(wires[0]))
+
+/* Any function of the interpreter's core tells which object the core lies in. */
+static const void *
+core_address(void)
+{
+    return (const void *)(uintptr_t)PyEval_RestoreThread;
+}
+
+static int
+find_slots(char reason[PLUS_REASON_SIZE])
+{
+    for (size_t i = 0; i < WIRES; i++) {
+        struct plus_slot_set *slots = &wires[i].slots;
+        int rc = plus_slots_find(core_address(), slots);
+
+        if (rc < 0) {
+            snprintf(reason, PLUS_REASON_SIZE, "the interpreter's import slot of %s was not found: %s",
+                     slots->symbol, strerror(-rc));
+            return -1;
+        }
+        if (!plus_slots_untouched(core_address(), slots, wires[i].libc)) {
+            snprintf(reason, PLUS_REASON_SIZE,
+                     "another library has redirected the interpreter's calls of %s", slots->symbol);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void
+restore_slots(void)
+{
+    for (size_t i = 0; i < WIRES; i++) {
+        plus_slots_restore(&wires[i].slots, wires[i].hook);
+    }
+    slots_written = false;
+}
+
+static int
+write_slots(char reason[PLUS_REASON_SIZE])
+{
+    for (size_t i = 0; i < WIRES; i++) {
+        int rc = plus_slots_write(&wires[i].slots, wires[i].hook);
+
+        if (rc < 0) {
+            snprintf(reason, PLUS_REASON_SIZE, "the import slot of %s cannot be written: %s",
+                     wires[i].slots.symbol, strerror(-rc));
+            while (i-- > 0) {
+                plus_slots_restore(&wires[i].slots, wires[i].hook);
+            }
+            return -1;
+        }
+    }
+    slots_written = true;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The probe: a thread of our own takes the GIL while we hold it, and its calls are watched.
+ */
+
+static void *
+probe_main(void *argument)
+{
+    struct plus_sighting *sighting = argument;
+
+    plus_hooks_watch(sighting);
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyGILState_Release(state);
+    plus_hooks_watch(NULL);
+    return NULL;
+}
+
+/* With the GIL held.  Returns true once *word has reached `value`. */
+static bool
+await_word(_Atomic uint32_t *word, uint32_t value)
+{
+    uint64_t limit = plus_now_ns() + PROBE_LIMIT_NS;
+    uint32_t seen;
+
+    while ((seen = atomic_load(word)) < value) {
+        if (plus_futex_wait(word, seen, limit) == PLUS_FUTEX_TIMED_OUT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int
+start_thread(void *(*main)(void *), void *argument)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+
+    if (error != 0) {
+        return -error;
+    }
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = pthread_create(&thread, &attributes, main, argument);
+    pthread_attr_destroy(&attributes);
+    return -error;
+}
+
+static int
+find_gil(char reason[PLUS_REASON_SIZE])
+{
+    struct plus_sighting *sighting = calloc(1, sizeof(*sighting));
+    int rc = sighting == NULL ? -ENOMEM : start_thread(probe_main, sighting);
+    bool found;
+
+    if (rc < 0) {
+        free(sighting);
+        snprintf(reason, PLUS_REASON_SIZE, "the probe could not be started: %s", strerror(-rc));
+        return -1;
+    }
+    found = await_word(&sighting->seen, PLUS_SEEN_WAIT);
+    if (found) {
+        Py_BEGIN_ALLOW_THREADS
+        found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
+        Py_END_ALLOW_THREADS
+    }
+    if (!found) {
+        /* The thread may still write to its sighting: it is left to it. */
+        snprintf(reason, PLUS_REASON_SIZE,
+                 "the interpreter does not wait for its GIL as expected (step %u of 3 not seen)",
+                 (unsigned)atomic_load(&sighting->seen) + 1u);
+        return -1;
+    }
+    rc = sighting->consistent && sighting->clock_agrees ? 0 : -1;
+    the_gil = sighting->gil;
+    free(sighting);
+    if (rc < 0) {
+        the_gil = (struct plus_gil){0};
+        snprintf(reason, PLUS_REASON_SIZE,
+                 "the interpreter uses its GIL's condition variables in an unknown way");
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * fork
+ */
+
+static void
+before_fork(void)
+{
+    plus_control_lock();
+    plus_threads_atfork_prepare();
+}
+
+static void
+after_fork_parent(void)
+{
+    plus_threads_atfork_parent();
+    plus_control_unlock();
+}
+
+/* The interpreter makes its mutex anew a little later; until then, and in a child of C code that
+ * never tells the interpreter, it must not stay locked. */
+static void
+after_fork_child(void)
+{
+    plus_threads_atfork_child();
+    plus_sched_atfork_child();
+    plus_control_unlock();
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Levels
+ */
+
+int
+plus_control_prepare(char reason[PLUS_REASON_SIZE])
+{
+    static const struct plus_fork_hooks fork_hooks = {before_fork, after_fork_parent,
+                                                      after_fork_child};
+    int rc;
+
+    if (slots_written) {
+        return 0;
+    }
+    rc = plus_threads_init();
+    if (rc == 0) {
+        rc = plus_fork_register(&fork_hooks);
+    }
+    if (rc < 0) {
+        snprintf(reason, PLUS_REASON_SIZE, "thread records cannot be kept: %s", strerror(-rc));
+        return -1;
+    }
+    plus_threads_on_exit(plus_sched_forget);
+    plus_hooks_set(&(struct plus_gil){0}, PLUS_HOOKS_OFF); /* an old address would hide the calls */
+    if (find_slots(reason) < 0 || write_slots(reason) < 0) {
+        return -1;
+    }
+    if (find_gil(reason) < 0) {
+        restore_slots();
+        return -1;
+    }
+    return 0;
+}
+
+/* Every thread that libc holds asleep for the GIL comes back and meets the hooks. */
+static void
+set_level(enum plus_hooks_level level)
+{
+    plus_hooks_set(&the_gil, level);
+    pthread_cond_broadcast(the_gil.cond);
+}
+
+void
+plus_control_run(const struct plus_policy *policy)
+{
+    plus_control_lock();
+    plus_sched_start(policy, plus_compat_is_finalizing);
+    set_level(PLUS_HOOKS_RUN);
+    plus_control_unlock();
+}
+
+void
+plus_control_track(void)
+{
+    atomic_in_use = true;
+    if (plus_hooks_level() != PLUS_HOOKS_OFF) {
+        return;
+    }
+    plus_control_lock();
+    plus_sched_track();
+    set_level(PLUS_HOOKS_TRACK);
+    plus_control_unlock();
+}
+
+void
+plus_control_stop(void)
+{
+    if (!slots_written) {
+        return;
+    }
+    plus_control_lock();
+    set_level(atomic_in_use ? PLUS_HOOKS_TRACK : PLUS_HOOKS_OFF);
+    plus_sched_stop();
+    plus_control_unlock();
+    if (!atomic_in_use) {
+        restore_slots();
+    }
+}
+
+void
+plus_control_lock(void)
+{
+    if (the_gil.mutex != NULL) {
+        pthread_mutex_lock(the_gil.mutex);
+    }
+}
+
+void
+plus_control_unlock(void)
+{
+    if (the_gil.mutex != NULL) {
+        pthread_mutex_unlock(the_gil.mutex);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The proof: a request that the hooks make is answered by the interpreter.
+ */
+
+static _Atomic uint32_t proof_taken;
+
+static void *
+proof_main(void *argument)
+{
+    (void)argument;
+    PyGILState_STATE state = PyGILState_Ensure();
+    atomic_store(&proof_taken, 1);
+    PyGILState_Release(state);
+    return NULL;
+}
+
+int
+plus_control_prove(void)
+{
+    atomic_store(&proof_taken, 0);
+    return start_thread(proof_main, NULL);
+}
+
+bool
+plus_control_proven(void)
+{
+    return atomic_load(&proof_taken) != 0;
+}

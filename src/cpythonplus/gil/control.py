@@ -1,0 +1,106 @@
+"""Switching the scheduling of the GIL on and off."""
+
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from cpythonplus.base.errors import UnsupportedPlatform
+from cpythonplus.gil.limits import LIMITS, checked
+
+try:
+    from cpythonplus import _native
+except ImportError as error:  # built without it: not Linux
+    _native = None  # type: ignore[assignment]
+    _why_not = f"the extension module is not there ({error})"
+else:
+    _why_not = ""
+
+if TYPE_CHECKING:
+    from cpythonplus.gil.policy import Policy
+    from cpythonplus.gil.stats import Statistics
+
+__all__ = ["active", "install", "install_numbers", "reset_statistics", "statistics", "uninstall"]
+
+# A thread that asks for the GIL gets it within one bytecode; this is for machines that stand still.
+_PROOF_LIMIT_S = 5.0
+
+
+def free_threaded() -> bool:
+    """Return whether this interpreter runs without a GIL, so that there is nothing to schedule."""
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is not None and not enabled()
+
+
+def install(policy: "Policy | None" = None) -> bool:
+    """Schedule the GIL by ``policy`` (default: ``Policy()``) from now on.
+
+    May be called again at any time, by any thread, also to change the policy.
+
+    Returns True when the GIL is scheduled now, False on a free-threaded build, where there is no
+    GIL and nothing was done.  Raises UnsupportedPlatform with the reason where the interpreter or
+    the system is not as expected (checked with a probe); then nothing has been changed.
+    """
+    if policy is None:
+        return install_numbers({})
+    return install_numbers({limit.name: getattr(policy, limit.name) for limit in LIMITS})
+
+
+def install_numbers(values: dict[str, object]) -> bool:
+    """Do what ``install`` does, with the policy's fields as a mapping; saves start-up time."""
+    numbers = checked(values)
+    if free_threaded():
+        return False
+    if _native is None:
+        raise UnsupportedPlatform(f"the GIL cannot be scheduled here: {_why_not}")
+    if _native.gil_active():
+        _native.gil_start(*numbers)
+        return True
+    # With the least grace every holder counts as a batch thread, so the proof's request is made
+    # at once.
+    least_grace, *others = (10, *numbers[1:])
+    _native.gil_start(least_grace, *others)
+    try:
+        _prove()
+    except BaseException:
+        _native.gil_stop()
+        raise
+    _native.gil_start(*numbers)
+    return True
+
+
+def _prove() -> None:
+    """Hand the GIL to a thread that asks for it, through the interpreter's own code."""
+    _native.gil_prove()
+    limit = monotonic() + _PROOF_LIMIT_S
+    while not _native.gil_proven():
+        if monotonic() > limit:
+            raise UnsupportedPlatform(
+                f"a request for the GIL was not answered within {_PROOF_LIMIT_S:g} s"
+            )
+
+
+def uninstall() -> None:
+    """Give the GIL back to the interpreter's own scheduling; waiting threads just go on.
+
+    Does nothing when it is not installed.  Atomic sections stay in force.
+    """
+    if _native is not None:
+        _native.gil_stop()
+
+
+def active() -> bool:
+    """Return whether the GIL is scheduled by this package now."""
+    return _native is not None and _native.gil_active()
+
+
+def statistics() -> "Statistics":
+    """Return what was counted since the installation, the last reset or the fork."""
+    from cpythonplus.gil.stats import collect
+
+    return collect(active(), _native.gil_statistics() if _native is not None else None)
+
+
+def reset_statistics() -> None:
+    """Count from zero again, but for the times kept by each thread."""
+    if _native is not None:
+        _native.gil_reset_statistics()

@@ -1,0 +1,189 @@
+#include "binding.h" /* Python.h first: it sets the feature macros */
+
+#include "../base/clock.h"
+#include "../base/raise.h"
+#include "control.h"
+#include "sched.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static PyObject *
+gil_start(PyObject *module, PyObject *args)
+{
+    unsigned long long grace_us, slice_us, starvation_us, spin_us;
+    double share;
+    char reason[PLUS_REASON_SIZE];
+
+    if (!PyArg_ParseTuple(args, "KKdKK:gil_start", &grace_us, &slice_us, &share, &starvation_us,
+                          &spin_us)) {
+        return NULL;
+    }
+    struct plus_policy policy = {
+        .grace_ns = grace_us * PLUS_NS_PER_US,
+        .batch_slice_ns = slice_us * PLUS_NS_PER_US,
+        .starvation_ns = starvation_us * PLUS_NS_PER_US,
+        .spin_ns = spin_us * PLUS_NS_PER_US,
+        .batch_share = share,
+    };
+    if (plus_control_prepare(reason) < 0) {
+        return plus_raise_unsupported(reason);
+    }
+    plus_control_run(&policy);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+gil_stop(PyObject *module, PyObject *args)
+{
+    plus_control_stop();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+gil_prove(PyObject *module, PyObject *args)
+{
+    int rc = plus_control_prove();
+
+    if (rc < 0) {
+        return plus_raise_errno("pthread_create", -rc);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+gil_proven(PyObject *module, PyObject *args)
+{
+    return PyBool_FromLong(plus_control_proven());
+}
+
+static PyObject *
+gil_active(PyObject *module, PyObject *args)
+{
+    return PyBool_FromLong(plus_hooks_level() == PLUS_HOOKS_RUN);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Statistics: copied under the GIL's mutex, converted after it.
+ */
+
+struct thread_row {
+    unsigned long long ident;
+    long native_id;
+    int class;
+    unsigned long long cpu_ns, wait_ns, hold_ns, waits, switches;
+};
+
+struct thread_table {
+    struct thread_row *rows;
+    size_t count, size;
+};
+
+static uint64_t
+cpu_time_ns(pthread_t ident)
+{
+    clockid_t clock;
+    struct timespec ts;
+
+    if (pthread_getcpuclockid(ident, &clock) != 0 || clock_gettime(clock, &ts) != 0) {
+        return 0;
+    }
+    return plus_timespec_ns(&ts);
+}
+
+/* Under the registry's lock, so the thread cannot end meanwhile. */
+static void
+copy_thread(struct plus_thread *thread, void *argument)
+{
+    struct thread_table *table = argument;
+
+    if (table->count < table->size) {
+        table->rows[table->count++] = (struct thread_row){
+            .ident = (unsigned long long)thread->ident,
+            .native_id = thread->native_id,
+            .class = plus_sched_class(thread),
+            .cpu_ns = cpu_time_ns(thread->ident),
+            .wait_ns = thread->wait_ns,
+            .hold_ns = thread->hold_ns,
+            .waits = thread->waits,
+            .switches = thread->switches,
+        };
+    }
+}
+
+static PyObject *
+times_tuple(const struct plus_histogram *h)
+{
+    return Py_BuildValue("(KKKKK)", h->count, h->total_ns,
+                         plus_histogram_quantile_ns(h, 0.50),
+                         plus_histogram_quantile_ns(h, 0.99), h->max_ns);
+}
+
+static PyObject *
+threads_tuple(const struct thread_table *table)
+{
+    PyObject *result = PyTuple_New((Py_ssize_t)table->count);
+
+    for (size_t i = 0; result != NULL && i < table->count; i++) {
+        const struct thread_row *row = &table->rows[i];
+        PyObject *item =
+            Py_BuildValue("(KliKKKKK)", row->ident, row->native_id, row->class, row->cpu_ns,
+                          row->wait_ns, row->hold_ns, row->waits, row->switches);
+        if (item == NULL) {
+            Py_CLEAR(result);
+            break;
+        }
+        PyTuple_SET_ITEM(result, (Py_ssize_t)i, item);
+    }
+    return result;
+}
+
+static PyObject *
+gil_statistics(PyObject *module, PyObject *args)
+{
+    PyObject *result = NULL;
+    struct plus_sched_counts *counts = malloc(sizeof(*counts));
+    /* Threads that begin while we count are left for the next time. */
+    struct thread_table table = {.size = plus_threads_count() + 16u};
+
+    table.rows = malloc(table.size * sizeof(*table.rows));
+    if (counts == NULL || table.rows == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    plus_control_lock();
+    plus_sched_counts(counts);
+    plus_threads_visit(copy_thread, &table);
+    plus_control_unlock();
+    result = Py_BuildValue(
+        "((KKKKKK)(NN)(NN)NN)", counts->switches, counts->forced_switches, counts->requests,
+        counts->immediate_requests, counts->repeated_requests, counts->protected_runs,
+        times_tuple(&counts->waits[PLUS_INTERACTIVE]), times_tuple(&counts->holds[PLUS_INTERACTIVE]),
+        times_tuple(&counts->waits[PLUS_BATCH]), times_tuple(&counts->holds[PLUS_BATCH]),
+        threads_tuple(&table), plus_atomic_counts());
+done:
+    free(counts);
+    free(table.rows);
+    return result;
+}
+
+static PyObject *
+gil_reset_statistics(PyObject *module, PyObject *args)
+{
+    plus_control_lock();
+    plus_sched_reset_counts();
+    plus_control_unlock();
+    plus_atomic_reset_counts();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef plus_gil_methods[] = {
+    {"gil_start", gil_start, METH_VARARGS, NULL},
+    {"gil_stop", gil_stop, METH_NOARGS, NULL},
+    {"gil_prove", gil_prove, METH_NOARGS, NULL},
+    {"gil_proven", gil_proven, METH_NOARGS, NULL},
+    {"gil_active", gil_active, METH_NOARGS, NULL},
+    {"gil_statistics", gil_statistics, METH_NOARGS, NULL},
+    {"gil_reset_statistics", gil_reset_statistics, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

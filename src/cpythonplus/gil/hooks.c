@@ -1,0 +1,149 @@
+#define _GNU_SOURCE
+#include "hooks.h"
+
+#include "../base/clock.h"
+#include "../base/futex.h"
+#include "sched.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+/* Written with the GIL's mutex held.  The condition variables are compared without it, so they are
+ * atomics; a thread that still sees the old value hands its call to libc, which plus_gil_* allows
+ * for by waking libc's sleepers at each change. */
+static _Atomic(pthread_cond_t *) gil_cond;
+static _Atomic(pthread_cond_t *) gil_switch_cond;
+static _Atomic enum plus_hooks_level hooks_level;
+static pthread_mutex_t *gil_mutex; /* written and read with itself held */
+
+static _Thread_local struct plus_sighting *watched;
+
+void
+plus_hooks_watch(struct plus_sighting *sighting)
+{
+    watched = sighting;
+}
+
+void
+plus_hooks_set(const struct plus_gil *gil, enum plus_hooks_level level)
+{
+    atomic_store(&gil_cond, gil->cond);
+    atomic_store(&gil_switch_cond, gil->switch_cond);
+    gil_mutex = gil->mutex;
+    atomic_store(&hooks_level, level);
+}
+
+enum plus_hooks_level
+plus_hooks_level(void)
+{
+    return atomic_load_explicit(&hooks_level, memory_order_relaxed);
+}
+
+static void
+show(struct plus_sighting *sighting, enum plus_seen seen)
+{
+    atomic_store(&sighting->seen, seen);
+    plus_futex_wake(&sighting->seen, 1);
+}
+
+/* A switch interval may be set to anything; a dead line on another clock is off by years. */
+static bool
+is_near(const struct timespec *abstime)
+{
+    uint64_t deadline = plus_timespec_ns(abstime);
+    uint64_t now = plus_now_ns();
+
+    return deadline + PLUS_NS_PER_S > now && deadline < now + 3600u * PLUS_NS_PER_S;
+}
+
+static int
+watch_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *abstime)
+{
+    struct plus_sighting *s = watched;
+
+    if (atomic_load(&s->seen) == PLUS_SEEN_NOTHING) {
+        s->gil.cond = cond;
+        s->gil.mutex = mutex;
+        s->clock_agrees = is_near(abstime);
+        s->consistent = true;
+        show(s, PLUS_SEEN_WAIT);
+    }
+    else if (s->gil.cond != cond || s->gil.mutex != mutex) {
+        s->consistent = false;
+    }
+    return pthread_cond_timedwait(cond, mutex, abstime);
+}
+
+static void
+watch_signal(pthread_cond_t *cond)
+{
+    struct plus_sighting *s = watched;
+
+    switch (atomic_load(&s->seen)) {
+    case PLUS_SEEN_WAIT:
+        s->gil.switch_cond = cond;
+        s->consistent = s->consistent && cond != s->gil.cond;
+        show(s, PLUS_SEEN_TAKEN);
+        break;
+    case PLUS_SEEN_TAKEN:
+        s->consistent = s->consistent && cond == s->gil.cond;
+        watched = NULL; /* the sighting may go away as soon as it is shown */
+        show(s, PLUS_SEEN_RELEASED);
+        break;
+    default:
+        break;
+    }
+}
+
+int
+plus_hook_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+                         const struct timespec *abstime)
+{
+    if (cond != atomic_load_explicit(&gil_cond, memory_order_relaxed)) {
+        return watched == NULL ? pthread_cond_timedwait(cond, mutex, abstime)
+                               : watch_timedwait(cond, mutex, abstime);
+    }
+    if (plus_hooks_level() == PLUS_HOOKS_RUN) {
+        return plus_sched_wait(mutex, plus_timespec_ns(abstime));
+    }
+    int rc = pthread_cond_timedwait(cond, mutex, abstime);
+    if (rc == ETIMEDOUT && plus_hooks_level() == PLUS_HOOKS_TRACK && !plus_sched_may_ask()) {
+        return 0; /* the holder is inside an atomic section: as if woken for nothing */
+    }
+    return rc;
+}
+
+int
+plus_hook_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    if (cond == atomic_load_explicit(&gil_switch_cond, memory_order_relaxed) &&
+        plus_hooks_level() == PLUS_HOOKS_RUN) {
+        plus_sched_await_switch(mutex);
+        return 0;
+    }
+    return pthread_cond_wait(cond, mutex);
+}
+
+int
+plus_hook_cond_signal(pthread_cond_t *cond)
+{
+    if (cond == atomic_load_explicit(&gil_switch_cond, memory_order_relaxed)) {
+        if (plus_hooks_level() != PLUS_HOOKS_OFF) {
+            plus_sched_acquired();
+        }
+        /* Also for libc: a thread may have begun to wait there before the slots were re-pointed. */
+        return pthread_cond_signal(cond);
+    }
+    if (cond == atomic_load_explicit(&gil_cond, memory_order_relaxed)) {
+        if (plus_hooks_level() != PLUS_HOOKS_OFF) {
+            plus_sched_released(gil_mutex);
+        }
+        if (plus_hooks_level() == PLUS_HOOKS_RUN) {
+            return 0;
+        }
+    }
+    else if (watched != NULL) {
+        watch_signal(cond);
+    }
+    return pthread_cond_signal(cond);
+}

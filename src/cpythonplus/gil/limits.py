@@ -1,0 +1,84 @@
+"""The numbers of a policy: names, defaults, bounds.
+
+Apart from ``Policy`` itself so that the start-up hook can check and use them without importing
+``dataclasses``.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["LIMITS", "Limit", "checked"]
+
+
+class Limit(NamedTuple):
+    """One field of a policy: its default, its least and greatest value, and what it is for."""
+
+    name: str
+    default: int | float
+    least: int | float
+    greatest: int | float
+    purpose: str
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit(
+        "grace_us",
+        1_000,
+        10,
+        1_000_000,
+        "a thread that held the GIL for longer without giving it up is a batch thread",
+    ),
+    Limit(
+        "batch_slice_us",
+        10_000,
+        100,
+        10_000_000,
+        "one batch thread's turn among batch threads; never shorter than the switch interval",
+    ),
+    Limit(
+        "batch_share",
+        0.05,
+        0.0,
+        0.9,
+        "least part of the GIL's time that batch threads together get while one of them waits",
+    ),
+    Limit(
+        "starvation_us",
+        20_000,
+        100,
+        10_000_000,
+        "longest time that interactive threads keep the batch threads waiting",
+    ),
+    Limit(
+        "spin_us",
+        20,
+        0,
+        1_000,
+        "how long a waiter polls before it sleeps, when more than one CPU may be used",
+    ),
+)
+
+
+def checked(values: Mapping[str, object]) -> tuple[int, int, float, int, int]:
+    """Return the five numbers in the order of LIMITS, defaults filled in.
+
+    Raises ValueError, naming the field, for one that is unknown, not a number or out of bounds.
+    """
+    unknown = set(values) - {limit.name for limit in LIMITS}
+    if unknown:
+        raise ValueError(f"{min(unknown)} is not a field of the policy")
+    numbers = [_checked_one(limit, values.get(limit.name, limit.default)) for limit in LIMITS]
+    grace, slice_, share, starvation, spin = numbers
+    return int(grace), int(slice_), float(share), int(starvation), int(spin)
+
+
+def _checked_one(limit: Limit, value: object) -> int | float:
+    whole = isinstance(limit.default, int)
+    kind = "a whole number" if whole else "a number"
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise ValueError(f"{limit.name} must be {kind}, not {value!r}")
+    if not limit.least <= value <= limit.greatest:
+        raise ValueError(
+            f"{limit.name} must be from {limit.least} to {limit.greatest}, not {value!r}"
+        )
+    return value

@@ -1,0 +1,27 @@
+/* The waiters of one class, in the order of their tickets (first come, first served).
+ *
+ *      head                                             tail
+ *      ticket 3  <->  ticket 7  <->  ticket 8  <->  ticket 12
+ *
+ * A thread that was granted the GIL and found it taken, or that was interrupted in its turn, comes
+ * back with its old ticket and so to its old place.  All functions are called under the GIL's
+ * mutex; a record is in at most one queue.  Nothing here blocks, allocates or knows of Python.
+ */
+#ifndef PLUS_GIL_QUEUE_H
+#define PLUS_GIL_QUEUE_H
+
+#include "thread.h"
+
+struct plus_queue {
+    struct plus_thread *head, *tail;
+    uint32_t length;
+};
+
+/* thread->ticket must be set.  Constant time at either end, which is where nearly all go. */
+void
+plus_queue_insert(struct plus_queue *queue, struct plus_thread *thread);
+
+void
+plus_queue_remove(struct plus_queue *queue, struct plus_thread *thread);
+
+#endif

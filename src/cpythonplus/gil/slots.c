@@ -1,0 +1,271 @@
+#define _GNU_SOURCE
+#include "slots.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
+#define RELOC_GLOB_DAT R_X86_64_GLOB_DAT
+#elif defined(__aarch64__)
+#define RELOC_JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define RELOC_GLOB_DAT R_AARCH64_GLOB_DAT
+#else
+#define RELOC_JUMP_SLOT (-1)
+#define RELOC_GLOB_DAT (-1)
+#endif
+
+/* What the dynamic section of one object says; only RELA tables, which both machines use. */
+struct object {
+    const ElfW(Sym) *symbols;
+    const char *strings;
+    const ElfW(Rela) *tables[2]; /* DT_JMPREL (calls) and DT_RELA (addresses) */
+    size_t sizes[2];
+    ElfW(Addr) base;
+};
+
+/* The extent of the object's segments, and the part that RELRO closed. */
+struct extent {
+    const void *inside; /* in: an address in the object */
+    ElfW(Addr) relro_start, relro_end;
+    ElfW(Addr) code_start, code_end;
+    int found;
+};
+
+static struct link_map *
+map_of(const void *inside)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+
+#ifdef __GLIBC__
+    if (dladdr1(inside, &info, (void **)&map, RTLD_DL_LINKMAP) == 0) {
+        return NULL;
+    }
+#else /* musl has no dladdr1; its link_map is the dlopen handle */
+    if (dladdr(inside, &info) == 0) {
+        return NULL;
+    }
+    map = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+#endif
+    return map;
+}
+
+/* glibc stores relocated addresses in the dynamic section, musl and the vDSO leave offsets. */
+static ElfW(Addr)
+absolute(const struct object *object, ElfW(Addr) address)
+{
+    return address < object->base ? address + object->base : address;
+}
+
+static int
+read_dynamic(const struct link_map *map, struct object *object)
+{
+    ElfW(Addr) symbols = 0, strings = 0, jmprel = 0, rela = 0;
+    ElfW(Xword) plt_kind = DT_RELA;
+
+    memset(object, 0, sizeof(*object));
+    object->base = map->l_addr;
+    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            symbols = d->d_un.d_ptr;
+            break;
+        case DT_STRTAB:
+            strings = d->d_un.d_ptr;
+            break;
+        case DT_JMPREL:
+            jmprel = d->d_un.d_ptr;
+            break;
+        case DT_PLTRELSZ:
+            object->sizes[0] = d->d_un.d_val / sizeof(ElfW(Rela));
+            break;
+        case DT_PLTREL:
+            plt_kind = d->d_un.d_val;
+            break;
+        case DT_RELA:
+            rela = d->d_un.d_ptr;
+            break;
+        case DT_RELASZ:
+            object->sizes[1] = d->d_un.d_val / sizeof(ElfW(Rela));
+            break;
+        default:
+            break;
+        }
+    }
+    if (symbols == 0 || strings == 0 || plt_kind != DT_RELA) {
+        return -ENOSYS;
+    }
+    object->symbols = (const ElfW(Sym) *)absolute(object, symbols);
+    object->strings = (const char *)absolute(object, strings);
+    object->tables[0] = jmprel ? (const ElfW(Rela) *)absolute(object, jmprel) : NULL;
+    object->tables[1] = rela ? (const ElfW(Rela) *)absolute(object, rela) : NULL;
+    return 0;
+}
+
+static int
+read_extent(struct dl_phdr_info *info, size_t size, void *argument)
+{
+    struct extent *extent = argument;
+    struct extent seen = *extent;
+    int mine = 0;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        ElfW(Addr) start = info->dlpi_addr + segment->p_vaddr;
+        ElfW(Addr) end = start + segment->p_memsz;
+
+        if (segment->p_type == PT_GNU_RELRO) {
+            /* The dynamic linker closes whole pages only: what follows the last full page stays open. */
+            ElfW(Addr) page = (ElfW(Addr))sysconf(_SC_PAGESIZE);
+            seen.relro_start = start & ~(page - 1u);
+            seen.relro_end = end & ~(page - 1u);
+        }
+        else if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X)) {
+            seen.code_start = start;
+            seen.code_end = end;
+            mine = mine || ((ElfW(Addr))extent->inside >= start && (ElfW(Addr))extent->inside < end);
+        }
+    }
+    if (mine) {
+        *extent = seen;
+        extent->found = 1;
+    }
+    return mine;
+}
+
+const char *
+plus_slots_object(const void *inside)
+{
+    struct link_map *map = map_of(inside);
+
+    return map == NULL ? NULL : map->l_name;
+}
+
+static int
+add_slot(struct plus_slot_set *set, uintptr_t *address, const struct extent *extent)
+{
+    if (set->count == PLUS_SLOTS_PER_SYMBOL) {
+        return -E2BIG;
+    }
+    set->addresses[set->count] = address;
+    set->originals[set->count] = *address;
+    set->readonly[set->count] =
+        (uintptr_t)address >= extent->relro_start && (uintptr_t)address < extent->relro_end;
+    set->count++;
+    return 0;
+}
+
+int
+plus_slots_find(const void *inside, struct plus_slot_set *set)
+{
+    struct link_map *map = map_of(inside);
+    struct extent extent = {.inside = inside};
+    struct object object;
+    int rc;
+
+    set->count = 0;
+    if (map == NULL) {
+        return -ENOSYS;
+    }
+    rc = read_dynamic(map, &object);
+    if (rc < 0) {
+        return rc;
+    }
+    dl_iterate_phdr(read_extent, &extent);
+    if (!extent.found) {
+        return -ENOSYS;
+    }
+    for (int t = 0; t < 2; t++) {
+        for (size_t i = 0; object.tables[t] != NULL && i < object.sizes[t]; i++) {
+            const ElfW(Rela) *rel = &object.tables[t][i];
+            long type = (long)ELF64_R_TYPE(rel->r_info);
+            const ElfW(Sym) *symbol = &object.symbols[ELF64_R_SYM(rel->r_info)];
+
+            if ((type != RELOC_JUMP_SLOT && type != RELOC_GLOB_DAT) ||
+                strcmp(object.strings + symbol->st_name, set->symbol) != 0) {
+                continue;
+            }
+            rc = add_slot(set, (uintptr_t *)(object.base + rel->r_offset), &extent);
+            if (rc < 0) {
+                return rc;
+            }
+        }
+    }
+    return set->count > 0 ? 0 : -ENOENT;
+}
+
+/* RELRO pages are closed again at once: leaving the table writable would undo a hardening that the
+ * distribution chose. */
+static int
+write_slot(uintptr_t *address, uintptr_t value, int readonly)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *start = (void *)((uintptr_t)address & ~(page - 1u));
+
+    if (readonly && mprotect(start, page, PROT_READ | PROT_WRITE) != 0) {
+        return -errno;
+    }
+    atomic_store((_Atomic uintptr_t *)address, value);
+    if (readonly && mprotect(start, page, PROT_READ) != 0) {
+        return -errno;
+    }
+    return 0;
+}
+
+int
+plus_slots_write(struct plus_slot_set *set, uintptr_t target)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        set->originals[i] = *set->addresses[i];
+        int rc = write_slot(set->addresses[i], target, set->readonly[i]);
+        if (rc < 0) {
+            set->count = i; /* only these were changed: put them back, and forget the rest */
+            plus_slots_restore(set, target);
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int
+plus_slots_restore(struct plus_slot_set *set, uintptr_t target)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < set->count; i++) {
+        if (*set->addresses[i] != target) {
+            result = -EBUSY;
+            continue;
+        }
+        int rc = write_slot(set->addresses[i], set->originals[i], set->readonly[i]);
+        if (rc < 0) {
+            result = rc;
+        }
+    }
+    return result;
+}
+
+int
+plus_slots_untouched(const void *inside, const struct plus_slot_set *set, uintptr_t resolved)
+{
+    struct extent extent = {.inside = inside};
+
+    dl_iterate_phdr(read_extent, &extent);
+    for (size_t i = 0; i < set->count; i++) {
+        uintptr_t value = *set->addresses[i];
+        int own_code = value >= extent.code_start && value < extent.code_end;
+
+        if (value != resolved && !own_code) {
+            return 0;
+        }
+    }
+    return 1;
+}

@@ -1,0 +1,158 @@
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Initial-exec: one add instead of a call for each look-up.  It takes one word of the static TLS
+ * block that glibc reserves for libraries loaded later; musl reserves none. */
+#if defined(__GLIBC__)
+#define FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define FAST_TLS
+#endif
+
+static _Thread_local struct plus_thread *self FAST_TLS;
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct plus_thread *registry;   /* under registry_lock */
+static _Atomic unsigned registry_size; /* written under registry_lock */
+static pthread_key_t exit_key;
+static bool exit_key_made;
+static void (*on_exit_callback)(struct plus_thread *);
+
+static void
+unlink_record(struct plus_thread *thread)
+{
+    if (thread->registry_prev != NULL) {
+        thread->registry_prev->registry_next = thread->registry_next;
+    }
+    else {
+        registry = thread->registry_next;
+    }
+    if (thread->registry_next != NULL) {
+        thread->registry_next->registry_prev = thread->registry_prev;
+    }
+    atomic_fetch_sub(&registry_size, 1);
+}
+
+static void
+thread_exits(void *record)
+{
+    struct plus_thread *thread = record;
+
+    if (on_exit_callback != NULL) {
+        on_exit_callback(thread);
+    }
+    pthread_mutex_lock(&registry_lock);
+    unlink_record(thread);
+    pthread_mutex_unlock(&registry_lock);
+    self = NULL;
+    free(thread);
+}
+
+int
+plus_threads_init(void)
+{
+    if (exit_key_made) {
+        return 0;
+    }
+    int error = pthread_key_create(&exit_key, thread_exits);
+    if (error == 0) {
+        exit_key_made = true;
+    }
+    return -error;
+}
+
+void
+plus_threads_on_exit(void (*callback)(struct plus_thread *))
+{
+    on_exit_callback = callback;
+}
+
+static struct plus_thread *
+make_record(void)
+{
+    struct plus_thread *thread = calloc(1, sizeof(*thread));
+
+    if (thread == NULL) {
+        fprintf(stderr, "cpythonplus: no memory for a thread's record\n");
+        abort();
+    }
+    static uint64_t last_serial; /* under registry_lock */
+
+    thread->ident = pthread_self();
+    thread->native_id = (pid_t)syscall(SYS_gettid);
+    pthread_mutex_lock(&registry_lock);
+    thread->serial = ++last_serial;
+    thread->registry_next = registry;
+    if (registry != NULL) {
+        registry->registry_prev = thread;
+    }
+    registry = thread;
+    atomic_fetch_add(&registry_size, 1);
+    pthread_mutex_unlock(&registry_lock);
+    pthread_setspecific(exit_key, thread);
+    self = thread;
+    return thread;
+}
+
+struct plus_thread *
+plus_thread_if_known(void)
+{
+    return self;
+}
+
+struct plus_thread *
+plus_thread_self(void)
+{
+    struct plus_thread *thread = self;
+
+    return thread != NULL ? thread : make_record();
+}
+
+unsigned
+plus_threads_count(void)
+{
+    return atomic_load_explicit(&registry_size, memory_order_relaxed);
+}
+
+void
+plus_threads_visit(void (*visit)(struct plus_thread *, void *), void *argument)
+{
+    pthread_mutex_lock(&registry_lock);
+    for (struct plus_thread *thread = registry; thread != NULL; thread = thread->registry_next) {
+        visit(thread, argument);
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+void
+plus_threads_atfork_prepare(void)
+{
+    pthread_mutex_lock(&registry_lock);
+}
+
+void
+plus_threads_atfork_parent(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+}
+
+/* The other threads' records are leaked on purpose: they are a few hundred bytes each, and freeing
+ * them would write to pages that parent and child share. */
+void
+plus_threads_atfork_child(void)
+{
+    pthread_mutex_init(&registry_lock, NULL);
+    registry = self;
+    atomic_store(&registry_size, self != NULL ? 1u : 0u);
+    if (self != NULL) {
+        self->registry_next = NULL;
+        self->registry_prev = NULL;
+        self->native_id = (pid_t)syscall(SYS_gettid);
+    }
+}
+

@@ -1,0 +1,68 @@
+"""A report with results that look like real ones, for what only shows results."""
+
+from cpythonplus.benchmarks.common import targets
+from cpythonplus.benchmarks.common.engine import Case
+from cpythonplus.benchmarks.common.percentiles import summarise
+from cpythonplus.benchmarks.common.results import (
+    CaseResult,
+    Outcome,
+    Report,
+    Round,
+    Share,
+    Side,
+)
+from cpythonplus.benchmarks.suites import SUITES
+
+MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
+
+# Rate and p50/p99/max in ms of stock, then of plus.
+Numbers = tuple[float, float, float, float]
+ECHO: dict[str, tuple[Numbers, Numbers]] = {
+    "echo-beside-0": ((19_400, 0.05, 0.069, 0.4), (19_200, 0.05, 0.071, 0.5)),
+    "echo-beside-1": ((206, 5.1, 10.2, 10.4), (55_000, 0.016, 0.046, 2.1)),
+    "echo-beside-2": ((46, 10.3, 200, 210), (31_000, 0.03, 0.09, 4.4)),
+    "echo-beside-8": ((10, 60, 674, 700), (9_800, 0.033, 3.7, 9.2)),
+}
+
+
+def outcome(
+    rate: float,
+    p50_ms: float = 1.0,
+    p99_ms: float = 2.0,
+    max_ms: float = 3.0,
+    *,
+    scheduled: bool | None = None,
+    shares: tuple[Share, ...] = (),
+) -> Outcome:
+    samples = [p50_ms] * 60 + [p99_ms] * 39 + [max_ms]
+    latency = summarise(int(ms * 1e6) for ms in samples)
+    return Outcome(rate=rate, latency=latency, scheduled=scheduled, shares=shares)
+
+
+def result(case: Case, *rounds: tuple[Side, Outcome]) -> CaseResult:
+    found = CaseResult(case.name, case.scenario, case.title, case.unit, case.statistic)
+    for position, (side, measured) in enumerate(rounds):
+        found.rounds.append(Round(side, position // 2, position, measured))
+    return found
+
+
+def report(benchmark: str = "giltest") -> Report:
+    """Return a report with two rounds of each case of `benchmark`."""
+    cases = []
+    for place, case in enumerate(SUITES[benchmark]()):
+        stock, plus = ECHO.get(
+            case.name, ((900 + 100 * place, 1, 8, 40), (890 + 101 * place, 0.9, 2, 5))
+        )
+        shares = (Share(0.4, 0.41),) if case.name.endswith(("-1", "-2", "-8", "-cpu")) else ()
+        cases.append(
+            result(
+                case,
+                ("stock", outcome(*stock, scheduled=False, shares=shares)),
+                ("plus", outcome(*plus, scheduled=True, shares=shares)),
+                ("plus", outcome(plus[0] * 0.9, *plus[1:], scheduled=True, shares=shares)),
+                ("stock", outcome(stock[0] * 0.9, *stock[1:], scheduled=False, shares=shares)),
+            )
+        )
+    made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
+    made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]
+    return made

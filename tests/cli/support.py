@@ -1,0 +1,98 @@
+"""Starting programs under `python` and under `cpythonplus run`, for the tests of the command line.
+
+Everything runs in child processes, with the installed package.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CONSOLE_SCRIPT = Path(sysconfig.get_path("scripts")) / "cpythonplus"
+TIMEOUT = 60
+
+
+def _python() -> str:
+    """Return the interpreter as the console script's first line names it, so that paths agree."""
+    try:
+        first_line = CONSOLE_SCRIPT.read_text().partition("\n")[0]
+    except FileNotFoundError:
+        return sys.executable
+    words = first_line.removeprefix("#!").split()
+    return words[0] if len(words) == 1 and Path(words[0]).exists() else sys.executable
+
+
+PYTHON = _python()
+MODULE = (PYTHON, "-m", "cpythonplus")
+RUNNER = (*MODULE, "run")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a process left behind."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def out(self) -> str:
+        return self.stdout.decode("utf-8", "backslashreplace")
+
+    @property
+    def err(self) -> str:
+        return self.stderr.decode("utf-8", "backslashreplace")
+
+
+def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """Return the environment for a child: this one, without what would make runs differ."""
+    result = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PYTEST", "CPYTHONPLUS")) and name not in ("COLUMNS", "_")
+    }
+    for name, value in (changes or {}).items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = value
+    return result
+
+
+def execute(
+    command: Sequence[str | bytes],
+    *,
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+    env: Mapping[str, str | None] | None = None,
+) -> Result:
+    """Run `command` to its end."""
+    done = subprocess.run(
+        list(command),
+        check=False,
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        env=environment(env),
+        timeout=TIMEOUT,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def run(*arguments: str | bytes, cwd: Path | None = None, **env: str | None) -> Result:
+    """Run `cpythonplus run ARGUMENTS`."""
+    return execute([*RUNNER, *arguments], cwd=cwd, env=env)
+
+
+def assert_refused(result: Result, *parts: str) -> None:
+    """Assert one line on standard error, which has the parts, nothing else, and status 2."""
+    assert result.status == 2, result
+    assert result.stdout == b""
+    assert result.err.count("\n") == 1
+    assert result.err.endswith("\n")
+    assert result.err.startswith("cpythonplus")
+    for part in parts:
+        assert part in result.err

@@ -1,0 +1,233 @@
+"""Help, errors and the words of the command line."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpythonplus import gil
+from cpythonplus.cli import features, interpreter_options
+from tests.cli.support import CONSOLE_SCRIPT, MODULE, PYTHON, assert_refused, execute, run
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
+def test_help(words: list[str]) -> None:
+    result = execute([*MODULE, *words])
+    assert (result.status, result.stderr) == (0, b"")
+    assert "cpythonplus COMMAND" in result.out
+    for command in ("run", "bench"):
+        assert f"\n  {command}  " in result.out
+
+
+def test_version() -> None:
+    result = execute([*MODULE, "--version"])
+    assert (result.status, result.stderr) == (0, b"")
+    assert result.out.startswith("cpythonplus ")
+    assert ".".join(map(str, sys.version_info[:3])) in result.out
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_run_help(word: str) -> None:
+    result = run("--stats", word, "script.py")
+    assert (result.status, result.stderr) == (0, b"")
+    for feature in features.FEATURES:
+        assert feature.name in result.out
+        for option in feature.options:
+            assert option.flag in result.out
+    assert f"[{gil.Policy().starvation_us}]" in result.out
+    assert max(map(len, result.out.splitlines())) <= 100
+
+
+def test_help_into_a_closed_pipe() -> None:
+    command = ["/bin/sh", "-c", '"$@" | true; echo $?', "sh", *MODULE, "--help"]
+    result = execute(command)
+    assert (result.out, result.err) == ("0\n", "")
+
+
+@pytest.mark.skipif(not CONSOLE_SCRIPT.exists(), reason="no console script installed")
+def test_console_script() -> None:
+    assert execute([str(CONSOLE_SCRIPT), "--version"]).stdout.startswith(b"cpythonplus ")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["rum"], ["unknown command 'rum'", "did you mean run?"]),
+        (["xyzzy"], ["unknown command 'xyzzy'"]),
+        (["--versoin"], ["unknown option", "--version?"]),
+        (["a\nb"], [r"'a\nb'"]),
+    ],
+)
+def test_wrong_command(words: list[str], parts: list[str]) -> None:
+    assert_refused(execute([*MODULE, *words]), *parts)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ([], ["nothing to run"]),
+        (["--stats"], ["nothing to run"]),
+        (["--"], ["nothing to run"]),
+        (["--stat", "x.py"], ["unknown option '--stat'", "--stats?"]),
+        (["--grace_us=3", "x.py"], ["unknown option '--grace_us'", "--grace-us?"]),
+        (["-z", "x.py"], ["unknown option '-z'"]),
+        (["-V"], ["unknown option '-V'"]),
+        (["--grace-us"], ["--grace-us: a value is missing"]),
+        (["-c"], ["-c: a value is missing"]),
+        (["-m"], ["-m: a value is missing"]),
+        (["-W"], ["-W: a value is missing"]),
+        (["--grace-us", "soon", "-c", ""], ["--grace-us", "'soon'"]),
+        (["--batch-share", "x", "-c", ""], ["--batch-share", "'x'"]),
+        (["--spin-us=1.5", "-c", ""], ["--spin-us", "'1.5'"]),
+        (["--no-gil=1", "-c", ""], ["--no-gil takes no value"]),
+        (["--stats=1", "-c", ""], ["--stats takes no value"]),
+        (["does_not_exist.py"], ["'does_not_exist.py' does not exist"]),
+        (["no/such/folder/x.py"], ["does not exist"]),
+        (["-m", "does_not_exist"], ["no module named 'does_not_exist'"]),
+        (["-m", "does_not_exist.sub"], ["no module named"]),
+        (["-um", "does_not_exist"], ["no module named"]),
+        (["-S", "-c", ""], ["-S"]),
+        (["--stats-json", "", "-c", ""], ["--stats-json"]),
+        (["--stats-json", "/", "-c", ""], ["--stats-json"]),
+        (["--stats-json", "/no/such/folder/x.json", "-c", ""], ["'/no/such/folder'"]),
+        (["--stats-json", "/proc/%p/none/x.json", "-c", ""], ["does not exist"]),
+        # Bounds are the policy's: told by the started interpreter, before the program.
+        (["--grace-us", "-1", "-c", "print(1)"], ["--grace-us", "-1"]),
+        (["--batch-share", "7", "-c", "print(1)"], ["--batch-share", "7"]),
+        (["--batch-share", "nan", "-c", "print(1)"], ["--batch-share", "nan"]),
+    ],
+)
+def test_wrong_run(words: list[str], parts: list[str], tmp_path: Path) -> None:
+    assert_refused(run(*words, cwd=tmp_path), "cpythonplus run: ", *parts)
+
+
+def test_no_site_with_nothing_to_activate() -> None:
+    assert run("--no-gil", "-S", "-c", "import sys; print(sys.flags.no_site)").out == "1\n"
+
+
+def test_show() -> None:
+    result = run("--show", "--spin-us", "7", "-O", "-m", "http.server", "80")
+    assert (result.status, result.stderr) == (0, b"")
+    assert "--spin-us 7\n" in result.out
+    assert f"--grace-us {gil.Policy().grace_us} (default)" in result.out
+    assert "--no-gil switches it off" in result.out
+    assert result.out.endswith(f"{PYTHON} -O -m http.server 80\n")
+    assert "gil         off" in run("--show", "--no-gil").out
+
+
+def test_policy_arrives() -> None:
+    """Every option of the policy is one of its fields, and what is given is what is installed."""
+    gil_feature = next(feature for feature in features.FEATURES if feature.name == "gil")
+    assert {option.field for option in gil_feature.options} == set(gil.Policy.__dataclass_fields__)
+    code = "import os; print(os.environ['CPYTHONPLUS_RUN'])"
+    carried = run("--grace-us", "2000", "--batch-share=0.25", "-c", code).out.strip()
+    decoded = features.Run.decode(carried)
+    assert decoded.features == {"gil": {"grace_us": "2000", "batch_share": "0.25"}}
+    assert [option.decode("1") for option in gil_feature.options] == [1, 1, 1.0, 1, 1]
+
+
+def test_switching_off() -> None:
+    code = "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus' in sys.modules)"
+    assert run("--no-gil", "-c", code).out == "False False\n"
+    assert run("--no-gil", "--spin-us", "3", "-c", code).out == "False False\n"
+    # Statistics of an unscheduled program are statistics too.
+    result = run("--no-gil", "--stats", "-c", "from cpythonplus import gil; print(gil.active())")
+    assert result.out == "False\n"
+    assert "GIL not scheduled" in result.err
+
+
+def test_the_last_one_counts() -> None:
+    code = "import os; print(os.environ['CPYTHONPLUS_RUN'])"
+    carried = run("--spin-us", "1", "--spin-us", "2", "-c", code).out.strip()
+    assert features.Run.decode(carried).features["gil"] == {"spin_us": "2"}
+
+
+@given(
+    st.builds(
+        features.Run,
+        st.text(),
+        st.text(),
+        st.integers(),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "gil": st.dictionaries(st.sampled_from(["a", "b.c"]), st.text()),
+                "statistics": st.dictionaries(st.just("json"), st.text()),
+            },
+        ),
+        children=st.booleans(),
+    )
+)
+def test_environment_string(request: features.Run) -> None:
+    decoded = features.Run.decode(request.encode())
+    for name in features.Run.__slots__:
+        assert getattr(decoded, name) == getattr(request, name)
+
+
+@pytest.mark.parametrize("text", ["x", "home", "what=1", "gil.x=1", "pid=x", "pid=1;;"])
+def test_wrong_environment_string(text: str) -> None:
+    """Somebody else's, or another version's: told in one line, and the program runs."""
+    with pytest.raises(ValueError, match=r"key|invalid literal"):
+        features.Run.decode(text)
+    result = execute([PYTHON, "-c", "print(1)"], env={"CPYTHONPLUS_RUN": text})
+    assert (result.status, result.stdout) == (0, b"1\n")
+    assert result.err.startswith("cpythonplus run: CPYTHONPLUS_RUN is ignored: ")
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("original", "words", "letters"),
+    [
+        (["python", "-m", "cpythonplus", "run", "-O"], [], ""),
+        (["python", "-Im", "cpythonplus", "run"], ["-I"], "I"),
+        (["python", "-u", "-OO", "/bin/cpythonplus", "run"], ["-u", "-OO"], "uO"),
+        (["python", "-Xdev", "-X", "a=b", "-mcpythonplus"], ["-Xdev", "-X", "a=b"], ""),
+        (["python", "-uWerror", "-bW", "ignore", "-"], ["-uWerror", "-bW", "ignore"], "ub"),
+        (["python", "--check-hash-based-pycs", "always", "-c", "-O"], None, ""),
+        (["python", "-E", "--", "-x"], ["-E"], "E"),
+        (["python"], [], ""),
+        ([], [], ""),
+    ],
+)
+def test_interpreter_options(original: list[str], words: list[str] | None, letters: str) -> None:
+    options = interpreter_options.of_this_process(original)
+    assert options.words == (original[1:3] if words is None else words)
+    assert options.letters == set(letters)
+
+
+def imported(*words: str) -> set[str]:
+    """Return the modules that running `words` imports in all the interpreters that it takes."""
+    result = execute(words, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert result.status == 0, result
+    lines = (line.rpartition("|") for line in result.err.splitlines())
+    return {name.strip() for _, bar, name in lines if bar}
+
+
+DEAR = {
+    "argparse",
+    "contextlib",
+    "ctypes",
+    "dataclasses",
+    "enum",
+    "inspect",
+    "json",
+    "logging",
+    "pathlib",
+    "re",
+    "rich",
+    "subprocess",
+    "threading",
+    "typing",
+}
+
+
+def test_start_up_imports_nothing_dear() -> None:
+    """The start-up budget, as something that does not depend on the machine."""
+    site = imported(PYTHON, "-m", "this")  # whatever this installation's .pth files import
+    assert not imported(*MODULE, "run", "-c", "") & DEAR - site
+
+
+def test_the_hook_is_nearly_free() -> None:
+    assert not {name for name in imported(PYTHON, "-c", "") if name.startswith("cpythonplus")}

@@ -1,0 +1,305 @@
+"""The rooms depend one way, and every shared file keeps to its one job.
+
+    base <- gil <- threads <- tasklets      memory, prefork: base only      sites: none of the C
+    cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
+
+Read from the sources as text and syntax trees, so it holds without the package being built.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "cpythonplus"
+
+EVERYTHING = frozenset(
+    {"base", "gil", "threads", "tasklets", "memory", "prefork", "sites", "benchmarks", "cli"}
+)
+# Which other rooms a room may use.
+ARROWS = {
+    "base": frozenset[str](),
+    "gil": frozenset({"base"}),
+    "threads": frozenset({"base", "gil"}),
+    "tasklets": frozenset({"base", "gil", "threads"}),
+    "memory": frozenset({"base"}),
+    "prefork": frozenset({"base"}),
+    "sites": frozenset({"base"}),
+    "benchmarks": EVERYTHING - {"cli"},
+    "cli": EVERYTHING,
+}
+# Files beside the rooms.
+LOOSE_FILES = {
+    "__init__.py": EVERYTHING - {"benchmarks", "cli"},
+    "__main__.py": frozenset({"cli"}),
+    "_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
+    "_native.pyi": EVERYTHING - {"benchmarks", "cli", "sites"},
+    "_test_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
+}
+WITHOUT_C = frozenset({"sites", "benchmarks", "cli"})
+PUBLIC_API_ONLY = frozenset({"benchmarks", "cli"})
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Use:
+    """Line `line` of `path` uses `target`: a path inside the package, without a suffix."""
+
+    path: Path
+    line: int
+    target: tuple[str, ...]
+
+
+# ---- what a file uses ---------------------------------------------------------------------------
+
+
+def python_uses(package: Path, path: Path) -> Iterator[Use]:
+    """Imports of the package's own modules, wherever they stand, also under TYPE_CHECKING."""
+    own = ("cpythonplus", *path.relative_to(package).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = [*own[: len(own) - node.level + 1]] if node.level else []
+            source = ".".join([*parts, *filter(None, [node.module])])
+            names = [f"{source}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # Modules named in strings: import_module(), -m and the like.
+            names = [node.value] if re.fullmatch(r"cpythonplus(\.\w+)+", node.value) else []
+        for name in names:
+            first, *rest = name.split(".")
+            if first == "cpythonplus" and rest:
+                yield Use(path, getattr(node, "lineno", 0), tuple(rest))
+
+
+def c_uses(package: Path, path: Path) -> Iterator[Use]:
+    """Quoted includes, found as the compiler finds them: beside the file, then in the package."""
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(text)
+        if match is None:
+            continue
+        beside = (path.parent / match[1]).resolve()
+        if not beside.exists() or not beside.is_relative_to(package):
+            beside = (package / match[1]).resolve()
+        if beside.is_relative_to(package):
+            yield Use(path, number, beside.relative_to(package).with_suffix("").parts)
+
+
+def uses(package: Path) -> Iterator[Use]:
+    for path in sorted(package.rglob("*")):
+        if path.suffix in {".py", ".pyi"}:
+            yield from python_uses(package, path)
+        elif path.suffix in {".c", ".h"}:
+            yield from c_uses(package, path)
+
+
+# ---- what it may use ----------------------------------------------------------------------------
+
+
+def complaint(package: Path, use: Use) -> str | None:
+    """Why this use is forbidden, or None."""
+    inside = use.path.relative_to(package).parts
+    room = inside[0]
+    target = use.target[0]
+    allowed = LOOSE_FILES.get(room) if len(inside) == 1 else ARROWS.get(room)
+    if target == room:
+        return None
+    if target == "_native" and room in WITHOUT_C:
+        return f"{room} -> _native: it uses none of the C"
+    if room in PUBLIC_API_ONLY and target in ARROWS:
+        hidden = [part for part in use.target if part.startswith("_") and not part.endswith("__")]
+        if hidden:
+            return f"{room} -> {'.'.join(use.target)}: only the public API"
+    if target in ARROWS and target not in (allowed or ()):
+        return f"{room} -> {target}"
+    return None
+
+
+def violations(package: Path) -> list[str]:
+    package = package.resolve()
+    found = []
+    for use in uses(package):
+        reason = complaint(package, use)
+        if reason is not None:
+            found.append(f"{use.path.relative_to(package.parent)}:{use.line}: {reason}")
+    found += (
+        f"{path.relative_to(package.parent)}:1: a room that no rule names"
+        for path in sorted(package.iterdir())
+        if path.is_dir() and path.name not in {*ARROWS, "__pycache__"}
+    )
+    for room in sorted(WITHOUT_C):
+        found += (
+            f"{path.relative_to(package.parent)}:1: {room} has no C"
+            for path in sorted((package / room).rglob("*.[ch]"))
+        )
+    return found
+
+
+def test_the_rooms_depend_one_way() -> None:
+    assert violations(PACKAGE) == []
+
+
+# ---- the test would catch it --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("base/a.py", "import os\nfrom cpythonplus.gil import install\n", ":2: base -> gil"),
+        ("base/a.py", "from cpythonplus import gil\n", ":1: base -> gil"),
+        ("base/a.py", "from ..gil import install\n", ":1: base -> gil"),
+        ("base/a.py", "def f():\n    import cpythonplus.gil\n", ":2: base -> gil"),
+        ("base/a.py", "import_module('cpythonplus.gil.policy')\n", ":1: base -> gil"),
+        ("gil/a.py", "from cpythonplus.threads import Lock\n", ":1: gil -> threads"),
+        ("memory/a.py", "from cpythonplus.gil import install\n", ":1: memory -> gil"),
+        ("prefork/a.py", "import cpythonplus.memory\n", ":1: prefork -> memory"),
+        ("sites/a.py", "from cpythonplus import _native\n", ":1: sites -> _native"),
+        ("cli/a.py", "from cpythonplus._native import f\n", ":1: cli -> _native"),
+        ("cli/a.py", "from cpythonplus.gil._x import f\n", ":1: cli -> gil._x.f"),
+        ("benchmarks/a.py", "from cpythonplus.gil import _x\n", ":1: benchmarks -> gil._x"),
+        ("benchmarks/deep/er/a.py", "from cpythonplus.cli import main\n", ":1: benchmarks -> cli"),
+        ("base/a.h", '\n#include "../gil/queue.h"\n', ":2: base -> gil"),
+        ("base/a.c", '#include "gil/queue.h"\n', ":1: base -> gil"),
+        ("memory/a.c", '#  include "../gil/queue.h"\n', ":1: memory -> gil"),
+        ("sites/a.c", "int x;\n", ":1: sites has no C"),
+        ("attic/a.py", "", ":1: a room that no rule names"),
+    ],
+)
+def test_a_forbidden_arrow_is_found(tmp_path: Path, file: str, text: str, expected: str) -> None:
+    package = tmp_path / "cpythonplus"
+    (package / "gil").mkdir(parents=True)
+    (package / "gil" / "queue.h").write_text("")
+    path = package / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    (found,) = violations(package)
+    where = file if "attic" not in file else "attic"
+    assert found.startswith(f"cpythonplus/{where}{expected}")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("gil/a.py", "from cpythonplus.base import UnsupportedPlatform\n"),
+        ("gil/a.py", "from cpythonplus import _native\n"),
+        ("cli/a.py", "from cpythonplus import __version__, gil\nimport cpythonplus.benchmarks\n"),
+        ("cli/a.py", "import gil, base\nfrom cpythonplus.cli._private import x\n"),
+        ("gil/a.c", '#include "queue.h"\n#include "../base/futex.h"\n#include <gil/none.h>\n'),
+        ("_native.c", '#include "gil/queue.h"\n#include "base/futex.h"\n'),
+    ],
+)
+def test_an_allowed_arrow_is_not(tmp_path: Path, file: str, text: str) -> None:
+    package = tmp_path / "cpythonplus"
+    for header in ("gil/queue.h", "base/futex.h"):
+        (package / header).parent.mkdir(parents=True)
+        (package / header).write_text("")
+    (package / file).parent.mkdir(exist_ok=True)
+    (package / file).write_text(text)
+    assert violations(package) == []
+
+
+# ---- one job per file ---------------------------------------------------------------------------
+
+# A definition at the left margin, its name on a line of its own or after its type.
+C_FUNCTION = re.compile(r"^(?:\w[\w\s*]*[\s*])?(\w+)\([^;]*?\)\s*\{", re.MULTILINE)
+CONTROL_FLOW = re.compile(r"^\s+(?:\}\s*else\s+)?(for|while|do|switch|goto)\b", re.MULTILINE)
+
+
+def not_a_table(text: str) -> list[str]:
+    """What in a module's own C file is more than tables and the order of initialisation."""
+    found = [f"it defines {name}()" for name in C_FUNCTION.findall(text) if not is_init(name)]
+    found += [f"it has control flow: {word}" for word in CONTROL_FLOW.findall(text)]
+    lines = text.count("\n")
+    if lines > 160:
+        found.append(f"it has {lines} lines")
+    return found
+
+
+def is_init(name: str) -> bool:
+    """A module's entry point and its slots: exec, traverse, clear, free."""
+    return name.startswith("PyInit_") or name.endswith(("_exec", "_traverse", "_clear", "_free"))
+
+
+def test_the_native_module_is_a_table() -> None:
+    assert not_a_table((PACKAGE / "_native.c").read_text()) == []
+
+
+def test_work_in_the_native_module_is_found() -> None:
+    good = "static int\nnative_exec(PyObject *module)\n{\n    return plus_gil_exec(module);\n}\n"
+    bad = "static PyObject *\nhelp(PyObject *self)\n{\n    for (;;) {\n    }\n}\n"
+    assert not_a_table(good) == []
+    assert not_a_table(good + bad) == ["it defines help()", "it has control flow: for"]
+
+
+def not_a_re_export(source: str) -> list[str]:
+    """What in a room's __init__ is more than imports, __all__ and loading on demand."""
+    found = []
+    for node in ast.parse(source).body:
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant(value=str())):
+                continue
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=[]) if all(
+                isinstance(inner, ast.Import | ast.ImportFrom) for inner in body
+            ):
+                continue
+            case ast.Assign(targets=[ast.Name(id="__all__" | "_HOMES")]):
+                continue
+            case ast.FunctionDef(name="__getattr__" | "__dir__"):  # PEP 562
+                continue
+            case _:
+                found.append(f"{node.lineno}: {ast.unparse(node).splitlines()[0]}")
+    return found
+
+
+ROOMS = sorted(path.parent for path in PACKAGE.glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=[room.name for room in ROOMS])
+def test_a_rooms_init_only_re_exports(room: Path) -> None:
+    assert not_a_re_export((room / "__init__.py").read_text()) == []
+
+
+def test_work_in_an_init_is_found() -> None:
+    good = '"""Doc."""\nfrom cpythonplus.base.errors import X\n__all__ = ["X"]\n'
+    assert not_a_re_export(good) == []
+    assert not_a_re_export(good + "def f():\n    pass\n") == ["4: def f():"]
+
+
+# ---- what is written gets built -----------------------------------------------------------------
+
+
+def unlisted(package: Path) -> list[str]:
+    """Files that no meson.build of their room names, so that they would be left out silently."""
+    found = []
+    for path in sorted(package.rglob("*")):
+        inside = path.relative_to(package)
+        if path.is_dir() or "__pycache__" in inside.parts:
+            continue
+        if path.suffix in {".h", ".md", ".build"} or path.name == "_test_native.c":
+            continue
+        room = package / inside.parts[0] if len(inside.parts) > 1 else package
+        names = re.findall(r"'([^'\n]+)'", (room / "meson.build").read_text())
+        within = path.relative_to(room).as_posix()
+        # Either named with its folder, or in a list under its folder's name.
+        folder, _, name = within.rpartition("/")
+        if within not in names and not (folder in names and name in names):
+            found.append(f"{inside} is not in {(room / 'meson.build').relative_to(package)}")
+    return found
+
+
+def test_every_file_is_listed_in_its_rooms_meson_build() -> None:
+    assert unlisted(PACKAGE) == []
+
+
+def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
+    (tmp_path / "gil").mkdir()
+    (tmp_path / "gil" / "meson.build").write_text("py.install_sources('a.py')")
+    (tmp_path / "gil" / "a.py").touch()
+    (tmp_path / "gil" / "b.py").touch()
+    assert unlisted(tmp_path) == ["gil/b.py is not in gil/meson.build"]

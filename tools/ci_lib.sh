@@ -1,0 +1,45 @@
+# Helpers of .ci/run. shellcheck shell=bash
+
+# step NAME COMMAND...: runs it, says how long it took, and remembers a failure.
+failed=()
+step() {
+    local name=$1 start=$SECONDS status=0
+    shift
+    printf '\n==== %s\n' "$name"
+    "$@" </dev/null || status=$?
+    if [ "$status" -eq 0 ]; then
+        echo "==== $name: done in $((SECONDS - start)) s"
+    else
+        echo "==== $name: FAILED with status $status after $((SECONDS - start)) s"
+        failed+=("$name")
+    fi
+}
+
+# 'X.Y.Z' of an interpreter, with 't' for a free-threaded one; nothing when it does not run.
+version_of() {
+    "$1" -I -c 'import platform, sys; print(platform.python_version() + sys.abiflags)' 2>/dev/null </dev/null || true
+}
+
+# 'VERSION PATH' for each CPython 3.11 to 3.15 on this machine: the newest of each minor version that
+# can make environments, from pyenv first (whatever is active there), then from PATH.
+local_pythons() {
+    local python version minor seen=' '
+    {
+        for python in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[1-5]*/bin/python3; do
+            version=$(version_of "$python")
+            [ -z "$version" ] || echo "$version $python"
+        done | sort -Vr
+        for minor in 3.15 3.14 3.13 3.12 3.11; do
+            type -ap "python$minor" || true
+        done | while read -r python; do
+            version=$(version_of "$python")
+            [ -z "$version" ] || echo "$version $python"
+        done
+    } | while read -r version python; do
+        minor=$(cut -d. -f1,2 <<<"$version")
+        case $seen in *" $minor "*) continue ;; esac
+        "$python" -I -c 'import ensurepip, venv' 2>/dev/null </dev/null || continue
+        seen+="$minor "
+        echo "$version $python"
+    done
+}

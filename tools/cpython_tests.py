@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""CPython's own tests of threads, signals, sockets and processes, under the scheduled GIL.
+
+Runs each test module of the interpreter that runs this file under `cpythonplus run`.  What fails
+there is run once more under plain Python and again under ours: a failure that plain Python has too
+is its own; one that does not come back is called unsteady and listed; one that stays ends the run
+with status 1.
+
+    cpython_tests.py [--quick] [MODULE...]       CPYTHON_TESTS=quick does the same as --quick
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+QUICK = (
+    "test_thread",
+    "test_threading_local",
+    "test_threading",
+    "test_queue",
+    "test_fork1",
+    "test_faulthandler",
+)
+ALL = (
+    *QUICK,
+    "test_signal",
+    "test_socket",
+    "test_socketserver",
+    "test_asyncio",
+    "test_concurrent_futures",
+    "test_subprocess",
+    "test_multiprocessing_fork",
+)
+
+MODULE_LIMIT_S = 900
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of one module said: how many tests ran, and the names of those that failed."""
+
+    ran: int
+    failed: frozenset[str]
+
+
+def run_module(module: str, *, plus: bool) -> Outcome:
+    """Run one module in a process of its own and read its report."""
+    launcher = ["-m", "cpythonplus", "run"] if plus else []
+    with tempfile.TemporaryDirectory(prefix="cpython-tests-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, *launcher, "-m", "test", "-j1", "--timeout", "300"]
+        command += ["--junit-xml", str(report), "-u", "network,-largefile", module]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=MODULE_LIMIT_S,
+                check=False,
+            )
+            status, output = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as expired:
+            status, output = -1, str(expired)
+        outcome = read_report(report, module)
+    if status != 0 and not outcome.failed:
+        # It ended badly without a report that says where: a crash, a hang, a changed environment.
+        last = output.strip().splitlines()[-1:] or ["no output"]
+        return Outcome(outcome.ran, frozenset({f"{module}: status {status}: {last[0]}"}))
+    return outcome
+
+
+def read_report(report: Path, module: str) -> Outcome:
+    """Read a JUnit file; one that is not there or not whole counts as nothing run."""
+    try:
+        cases = list(ET.parse(report).getroot().iter("testcase"))
+    except (OSError, ET.ParseError):
+        return Outcome(0, frozenset())
+    failed = {
+        case.get("name", module)
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+    return Outcome(len(cases), frozenset(failed))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One module: the failures that only ours has, those of plain Python too, and unsteady ones."""
+
+    ran: int
+    ours: frozenset[str]
+    theirs: frozenset[str]
+    unsteady: frozenset[str]
+
+
+def judge(module: str) -> Verdict:
+    """Run a module, and once more on both sides what fails."""
+    first = run_module(module, plus=True)
+    if not first.failed:
+        return Verdict(first.ran, frozenset(), frozenset(), frozenset())
+    stock = run_module(module, plus=False)
+    again = run_module(module, plus=True)
+    theirs = first.failed & stock.failed
+    ours = (first.failed & again.failed) - stock.failed
+    return Verdict(first.ran, ours, theirs, first.failed - theirs - ours)
+
+
+def describe(verdict: Verdict) -> str:
+    """Return one line for a module."""
+    parts = [f"{verdict.ran} tests"]
+    parts += [f"FAILS ONLY HERE: {name}" for name in sorted(verdict.ours)]
+    parts += [f"fails in plain Python too: {name}" for name in sorted(verdict.theirs)]
+    parts += [f"failed once, not again: {name}" for name in sorted(verdict.unsteady)]
+    return "; ".join(parts)
+
+
+def main() -> int:
+    """Run what was asked for; status 1 for a failure that plain Python has not, 2 for bad use."""
+    parser = argparse.ArgumentParser(description="CPython's own tests under the scheduled GIL")
+    parser.add_argument("--quick", action="store_true", help="the short list only")
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="instead of the list")
+    options = parser.parse_args()
+    version = sys.version.split()[0]
+    if find_spec("test.test_threading") is None:
+        print(f"cpython-tests: Python {version} comes without its tests; none were run")
+        return 0
+    quick = options.quick or os.environ.get("CPYTHON_TESTS") == "quick"
+    modules = options.modules or (QUICK if quick else ALL)
+    verdicts = []
+    for module in modules:
+        print(f"cpython-tests {version}: {module}: ", end="", flush=True)
+        verdicts.append(judge(module))
+        print(describe(verdicts[-1]), flush=True)
+    bad = sum(len(verdict.ours) for verdict in verdicts)
+    ran = sum(verdict.ran for verdict in verdicts)
+    print(f"cpython-tests {version}: {ran} tests in {len(modules)} modules; {bad} fail only here")
+    return 1 if bad or ran == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

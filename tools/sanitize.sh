@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs the project's tests under a sanitizer of gcc; called by make inside an environment.
+#
+#   sanitize.sh address [PYTEST_ARG...]   the whole suite against an ASan + UBSan build of the wheel
+#   sanitize.sh thread                    the C test programs, built with TSan
+#
+# The thread sanitizer does not take the extension: the interpreter itself is not built with it, so
+# it would see none of the interpreter's locking and report every hand-over as a race.
+set -euo pipefail
+
+kind=$1
+shift
+
+address() {
+    local runtime
+    runtime=$(gcc -print-file-name=libasan.so)
+    [ -e "$runtime" ] || { echo "sanitize: gcc's libasan.so is not installed" >&2; exit 1; }
+    # The interpreter keeps memory until the end on purpose, so leaks are not looked for here.
+    # PYTHONMALLOC: its own allocator would hide overruns of small objects.
+    LD_PRELOAD=$runtime \
+    ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    PYTHONMALLOC=malloc \
+    CPYTHONPLUS_SANITIZER=address \
+        python -m pytest -m 'not slow' "$@"
+}
+
+# gcc's TSan needs a memory layout that address space randomisation may refuse it.
+tsan_wrapper() {
+    local probe=$1/probe
+    echo 'int main(void) { return 0; }' | gcc -x c -fsanitize=thread -o "$probe" -
+    if "$probe" 2>/dev/null; then
+        echo env
+    elif setarch -R "$probe" 2>/dev/null; then
+        echo setarch -R
+    else
+        return 1
+    fi
+}
+
+thread() {
+    local folder=$CPYTHONPLUS_BUILD_DIR-tsan wrapper
+    mkdir -p "$folder"
+    if ! wrapper=$(tsan_wrapper "$folder"); then
+        echo 'sanitize: the thread sanitizer cannot run on this kernel: left out' >&2
+        return 0
+    fi
+    local log=$folder.log
+    meson setup --reconfigure "$folder" -Dtest_hooks=true -Dbuildtype=debugoptimized \
+        -Db_ndebug=false -Db_sanitize=thread -Db_lundef=false >"$log" 2>&1 &&
+        meson compile -C "$folder" >>"$log" 2>&1 ||
+        { cat "$log" >&2; exit 1; }
+    # shellcheck disable=SC2086 # the wrapper is a command with options
+    CPYTHONPLUS_BUILD_DIR=$folder TSAN_OPTIONS=halt_on_error=1 CPYTHONPLUS_SANITIZER=thread \
+        $wrapper python -m pytest tests/test_c_programs.py
+}
+
+"$kind" "$@"

@@ -1,0 +1,237 @@
+"""Makes a virtual environment that has the package's wheel in it, and runs a command there.
+
+    python tools/setup_env.py [--group NAME]... [--variant asan] -- COMMAND [ARG...]
+
+Run by the interpreter that the environment is for, with nothing but the standard library. Each step
+is left out when its inputs are as they were at the last run: the environment (.venv-<version>), the
+dependencies named in pyproject.toml, the wheel. Inputs are compared by content, so a check-out of
+another commit, a deleted file or a touched one does the right thing. The wheel is built in
+build/<version> and installed as a user would get it, never editable.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+
+# The test hooks are never in a released wheel, but always in the one that the tests see.
+VARIANTS = {
+    "": ["-Dtest_hooks=true", "-Dbuildtype=release"],
+    "asan": [
+        "-Dtest_hooks=true",
+        "-Dbuildtype=debugoptimized",
+        "-Db_sanitize=address,undefined",
+        "-Db_lundef=false",
+    ],
+}
+# The build back end's own hook (PEP 517); older pips cannot pass a setting more than once.
+BUILD_WHEEL = """\
+import json, mesonpy, sys
+mesonpy.build_wheel(sys.argv[1], json.loads(sys.argv[2]))
+"""
+
+
+class SetupError(Exception):
+    """One line that says what could not be done."""
+
+
+def fingerprint(*parts: object) -> str:
+    """Short text that differs when any of the parts does."""
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+
+def sources_fingerprint() -> str:
+    """Of every file that can change the wheel or the test programs."""
+    paths = [ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml")]
+    paths += [ROOT / name for name in ("README.md", "LICENSE")]
+    paths += (ROOT / "src").rglob("*")
+    paths += (p for p in (ROOT / "tests").rglob("*") if p.suffix in {".c", ".h", ".build"})
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(f"{path.relative_to(ROOT)}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def requirements(groups: list[str]) -> list[str]:
+    """The project's own dependencies, those of its `bench` extra, and those of the groups."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        pyproject = tomllib.load(file)
+    table = pyproject["dependency-groups"]
+
+    def members(name: str) -> Iterator[str]:
+        if name not in table:
+            raise SetupError(f"pyproject.toml has no dependency group {name!r}")
+        for entry in table[name]:
+            if isinstance(entry, str):
+                yield entry
+            else:
+                yield from members(entry["include-group"])
+
+    project = pyproject["project"]
+    found = {*project["dependencies"], *project["optional-dependencies"]["bench"]}
+    for group in groups:
+        found.update(members(group))
+    return sorted(found)
+
+
+def check_compiler() -> None:
+    """SetupError where no compiler is found, or one without the C library's headers."""
+    compiler = os.environ.get("CC", "cc").split()
+    probe = [*compiler, "-E", "-include", "stdio.h", "-x", "c", os.devnull]
+    try:
+        works = subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    except OSError:
+        works = False
+    if not works:
+        name = " ".join(compiler)
+        raise SetupError(f"{name} is no working C compiler (Debian: apt-get install gcc libc6-dev)")
+
+
+def headers_environment() -> dict[str, str]:
+    """Where the interpreter came without headers: the ones that tools/fetch_headers.sh fetched."""
+    if Path(sysconfig.get_path("include"), "Python.h").exists():
+        return {}
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    include = BUILD / "headers" / version / "usr" / "include"
+    paths = [str(include / f"python{version}"), str(include)]
+    if os.environ.get("CPATH"):
+        paths.append(os.environ["CPATH"])
+    return {"CPATH": os.pathsep.join(paths)}
+
+
+class Environment:
+    """One virtual environment, its build folder, and the stamps that say what it was made from."""
+
+    def __init__(self, variant: str) -> None:
+        version = platform.python_version() + sys.abiflags
+        self.tag = f"{version}-{variant}" if variant else version
+        self.folder = ROOT / f".venv-{self.tag}"
+        self.build = BUILD / self.tag
+        self.python = self.folder / "bin" / "python"
+        self.setup_args = VARIANTS[variant]
+        self._stamps = self.folder / "stamps.json"
+        self._log = BUILD / f"setup-{self.tag}.log"
+
+    def variables(self) -> dict[str, str]:
+        """What a command that runs in it finds in os.environ."""
+        # A PYTHONPATH would hide the installed package; a stray start-up hook would run in pip.
+        dropped = {"PYTHONHOME", "PYTHONPATH", "CPYTHONPLUS_RUN"}
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return kept | {
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{kept.get('PATH', os.defpath)}",
+            "VIRTUAL_ENV": str(self.folder),
+            "CPYTHONPLUS_BUILD_DIR": str(self.build),
+        }
+
+    def set_up(self, groups: list[str]) -> None:
+        """Does what has to be done; SetupError names the step that failed and its log."""
+        base = fingerprint(sys.version, os.path.realpath(sys.executable))
+        self._step("venv", base, f"making {self.folder.name}", self._make)
+        # The build tools are always in it: the wheel is built without an environment of its own.
+        # What earlier calls asked for stays, so that `test` and `check` do not undo each other.
+        present = set(filter(None, self._read().get("requirements", "").split("\n")))
+        missing = sorted(set(requirements(["build", *groups])) - present)
+        self._step(
+            "requirements",
+            "\n".join(sorted({*present, *missing})),
+            f"installing {', '.join(missing)}",
+            lambda: self._pip(*missing),
+        )
+        self._step(
+            "wheel",
+            fingerprint(sources_fingerprint(), self.setup_args),
+            "building and installing the wheel",
+            self._install_wheel,
+        )
+
+    def _read(self) -> dict[str, str]:
+        try:
+            stamps = json.loads(self._stamps.read_text())
+        except (OSError, ValueError):
+            return {}
+        return {str(name): str(value) for name, value in stamps.items()}
+
+    def _step(self, name: str, inputs: str, what: str, work: Callable[[], None]) -> None:
+        if self._read().get(name) == inputs:
+            return
+        print(f"setup: {self.tag}: {what}", file=sys.stderr, flush=True)
+        work()
+        # Written after the work: what was interrupted is done again.
+        self._stamps.write_text(json.dumps(self._read() | {name: inputs}, indent=1))
+
+    def _run(self, what: str, *command: str) -> None:
+        with self._log.open("w") as log:
+            status = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=self.variables() | headers_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
+        if status != 0:
+            sys.stderr.write("".join(self._log.read_text().splitlines(keepends=True)[-40:]))
+            raise SetupError(f"{what} failed (whole log: {self._log.relative_to(ROOT)})")
+
+    def _make(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._run("making the environment", sys.executable, "-m", "venv", str(self.folder))
+
+    def _pip(self, *arguments: str) -> None:
+        options = ("--quiet", "--disable-pip-version-check")
+        self._run("pip install", str(self.python), "-m", "pip", "install", *options, *arguments)
+
+    def _install_wheel(self) -> None:
+        if sys.platform == "linux":
+            check_compiler()
+        wheels = self.build / "wheel"
+        shutil.rmtree(wheels, ignore_errors=True)
+        wheels.mkdir(parents=True)
+        settings = json.dumps({"build-dir": str(self.build), "setup-args": self.setup_args})
+        self._run("the build", str(self.python), "-c", BUILD_WHEEL, str(wheels), settings)
+        (wheel,) = wheels.glob("*.whl")
+        self._pip("--no-deps", "--force-reinstall", str(wheel))
+
+
+def main() -> NoReturn:
+    """Sets up, then becomes the command."""
+    parser = argparse.ArgumentParser(description="Run a command in an environment with the wheel.")
+    parser.add_argument("--group", action="append", default=[], help="dependency group to install")
+    parser.add_argument("--variant", choices=VARIANTS, default="", help="how the wheel is built")
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    environment = Environment(options.variant)
+    BUILD.mkdir(exist_ok=True)
+    try:
+        # One at a time: two make calls side by side would install into each other's half-made one.
+        with (BUILD / f"setup-{environment.tag}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            environment.set_up(options.group)
+    except SetupError as error:
+        sys.exit(f"setup: {environment.tag}: {error}")
+    variables = environment.variables()
+    program = shutil.which(options.command[0], path=variables["PATH"])
+    if program is None:
+        sys.exit(f"setup: {environment.tag}: there is no command {options.command[0]}")
+    sys.stderr.flush()
+    os.execve(program, options.command, variables)
+
+
+if __name__ == "__main__":
+    main()

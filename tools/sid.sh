@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Debian sid's interpreters in a folder: the newest CPythons, without a toolchain of our own.
+#
+#   sid.sh make               makes the folder, or keeps the one that works
+#   sid.sh version PYTHON     prints the version of an interpreter inside it
+#   sid.sh run COMMAND...     runs a command in a copy of the checkout inside it
+#   sid.sh fetch FILE DEST    copies a file out of that copy
+#
+# The folder is $CPYTHONPLUS_SID, else ~/.cache/cpythonplus/sid; it is kept between runs. Needs root.
+# Mounts live in a mount namespace that ends with the command, so nothing is left to unmount.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+sid=${CPYTHONPLUS_SID:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/sid}
+pythons=(python3.14 python3.15)
+inside=/srv/cpythonplus
+ca=/etc/ssl/certs/ca-certificates.crt
+
+# inside_sid FOLDER COMMAND...: in its own process namespace too, so that whatever a crashed test
+# left running ends with it.
+inside_sid() {
+    local folder=$1 name environment
+    shift
+    environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8)
+    # How this machine reaches its package index; the certificates are copied in by `prepare`.
+    for name in CI PYTHON CPYTHON_TESTS HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy \
+        PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_DEFAULT_TIMEOUT; do
+        [ -z "${!name-}" ] || environment+=("$name=${!name}")
+    done
+    environment+=("PIP_CERT=$ca" "SSL_CERT_FILE=$ca" PIP_DISABLE_PIP_VERSION_CHECK=1)
+    unshare --mount --pid --fork --kill-child --mount-proc="$folder/proc" \
+        env -i "${environment[@]}" chroot "$folder" "$@"
+}
+
+works() {
+    local python
+    [ -x "$1/usr/bin/make" ] && [ -x "$1/usr/bin/gcc" ] || return 1
+    for python in "${pythons[@]}"; do
+        inside_sid "$1" "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || return 1
+    done
+}
+
+need_debootstrap() {
+    command -v debootstrap >/dev/null && return
+    apt-get -qq update
+    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends debootstrap >/dev/null
+}
+
+make_sid() {
+    if works "$sid"; then
+        echo "sid: using $sid"
+        return
+    fi
+    local partial=$sid.partial packages=gcc,libc6-dev,make,ca-certificates python
+    for python in "${pythons[@]}"; do
+        packages+=,$python,$python-dev,$python-venv
+    done
+    echo "sid: making $sid"
+    need_debootstrap
+    # A broken or half-made one goes; what an older run may have left mounted in it goes first.
+    local folder
+    for folder in "$sid" "$partial"; do
+        ! mountpoint -q "$folder/proc" || umount "$folder/proc"
+        rm -rf --one-file-system "$folder"
+    done
+    mkdir -p "$partial"
+    # debootstrap mounts /proc and /sys while it works.
+    unshare --mount debootstrap --variant=minbase --include="$packages" sid "$partial" >"$sid.log" 2>&1 ||
+        { tail -n 20 "$sid.log" >&2; exit 1; }
+    works "$partial" || { echo "sid: the new folder $partial does not work" >&2; exit 1; }
+    mv "$partial" "$sid"
+}
+
+# The network's names, the certificates and pip's configuration are this machine's; the checkout is a
+# copy, of what git knows or would add. Environments and builds of earlier runs stay.
+prepare() {
+    local file
+    cp -L /etc/resolv.conf "$sid/etc/resolv.conf"
+    [ ! -e "$ca" ] || cp -L "$ca" "$sid$ca"
+    for file in /etc/pip.conf "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf" "$HOME/.pip/pip.conf"; do
+        [ ! -e "$file" ] || cp -L "$file" "$sid/etc/pip.conf"
+    done
+    mkdir -p "$sid$inside"
+    find "$sid$inside" -mindepth 1 -maxdepth 1 ! -name '.venv-*' ! -name build -exec rm -rf {} +
+    git ls-files -z --cached --others --exclude-standard --deduplicate |
+        tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory="$sid$inside"
+}
+
+case ${1-} in
+make) make_sid ;;
+version) inside_sid "$sid" "$2" -I -c 'import platform; print(platform.python_version())' ;;
+run)
+    shift
+    prepare
+    # shellcheck disable=SC2016 # expanded inside
+    inside_sid "$sid" /bin/sh -c 'cd "$0" && exec "$@"' "$inside" "$@"
+    ;;
+fetch) cp "$sid$inside/$2" "$3" ;;
+*)
+    echo "usage: sid.sh make | version PYTHON | run COMMAND... | fetch FILE DEST" >&2
+    exit 2
+    ;;
+esac
