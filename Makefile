@@ -23,7 +23,7 @@ help: ## show this list
 .PHONY: demo
 demo: ## the main job: a Flask service beside a CPU-bound job, stock and plus, as a table
 	@mkdir -p build/demo
-	@$(in_env) -- cpythonplus bench testserver --demo --json build/demo/demo.json --html build/demo/demo.html
+	@$(in_env) -- cpythonplus bench demo --json build/demo/demo.json --html build/demo/demo.html
 
 .PHONY: test
 test: ## build, install and run the tests

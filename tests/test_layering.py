@@ -250,6 +250,10 @@ def not_a_re_export(source: str) -> list[str]:
                 continue
             case ast.Assign(targets=[ast.Name(id="__all__" | "_HOMES")]):
                 continue
+            case ast.Assign(
+                targets=[ast.Name(id="TYPE_CHECKING")], value=ast.Constant(value=False)
+            ):
+                continue
             case ast.FunctionDef(name="__getattr__" | "__dir__"):  # PEP 562
                 continue
             case _:

@@ -4,8 +4,7 @@ The names below are loaded when they are first used (PEP 562), so that importing
 the start-up hook of ``cpythonplus run`` does in every interpreter, costs next to nothing.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from cpythonplus.base.errors import UnsupportedPlatform
     from cpythonplus.gil import atomic

@@ -1,12 +1,12 @@
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, ParamSpec, TypeVar, overload
+from typing import Literal, ParamSpec, Self, TypeVar, overload
 
 from cpythonplus.gil.sections import OverlongSection
 from cpythonplus.gil.stats import RawStatistics
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 def gil_start(
     grace_us: int, batch_slice_us: int, batch_share: float, starvation_us: int, spin_us: int, /
@@ -19,7 +19,7 @@ def gil_statistics() -> RawStatistics: ...
 def gil_reset_statistics() -> None: ...
 
 class AtomicSection:
-    def __enter__(self) -> AtomicSection: ...
+    def __enter__(self) -> Self: ...
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -32,7 +32,7 @@ class Atomic:
     @overload
     def __call__(self) -> AtomicSection: ...
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
     def enter(self) -> None: ...
     def leave(self) -> None: ...
     def inside(self) -> bool: ...

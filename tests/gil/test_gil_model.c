@@ -341,7 +341,8 @@ run(const struct scenario *s, uint64_t seconds)
     atomic_store(&stopping, false);
     for (unsigned i = 0; i < MAX_THREADS; i++) {
         states[i].random = 0x9e3779b97f4a7c15u * (i + 1u);
-        states[i].atomic = s->rest == PLUS_HOOKS_TRACK && (i % 2u == 1 || i >= s->cpu + s->interactive);
+        states[i].atomic =
+            s->rest == PLUS_HOOKS_TRACK && (i % 2u == 1 || i >= s->cpu + s->interactive);
         before[i] = atomic_load(&states[i].rounds);
     }
     take(self);

@@ -6,7 +6,8 @@
 
 #define MAX_ROOMS 8
 
-static const struct plus_fork_hooks *rooms[MAX_ROOMS]; /* written with the GIL held, never removed */
+static const struct plus_fork_hooks
+    *rooms[MAX_ROOMS]; /* written with the GIL held, never removed */
 static size_t room_count;
 
 static void

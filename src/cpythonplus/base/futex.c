@@ -31,8 +31,8 @@ plus_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
         limit = &deadline;
     }
     /* FUTEX_WAIT_BITSET takes an absolute time on CLOCK_MONOTONIC; plain FUTEX_WAIT a relative one. */
-    long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, limit, NULL,
-                      FUTEX_BITSET_MATCH_ANY);
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, limit,
+                      NULL, FUTEX_BITSET_MATCH_ANY);
     if (rc == 0) {
         return PLUS_FUTEX_WOKEN;
     }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum plus_futex_result {
-    PLUS_FUTEX_WOKEN,     /* woken, interrupted by a signal, or the word had another value: look again */
+    PLUS_FUTEX_WOKEN, /* woken, interrupted by a signal, or the word had another value: look again */
     PLUS_FUTEX_TIMED_OUT, /* the dead line passed */
 };
 
@@ -32,7 +32,8 @@ plus_cpu_relax(void)
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ __volatile__("isb" ::: "memory"); /* `yield` is a no-op on most cores; isb really waits */
+    __asm__ __volatile__("isb" ::
+                             : "memory"); /* `yield` is a no-op on most cores; isb really waits */
 #else
     atomic_signal_fence(memory_order_seq_cst);
 #endif

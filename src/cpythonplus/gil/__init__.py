@@ -5,8 +5,7 @@ Re-exports only.  The names are loaded when they are first used (PEP 562): the s
 than the installation.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from cpythonplus.gil.control import active, install, reset_statistics, statistics, uninstall
     from cpythonplus.gil.policy import Policy

@@ -25,15 +25,13 @@
 #define MAX_FREE 16
 
 typedef struct section {
-    PyObject_HEAD
-    uint64_t owner;  /* serial of the thread that is inside; 0: nobody */
-    uint32_t count;  /* how often it entered through this object */
+    PyObject_HEAD uint64_t owner; /* serial of the thread that is inside; 0: nobody */
+    uint32_t count;               /* how often it entered through this object */
     struct section *next_free;
 } section;
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *decorate;      /* callable: function -> wrapped function */
     PyObject *make_reporter; /* callable: user's callable -> callable(duration_ns) */
 } entry;
@@ -96,8 +94,7 @@ enter(struct plus_thread *self)
     if (plus_sched_atomic_enter(self)) {
         /* Somebody asked for the GIL before the section began: it goes to them now, and taking it
          * again withdraws the request. */
-        Py_BEGIN_ALLOW_THREADS
-        Py_END_ALLOW_THREADS
+        Py_BEGIN_ALLOW_THREADS Py_END_ALLOW_THREADS
     }
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 1u) {
         self->atomic_start_ns = coarse_now_ns();
@@ -439,14 +436,12 @@ PyDoc_STRVAR(enter_doc,
              "Begin an atomic section of this thread.  Sections nest.\n\n"
              "Raises UnsupportedPlatform, with the reason, where the GIL cannot be held.");
 
-PyDoc_STRVAR(leave_doc,
-             "leave($self, /)\n--\n\n"
-             "End the innermost atomic section of this thread that enter() began.\n\n"
-             "Raises RuntimeError when this thread is not inside one.");
+PyDoc_STRVAR(leave_doc, "leave($self, /)\n--\n\n"
+                        "End the innermost atomic section of this thread that enter() began.\n\n"
+                        "Raises RuntimeError when this thread is not inside one.");
 
-PyDoc_STRVAR(inside_doc,
-             "inside($self, /)\n--\n\n"
-             "Return whether this thread is inside an atomic section.");
+PyDoc_STRVAR(inside_doc, "inside($self, /)\n--\n\n"
+                         "Return whether this thread is inside an atomic section.");
 
 PyDoc_STRVAR(configure_doc,
              "configure($self, /, *, limit_ms=20.0, report=None)\n--\n\n"
@@ -483,14 +478,10 @@ static PyMemberDef entry_members[] = {
 };
 
 static PyType_Slot entry_slots[] = {
-    {Py_tp_dealloc, entry_dealloc},
-    {Py_tp_traverse, entry_traverse},
-    {Py_tp_clear, entry_clear},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_methods, entry_methods},
-    {Py_tp_members, entry_members},
-    {Py_tp_doc, (void *)entry_doc},
-    {0, NULL},
+    {Py_tp_dealloc, entry_dealloc}, {Py_tp_traverse, entry_traverse},
+    {Py_tp_clear, entry_clear},     {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_methods, entry_methods}, {Py_tp_members, entry_members},
+    {Py_tp_doc, (void *)entry_doc}, {0, NULL},
 };
 
 static PyType_Spec entry_spec = {

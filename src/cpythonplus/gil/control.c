@@ -52,8 +52,9 @@ find_slots(char reason[PLUS_REASON_SIZE])
         int rc = plus_slots_find(core_address(), slots);
 
         if (rc < 0) {
-            snprintf(reason, PLUS_REASON_SIZE, "the interpreter's import slot of %s was not found: %s",
-                     slots->symbol, strerror(-rc));
+            snprintf(reason, PLUS_REASON_SIZE,
+                     "the interpreter's import slot of %s was not found: %s", slots->symbol,
+                     strerror(-rc));
             return -1;
         }
         if (!plus_slots_untouched(core_address(), slots, wires[i].libc)) {
@@ -154,8 +155,7 @@ find_gil(char reason[PLUS_REASON_SIZE])
     }
     found = await_word(&sighting->seen, PLUS_SEEN_WAIT);
     if (found) {
-        Py_BEGIN_ALLOW_THREADS
-        found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
+        Py_BEGIN_ALLOW_THREADS found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
         Py_END_ALLOW_THREADS
     }
     if (!found) {

@@ -2,7 +2,6 @@
 
 import sys
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from cpythonplus.base.errors import UnsupportedPlatform
 from cpythonplus.gil.limits import LIMITS, checked
@@ -15,6 +14,7 @@ except ImportError as error:  # built without it: not Linux
 else:
     _why_not = ""
 
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from cpythonplus.gil.policy import Policy
     from cpythonplus.gil.stats import Statistics
@@ -57,8 +57,8 @@ def install_numbers(values: dict[str, object]) -> bool:
         return True
     # With the least grace every holder counts as a batch thread, so the proof's request is made
     # at once.
-    least_grace, *others = (10, *numbers[1:])
-    _native.gil_start(least_grace, *others)
+    _grace_us, slice_us, share, starvation_us, spin_us = numbers
+    _native.gil_start(10, slice_us, share, starvation_us, spin_us)
     try:
         _prove()
     except BaseException:
@@ -97,7 +97,8 @@ def statistics() -> "Statistics":
     """Return what was counted since the installation, the last reset or the fork."""
     from cpythonplus.gil.stats import collect
 
-    return collect(active(), _native.gil_statistics() if _native is not None else None)
+    raw = _native.gil_statistics() if _native is not None else None
+    return collect(raw, active=active())
 
 
 def reset_statistics() -> None:

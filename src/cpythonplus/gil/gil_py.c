@@ -114,8 +114,7 @@ copy_thread(struct plus_thread *thread, void *argument)
 static PyObject *
 times_tuple(const struct plus_histogram *h)
 {
-    return Py_BuildValue("(KKKKK)", h->count, h->total_ns,
-                         plus_histogram_quantile_ns(h, 0.50),
+    return Py_BuildValue("(KKKKK)", h->count, h->total_ns, plus_histogram_quantile_ns(h, 0.50),
                          plus_histogram_quantile_ns(h, 0.99), h->max_ns);
 }
 
@@ -158,9 +157,9 @@ gil_statistics(PyObject *module, PyObject *args)
     result = Py_BuildValue(
         "((KKKKKK)(NN)(NN)NN)", counts->switches, counts->forced_switches, counts->requests,
         counts->immediate_requests, counts->repeated_requests, counts->protected_runs,
-        times_tuple(&counts->waits[PLUS_INTERACTIVE]), times_tuple(&counts->holds[PLUS_INTERACTIVE]),
-        times_tuple(&counts->waits[PLUS_BATCH]), times_tuple(&counts->holds[PLUS_BATCH]),
-        threads_tuple(&table), plus_atomic_counts());
+        times_tuple(&counts->waits[PLUS_INTERACTIVE]),
+        times_tuple(&counts->holds[PLUS_INTERACTIVE]), times_tuple(&counts->waits[PLUS_BATCH]),
+        times_tuple(&counts->holds[PLUS_BATCH]), threads_tuple(&table), plus_atomic_counts());
 done:
     free(counts);
     free(table.rows);

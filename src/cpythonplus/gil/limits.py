@@ -4,20 +4,31 @@ Apart from ``Policy`` itself so that the start-up hook can check and use them wi
 ``dataclasses``.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["LIMITS", "Limit", "checked"]
 
 
-class Limit(NamedTuple):
+class Limit:
     """One field of a policy: its default, its least and greatest value, and what it is for."""
 
-    name: str
-    default: int | float
-    least: int | float
-    greatest: int | float
-    purpose: str
+    __slots__ = ("default", "greatest", "least", "name", "purpose")
+
+    def __init__(
+        self,
+        name: str,
+        default: float,
+        least: float,
+        greatest: float,
+        purpose: str,
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.least = least
+        self.greatest = greatest
+        self.purpose = purpose
 
 
 LIMITS: tuple[Limit, ...] = (
@@ -59,7 +70,7 @@ LIMITS: tuple[Limit, ...] = (
 )
 
 
-def checked(values: Mapping[str, object]) -> tuple[int, int, float, int, int]:
+def checked(values: "Mapping[str, object]") -> tuple[int, int, float, int, int]:
     """Return the five numbers in the order of LIMITS, defaults filled in.
 
     Raises ValueError, naming the field, for one that is unknown, not a number or out of bounds.
@@ -72,7 +83,7 @@ def checked(values: Mapping[str, object]) -> tuple[int, int, float, int, int]:
     return int(grace), int(slice_), float(share), int(starvation), int(spin)
 
 
-def _checked_one(limit: Limit, value: object) -> int | float:
+def _checked_one(limit: Limit, value: object) -> float:
     whole = isinstance(limit.default, int)
     kind = "a whole number" if whole else "a number"
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):

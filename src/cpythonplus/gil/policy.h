@@ -65,7 +65,7 @@ plus_policy_repaid_ns(const struct plus_policy *policy, uint64_t hold_ns);
 /* What a waiter does next. */
 struct plus_decision {
     bool ask;             /* make the interpreter request the GIL from its holder now */
-    bool asked;               /* it was asked before, by whomever */
+    bool asked;           /* it was asked before, by whomever */
     bool wants;           /* would ask, were the holder not inside an atomic section */
     bool holder_is_brief; /* the holder is likely to be done within the polling time */
     uint64_t deadline_ns; /* otherwise: decide again then */
@@ -74,19 +74,19 @@ struct plus_decision {
 /* What the waiter can see. */
 struct plus_situation {
     uint64_t now_ns;
-    uint64_t interval_ns;            /* the interpreter's switch interval */
-    uint64_t slice_ns;               /* one batch thread's turn */
-    uint64_t turn_used_ns;           /* of it by earlier holds of the thread whose turn it is */
-    const struct plus_thread *self;  /* with queued_as set */
+    uint64_t interval_ns;             /* the interpreter's switch interval */
+    uint64_t slice_ns;                /* one batch thread's turn */
+    uint64_t turn_used_ns;            /* of it by earlier holds of the thread whose turn it is */
+    const struct plus_thread *self;   /* with queued_as set */
     const struct plus_thread *holder; /* NULL: nobody */
-    bool asked;                      /* the holder has been asked already */
+    bool asked;                       /* the holder has been asked already */
     bool holder_atomic;
-    bool holder_has_turn;            /* the holder is the batch thread whose turn it is */
-    bool self_is_first;              /* of its queue */
-    bool self_is_next;               /* first, but for one that was interrupted in its turn */
-    uint32_t ahead;                  /* waiters in its queue that came before it, at most */
-    uint64_t protected_until_ns;     /* a starved batch thread may run until then */
-    uint64_t brief_hold_ns;          /* how long interactive threads hold it lately */
+    bool holder_has_turn;        /* the holder is the batch thread whose turn it is */
+    bool self_is_first;          /* of its queue */
+    bool self_is_next;           /* first, but for one that was interrupted in its turn */
+    uint32_t ahead;              /* waiters in its queue that came before it, at most */
+    uint64_t protected_until_ns; /* a starved batch thread may run until then */
+    uint64_t brief_hold_ns;      /* how long interactive threads hold it lately */
 };
 
 struct plus_decision

@@ -25,8 +25,8 @@
 static struct {
     bool running; /* we do the waiting; otherwise libc does, and we only know the holder */
     struct plus_policy policy;
-    bool (*ending)(void);     /* the interpreter finalises: waiters must be sent back to it */
-    _Atomic uint64_t spin_ns; /* the policy's, for readers without the mutex */
+    bool (*ending)(void);        /* the interpreter finalises: waiters must be sent back to it */
+    _Atomic uint64_t spin_ns;    /* the policy's, for readers without the mutex */
     struct plus_queue queues[2]; /* by enum plus_class */
 
     struct plus_thread *holder;      /* NULL: free */
@@ -38,21 +38,22 @@ static struct {
     enum plus_class granted_class;
     _Atomic bool granted_polling; /* it was awake when it was granted; read under switch_mutex */
 
-    _Atomic bool asked;          /* the holder has been asked; read without the mutex by its owner */
+    _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
     uint64_t next_ticket;
     uint64_t protected_until_ns; /* a starved batch thread may not be asked before */
     bool protect_next;           /* the thread granted last gets such a run */
     struct plus_thread *turn;    /* the batch thread whose turn it is; compared, never followed */
     uint64_t turn_used_ns;
-    _Atomic bool turn_returns;   /* it was asked, and comes back as soon as another has taken the GIL */
+    _Atomic bool
+        turn_returns; /* it was asked, and comes back as soon as another has taken the GIL */
     int turn_cpu;
     uint64_t slice_ns; /* of a turn: the policy's, or the interpreter's switch interval if longer */
-    uint64_t starved_ns;         /* how long batch threads waited, less what they got */
-    uint64_t starved_since_ns;   /* 0: not counting */
-    uint64_t brief_hold_ns;      /* moving average of interactive holds */
+    uint64_t starved_ns;       /* how long batch threads waited, less what they got */
+    uint64_t starved_since_ns; /* 0: not counting */
+    uint64_t brief_hold_ns;    /* moving average of interactive holds */
 
     _Atomic uint32_t switch_sequence; /* futex word: one more with each acquisition */
-    bool switch_awaited;               /* the last holder was asked, so it may wait for the switch */
+    bool switch_awaited;              /* the last holder was asked, so it may wait for the switch */
     _Atomic uint32_t switch_sleepers; /* threads asleep on it; written by them */
     _Atomic uint32_t pollers;         /* written by the pollers; at most one polls */
 
@@ -260,7 +261,8 @@ ask_holder(void)
  * made in the first round only, before the mutex was let go of.  A later round goes back to the
  * interpreter, as if woken for nothing, and comes again with its old ticket. */
 static bool
-wait_is_over(struct plus_thread *self, const struct plus_decision *decision, bool first, int *result)
+wait_is_over(struct plus_thread *self, const struct plus_decision *decision, bool first,
+             int *result)
 {
     *result = 0;
     if (decision->wants) {
@@ -448,7 +450,10 @@ plus_sched_acquired(void)
 {
     struct plus_thread *self = plus_thread_self();
 
-    S.counts.switches += S.last_holder != self;
+    if (S.last_holder != self) {
+        S.counts.switches++;
+        self->switches++;
+    }
     S.last_holder = self;
     S.holder = self;
     if (atomic_load_explicit(&S.asked, memory_order_relaxed)) {

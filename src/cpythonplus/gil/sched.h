@@ -28,12 +28,13 @@
 #include <pthread.h>
 
 struct plus_sched_counts {
-    uint64_t switches;           /* acquisitions by another thread than the last holder */
-    uint64_t forced_switches;    /* drops that had been requested */
-    uint64_t requests;           /* drop requests made */
-    uint64_t repeated_requests;  /* of these: again, since one of the last interval went unanswered */
-    uint64_t immediate_requests; /* of these: at once, without waiting out any timer */
-    uint64_t protected_runs;     /* runs granted to starved batch threads */
+    uint64_t switches;        /* acquisitions by another thread than the last holder */
+    uint64_t forced_switches; /* drops that had been requested */
+    uint64_t requests;        /* drop requests made */
+    uint64_t
+        repeated_requests; /* of these: again, since one of the last interval went unanswered */
+    uint64_t immediate_requests;              /* of these: at once, without waiting out any timer */
+    uint64_t protected_runs;                  /* runs granted to starved batch threads */
     struct plus_histogram waits[2], holds[2]; /* by enum plus_class, nanoseconds */
 };
 

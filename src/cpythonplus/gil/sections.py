@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from cpythonplus.base.errors import UnsupportedPlatform
 from cpythonplus.gil.control import free_threaded
@@ -16,6 +16,8 @@ __all__ = ["LockAtomic", "OverlongSection", "atomic"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_MAX_LIMIT_MS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,9 @@ class OverlongSection:
     def __str__(self) -> str:
         where = "".join(self.stack.format()).rstrip()
         milliseconds = self.duration_ns / 1e6
-        return f"atomic section of {milliseconds:.0f} ms in thread {self.thread!r}, left at:\n{where}"
+        return (
+            f"atomic section of {milliseconds:.0f} ms in thread {self.thread!r}, left at:\n{where}"
+        )
 
 
 def _make_reporter(report: Callable[[OverlongSection], object]) -> Callable[[int], None]:
@@ -104,7 +108,7 @@ class LockAtomic:
 
     def configure(self, *, limit_ms: float = 20.0, report: object = None) -> None:
         """Accept what the GIL build takes; sections are not timed here."""
-        if not 0.0 < limit_ms <= 1e9:
+        if not 0.0 < limit_ms <= _MAX_LIMIT_MS:
             raise ValueError("limit_ms must be above 0 and at most 1e9")
         if report is not None and not callable(report):
             raise TypeError(f"report must be callable or None, not {type(report).__name__}")
@@ -118,7 +122,7 @@ class LockSection:
     def __init__(self, atomic_: LockAtomic) -> None:
         self._atomic = atomic_
 
-    def __enter__(self) -> "LockSection":
+    def __enter__(self) -> Self:
         self._atomic.enter()
         return self
 
@@ -148,4 +152,4 @@ else:
     except ImportError:
         atomic = _NoAtomic()
     else:
-        atomic._setup(_decorate, _make_reporter)
+        atomic._setup(_decorate, _make_reporter)  # noqa: SLF001  # its other half

@@ -131,7 +131,8 @@ read_extent(struct dl_phdr_info *info, size_t size, void *argument)
         else if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X)) {
             seen.code_start = start;
             seen.code_end = end;
-            mine = mine || ((ElfW(Addr))extent->inside >= start && (ElfW(Addr))extent->inside < end);
+            mine =
+                mine || ((ElfW(Addr))extent->inside >= start && (ElfW(Addr))extent->inside < end);
         }
     }
     if (mine) {

@@ -18,10 +18,11 @@
 #define PLUS_SLOTS_PER_SYMBOL 4
 
 struct plus_slot_set {
-    const char *symbol;                         /* set by the caller */
+    const char *symbol; /* set by the caller */
     uintptr_t *addresses[PLUS_SLOTS_PER_SYMBOL];
     uintptr_t originals[PLUS_SLOTS_PER_SYMBOL]; /* what plus_slots_write found there */
-    unsigned char readonly[PLUS_SLOTS_PER_SYMBOL]; /* closed by RELRO, closed again after each write */
+    unsigned char
+        readonly[PLUS_SLOTS_PER_SYMBOL]; /* closed by RELRO, closed again after each write */
     size_t count;
 };
 

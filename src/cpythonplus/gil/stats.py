@@ -88,7 +88,8 @@ class Statistics:
 
     switches: acquisitions by another thread than the last holder.  forced_switches: releases that
     had been requested.  requests: drop requests made; immediate_requests: of these, at once instead
-    of after a wait; repeated_requests: again, because one was not answered within an interval.  protected_runs: runs granted to batch threads that had waited too long.
+    of after a wait; repeated_requests: again, because one was not answered within an interval.
+    protected_runs: runs granted to batch threads that had waited too long.
     """
 
     active: bool = False
@@ -120,7 +121,7 @@ def _thread_statistics(raw: RawThread, names: dict[int, str]) -> ThreadStatistic
     return ThreadStatistics(name, ident, native_id, thread_class, *numbers)
 
 
-def collect(active: bool, raw: RawStatistics | None) -> Statistics:
+def collect(raw: RawStatistics | None, *, active: bool) -> Statistics:
     """Turn what the C half counted (None: there is none) into a value, with threads' names."""
     if raw is None:
         return Statistics()

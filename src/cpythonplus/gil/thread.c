@@ -155,4 +155,3 @@ plus_threads_atfork_child(void)
         self->native_id = (pid_t)syscall(SYS_gettid);
     }
 }
-

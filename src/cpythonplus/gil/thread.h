@@ -39,11 +39,12 @@ struct plus_thread {
     uint32_t impatience;    /* waits left in which it uses the short timer */
     enum plus_class queued_as;
     bool queued;
-    bool asks_again; /* its request was not answered within an interval */
-    bool has_turn; /* among batch threads, unless it was lost while this one was away */
+    bool asks_again;  /* its request was not answered within an interval */
+    bool has_turn;    /* among batch threads, unless it was lost while this one was away */
     bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
 
-    _Atomic uint32_t parking; /* enum plus_parking; on a line of its own would cost memory, not time */
+    _Atomic uint32_t
+        parking; /* enum plus_parking; on a line of its own would cost memory, not time */
 
     /* Atomic sections: depth is written by the thread itself and read by waiters; wanted is set by
      * waiters under the GIL's mutex and taken by the thread itself. */
