@@ -3,7 +3,7 @@
 #
 #   PYTHON=...       another interpreter than the newest usable one on PATH
 #   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
-#   BENCH_ARGS=...   more arguments for both benchmarks in `bench`
+#   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

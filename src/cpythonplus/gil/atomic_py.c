@@ -37,7 +37,7 @@ typedef struct {
 } entry;
 
 static struct {
-    uint64_t sections, contended, overlong, longest_ns, abandoned;
+    uint64_t sections, contended, overlong, longest_ns;
 } counts;
 
 static bool prepared;
@@ -60,16 +60,6 @@ coarse_now_ns(void)
  * Entering and leaving
  */
 
-static void
-thread_ends(struct plus_thread *thread)
-{
-    /* The GIL was given up already, so nobody waits for this section; it only has to be known. */
-    if (atomic_load(&thread->atomic_depth) > 0) {
-        __atomic_fetch_add(&counts.abandoned, 1, __ATOMIC_RELAXED);
-    }
-    plus_sched_forget(thread);
-}
-
 static int
 prepare(void)
 {
@@ -78,12 +68,10 @@ prepare(void)
     if (prepared && plus_hooks_level() != PLUS_HOOKS_OFF) {
         return 0;
     }
-    if (plus_control_prepare(reason) < 0) {
+    if (plus_control_track(reason) < 0) {
         plus_raise_unsupported(reason);
         return -1;
     }
-    plus_threads_on_exit(thread_ends);
-    plus_control_track();
     prepared = true;
     return 0;
 }
@@ -523,12 +511,12 @@ PyObject *
 plus_atomic_counts(void)
 {
     return Py_BuildValue("(KKKKK)", counts.sections, counts.contended, counts.overlong,
-                         counts.longest_ns, counts.abandoned);
+                         counts.longest_ns, plus_sched_abandoned_sections());
 }
 
 void
 plus_atomic_reset_counts(void)
 {
     counts.sections = counts.contended = counts.overlong = 0;
-    counts.longest_ns = counts.abandoned = 0;
+    counts.longest_ns = 0;
 }

@@ -177,6 +177,30 @@ find_gil(char reason[PLUS_REASON_SIZE])
 }
 
 /* ------------------------------------------------------------------------------------------------
+ * One change at a time.  The probe lets go of the GIL, so the GIL does not see to that.
+ */
+
+static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct plus_thread *) control_owner; /* compared only; written with the lock held */
+
+static void
+begin_change(void)
+{
+    if (pthread_mutex_trylock(&control_lock) != 0) {
+        Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&control_lock);
+        Py_END_ALLOW_THREADS
+    }
+    atomic_store(&control_owner, plus_thread_self());
+}
+
+static void
+end_change(void)
+{
+    atomic_store(&control_owner, NULL);
+    pthread_mutex_unlock(&control_lock);
+}
+
+/* ------------------------------------------------------------------------------------------------
  * fork
  */
 
@@ -194,6 +218,23 @@ after_fork_parent(void)
     plus_control_unlock();
 }
 
+/* Another thread was half way through a change and does not live here: back to the beginning. */
+static void
+abandon_change(void)
+{
+    struct plus_thread *owner = atomic_load(&control_owner);
+
+    if (owner == NULL || owner == plus_thread_if_known()) {
+        return;
+    }
+    plus_hooks_set(&(struct plus_gil){0}, PLUS_HOOKS_OFF);
+    plus_sched_stop();
+    restore_slots();
+    the_gil = (struct plus_gil){0};
+    atomic_store(&control_owner, NULL);
+    pthread_mutex_init(&control_lock, NULL);
+}
+
 /* The interpreter makes its mutex anew a little later; until then, and in a child of C code that
  * never tells the interpreter, it must not stay locked. */
 static void
@@ -202,29 +243,21 @@ after_fork_child(void)
     plus_threads_atfork_child();
     plus_sched_atfork_child();
     plus_control_unlock();
+    abandon_change();
 }
+
+static const struct plus_fork_hooks fork_hooks = {before_fork, after_fork_parent, after_fork_child};
 
 /* ------------------------------------------------------------------------------------------------
  * Levels
  */
 
-int
-plus_control_prepare(char reason[PLUS_REASON_SIZE])
+/* Finds the slots and the GIL, unless that was done before. */
+static int
+prepare(char reason[PLUS_REASON_SIZE])
 {
-    static const struct plus_fork_hooks fork_hooks = {before_fork, after_fork_parent,
-                                                      after_fork_child};
-    int rc;
-
     if (slots_written) {
         return 0;
-    }
-    rc = plus_threads_init();
-    if (rc == 0) {
-        rc = plus_fork_register(&fork_hooks);
-    }
-    if (rc < 0) {
-        snprintf(reason, PLUS_REASON_SIZE, "thread records cannot be kept: %s", strerror(-rc));
-        return -1;
     }
     plus_threads_on_exit(plus_sched_forget);
     plus_hooks_set(&(struct plus_gil){0}, PLUS_HOOKS_OFF); /* an old address would hide the calls */
@@ -238,6 +271,22 @@ plus_control_prepare(char reason[PLUS_REASON_SIZE])
     return 0;
 }
 
+/* Before any record is made. */
+static int
+prepare_records(char reason[PLUS_REASON_SIZE])
+{
+    int rc = plus_threads_init();
+
+    if (rc == 0) {
+        rc = plus_fork_register(&fork_hooks);
+    }
+    if (rc < 0) {
+        snprintf(reason, PLUS_REASON_SIZE, "thread records cannot be kept: %s", strerror(-rc));
+        return -1;
+    }
+    return 0;
+}
+
 /* Every thread that libc holds asleep for the GIL comes back and meets the hooks. */
 static void
 set_level(enum plus_hooks_level level)
@@ -246,26 +295,47 @@ set_level(enum plus_hooks_level level)
     pthread_cond_broadcast(the_gil.cond);
 }
 
-void
-plus_control_run(const struct plus_policy *policy)
+int
+plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE])
 {
-    plus_control_lock();
-    plus_sched_start(policy, plus_compat_is_finalizing);
-    set_level(PLUS_HOOKS_RUN);
-    plus_control_unlock();
+    int rc = prepare_records(reason);
+
+    if (rc < 0) {
+        return rc;
+    }
+    begin_change();
+    rc = prepare(reason);
+    if (rc == 0) {
+        plus_control_lock();
+        plus_sched_start(policy, plus_compat_is_finalizing);
+        set_level(PLUS_HOOKS_RUN);
+        plus_control_unlock();
+    }
+    end_change();
+    return rc;
 }
 
-void
-plus_control_track(void)
+int
+plus_control_track(char reason[PLUS_REASON_SIZE])
 {
-    atomic_in_use = true;
-    if (plus_hooks_level() != PLUS_HOOKS_OFF) {
-        return;
+    int rc = prepare_records(reason);
+
+    if (rc < 0) {
+        return rc;
     }
-    plus_control_lock();
-    plus_sched_track();
-    set_level(PLUS_HOOKS_TRACK);
-    plus_control_unlock();
+    begin_change();
+    rc = prepare(reason);
+    if (rc == 0) {
+        atomic_in_use = true;
+    }
+    if (rc == 0 && plus_hooks_level() == PLUS_HOOKS_OFF) {
+        plus_control_lock();
+        plus_sched_track();
+        set_level(PLUS_HOOKS_TRACK);
+        plus_control_unlock();
+    }
+    end_change();
+    return rc;
 }
 
 void
@@ -274,13 +344,17 @@ plus_control_stop(void)
     if (!slots_written) {
         return;
     }
-    plus_control_lock();
-    set_level(atomic_in_use ? PLUS_HOOKS_TRACK : PLUS_HOOKS_OFF);
-    plus_sched_stop();
-    plus_control_unlock();
-    if (!atomic_in_use) {
-        restore_slots();
+    begin_change();
+    if (slots_written) {
+        plus_control_lock();
+        set_level(atomic_in_use ? PLUS_HOOKS_TRACK : PLUS_HOOKS_OFF);
+        plus_sched_stop();
+        plus_control_unlock();
+        if (!atomic_in_use) {
+            restore_slots();
+        }
     }
+    end_change();
 }
 
 void

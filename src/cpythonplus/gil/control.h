@@ -1,7 +1,10 @@
 /* Putting the hooks in place, proving that they see what they must see, and taking them out again.
  *
- * All functions here are called with the GIL held; install lets go of it for a moment.  After a
- * failure everything is as it was.
+ * All functions here are called with the GIL held, by any thread at any time.  Those that change
+ * something let go of it for a moment, to wait for each other (the control lock, rank 0: nothing else
+ * is held while it is taken) and for the probe.  After a failure everything is as it was.
+ *
+ * fork while another thread is in here: the child takes the hooks out, and may install them anew.
  */
 #ifndef PLUS_GIL_CONTROL_H
 #define PLUS_GIL_CONTROL_H
@@ -14,18 +17,14 @@
 /* Room for the reason of a refusal. */
 #define PLUS_REASON_SIZE 256
 
-/* Finds the interpreter's slots and its GIL.  Returns 0 (also when that was done before), or -1 with
- * one line in `reason`. */
+/* Schedules by `policy` from now on, or changes it.  Returns 0, or -1 with one line in `reason` when
+ * the interpreter's slots or its GIL are not as expected. */
 int
-plus_control_prepare(char reason[PLUS_REASON_SIZE]);
+plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE]);
 
-/* Schedules by `policy` from now on, or changes it.  plus_control_prepare was called. */
-void
-plus_control_run(const struct plus_policy *policy);
-
-/* Only keeps requests away from atomic sections, if we do not schedule anyway. */
-void
-plus_control_track(void);
+/* Only keeps requests away from atomic sections, if we do not schedule anyway.  Returns as above. */
+int
+plus_control_track(char reason[PLUS_REASON_SIZE]);
 
 /* No scheduling any more.  The hooks leave the slots, unless atomic sections need them. */
 void
@@ -38,7 +37,7 @@ plus_control_prove(void);
 bool
 plus_control_proven(void);
 
-/* The GIL's mutex, for reading what it guards.  Both do nothing before plus_control_prepare. */
+/* The GIL's mutex, for reading what it guards.  Both do nothing before the first plus_control_run or _track. */
 void
 plus_control_lock(void);
 void

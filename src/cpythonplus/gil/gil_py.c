@@ -26,10 +26,9 @@ gil_start(PyObject *module, PyObject *args)
         .spin_ns = spin_us * PLUS_NS_PER_US,
         .batch_share = share,
     };
-    if (plus_control_prepare(reason) < 0) {
+    if (plus_control_run(&policy, reason) < 0) {
         return plus_raise_unsupported(reason);
     }
-    plus_control_run(&policy);
     Py_RETURN_NONE;
 }
 

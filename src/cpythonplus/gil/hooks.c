@@ -16,6 +16,9 @@ static _Atomic(pthread_cond_t *) gil_switch_cond;
 static _Atomic enum plus_hooks_level hooks_level;
 static pthread_mutex_t *gil_mutex; /* written and read with itself held */
 
+/* Ten years. */
+#define FAR_NS (UINT64_C(315360000) * PLUS_NS_PER_S)
+
 static _Thread_local struct plus_sighting *watched;
 
 void
@@ -46,14 +49,14 @@ show(struct plus_sighting *sighting, enum plus_seen seen)
     plus_futex_wake(&sighting->seen, 1);
 }
 
-/* A switch interval may be set to anything; a dead line on another clock is off by years. */
+/* A switch interval may be set to days; a dead line on the wall clock is off by half a century. */
 static bool
 is_near(const struct timespec *abstime)
 {
     uint64_t deadline = plus_timespec_ns(abstime);
     uint64_t now = plus_now_ns();
 
-    return deadline + PLUS_NS_PER_S > now && deadline < now + 3600u * PLUS_NS_PER_S;
+    return deadline + PLUS_NS_PER_S > now && deadline < now + FAR_NS;
 }
 
 static int

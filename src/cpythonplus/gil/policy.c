@@ -60,7 +60,9 @@ held_ns(const struct plus_situation *s)
 static struct plus_decision
 ask(const struct plus_situation *s, struct plus_decision decision)
 {
-    decision.deadline_ns = s->now_ns + (s->holder_atomic ? PLUS_SAFETY_NS : s->interval_ns);
+    uint64_t again_ns = s->interval_ns < PLUS_SAFETY_NS ? s->interval_ns : PLUS_SAFETY_NS;
+
+    decision.deadline_ns = s->now_ns + (s->holder_atomic ? PLUS_SAFETY_NS : again_ns);
     decision.wants = s->holder_atomic;
     decision.ask = !s->holder_atomic && !s->asked;
     decision.asked = !s->holder_atomic && s->asked;

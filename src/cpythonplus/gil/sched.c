@@ -39,6 +39,7 @@ static struct {
     _Atomic bool granted_polling; /* it was awake when it was granted; read under switch_mutex */
 
     _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
+    bool unheard;       /* a request to this holder was not answered in time: everybody asks */
     uint64_t next_ticket;
     uint64_t protected_until_ns; /* a starved batch thread may not be asked before */
     bool protect_next;           /* the thread granted last gets such a run */
@@ -56,6 +57,8 @@ static struct {
     bool switch_awaited;              /* the last holder was asked, so it may wait for the switch */
     _Atomic uint32_t switch_sleepers; /* threads asleep on it; written by them */
     _Atomic uint32_t pollers;         /* written by the pollers; at most one polls */
+
+    _Atomic uint64_t abandoned_sections; /* written by threads that end */
 
     bool many_cpus;
     uint64_t cpus_read_ns;
@@ -254,6 +257,25 @@ ask_holder(void)
     return false;
 }
 
+/* A request that was not answered within an interval.  Either the holder has no core now, or does not
+ * look; or, up to 3.12, the request went to the waiter's own sub-interpreter instead of the holder's,
+ * where only a waiter of the holder's interpreter can reach it.  So everybody asks once now, as they
+ * all do in the interpreter's own scheduling. */
+static void
+ask_all(struct plus_thread *self)
+{
+    S.counts.repeated_requests++;
+    S.unheard = true;
+    self->joined = atomic_load(&S.switch_sequence);
+    for (int class = 0; class < 2; class++) {
+        for (struct plus_thread *t = S.queues[class].head; t != NULL; t = t->next) {
+            if (t != self) {
+                unpark(t, PLUS_PARK_RECHECK);
+            }
+        }
+    }
+}
+
 /* One look at the situation.  Returns true when the wait is over, with what to tell the interpreter
  * in *result.
  *
@@ -268,13 +290,17 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
     if (decision->wants) {
         atomic_store(&S.holder->atomic_wanted, true);
     }
-    if (decision->ask || self->asks_again) {
+    bool joins = S.unheard && self->joined != atomic_load(&S.switch_sequence);
+    if (decision->ask || self->asks_again || joins) {
         if (!first) {
             return true;
         }
         if (ask_holder()) {
-            S.counts.repeated_requests += self->asks_again;
+            if (self->asks_again) {
+                ask_all(self);
+            }
             self->asks_again = false;
+            self->joined = atomic_load(&S.switch_sequence);
             *result = ETIMEDOUT;
             S.counts.requests++;
             return true;
@@ -458,6 +484,7 @@ plus_sched_acquired(void)
     S.holder = self;
     if (atomic_load_explicit(&S.asked, memory_order_relaxed)) {
         atomic_store(&S.asked, false);
+        S.unheard = false;
     }
     if (S.running && (plus_threads_count() > 1u || self->wait_start_ns != 0)) {
         uint64_t now = plus_now_ns();
@@ -737,6 +764,16 @@ plus_sched_forget(struct plus_thread *thread)
     struct plus_thread *expected = thread;
 
     atomic_compare_exchange_strong(&S.granted, &expected, NULL);
+    /* It gave the GIL up already, so nobody waits for its section; that only has to be known. */
+    if (atomic_load(&thread->atomic_depth) > 0) {
+        atomic_fetch_add(&S.abandoned_sections, 1);
+    }
+}
+
+uint64_t
+plus_sched_abandoned_sections(void)
+{
+    return atomic_load(&S.abandoned_sections);
 }
 
 void

@@ -100,6 +100,10 @@ plus_sched_reset_counts(void);
 enum plus_class
 plus_sched_class(const struct plus_thread *thread);
 
+/* How many threads ended inside an atomic section.  Any thread, any time. */
+uint64_t
+plus_sched_abandoned_sections(void);
+
 /* A thread that ends: nothing may point to its record afterwards.  Takes no lock. */
 void
 plus_sched_forget(struct plus_thread *thread);

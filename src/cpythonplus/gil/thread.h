@@ -40,6 +40,7 @@ struct plus_thread {
     enum plus_class queued_as;
     bool queued;
     bool asks_again;  /* its request was not answered within an interval */
+    uint32_t joined;  /* the switch sequence at which it asked because a request went unheard */
     bool has_turn;    /* among batch threads, unless it was lost while this one was away */
     bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
 

@@ -1,0 +1,106 @@
+"""Reads the documentation: its blocks of code, what is marked about them, and its links.
+
+An HTML comment on the line in front of a block says what the tests do with it:
+
+    <!-- file: NAME -->        it is a file of that name, there for the blocks that follow
+    <!-- run -->               console: its `$ cpythonplus ...` lines must end with status 0
+    <!-- not run: REASON -->   python: it is left out
+
+Without one, a python block runs, in a process of its own, and a console block does not.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "changes" / "README.md"]
+
+_BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>[^\n]*?) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+_FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(
+    r"\[[^\]]*\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<reference>\S+)", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of code."""
+
+    page: Path
+    line: int
+    language: str
+    mark: str
+    text: str
+    files: tuple[tuple[str, str], ...]
+    """Names and texts of the files in front of it on the page."""
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def file_name(self) -> str | None:
+        return self.mark.removeprefix("file: ") if self.mark.startswith("file: ") else None
+
+    @property
+    def left_out(self) -> str | None:
+        """Why the block is not run."""
+        if self.mark.startswith("not run"):
+            return self.mark.removeprefix("not run").removeprefix(": ")
+        return None
+
+    def commands(self) -> list[str]:
+        """What stands behind `$ ` in a console block."""
+        return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+
+def blocks(page: Path, text: str) -> list[Block]:
+    found: list[Block] = []
+    files: list[tuple[str, str]] = []
+    for match in _BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start("text"))
+        mark = match["mark"] or ""
+        if mark.startswith(("generated: ", "end of generated", "measured:")):
+            mark = ""  # of the tools that write parts of the pages, not about the block
+        block = Block(page, line, match["language"], mark, match["text"], tuple(files))
+        if block.file_name is not None:
+            files.append((block.file_name, block.text))
+        found.append(block)
+    return found
+
+
+def all_blocks() -> list[Block]:
+    return [block for page in PAGES for block in blocks(page, page.read_text("utf-8"))]
+
+
+def links(text: str) -> list[str]:
+    """The targets of all links outside of blocks of code."""
+    prose = _FENCED.sub("", text)
+    return [m["inline"] or m["reference"] for m in _LINK.finditer(prose)]
+
+
+def anchors(text: str) -> set[str]:
+    """What a link can have behind `#`: the headings as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", _FENCED.sub("", text), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+def broken(page: Path, text: str) -> list[str]:
+    """The links of a page whose target is not there; addresses of the web are not looked at."""
+    found = []
+    for target in links(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists():
+            found.append(f"{target}: there is no such file")
+        elif anchor and anchor not in anchors(file.read_text("utf-8")):
+            found.append(f"{target}: there is no such heading")
+    return found

@@ -1,0 +1,117 @@
+"""The examples of the documentation run, and its links lead somewhere."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs import pages
+
+TIMEOUT_S = 60
+
+BLOCKS = pages.all_blocks()
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+CONSOLE = [block for block in BLOCKS if block.language == "console"]
+RUNNABLE = [block for block in CONSOLE if block.mark == "run"]
+
+
+def start(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: v for name, v in os.environ.items() if name != "CPYTHONPLUS_RUN"}
+    return subprocess.run(
+        command,
+        check=False,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+
+
+def write_files(block: pages.Block, folder: Path) -> None:
+    for name, text in block.files:
+        (folder / name).write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_python_example(block: pages.Block, tmp_path: Path) -> None:
+    if block.left_out is not None:
+        pytest.skip(f"marked as not run: {block.left_out}")
+    write_files(block, tmp_path)
+    program = tmp_path / (block.file_name or "example.py")
+    program.write_text(block.text, "utf-8")
+    done = start([sys.executable, str(program)], tmp_path)
+    assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("block", RUNNABLE, ids=str)
+def test_console_example(block: pages.Block, tmp_path: Path) -> None:
+    write_files(block, tmp_path)
+    commands = [shlex.split(command) for command in block.commands()]
+    assert commands, f"{block} has no command"
+    for program, *arguments in commands:
+        assert program == "cpythonplus", f"{block}: only cpythonplus is run"
+        done = start([sys.executable, "-m", "cpythonplus", *arguments], tmp_path)
+        assert done.returncode == 0, f"{block}: {arguments}\n{done.stdout}{done.stderr}"
+
+
+def is_known(block: pages.Block) -> bool:
+    if block.language == "python":
+        return not block.mark or block.file_name is not None or bool(block.left_out)
+    return block.mark in (("", "run") if block.language == "console" else ("",))
+
+
+def test_marks_are_known() -> None:
+    """A mark with a typing error would silently leave an example out."""
+    odd = [f"{block}: {block.mark!r}" for block in BLOCKS if not is_known(block)]
+    assert odd == []
+
+
+def test_there_are_examples() -> None:
+    """The pattern that finds them still fits."""
+    fences = sum(page.read_text("utf-8").count("```python\n") for page in pages.PAGES)
+    assert len(PYTHON) == fences > 10
+    fences = sum(page.read_text("utf-8").count("```console\n") for page in pages.PAGES)
+    assert len(CONSOLE) == fences >= len(RUNNABLE) > 3
+    assert len([block for block in PYTHON if block.left_out]) <= len(PYTHON) // 4
+
+
+@pytest.mark.parametrize("page", pages.LINKED, ids=lambda page: str(page.relative_to(pages.ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert pages.broken(page, page.read_text("utf-8")) == []
+
+
+def test_every_page_stands_in_the_index() -> None:
+    index = pages.ROOT / "docs" / "README.md"
+    targets = pages.links(index.read_text("utf-8"))
+    listed = {(index.parent / target).resolve() for target in targets}
+    written = {page for page in pages.PAGES if page.is_relative_to(index.parent)}
+    assert written - listed == {index}
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = "# One & two\n[a](#one--two) [b](#three) [c](none.md) [d](https://x.example)\n"
+    page.write_text(text)
+    assert pages.broken(page, text) == [
+        "#three: there is no such heading",
+        "none.md: there is no such file",
+    ]
+
+
+def test_marks_and_files_are_read() -> None:
+    text = (
+        "<!-- file: a.py -->\n```python\npass\n```\n\n"
+        "<!-- not run: needs a server -->\n```python\n1 / 0\n```\n\n"
+        "<!-- run -->\n```console\n$ cpythonplus run a.py\nwhat it prints\n```\n"
+    )
+    first, second, third = pages.blocks(pages.ROOT / "page.md", text)
+    assert first.file_name == "a.py"
+    assert first.left_out is None
+    assert second.left_out == "needs a server"
+    assert third.files == (("a.py", "pass\n"),)
+    assert third.commands() == ["cpythonplus run a.py"]

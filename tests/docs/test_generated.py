@@ -1,0 +1,109 @@
+"""What is generated in the documentation is what its sources say now."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import canned
+from tools import readme_table, reference
+
+RESULTS = sorted(readme_table.RESULTS.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    "page", sorted(reference.PAGES.glob("*.md")), ids=lambda page: str(page.name)
+)
+def test_the_reference_is_up_to_date(page: Path) -> None:
+    assert reference.rendered(page.read_text("utf-8")) == page.read_text("utf-8"), (
+        "run: python tools/reference.py"
+    )
+
+
+def test_the_reference_has_all_public_names() -> None:
+    from cpythonplus import gil
+
+    text = "".join(page.read_text("utf-8") for page in reference.PAGES.glob("*.md"))
+    present = set(reference.names_in(text))
+    names = {f"cpythonplus.gil.{name}" for name in gil.__all__ if name != "atomic"}
+    assert names | {"cpythonplus.atomic", "cpythonplus.UnsupportedPlatform"} <= present
+
+
+def test_fields_of_a_docstring_become_a_list() -> None:
+    text = "What it is.\n\nlimit_ms: how long.  report: who\n    is told; None: none.  Raises X."
+    assert reference.markdown(text, ["limit_ms", "report"]) == (
+        "What it is.\n\n- `limit_ms`: how long.\n- `report`: who is told; None: none.\n\nRaises X."
+    )
+
+
+def test_an_unknown_name_is_told() -> None:
+    with pytest.raises(reference.UnknownNameError, match=r"cpythonplus\.nothing"):
+        reference.documented("cpythonplus.nothing")
+
+
+@pytest.mark.skipif(
+    not RESULTS, reason="nothing has been measured yet: benchmarks/results is empty"
+)
+def test_the_measured_table_is_up_to_date() -> None:
+    text = readme_table.README.read_text("utf-8")
+    table = readme_table.table(readme_table.results(readme_table.RESULTS))
+    assert readme_table.filled(text, table) == text, "run: python tools/readme_table.py"
+
+
+def written(folder: Path, python: str) -> Path:
+    report = canned.report()
+    report.machine["python"] = f"CPython {python}"
+    path = folder / f"{python}.json"
+    report.write_json(path)
+    return path
+
+
+def test_the_table_has_a_column_for_each_version(tmp_path: Path) -> None:
+    for python in ("3.9.9", "3.13.0", "3.12.1"):
+        written(tmp_path, python)
+    lines = readme_table.table(readme_table.results(tmp_path)).splitlines()
+    assert lines[0] == "| stock → plus | 3.9.9 | 3.12.1 | 3.13.0 | target | reached |"
+    rate = next(line for line in lines if line.startswith("| echo beside 1 CPU thread, requests/s"))
+    assert rate.count("206 → 55,000 (267 x)") == 3
+    assert rate.endswith("| ≥ 200 x stock | yes |")
+    p99 = next(line for line in lines if line.startswith("| echo beside 8 CPU threads, p99"))
+    assert p99.endswith("| p99 ≤ 2 ms | not on 3.9.9, 3.12.1, 3.13.0 |")
+    widths = {line.count("|") for line in lines if line.startswith("|")}
+    assert widths == {lines[0].count("|")}
+
+
+def test_a_slim_result_gives_the_same_table(tmp_path: Path) -> None:
+    path = written(tmp_path, "3.13.0")
+    before, size = readme_table.table(readme_table.results(tmp_path)), path.stat().st_size
+    readme_table.slim(path)
+    assert readme_table.table(readme_table.results(tmp_path)) == before
+    assert path.stat().st_size < size / 2
+    assert "curve" not in path.read_text()
+    once = path.read_text()
+    readme_table.slim(path)
+    assert path.read_text() == once
+
+
+def test_two_results_of_one_version_are_refused(tmp_path: Path) -> None:
+    written(tmp_path, "3.13.0").rename(tmp_path / "other.json")
+    written(tmp_path, "3.13.0")
+    with pytest.raises(readme_table.TableError, match=r"several results for 3\.13\.0"):
+        readme_table.results(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", json.dumps({"schema": 99, "cases": []})])
+def test_something_else_is_no_result(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(readme_table.TableError, match=r"x\.json"):
+        readme_table.read(path)
+
+
+def test_nothing_measured_leaves_a_line(tmp_path: Path) -> None:
+    text = f"a\n{readme_table.BEGIN}\nold\n{readme_table.END}\nb\n"
+    new = readme_table.filled(text, readme_table.table(readme_table.results(tmp_path)))
+    assert readme_table.NOT_MEASURED in new
+    assert "old" not in new
+    assert new.endswith(f"{readme_table.END}\nb\n")
+    with pytest.raises(readme_table.TableError, match="measured:begin"):
+        readme_table.filled("nothing", "x")

@@ -1,0 +1,161 @@
+"""Nothing stays behind, whatever is called how often."""
+
+import inspect
+import json
+
+import pytest
+
+import cpythonplus
+from cpythonplus import atomic, gil
+from tests.gil.load import run
+from tests.support import SANITIZED
+
+# Each public callable, as a program's line; `f` and `report` are defined below.
+CALLS = {
+    "gil.Policy": "gil.Policy(spin_us=5)",
+    "gil.Policy wrong": "refused(ValueError, lambda: gil.Policy(spin_us=-1))",
+    "gil.install": "gil.install(policy)",
+    "gil.uninstall": "gil.uninstall(); gil.install()",
+    "gil.active": "gil.active()",
+    "gil.statistics": "gil.statistics()",
+    "gil.reset_statistics": "gil.reset_statistics()",
+    "gil.Statistics": "gil.Statistics().as_dict()",
+    "gil.ClassStatistics": "gil.ClassStatistics()",
+    "gil.ThreadStatistics": "gil.ThreadStatistics('', 0, 0, 'batch', 0, 0, 0, 0, 0)",
+    "gil.AtomicStatistics": "gil.AtomicStatistics()",
+    "gil.Times": "gil.Times()",
+    "gil.OverlongSection": "str(gil.OverlongSection(1, '', stack))",
+    "gil.atomic": "with atomic(): pass",
+    "gil.atomic nested": "with atomic(), atomic(): pass",
+    "gil.atomic not used": "atomic()",
+    "gil.atomic decorator": "atomic(f)()",
+    "gil.atomic decorated raises": "refused(KeyError, atomic(g))",
+    "gil.atomic refuses": "refused(TypeError, lambda: atomic(5)); refused(TypeError, atomic(f), 1)",
+    "gil.atomic abandoned generator": "next(steps())",
+    "atomic.enter": "atomic.enter(); atomic.leave()",
+    "atomic.leave": "refused(RuntimeError, atomic.leave)",
+    "atomic.inside": "atomic.inside()",
+    "atomic.configure": "atomic.configure(limit_ms=50, report=lambda r: None)",
+    "atomic.configure wrong": "refused(TypeError, lambda: atomic.configure(report=5))",
+    "cpythonplus.UnsupportedPlatform": "UnsupportedPlatform('because')",
+    "threads": "t = threading.Thread(target=f); t.start(); t.join()",
+    "threads with sections": "t = threading.Thread(target=atomic(f)); t.start(); t.join()",
+    "threads ending inside": "t = threading.Thread(target=atomic.enter); t.start(); t.join()",
+}
+
+# What the allocators say before and after; mallinfo2 sees what C code keeps.
+PROGRAM = """
+import ctypes, gc, json, traceback
+
+CALLS = {calls}
+policy = gil.Policy(grace_us=500)
+stack = traceback.extract_stack()
+
+
+def f():
+    return 1
+
+
+def g():
+    raise KeyError
+
+
+def steps():
+    with atomic():
+        yield 1
+
+
+def refused(kind, call, *args):
+    try:
+        call(*args)
+    except kind:
+        pass
+    else:
+        raise AssertionError(call)
+
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
+
+
+try:
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = Mallinfo2
+except AttributeError:  # another C library
+    mallinfo2 = Mallinfo2
+
+
+def used():
+    until(lambda: len(gil.statistics().threads) <= 1)  # threads' records go a little later
+    gc.collect()
+    info = mallinfo2()
+    return sys.getallocatedblocks(), info.uordblks + info.hblkhd
+
+
+def leaks(code, times):
+    for _ in range(4):
+        exec(code)
+    # A cache may fill once, and an arena may grow; what grows each time is a leak.
+    rounds = []
+    for _ in range(4):
+        before = used()
+        for _ in range(times):
+            exec(code)
+        after = used()
+        rounds.append((after[0] - before[0], after[1] - before[1]))
+    blocks = min(abs(r[0]) for r in rounds)
+    octets = min(abs(r[1]) for r in rounds)
+    return blocks, octets
+
+
+gil.install()
+result = {{}}
+for name, line in CALLS.items():
+    times = 40 if name.startswith(("threads", "gil.uninstall")) else 200
+    blocks, octets = leaks(compile(line, name, "exec"), times)
+    if blocks > times // 4 or octets > times * 8:
+        result[name] = (times, blocks, octets)
+print(json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="module")
+def leaked() -> dict[str, list[int]]:
+    child = run(PROGRAM.format(calls=CALLS), before="")
+    result: dict[str, list[int]] = json.loads(child.out)
+    return result
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator does not count like this")
+@pytest.mark.parametrize("name", CALLS)
+def test_no_leak(name: str, leaked: dict[str, list[int]]) -> None:
+    assert name not in leaked, f"calls, blocks, bytes: {leaked[name]}"
+
+
+def test_each_public_callable_is_in_the_list() -> None:
+    public = {f"gil.{name}" for name in gil.__all__ if callable(getattr(gil, name))}
+    public |= {
+        f"atomic.{name}"
+        for name, _ in inspect.getmembers(atomic, callable)
+        if not name.startswith("_")
+    }
+    public |= {
+        f"cpythonplus.{name}"
+        for name in cpythonplus.__all__
+        if name not in ("atomic", "__version__") and callable(getattr(cpythonplus, name))
+    }
+    assert public - CALLS.keys() == set()
+
+
+def test_as_dict_and_str_are_the_only_other_methods() -> None:
+    # Else they belong into the list above.
+    methods = {
+        f"{name}.{method}"
+        for name in gil.__all__
+        if inspect.isclass(getattr(gil, name))
+        for method, _ in inspect.getmembers(getattr(gil, name), inspect.isfunction)
+        if not method.startswith("_")
+    }
+    assert methods == {"Statistics.as_dict"}

@@ -1,0 +1,265 @@
+"""fork, exec, multiprocessing and sub-interpreters under the scheduled GIL."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.gil.children import PRELUDE, run, run_file
+
+# A child process that must be able to schedule threads of its own.
+IN_CHILD = """
+def child_works():
+    assert gil.active()
+    stop = threading.Event()
+    threads = burners(2, stop)
+    for _ in range(50):
+        os.stat("/")
+    stop.set()
+    for t in threads:
+        t.join()
+    with atomic():
+        pass
+    assert len(gil.statistics().threads) >= 1
+
+def fork_and_check():
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child_works()
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, status
+"""
+
+
+def test_fork_from_the_main_thread_with_waiters() -> None:
+    run(
+        IN_CHILD
+        + """
+gil.install()
+stop = threading.Event()
+threads = burners(4, stop)
+for _ in range(20):
+    fork_and_check()
+stop.set()
+for t in threads:
+    t.join()
+"""
+    )
+
+
+def test_fork_from_another_thread() -> None:
+    run(
+        IN_CHILD
+        + """
+gil.install()
+stop = threading.Event()
+threads = burners(2, stop)
+errors = []
+def forker():
+    try:
+        for _ in range(8):
+            fork_and_check()
+    except BaseException as e:
+        errors.append(e)
+forkers = [threading.Thread(target=forker) for _ in range(3)]
+for t in forkers:
+    t.start()
+for t in forkers:
+    t.join()
+stop.set()
+for t in threads:
+    t.join()
+assert not errors, errors
+"""
+    )
+
+
+def test_nested_forks_and_fork_inside_a_section() -> None:
+    run(
+        IN_CHILD
+        + """
+gil.install()
+stop = threading.Event()
+threads = burners(2, stop)
+pid = os.fork()
+if pid == 0:
+    fork_and_check()
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+with atomic():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if atomic.inside() else 3)
+    status = os.waitpid(pid, 0)[1]
+assert status == 0 and not atomic.inside()
+stop.set()
+for t in threads:
+    t.join()
+"""
+    )
+
+
+def test_counts_begin_anew_in_the_child() -> None:
+    run(
+        """
+        gil.install()
+        stop = threading.Event()
+        threads = burners(2, stop)
+        until(lambda: gil.statistics().requests > 5)
+        pid = os.fork()
+        if pid == 0:
+            s = gil.statistics()
+            os._exit(0 if s.requests == 0 and len(s.threads) == 1 else 4)
+        assert os.waitpid(pid, 0)[1] == 0
+        stop.set()
+        for t in threads:
+            t.join()
+        """
+    )
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_multiprocessing(method: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        PRELUDE
+        + textwrap.dedent(
+            f"""
+            import multiprocessing
+
+            def square(x):
+                gil.install()
+                return x * x
+
+            if __name__ == "__main__":
+                gil.install()
+                stop = threading.Event()
+                threads = burners(2, stop)
+                context = multiprocessing.get_context({method!r})
+                with context.Pool(2) as pool:
+                    assert pool.map(square, range(20)) == [x * x for x in range(20)]
+                queue = context.Queue()
+                child = context.Process(target=queue.put, args=(7,))
+                child.start()
+                assert queue.get(timeout=30) == 7
+                child.join()
+                assert child.exitcode == 0
+                stop.set()
+                for t in threads:
+                    t.join()
+            """
+        )
+    )
+    run_file(program)
+
+
+def test_subprocess_beside_computing_threads() -> None:
+    run(
+        """
+        import subprocess
+        gil.install()
+        stop = threading.Event()
+        threads = burners(2, stop)
+        for i in range(10):
+            done = subprocess.run([sys.executable, "-S", "-c", "print(input())"], input=str(i),
+                                  capture_output=True, text=True, check=True)
+            assert done.stdout == f"{i}\\n"
+            assert subprocess.run(["true"], preexec_fn=lambda: None).returncode == 0
+        stop.set()
+        for t in threads:
+            t.join()
+        """
+    )
+
+
+def test_sub_interpreters_with_the_shared_gil() -> None:
+    run(
+        """
+        import importlib
+        interpreters = None
+        for name in ("_xxsubinterpreters", "_interpreters"):
+            try:
+                interpreters = importlib.import_module(name)
+            except ImportError:
+                pass
+        assert interpreters is not None
+        gil.install()
+        stop = threading.Event()
+        threads = burners(2, stop)
+        code = "import os\\nfor _ in range(2000): os.getpid()\\nx = sum(range(10000))"
+        def legacy():
+            if sys.version_info >= (3, 13):
+                made = interpreters.create("legacy")
+            elif sys.version_info >= (3, 12):
+                made = interpreters.create(isolated=False)
+            else:
+                made = interpreters.create()
+            interpreters.run_string(made, code)
+            interpreters.destroy(made)
+        for _ in range(5):
+            legacy()
+        workers = [threading.Thread(target=legacy) for _ in range(3)]
+        for t in workers:
+            t.start()
+        for t in workers:
+            t.join()
+        stop.set()
+        for t in threads:
+            t.join()
+        assert gil.active()
+        """
+    )
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="own GILs came with 3.12")
+def test_sub_interpreters_with_their_own_gil() -> None:
+    """They are left to libc; the extension refuses to be imported there."""
+    run(
+        """
+        import importlib
+        name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+        interpreters = importlib.import_module(name)
+        gil.install()
+        stop = threading.Event()
+        threads = burners(2, stop)
+        code = '''
+        import threading
+        def work():
+            x = 0
+            for i in range(200000):
+                x += i
+        try:
+            import cpythonplus._native
+        except ImportError:
+            pass
+        else:
+            raise SystemExit("imported")
+        ts = [threading.Thread(target=work) for _ in range(3)]
+        for t in ts: t.start()
+        for t in ts: t.join()
+        '''
+        import textwrap
+        def isolated():
+            made = interpreters.create("isolated") if sys.version_info >= (3, 13) \\
+                else interpreters.create(isolated=True)
+            failed = interpreters.run_string(made, textwrap.dedent(code))
+            assert failed is None, failed
+            interpreters.destroy(made)
+        workers = [threading.Thread(target=isolated) for _ in range(3)]
+        for t in workers:
+            t.start()
+        for t in workers:
+            t.join()
+        stop.set()
+        for t in threads:
+            t.join()
+        assert gil.active()
+        """
+    )

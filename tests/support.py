@@ -1,0 +1,123 @@
+"""What tests of several rooms share: programs in processes of their own, C compiled on the spot."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parent.parent / "src" / "cpythonplus"
+SANITIZED = "CPYTHONPLUS_SANITIZER" in os.environ
+
+
+@dataclass(frozen=True)
+class Child:
+    """What a process left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    def __str__(self) -> str:
+        return f"status {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def child_environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this environment, without what would switch anything on in the child."""
+    result = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "CPYTHONPLUS_RUN"))
+    }
+    for name, value in (changes or {}).items():
+        # A sanitizer's library has to stay the first one.
+        joined = name == "LD_PRELOAD" and result.get(name)
+        result[name] = f"{result[name]}:{value}" if joined else value
+    return result
+
+
+def start_child(
+    path: Path, *, env: Mapping[str, str] | None = None, args: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start the program at `path` in a session of its own, with pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", str(path), *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="backslashreplace",
+        env=child_environment(env),
+        start_new_session=True,
+    )
+
+
+def finish_child(process: subprocess.Popen[str], *, timeout: float) -> Child:
+    """Wait for its end; after `timeout` seconds fail with the stacks of all its threads."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # faulthandler prints the stacks
+        try:
+            out, err = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            _kill_session(process)
+            out, err = process.communicate()
+        ended = Child(process.returncode, out, err)
+        pytest.fail(f"the child did not end within {timeout:g} s\n{ended}")
+    finally:
+        _kill_session(process)
+    return Child(process.returncode, out, err)
+
+
+def _kill_session(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_child(
+    code: str,
+    *,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    args: Sequence[str] = (),
+    status: int | None = 0,
+) -> Child:
+    """Run `code` as a script of its own, since it may crash or hang.
+
+    timeout: seconds.  status: the exit status that it must have; None: any.  Whatever goes wrong
+    fails the test with the child's output.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "program.py")
+        path.write_text(dedent(code))
+        child = finish_child(start_child(path, env=env, args=args), timeout=timeout)
+    if status is not None and child.status != status:
+        pytest.fail(f"the child ended with {child.status} instead of {status}\n{child}")
+    return child
+
+
+def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
+    """Compile C sources of the checkout or of a test with the system's compiler."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("no C compiler")
+    # No sanitizer's library inside the compiler.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    command = [compiler, "-std=c11", "-O1", "-g", f"-I{SOURCES}", *map(str, sources)]
+    done = subprocess.run(
+        [*command, *flags, "-pthread", "-ldl", "-o", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    if done.returncode != 0:
+        pytest.fail(done.stderr)
+    return output

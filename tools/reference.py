@@ -1,0 +1,318 @@
+"""Renders the generated parts of docs/reference/ from docstrings, tables and parsers.
+
+    python tools/reference.py           rewrites the pages that are not up to date, and names them
+    python tools/reference.py --check   changes nothing; exit status 1 when a page is not up to date
+
+A page is written by hand but for what stands between `<!-- generated: NAME -->` and
+`<!-- end of generated -->`. NAME is `policy limits`, `run help`, `main help`, `bench options`,
+`environment keys`, or the dotted name of a public class, function, method or object of the package.
+The installed package is what is read; the text is the same on every version of Python.
+"""
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "reference"
+
+_BLOCK = re.compile(
+    r"(?P<head><!-- generated: (?P<name>[^>]+?) -->\n)"
+    r".*?(?P<foot><!-- end of generated -->)",
+    re.DOTALL,
+)
+
+# A docstring of C code begins with how it is called.
+_CALL = re.compile(r"\w+\(\w*\)")
+# Sentences that do not belong to the last of the entries in front of them.
+_AFTER_ENTRIES = re.compile(r" (?=(?:Raises|Returns|What is not given) )")
+
+
+class UnknownNameError(Exception):
+    """One line on what cannot be rendered."""
+
+
+# ---- docstrings ---------------------------------------------------------------------------------
+
+
+def annotation_text(annotation: object) -> str:
+    """Return an annotation as it is written in a source, without module names."""
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
+
+
+def signature(what: Callable[..., object]) -> str:
+    """Return `(name: type = default, ...) -> type`, or nothing where there is no signature."""
+    try:
+        found = inspect.signature(what)
+    except (TypeError, ValueError):
+        return ""
+    parts: list[str] = []
+    starred = False
+    for parameter in found.parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        text = parameter.name
+        if parameter.annotation is not parameter.empty:
+            text += f": {annotation_text(parameter.annotation)}"
+        if parameter.default is not parameter.empty:
+            equals = "=" if parameter.annotation is parameter.empty else " = "
+            text += f"{equals}{default_text(parameter.default)}"
+        parts.append(text)
+    result = f"({', '.join(parts)})"
+    if found.return_annotation is not found.empty and not inspect.isclass(what):
+        result += f" -> {annotation_text(found.return_annotation)}"
+    return result
+
+
+def default_text(value: object) -> str:
+    """Return a default's text; the object that stands for a dataclass's factory has no other."""
+    return "..." if repr(value).startswith("<") else repr(value)
+
+
+def fields_of(what: object) -> list[str]:
+    """Return the names that the docstring of `what` may describe: its fields or its parameters."""
+    fields = getattr(what, "__dataclass_fields__", None)
+    if fields is not None:
+        return list(fields)
+    if not callable(what):
+        return []
+    try:
+        return list(inspect.signature(what).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def markdown(docstring: str, names: Sequence[str]) -> str:
+    """Return a docstring as Markdown; `name: what it is` of the `names` becomes a list entry."""
+    code = "|".join(sorted(map(re.escape, names), key=len, reverse=True)) or "(?!)"
+    entry = re.compile(rf"(?:^|(?<=[.;] )|(?<=[.;]  ))({code}): ")
+    mention = re.compile(rf"(?<![\w`.])({code})(?![\w`(.=])")
+    paragraphs = []
+    for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+        if all(_CALL.fullmatch(line) for line in paragraph.splitlines()):
+            paragraphs.append(f"```text\n{paragraph}\n```")
+            continue
+        text = re.sub(r"[ \n]+", " ", paragraph.replace("``", "`"))
+        pieces = entry.split(text)
+        lines = [pieces[0].strip()] if pieces[0].strip() else []
+        for name, said in zip(pieces[1::2], pieces[2::2], strict=True):
+            what, *rest = _AFTER_ENTRIES.split(said.strip().rstrip(";."), maxsplit=1)
+            lines.append(f"- `{name}`: {what.rstrip('.')}.")
+            lines += ["", f"{rest[0]}."] if rest else []
+        # Only what looks like an identifier: a field called `count` is an ordinary word elsewhere.
+        paragraphs.append(
+            "\n".join(
+                mention.sub(lambda m: f"`{m[1]}`" if "_" in m[1] else m[1], line) for line in lines
+            )
+        )
+    return "\n\n".join(paragraphs)
+
+
+def resolve(name: str) -> object:
+    """Return the object with this dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: object = import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            return attrgetter(".".join(parts[length:]))(found) if parts[length:] else found
+        except AttributeError:
+            break
+    raise UnknownNameError(f"there is nothing called {name}")
+
+
+def documented(name: str) -> str:
+    """Return the entry of one public name: what it looks like, and its docstring."""
+    what = resolve(name)
+    # getattr: the docstring of an object of the extension is its type's.
+    docstring = getattr(what, "__doc__", None)
+    if not docstring:
+        raise UnknownNameError(f"{name} has no docstring")
+    short = name.removeprefix("cpythonplus.")
+    lines = [f"### {short}", ""]
+    fields = getattr(what, "__dataclass_fields__", None)
+    if fields is not None and isinstance(what, type):
+        lines += ["```text", f"class {short}"]
+        width = max(map(len, fields))
+        lines += [
+            f"    {field:<{width}}  {annotation_text(fields[field].type)}" for field in fields
+        ]
+        lines += ["```", ""]
+    elif isinstance(what, type) and issubclass(what, BaseException):
+        lines += [
+            "```text",
+            f"exception {short}({what.__base__.__name__ if what.__base__ else ''})",
+        ]
+        lines += ["```", ""]
+    elif inspect.isroutine(what):
+        lines += ["```text", f"{short}{signature(what)}", "```", ""]
+    return "\n".join([*lines, ""]) + markdown(docstring, fields_of(what)) + "\n"
+
+
+# ---- tables, command lines ----------------------------------------------------------------------
+
+
+def policy_limits() -> str:
+    """Return the fields of a policy with defaults and bounds."""
+    from cpythonplus.gil.limits import LIMITS
+
+    rows = [("field", "default", "least", "greatest", "what for")]
+    rows += [
+        (f"`{x.name}`", f"{x.default:,}", f"{x.least:,}", f"{x.greatest:,}", x.purpose)
+        for x in LIMITS
+    ]
+    return table(rows)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table whose first row is the heading."""
+    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    return "\n".join(lines) + "\n"
+
+
+def main_help() -> str:
+    """Return what `cpythonplus --help` prints."""
+    from cpythonplus.cli import main
+
+    commands = "\n".join(f"  {name:<10}  {text}" for name, text in main.COMMANDS.items())
+    return fenced(main.HELP.format(commands=commands))
+
+
+def run_help() -> str:
+    """Return what `cpythonplus run --help` prints."""
+    from cpythonplus.cli.commands import run
+
+    return fenced(run.help_text())
+
+
+def fenced(text: str) -> str:
+    """Return `text` as a block that is shown as it is."""
+    return f"```text\n{text.rstrip()}\n```\n"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Keeps what is added to it: the layout of argparse's own help differs between versions."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # argparse's own
+        self.options: list[argparse.Action] = []
+        self.commands: dict[str, _Parser] = {}
+        super().__init__(*args, **kwargs)
+
+    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:  # noqa: ANN401
+        action = super().add_argument(*args, **kwargs)
+        self.options.append(action)
+        return action
+
+    def add_subparsers(self, **kwargs: Any) -> Any:  # noqa: ANN401
+        action = super().add_subparsers(**kwargs)
+        self.commands = action.choices
+        return action
+
+
+def bench_options() -> str:
+    """Return the benchmarks with their options."""
+    from cpythonplus.cli.commands import bench
+
+    subparsers = _Parser(prog="cpythonplus").add_subparsers()
+    bench.add_parser(subparsers)
+    benchmarks: dict[str, _Parser] = subparsers.choices["bench"].commands
+    parts = []
+    for name, parser in benchmarks.items():
+        rows = [("option", "what it does")]
+        for option in parser.options:
+            if option.help == argparse.SUPPRESS:
+                continue
+            flags = ", ".join(option.option_strings)
+            value = f" {option.metavar}" if option.metavar else ""
+            text = "show this and end" if "--help" in option.option_strings else option.help or ""
+            rows.append((f"`{flags}{value}`", text))
+        parts.append(f"### bench {name}\n\n{parser.description}\n\n{table(rows)}")
+    return "\n".join(parts)
+
+
+def environment_keys() -> str:
+    """Return the keys of CPYTHONPLUS_RUN."""
+    from cpythonplus.cli.features import FEATURES
+
+    rows = [
+        ("key", "value"),
+        ("`home`", "folder of the cpythonplus package that the runner belongs to"),
+        ("`python`", "kind of interpreter that an extension must fit to, `cpython-313`"),
+        ("`pid`", "of the process that `cpythonplus run` became"),
+        ("`children`", "`1`: interpreters that the program starts are like it; `0`: they are not"),
+    ]
+    for feature in FEATURES:
+        rows.append((f"`{feature.name}`", f"`1`; missing: off. {feature.summary}"))
+        rows += [
+            (f"`{feature.name}.{option.field}`", f"of `{option.flag}`")
+            for option in feature.options
+        ]
+    return table(rows)
+
+
+RENDERERS: dict[str, Callable[[], str]] = {
+    "policy limits": policy_limits,
+    "main help": main_help,
+    "run help": run_help,
+    "bench options": bench_options,
+    "environment keys": environment_keys,
+}
+
+
+# ---- pages --------------------------------------------------------------------------------------
+
+
+def rendered(page: str) -> str:
+    """Return the text of a page with its generated parts made anew."""
+
+    def fill(block: re.Match[str]) -> str:
+        name = block["name"]
+        body = RENDERERS[name]() if name in RENDERERS else documented(name)
+        return f"{block['head']}{body.rstrip()}\n{block['foot']}"
+
+    return _BLOCK.sub(fill, page)
+
+
+def names_in(page: str) -> list[str]:
+    """Return the names of the generated parts of a page."""
+    return [block["name"] for block in _BLOCK.finditer(page)]
+
+
+def outdated(pages: Iterable[Path]) -> list[Path]:
+    """Return the pages whose generated parts are not what they should be."""
+    return [p for p in pages if rendered(p.read_text("utf-8")) != p.read_text("utf-8")]
+
+
+def main() -> int:
+    """Rewrite, or check, the pages."""
+    parser = argparse.ArgumentParser(description="Render the generated parts of docs/reference/.")
+    parser.add_argument("--check", action="store_true", help="change nothing, only tell")
+    options = parser.parse_args()
+    try:
+        found = outdated(sorted(PAGES.glob("*.md")))
+        for page in found:
+            if not options.check:
+                page.write_text(rendered(page.read_text("utf-8")), "utf-8")
+            state = "is not up to date" if options.check else "rewritten"
+            print(f"reference: {page.relative_to(ROOT)} {state}")
+    except UnknownNameError as error:
+        print(f"reference: {error}", file=sys.stderr)
+        return 2
+    return 1 if options.check and found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
