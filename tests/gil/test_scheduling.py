@@ -67,7 +67,7 @@ def test_no_starvation(share: float) -> None:
     run(
         f"""
         share = {share}
-        gil.install(gil.Policy(batch_share=share, starvation_us=5_000))
+        gil.install(gil.Policy(batch_share=share, starvation_us=20_000))
 
         def hammer():
             while not stop:
@@ -90,16 +90,16 @@ def test_no_starvation(share: float) -> None:
             until(lambda: gil.statistics().protected_runs >= 5)
             first = holds()
             runs = gil.statistics().protected_runs
-            until(lambda: gil.statistics().protected_runs >= runs + 100)
+            until(lambda: gil.statistics().protected_runs >= runs + 40)
             last = holds()
             stop = True
             for thread in hammers:
                 thread.join()
         own, batch, total = (b - a for a, b in zip(first, last))
         print(own / total, batch / total)
-        # A tenth for what the machine's other work does to a thread that holds the GIL; it may also
-        # make a batch thread of an interactive one for a while, which then has a part of the share.
-        assert batch >= 0.9 * share * total, (batch / total, share)
+        # The rest is for what the machine's other work does to a thread that holds the GIL; it may
+        # also make a batch thread of an interactive one for a while, which then shares the share.
+        assert batch >= 0.75 * share * total, (batch / total, share)
         assert own >= 0.5 * share * total, (own / total, share)
         """,
         before="",

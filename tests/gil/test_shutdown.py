@@ -1,4 +1,4 @@
-"""The end of the interpreter, with threads in all states: its status is right, and nothing hangs."""
+"""The end of the interpreter, with threads in all states: right status, and nothing hangs."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Switching the scheduling of the GIL on and off."""
 
 import sys
-from time import monotonic
+from time import monotonic, sleep
 
 from cpythonplus.base.errors import UnsupportedPlatform
 from cpythonplus.gil.limits import LIMITS, checked
@@ -69,7 +69,11 @@ def install_numbers(values: dict[str, object]) -> bool:
 
 
 def _prove() -> None:
-    """Hand the GIL to a thread that asks for it, through the interpreter's own code."""
+    """Hand the GIL to a thread that asks for it, through the interpreter's own code.
+
+    Inside an atomic section no request is made, so the GIL is given up there.
+    """
+    atomic = _native.atomic.inside()
     _native.gil_prove()
     limit = monotonic() + _PROOF_LIMIT_S
     while not _native.gil_proven():
@@ -77,6 +81,8 @@ def _prove() -> None:
             raise UnsupportedPlatform(
                 f"a request for the GIL was not answered within {_PROOF_LIMIT_S:g} s"
             )
+        if atomic:
+            sleep(0)
 
 
 def uninstall() -> None:

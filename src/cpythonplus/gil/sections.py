@@ -49,7 +49,7 @@ def _make_reporter(report: Callable[[OverlongSection], object]) -> Callable[[int
     return reporter
 
 
-def _decorate(function: Callable[P, R]) -> Callable[P, R]:
+def _decorate(function: Callable[P, R], section: Callable[[], Any] | None = None) -> Callable[P, R]:
     if not callable(function):
         raise TypeError(f"atomic() takes a function, not {type(function).__name__}")
     for unfit in (
@@ -58,14 +58,17 @@ def _decorate(function: Callable[P, R]) -> Callable[P, R]:
         inspect.isasyncgenfunction,
     ):
         if unfit(function):
+            name = getattr(function, "__qualname__", function)
             raise TypeError(
-                f"{function.__qualname__} is suspended while it runs and cannot be atomic as a "
-                "whole; put `with atomic():` around the steps that must be"
+                f"{name} is suspended while it runs and cannot be atomic as a whole; "
+                "put `with atomic():` around the steps that must be"
             )
+
+    enter = atomic if section is None else section
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        with atomic():
+        with enter():
             return function(*args, **kwargs)
 
     return wrapper
@@ -88,7 +91,7 @@ class LockAtomic:
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]: ...
     def __call__(self, function: Callable[..., Any] | None = None) -> Any:
         """Return a section, or ``function`` run inside one."""
-        return LockSection(self) if function is None else _decorate(function)
+        return LockSection(self) if function is None else _decorate(function, self)
 
     def enter(self) -> None:
         """Begin an atomic section of this thread.  Sections nest."""
