@@ -127,26 +127,28 @@ plus_hook_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     return pthread_cond_wait(cond, mutex);
 }
 
+/* While we wait and wake, libc's own sleepers need no signal: none of them can have begun to wait for
+ * the switch since the installer took the GIL, which it still held when the level was set, and the
+ * sleepers on gil_cond were sent back then. */
 int
 plus_hook_cond_signal(pthread_cond_t *cond)
 {
-    if (cond == atomic_load_explicit(&gil_switch_cond, memory_order_relaxed)) {
-        if (plus_hooks_level() != PLUS_HOOKS_OFF) {
-            plus_sched_acquired();
+    bool taken = cond == atomic_load_explicit(&gil_switch_cond, memory_order_relaxed);
+    enum plus_hooks_level level = plus_hooks_level();
+
+    if (!taken && cond != atomic_load_explicit(&gil_cond, memory_order_relaxed)) {
+        if (watched != NULL) {
+            watch_signal(cond);
         }
-        /* Also for libc: a thread may have begun to wait there before the slots were re-pointed. */
         return pthread_cond_signal(cond);
     }
-    if (cond == atomic_load_explicit(&gil_cond, memory_order_relaxed)) {
-        if (plus_hooks_level() != PLUS_HOOKS_OFF) {
+    if (level != PLUS_HOOKS_OFF) {
+        if (taken) {
+            plus_sched_acquired();
+        }
+        else {
             plus_sched_released(gil_mutex);
         }
-        if (plus_hooks_level() == PLUS_HOOKS_RUN) {
-            return 0;
-        }
     }
-    else if (watched != NULL) {
-        watch_signal(cond);
-    }
-    return pthread_cond_signal(cond);
+    return level == PLUS_HOOKS_RUN ? 0 : pthread_cond_signal(cond);
 }

@@ -15,6 +15,9 @@
  * to us, and its waiter is not told. */
 #define SWITCH_RECHECK_NS (UINT64_C(5) * PLUS_NS_PER_MS)
 
+/* The debt to batch threads is limited to so many starvation bounds. */
+#define DEBT_LIMIT 8u
+
 /* How long the GIL is kept for a batch thread that was interrupted in its turn. */
 #define TURN_WAIT_NS (UINT64_C(2) * PLUS_NS_PER_US)
 
@@ -23,7 +26,7 @@
 
 /* Written under the GIL's mutex unless said otherwise. */
 static struct {
-    bool running; /* we do the waiting; otherwise libc does, and we only know the holder */
+    _Atomic bool running; /* we do the waiting; otherwise libc does, and we only know the holder */
     struct plus_policy policy;
     bool (*ending)(void);        /* the interpreter finalises: waiters must be sent back to it */
     _Atomic uint64_t spin_ns;    /* the policy's, for readers without the mutex */
@@ -156,7 +159,7 @@ poll_budget(const struct plus_decision *decision)
 static void
 count_starvation(uint64_t now)
 {
-    uint64_t limit = S.policy.starvation_ns * 2u;
+    uint64_t limit = S.policy.starvation_ns * DEBT_LIMIT;
 
     if (S.starved_since_ns != 0 && now > S.starved_since_ns) {
         S.starved_ns += now - S.starved_since_ns;
@@ -173,10 +176,13 @@ returns_to_gil(struct plus_thread *self, uint64_t now)
     if (S.turn == self) {
         atomic_store(&S.turn_returns, false);
     }
-    if (self->released_ns != 0 && now > self->released_ns) {
-        self->account_ns = plus_policy_decay(self->account_ns, now - self->released_ns);
+    uint64_t since = self->released_ns + self->forced_ns;
+
+    if (self->released_ns != 0 && now > since) {
+        self->account_ns = plus_policy_decay(self->account_ns, now - since);
     }
     self->released_ns = 0;
+    self->forced_ns = 0;
 }
 
 static void
@@ -383,15 +389,13 @@ plus_sched_await_switch(pthread_mutex_t *switch_mutex)
     if (!atomic_load(&S.granted_polling) ||
         !poll_word(&S.switch_sequence, sequence, atomic_load(&S.spin_ns))) {
         atomic_fetch_add(&S.switch_sleepers, 1);
-        while (atomic_load(&S.switch_sequence) == sequence) {
+        while (atomic_load(&S.switch_sequence) == sequence && atomic_load(&S.running)) {
             plus_futex_wait(&S.switch_sequence, sequence, plus_now_ns() + SWITCH_RECHECK_NS);
         }
         atomic_fetch_sub(&S.switch_sleepers, 1);
     }
     pthread_mutex_lock(switch_mutex);
-    if (self->released_ns != 0) {
-        self->released_ns += plus_now_ns() - start; /* this was no absence */
-    }
+    self->forced_ns += plus_now_ns() - start; /* this was no absence */
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -471,9 +475,28 @@ tell_switch_waiters(void)
     }
 }
 
+/* The only thread that there is has no one to tell, and is not timed: single-threaded programs pay
+ * next to nothing. */
+static bool
+acquired_alone(void)
+{
+    struct plus_thread *self = plus_thread_if_single();
+
+    if (self == NULL || S.last_holder != self ||
+        atomic_load_explicit(&S.asked, memory_order_relaxed)) {
+        return false;
+    }
+    S.holder = self;
+    self->acquired_ns = 0; /* a second thread that comes to wait begins to time the hold */
+    return true;
+}
+
 void
 plus_sched_acquired(void)
 {
+    if (acquired_alone()) {
+        return;
+    }
     struct plus_thread *self = plus_thread_self();
 
     if (S.last_holder != self) {
@@ -597,6 +620,11 @@ void
 plus_sched_released(pthread_mutex_t *mutex)
 {
     struct plus_thread *self = S.holder;
+
+    if (self != NULL && self->acquired_ns == 0 && self == plus_thread_if_single()) {
+        S.holder = NULL;
+        return;
+    }
     bool asked = atomic_load_explicit(&S.asked, memory_order_relaxed);
 
     S.holder = NULL;

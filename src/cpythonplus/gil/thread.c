@@ -6,15 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Initial-exec: one add instead of a call for each look-up.  It takes one word of the static TLS
- * block that glibc reserves for libraries loaded later; musl reserves none. */
-#if defined(__GLIBC__)
-#define FAST_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define FAST_TLS
-#endif
-
-static _Thread_local struct plus_thread *self FAST_TLS;
+_Thread_local struct plus_thread *plus_thread_own PLUS_FAST_TLS;
+_Atomic(struct plus_thread *) plus_thread_single; /* written under registry_lock */
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plus_thread *registry;   /* under registry_lock */
@@ -22,6 +15,12 @@ static _Atomic unsigned registry_size; /* written under registry_lock */
 static pthread_key_t exit_key;
 static bool exit_key_made;
 static void (*on_exit_callback)(struct plus_thread *);
+
+static void
+note_single(void)
+{
+    atomic_store(&plus_thread_single, atomic_load(&registry_size) == 1u ? registry : NULL);
+}
 
 static void
 unlink_record(struct plus_thread *thread)
@@ -36,6 +35,7 @@ unlink_record(struct plus_thread *thread)
         thread->registry_next->registry_prev = thread->registry_prev;
     }
     atomic_fetch_sub(&registry_size, 1);
+    note_single();
 }
 
 static void
@@ -49,7 +49,7 @@ thread_exits(void *record)
     pthread_mutex_lock(&registry_lock);
     unlink_record(thread);
     pthread_mutex_unlock(&registry_lock);
-    self = NULL;
+    plus_thread_own = NULL;
     free(thread);
 }
 
@@ -93,22 +93,17 @@ make_record(void)
     }
     registry = thread;
     atomic_fetch_add(&registry_size, 1);
+    note_single();
     pthread_mutex_unlock(&registry_lock);
     pthread_setspecific(exit_key, thread);
-    self = thread;
+    plus_thread_own = thread;
     return thread;
-}
-
-struct plus_thread *
-plus_thread_if_known(void)
-{
-    return self;
 }
 
 struct plus_thread *
 plus_thread_self(void)
 {
-    struct plus_thread *thread = self;
+    struct plus_thread *thread = plus_thread_own;
 
     return thread != NULL ? thread : make_record();
 }
@@ -147,11 +142,12 @@ void
 plus_threads_atfork_child(void)
 {
     pthread_mutex_init(&registry_lock, NULL);
-    registry = self;
-    atomic_store(&registry_size, self != NULL ? 1u : 0u);
-    if (self != NULL) {
-        self->registry_next = NULL;
-        self->registry_prev = NULL;
-        self->native_id = (pid_t)syscall(SYS_gettid);
+    registry = plus_thread_own;
+    atomic_store(&registry_size, plus_thread_own != NULL ? 1u : 0u);
+    if (plus_thread_own != NULL) {
+        plus_thread_own->registry_next = NULL;
+        plus_thread_own->registry_prev = NULL;
+        plus_thread_own->native_id = (pid_t)syscall(SYS_gettid);
     }
+    note_single();
 }

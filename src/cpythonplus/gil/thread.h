@@ -35,6 +35,7 @@ struct plus_thread {
     uint64_t wait_start_ns; /* 0: not waiting */
     uint64_t acquired_ns;   /* when it last took the GIL; 0: it does not hold it */
     uint64_t released_ns;   /* when it last gave it up, to see how long it stayed away */
+    uint64_t forced_ns;     /* of that absence: waiting for the switch; own thread, no lock */
     uint64_t account_ns;    /* recent holding that was not given up by itself */
     uint32_t impatience;    /* waits left in which it uses the short timer */
     enum plus_class queued_as;
@@ -63,9 +64,35 @@ struct plus_thread {
     struct plus_thread *registry_next, *registry_prev;
 };
 
+/* Initial-exec: one add instead of a call for each look-up.  It takes one word of the static TLS
+ * block that glibc reserves for libraries loaded later; musl reserves none. */
+#if defined(__GLIBC__)
+#define PLUS_FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define PLUS_FAST_TLS
+#endif
+
+/* Private to the two functions below. */
+extern _Thread_local struct plus_thread *plus_thread_own PLUS_FAST_TLS;
+extern _Atomic(struct plus_thread *) plus_thread_single;
+
 /* The calling thread's record, or NULL if it has none yet. */
-struct plus_thread *
-plus_thread_if_known(void);
+static inline struct plus_thread *
+plus_thread_if_known(void)
+{
+    return plus_thread_own;
+}
+
+/* The calling thread's record if no other thread has one, so that nobody can be waiting; else NULL.
+ * A thread makes its record under the GIL's mutex before it waits, so whoever holds the mutex can
+ * rely on the answer until letting go of it. */
+static inline struct plus_thread *
+plus_thread_if_single(void)
+{
+    struct plus_thread *own = plus_thread_own;
+
+    return own == atomic_load_explicit(&plus_thread_single, memory_order_relaxed) ? own : NULL;
+}
 
 /* The calling thread's record, made at the first call; never NULL (aborts when out of memory, as
  * the interpreter does when it cannot make a thread state).  It goes with the thread. */
