@@ -501,3 +501,71 @@ def test_a_forked_child_inside_goes_on_inside() -> None:
             load.progress()
         """
     )
+
+
+def test_sections_one_after_the_other_let_others_in() -> None:
+    """Nobody is kept waiting longer than the section that he stands before."""
+    for state in STATES:
+        run(
+            """
+            stop = False
+
+            def sections():
+                while not stop:
+                    with atomic():
+                        for _ in range(20_000):
+                            pass
+
+            thread = threading.Thread(target=sections)
+            thread.start()
+            while gil.statistics().atomic.contended < 20:
+                os.stat("/")
+            stop = True
+            thread.join()
+            """,
+            before=STATES[state],
+        )
+
+
+def test_leave_inside_a_with_block_is_an_error() -> None:
+    run(
+        """
+        for _ in range(3):
+            try:
+                with atomic():
+                    atomic.leave()
+            except RuntimeError as error:
+                assert "leave" in str(error)
+            else:
+                raise SystemExit("accepted")
+            assert not atomic.inside()
+        with Load(cpu=1, io=1) as load:
+            load.progress()
+        """,
+        before="",
+    )
+
+
+def test_one_section_object_for_many_threads() -> None:
+    """Whoever finds it entered by another gets an error; nobody's depth is changed."""
+    run(
+        """
+        shared = atomic()
+        refused = []
+
+        def use(i):
+            for _ in range(3000):
+                try:
+                    with shared:
+                        for _ in range(20):
+                            pass
+                except RuntimeError:
+                    refused.append(i)
+                assert not atomic.inside()
+
+        with Load(cpu=2) as load:
+            together(use, 4)
+            load.progress()
+        """,
+        before="",
+    )

@@ -131,9 +131,10 @@ atomic_section(struct state *self)
         }
     }
     if (plus_sched_atomic_leave(record)) {
-        pthread_mutex_lock(&gil.mutex);
-        plus_sched_atomic_left();
-        pthread_mutex_unlock(&gil.mutex);
+        uint32_t sequence = plus_sched_hand_over_begins(record);
+        drop(self);
+        plus_sched_hand_over_nogil(sequence);
+        take(self);
     }
 }
 

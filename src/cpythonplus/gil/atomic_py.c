@@ -76,7 +76,7 @@ prepare(void)
     return 0;
 }
 
-static int
+static void
 enter(struct plus_thread *self)
 {
     if (plus_sched_atomic_enter(self)) {
@@ -87,85 +87,79 @@ enter(struct plus_thread *self)
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 1u) {
         self->atomic_start_ns = coarse_now_ns();
     }
-    return 0;
 }
 
-static int
-report(uint64_t duration_ns)
+static void
+report(struct plus_thread *self, uint64_t duration_ns)
 {
     counts.overlong++;
-    if (reporter == NULL) {
-        return 0;
+    if (reporter == NULL || self->reporting) { /* a reporter's own sections are only counted */
+        return;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
     PyObject *function = Py_NewRef(reporter);
+    self->reporting = true;
     PyObject *result = PyObject_CallFunction(function, "K", (unsigned long long)duration_ns);
+    self->reporting = false;
     if (result == NULL) {
         PyErr_WriteUnraisable(function);
     }
     Py_XDECREF(result);
     Py_DECREF(function);
-    PyErr_Restore(type, value, traceback);
-    return 0;
 }
 
 static void
-tell_waiters(void)
+hand_over(struct plus_thread *self)
 {
+    uint32_t sequence = plus_sched_hand_over_begins(self);
+
     counts.contended++;
-    plus_control_lock();
-    plus_sched_atomic_left();
-    plus_control_unlock();
+    Py_BEGIN_ALLOW_THREADS plus_sched_hand_over_nogil(sequence);
+    Py_END_ALLOW_THREADS
 }
 
-static int
+static void
 leave(struct plus_thread *self)
 {
-    if (plus_sched_atomic_leave(self)) {
-        tell_waiters();
-    }
+    bool wanted = plus_sched_atomic_leave(self);
+
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) > 0) {
-        return 0;
+        return;
     }
     uint64_t duration = coarse_now_ns() - self->atomic_start_ns;
     counts.sections++;
     if (duration > counts.longest_ns) {
         counts.longest_ns = duration;
     }
-    return duration > limit_ns ? report(duration) : 0;
+    if (wanted) {
+        hand_over(self);
+    }
+    if (duration > limit_ns) {
+        report(self, duration);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------
  * The section object
  */
 
-struct search {
-    uint64_t serial;
-    bool wanted;
-};
-
+/* With the GIL held, under the registry's lock.  Whoever waits for the section waits for the GIL, which
+ * is ours: there is nothing to hand over. */
 static void
 end_elsewhere(struct plus_thread *thread, void *argument)
 {
-    struct search *search = argument;
+    const uint64_t *serial = argument;
 
-    if (thread->serial == search->serial && atomic_load(&thread->atomic_depth) > 0) {
-        search->wanted = plus_sched_atomic_leave(thread);
+    if (thread->serial == *serial && atomic_load(&thread->atomic_depth) > 0) {
+        plus_sched_atomic_leave(thread);
     }
 }
 
 static PyObject *
 leave_foreign(section *s)
 {
-    struct search search = {.serial = s->owner};
-
-    plus_threads_visit(end_elsewhere, &search);
+    plus_threads_visit(end_elsewhere, &s->owner);
     if (--s->count == 0) {
         s->owner = 0;
-    }
-    if (search.wanted) {
-        tell_waiters();
     }
     PyErr_SetString(PyExc_RuntimeError,
                     "atomic section left in another thread than it was entered in; "
@@ -183,11 +177,9 @@ section_enter(PyObject *op, PyObject *ignored)
         PyErr_SetString(PyExc_RuntimeError, "atomic section is entered in another thread already");
         return NULL;
     }
-    if (enter(self) < 0) {
-        return NULL;
-    }
-    s->owner = self->serial;
+    s->owner = self->serial; /* before enter() lets another thread run */
     s->count++;
+    enter(self);
     return Py_NewRef(op);
 }
 
@@ -205,20 +197,22 @@ section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         return leave_foreign(s);
     }
     s->count--;
-    if (leave(self) < 0) {
+    if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 0) {
+        s->count = 0;
+        PyErr_SetString(PyExc_RuntimeError, "atomic section was ended by atomic.leave() inside it");
         return NULL;
     }
+    leave(self);
     Py_RETURN_FALSE;
 }
 
 static PyObject *
 new_section(void)
 {
-    section *s = free_sections;
-
-    if (prepare() < 0) {
+    if (prepare() < 0) { /* may let other threads run, which take from the free list too */
         return NULL;
     }
+    section *s = free_sections;
     if (s != NULL) {
         free_sections = s->next_free;
         free_count--;
@@ -236,14 +230,17 @@ new_section(void)
     return (PyObject *)s;
 }
 
-/* A section that is dropped while entered (its with statement's frame went away without an exit,
- * which takes a debugger or a broken extension) stays the thread's: the depth is the thread's. */
 static void
 section_dealloc(PyObject *op)
 {
     section *s = (section *)op;
     PyTypeObject *type = Py_TYPE(op);
 
+    /* Dropped while entered: an interrupt came between __enter__ and the block that would have run
+     * __exit__. */
+    for (; s->count > 0; s->count--) {
+        plus_threads_visit(end_elsewhere, &s->owner);
+    }
     if (free_count < MAX_FREE) {
         s->next_free = free_sections;
         free_sections = s;
@@ -306,9 +303,10 @@ entry_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames
 static PyObject *
 entry_enter(PyObject *op, PyObject *ignored)
 {
-    if (prepare() < 0 || enter(plus_thread_self()) < 0) {
+    if (prepare() < 0) {
         return NULL;
     }
+    enter(plus_thread_self());
     Py_RETURN_NONE;
 }
 
@@ -321,9 +319,7 @@ entry_leave(PyObject *op, PyObject *ignored)
         PyErr_SetString(PyExc_RuntimeError, "atomic.leave() without atomic.enter() in this thread");
         return NULL;
     }
-    if (leave(self) < 0) {
-        return NULL;
-    }
+    leave(self);
     Py_RETURN_NONE;
 }
 

@@ -204,18 +204,36 @@ end_change(void)
  * fork
  */
 
+/* Under the registry's lock, which a fork holds throughout: the mutex that it locked. */
+static pthread_mutex_t *forks_mutex;
+
 static void
 before_fork(void)
 {
-    plus_control_lock();
+    pthread_mutex_t *mutex = the_gil.mutex;
+
+    if (mutex != NULL) {
+        pthread_mutex_lock(mutex);
+    }
     plus_threads_atfork_prepare();
+    forks_mutex = mutex;
+}
+
+static void
+unlock_after_fork(pthread_mutex_t *mutex)
+{
+    if (mutex != NULL) {
+        pthread_mutex_unlock(mutex);
+    }
 }
 
 static void
 after_fork_parent(void)
 {
+    pthread_mutex_t *mutex = forks_mutex;
+
     plus_threads_atfork_parent();
-    plus_control_unlock();
+    unlock_after_fork(mutex);
 }
 
 /* Another thread was half way through a change and does not live here: back to the beginning. */
@@ -224,7 +242,11 @@ abandon_change(void)
 {
     struct plus_thread *owner = atomic_load(&control_owner);
 
-    if (owner == NULL || owner == plus_thread_if_known()) {
+    if (owner != NULL && owner == plus_thread_if_known()) {
+        return;
+    }
+    pthread_mutex_init(&control_lock, NULL); /* perhaps locked by one that waited for the GIL */
+    if (owner == NULL) {
         return;
     }
     plus_hooks_set(&(struct plus_gil){0}, PLUS_HOOKS_OFF);
@@ -232,7 +254,6 @@ abandon_change(void)
     restore_slots();
     the_gil = (struct plus_gil){0};
     atomic_store(&control_owner, NULL);
-    pthread_mutex_init(&control_lock, NULL);
 }
 
 /* The interpreter makes its mutex anew a little later; until then, and in a child of C code that
@@ -242,7 +263,7 @@ after_fork_child(void)
 {
     plus_threads_atfork_child();
     plus_sched_atfork_child();
-    plus_control_unlock();
+    unlock_after_fork(forks_mutex);
     abandon_change();
 }
 
@@ -285,6 +306,35 @@ prepare_records(char reason[PLUS_REASON_SIZE])
         return -1;
     }
     return 0;
+}
+
+void
+plus_control_found(struct plus_gil *gil)
+{
+    *gil = the_gil;
+}
+
+int
+plus_control_adopt(const struct plus_gil *gil, char reason[PLUS_REASON_SIZE])
+{
+    int rc = prepare_records(reason);
+
+    if (rc < 0) {
+        return rc;
+    }
+    begin_change();
+    if (!slots_written) {
+        plus_threads_on_exit(plus_sched_forget);
+        rc = find_slots(reason);
+        if (rc == 0) {
+            rc = write_slots(reason);
+        }
+        if (rc == 0) {
+            the_gil = *gil;
+        }
+    }
+    end_change();
+    return rc;
 }
 
 /* Every thread that libc holds asleep for the GIL comes back and meets the hooks. */

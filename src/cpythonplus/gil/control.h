@@ -26,6 +26,15 @@ plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE]
 int
 plus_control_track(char reason[PLUS_REASON_SIZE]);
 
+/* What was found: mutex NULL if nothing was. */
+void
+plus_control_found(struct plus_gil *gil);
+
+/* As the preparation that plus_control_run begins with, but with a GIL that was found in a copy of this
+ * process.  Returns as above. */
+int
+plus_control_adopt(const struct plus_gil *gil, char reason[PLUS_REASON_SIZE]);
+
 /* No scheduling any more.  The hooks leave the slots, unless atomic sections need them. */
 void
 plus_control_stop(void);

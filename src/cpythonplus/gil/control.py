@@ -55,17 +55,23 @@ def install_numbers(values: dict[str, object]) -> bool:
     if _native.gil_active():
         _native.gil_start(*numbers)
         return True
-    # With the least grace every holder counts as a batch thread, so the proof's request is made
-    # at once.
-    _grace_us, slice_us, share, starvation_us, spin_us = numbers
-    _native.gil_start(10, slice_us, share, starvation_us, spin_us)
-    try:
-        _prove()
-    except BaseException:
-        _native.gil_stop()
-        raise
+    if not _native.gil_rehearse(_start_and_prove):
+        try:
+            _start_and_prove()
+        except BaseException:
+            _native.gil_stop()
+            raise
     _native.gil_start(*numbers)
     return True
+
+
+def _start_and_prove() -> None:
+    # With the least grace every holder counts as a batch thread, so the proof's request is made
+    # at once.
+    _, *others = checked({})
+    slice_us, share, starvation_us, spin_us = others
+    _native.gil_start(10, int(slice_us), share, int(starvation_us), int(spin_us))
+    _prove()
 
 
 def _prove() -> None:

@@ -3,8 +3,10 @@
 #include "../base/clock.h"
 #include "../base/raise.h"
 #include "control.h"
+#include "rehearsal.h"
 #include "sched.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -30,6 +32,40 @@ gil_start(PyObject *module, PyObject *args)
         return plus_raise_unsupported(reason);
     }
     Py_RETURN_NONE;
+}
+
+/* In the child: the Python half installs and proves; what it raises is the reason. */
+static int
+call_rehearsal(void *argument, char *reason)
+{
+    PyObject *done = PyObject_CallNoArgs(argument);
+    PyObject *type, *value, *traceback;
+
+    if (done != NULL) {
+        Py_DECREF(done);
+        return 0;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *text = value != NULL ? PyObject_Str(value) : NULL;
+    const char *message = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
+    snprintf(reason, PLUS_REASON_SIZE, "%s", message != NULL ? message : "unknown");
+    return -1; /* nothing is released: the process ends now */
+}
+
+/* True: installed as rehearsed; False: there was no rehearsal, for want of use or of a process. */
+static PyObject *
+gil_rehearse(PyObject *module, PyObject *callable)
+{
+    char reason[PLUS_REASON_SIZE];
+
+    if (!plus_rehearsal_useful()) {
+        Py_RETURN_FALSE;
+    }
+    int rc = plus_rehearsal_run(call_rehearsal, callable, reason);
+    if (rc < 0) {
+        return plus_raise_unsupported(reason);
+    }
+    return PyBool_FromLong(rc == 0);
 }
 
 static PyObject *
@@ -79,12 +115,14 @@ struct thread_table {
 };
 
 static uint64_t
-cpu_time_ns(pthread_t ident)
+cpu_time_ns(pid_t native_id)
 {
-    clockid_t clock;
+    /* What pthread_getcpuclockid(3) returns, made from the kernel's number: that function follows the
+     * pthread_t, which may be gone. */
+    clockid_t clock = (clockid_t)(~(unsigned)native_id << 3 | 6u);
     struct timespec ts;
 
-    if (pthread_getcpuclockid(ident, &clock) != 0 || clock_gettime(clock, &ts) != 0) {
+    if (clock_gettime(clock, &ts) != 0) {
         return 0;
     }
     return plus_timespec_ns(&ts);
@@ -101,7 +139,7 @@ copy_thread(struct plus_thread *thread, void *argument)
             .ident = (unsigned long long)thread->ident,
             .native_id = thread->native_id,
             .class = plus_sched_class(thread),
-            .cpu_ns = cpu_time_ns(thread->ident),
+            .cpu_ns = cpu_time_ns(thread->native_id),
             .wait_ns = thread->wait_ns,
             .hold_ns = thread->hold_ns,
             .waits = thread->waits,
@@ -177,6 +215,7 @@ gil_reset_statistics(PyObject *module, PyObject *args)
 
 PyMethodDef plus_gil_methods[] = {
     {"gil_start", gil_start, METH_VARARGS, NULL},
+    {"gil_rehearse", gil_rehearse, METH_O, NULL},
     {"gil_stop", gil_stop, METH_NOARGS, NULL},
     {"gil_prove", gil_prove, METH_NOARGS, NULL},
     {"gil_proven", gil_proven, METH_NOARGS, NULL},

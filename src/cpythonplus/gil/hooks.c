@@ -98,9 +98,8 @@ watch_signal(pthread_cond_t *cond)
     }
 }
 
-int
-plus_hook_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
-                         const struct timespec *abstime)
+static int
+timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *abstime)
 {
     if (cond != atomic_load_explicit(&gil_cond, memory_order_relaxed)) {
         return watched == NULL ? pthread_cond_timedwait(cond, mutex, abstime)
@@ -110,9 +109,21 @@ plus_hook_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
         return plus_sched_wait(mutex, plus_timespec_ns(abstime));
     }
     int rc = pthread_cond_timedwait(cond, mutex, abstime);
-    if (rc == ETIMEDOUT && plus_hooks_level() == PLUS_HOOKS_TRACK && !plus_sched_may_ask()) {
+    /* The level may have changed meanwhile: the request must be known to us all the same. */
+    if (rc == ETIMEDOUT && plus_hooks_level() != PLUS_HOOKS_OFF && !plus_sched_may_ask()) {
         return 0; /* the holder is inside an atomic section: as if woken for nothing */
     }
+    return rc;
+}
+
+int
+plus_hook_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+                         const struct timespec *abstime)
+{
+    int saved = errno;
+    int rc = timedwait(cond, mutex, abstime);
+
+    errno = saved;
     return rc;
 }
 
@@ -121,7 +132,10 @@ plus_hook_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
     if (cond == atomic_load_explicit(&gil_switch_cond, memory_order_relaxed) &&
         plus_hooks_level() == PLUS_HOOKS_RUN) {
+        int saved = errno;
+
         plus_sched_await_switch(mutex);
+        errno = saved;
         return 0;
     }
     return pthread_cond_wait(cond, mutex);
@@ -143,12 +157,15 @@ plus_hook_cond_signal(pthread_cond_t *cond)
         return pthread_cond_signal(cond);
     }
     if (level != PLUS_HOOKS_OFF) {
+        int saved = errno;
+
         if (taken) {
             plus_sched_acquired();
         }
         else {
             plus_sched_released(gil_mutex);
         }
+        errno = saved;
     }
     return level == PLUS_HOOKS_RUN ? 0 : pthread_cond_signal(cond);
 }

@@ -2,7 +2,9 @@
  *
  * Each compares the condition variable with the GIL's two and hands every other one straight on to
  * libc.  They run in whatever thread the interpreter calls them, without the GIL, some with its
- * mutex held; they take no Python object and allocate nothing but a thread's first record.
+ * mutex held; they take no Python object and allocate nothing but a thread's first record.  They
+ * leave errno alone, as libc's functions do: the interpreter sets it to 0 before it gives the GIL up
+ * for readdir(3), and looks at it afterwards.
  */
 #ifndef PLUS_GIL_HOOKS_H
 #define PLUS_GIL_HOOKS_H

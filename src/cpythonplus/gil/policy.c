@@ -69,6 +69,15 @@ ask(const struct plus_situation *s, struct plus_decision decision)
     return decision;
 }
 
+/* A holder that gives the GIL up for a microsecond and takes it again, over and over, counts as
+ * interactive, and each time it is back before the one that was woken.  After a while of that it is
+ * asked: then it has to wait until the other has it. */
+static bool
+has_missed(const struct plus_situation *s, uint64_t patience_ns)
+{
+    return s->missed && s->now_ns - s->self->wait_start_ns >= patience_ns;
+}
+
 /* Only the first waiter of a class keeps a near timer.  The others' are later by their place, since
  * a crowd that wakes every interval takes the cores from those who work. */
 static uint64_t
@@ -89,6 +98,9 @@ decide_interactive(const struct plus_policy *policy, const struct plus_situation
     enum plus_class holder = plus_policy_class(policy, s->holder->account_ns + held_ns(s));
 
     if (holder == PLUS_INTERACTIVE) {
+        if (has_missed(s, s->interval_ns)) {
+            return ask(s, decision);
+        }
         decision.holder_is_brief = s->brief_hold_ns < policy->spin_ns;
         decision.deadline_ns = s->now_ns + patience_ns(policy, s);
         return decision;
@@ -109,6 +121,9 @@ decide_batch(const struct plus_policy *policy, const struct plus_situation *s)
     uint64_t used = s->holder_has_turn ? s->turn_used_ns + held : held;
 
     if (plus_policy_class(policy, s->holder->account_ns + held) == PLUS_INTERACTIVE) {
+        if (has_missed(s, policy->starvation_ns)) {
+            return ask(s, decision);
+        }
         decision.holder_is_brief = s->self_is_first && s->brief_hold_ns < policy->spin_ns;
         if (s->self_is_next) {
             decision.deadline_ns = s->now_ns + s->slice_ns;

@@ -86,6 +86,7 @@ struct plus_situation {
     bool self_is_next;           /* first, but for one that was interrupted in its turn */
     uint32_t ahead;              /* waiters in its queue that came before it, at most */
     uint64_t protected_until_ns; /* a starved batch thread may run until then */
+    bool missed;                 /* self was granted it before, and found it taken again */
     uint64_t brief_hold_ns;      /* how long interactive threads hold it lately */
 };
 

@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/futex.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -14,6 +15,9 @@
 /* Who waits for a switch looks again this often: a request from before the installation is not known
  * to us, and its waiter is not told. */
 #define SWITCH_RECHECK_NS (UINT64_C(5) * PLUS_NS_PER_MS)
+
+/* How long the end of an atomic section waits at most for another thread to take the GIL. */
+#define HAND_OVER_NS (UINT64_C(5) * PLUS_NS_PER_MS)
 
 /* The debt to batch threads is limited to so many starvation bounds. */
 #define DEBT_LIMIT 8u
@@ -57,6 +61,7 @@ static struct {
     uint64_t brief_hold_ns;    /* moving average of interactive holds */
 
     _Atomic uint32_t switch_sequence; /* futex word: one more with each acquisition */
+    bool hands_over;                  /* the holder will wait for the switch though nobody asked */
     bool switch_awaited;              /* the last holder was asked, so it may wait for the switch */
     _Atomic uint32_t switch_sleepers; /* threads asleep on it; written by them */
     _Atomic uint32_t pollers;         /* written by the pollers; at most one polls */
@@ -234,6 +239,7 @@ decide(struct plus_thread *self, uint64_t interval_ns, uint64_t now)
         .holder_has_turn = S.holder == S.turn,
         .protected_until_ns = S.protected_until_ns,
         .brief_hold_ns = S.brief_hold_ns,
+        .missed = self->missed,
         .slice_ns = S.slice_ns,
     };
 
@@ -292,17 +298,21 @@ static bool
 wait_is_over(struct plus_thread *self, const struct plus_decision *decision, bool first,
              int *result)
 {
+    bool ask = decision->ask;
+
     *result = 0;
     if (decision->wants) {
+        /* The holder stores its depth and then reads `wanted`: it, or we, see the other's. */
         atomic_store(&S.holder->atomic_wanted, true);
+        ask = atomic_load(&S.holder->atomic_depth) == 0 && !atomic_load(&S.asked);
     }
     bool joins = S.unheard && self->joined != atomic_load(&S.switch_sequence);
-    if (decision->ask || self->asks_again || joins) {
+    if (ask || self->asks_again || joins) {
         if (!first) {
             return true;
         }
         if (ask_holder()) {
-            if (self->asks_again) {
+            if (self->asks_again && !S.unheard) {
                 ask_all(self);
             }
             self->asks_again = false;
@@ -362,7 +372,8 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
             self->impatience = PLUS_IMPATIENCE;
         }
         if (!self->queued) {
-            return 0; /* granted */
+            self->missed = true; /* until it has really taken it */
+            return 0;            /* granted */
         }
         self->asks_again = decision.asked && now >= decision.deadline_ns;
     }
@@ -424,6 +435,7 @@ end_wait(struct plus_thread *self, uint64_t now)
     plus_histogram_add(&S.counts.waits[self->queued_as], waited);
     self->wait_start_ns = 0;
     self->asks_again = false;
+    self->missed = false;
     if (waited <= S.policy.grace_ns && self->impatience > 0) {
         self->impatience--;
     }
@@ -628,7 +640,8 @@ plus_sched_released(pthread_mutex_t *mutex)
     bool asked = atomic_load_explicit(&S.asked, memory_order_relaxed);
 
     S.holder = NULL;
-    S.switch_awaited = asked;
+    S.switch_awaited = asked || S.hands_over;
+    S.hands_over = false;
     if (!S.running || self == NULL) {
         return;
     }
@@ -646,7 +659,7 @@ plus_sched_released(pthread_mutex_t *mutex)
         await_turn(mutex);
     }
     if (S.holder == NULL) {
-        grant_next(now);
+        grant_next(plus_now_ns());
     }
 }
 
@@ -668,23 +681,29 @@ plus_sched_atomic_leave(struct plus_thread *self)
 {
     uint32_t depth = atomic_load_explicit(&self->atomic_depth, memory_order_relaxed);
 
+    assert(depth > 0);
     atomic_store(&self->atomic_depth, depth - 1u);
     return depth == 1u && atomic_load(&self->atomic_wanted);
 }
 
-void
-plus_sched_atomic_left(void)
+uint32_t
+plus_sched_hand_over_begins(struct plus_thread *self)
 {
-    if (S.holder == NULL) {
-        return;
+    atomic_store(&self->atomic_wanted, false);
+    S.hands_over = true;
+    return atomic_load(&S.switch_sequence);
+}
+
+void
+plus_sched_hand_over_nogil(uint32_t sequence)
+{
+    uint64_t deadline = plus_now_ns() + HAND_OVER_NS;
+
+    atomic_fetch_add(&S.switch_sleepers, 1);
+    while (atomic_load(&S.switch_sequence) == sequence &&
+           plus_futex_wait(&S.switch_sequence, sequence, deadline) == PLUS_FUTEX_WOKEN) {
     }
-    atomic_store(&S.holder->atomic_wanted, false);
-    for (int class = 0; class < 2; class++) {
-        if (S.queues[class].head != NULL) {
-            unpark(S.queues[class].head, PLUS_PARK_RECHECK);
-            return;
-        }
-    }
+    atomic_fetch_sub(&S.switch_sleepers, 1);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -815,6 +834,8 @@ plus_sched_atfork_child(void)
     S.last_holder = S.holder;
     atomic_store(&S.granted, NULL);
     atomic_store(&S.asked, false);
+    S.unheard = false;
+    S.hands_over = false;
     atomic_store(&S.switch_sleepers, 0);
     atomic_store(&S.pollers, 0);
     clear_debts();

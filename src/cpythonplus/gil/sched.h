@@ -79,16 +79,22 @@ plus_sched_released(pthread_mutex_t *mutex);
 void
 plus_sched_await_switch(pthread_mutex_t *switch_mutex);
 
-/* Atomic sections of the calling thread, which holds the GIL; they nest.  Entering returns true when
- * the thread must give the GIL up once now, because a request was made before the section began.
- * Leaving the outermost returns true when somebody waits that should be told by
- * plus_sched_atomic_left (with `mutex` held). */
+/* Atomic sections of a thread; they nest.  Called with the GIL held, so that another thread's may be
+ * left too.  Entering returns true when the thread must give the GIL up once now, because a request
+ * was made before the section began.  Leaving the outermost returns true when somebody was kept
+ * waiting: then the GIL must be handed over, or one section right after the other would keep it for
+ * ever, since a sleeper needs longer to wake than a thread to enter again. */
 bool
 plus_sched_atomic_enter(struct plus_thread *self);
 bool
 plus_sched_atomic_leave(struct plus_thread *self);
+
+/* Handing over: the first with the GIL held; then give it up, and call the second without it, which
+ * returns when another thread has taken it, or after 5 ms. */
+uint32_t
+plus_sched_hand_over_begins(struct plus_thread *self);
 void
-plus_sched_atomic_left(void);
+plus_sched_hand_over_nogil(uint32_t sequence);
 
 /* `mutex` held, so that the numbers belong together. */
 void

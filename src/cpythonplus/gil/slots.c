@@ -228,7 +228,7 @@ plus_slots_write(struct plus_slot_set *set, uintptr_t target)
         set->originals[i] = *set->addresses[i];
         int rc = write_slot(set->addresses[i], target, set->readonly[i]);
         if (rc < 0) {
-            set->count = i; /* only these were changed: put them back, and forget the rest */
+            set->count = i + 1; /* only these may have changed: put them back, forget the rest */
             plus_slots_restore(set, target);
             return rc;
         }

@@ -40,6 +40,8 @@ struct plus_thread {
     uint32_t impatience;    /* waits left in which it uses the short timer */
     enum plus_class queued_as;
     bool queued;
+    bool missed;      /* it was granted the GIL since its wait began, and found it taken again */
+    bool reporting;   /* inside the reporter of an overlong section; own thread only */
     bool asks_again;  /* its request was not answered within an interval */
     uint32_t joined;  /* the switch sequence at which it asked because a request went unheard */
     bool has_turn;    /* among batch threads, unless it was lost while this one was away */

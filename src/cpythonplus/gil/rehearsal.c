@@ -1,0 +1,126 @@
+#define _GNU_SOURCE
+#include "rehearsal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+#include <sys/single_threaded.h>
+#define SINGLE_THREADED __libc_single_threaded
+#else
+#define SINGLE_THREADED 0
+#endif
+
+/* More than the probe and the proof allow themselves. */
+#define CHILD_LIMIT_MS 10000
+
+/* What the child says, in one write of less than PIPE_BUF. */
+struct verdict {
+    int result;
+    struct plus_gil gil;
+    char reason[PLUS_REASON_SIZE];
+};
+
+bool
+plus_rehearsal_useful(void)
+{
+    return SINGLE_THREADED != 0;
+}
+
+static void
+child_main(int pipe_end, int (*rehearse)(void *, char *), void *argument)
+{
+    struct verdict verdict = {0};
+
+    verdict.result = rehearse(argument, verdict.reason);
+    plus_control_found(&verdict.gil);
+    ssize_t written = write(pipe_end, &verdict, sizeof(verdict));
+    _exit(written == (ssize_t)sizeof(verdict) ? 0 : 1);
+}
+
+/* Returns 0 or -1 with a reason when the child said nothing. */
+static int
+listen_to(int pipe_end, struct verdict *verdict)
+{
+    struct pollfd poll_set = {.fd = pipe_end, .events = POLLIN};
+    int ready = poll(&poll_set, 1, CHILD_LIMIT_MS);
+
+    if (ready == 1 && read(pipe_end, verdict, sizeof(*verdict)) == (ssize_t)sizeof(*verdict)) {
+        return 0;
+    }
+    snprintf(verdict->reason, sizeof(verdict->reason),
+             "a rehearsal of the installation in a child process %s",
+             ready == 0 ? "did not end" : "crashed");
+    return -1;
+}
+
+/* Reaps the child and takes out the SIGCHLD that is its own, not one that was pending before. */
+static void
+bury(pid_t child, bool pending_before)
+{
+    const struct timespec now = {0};
+    sigset_t one;
+
+    kill(child, SIGKILL); /* it has said what it had to say, or never will */
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+    if (!pending_before) {
+        sigemptyset(&one);
+        sigaddset(&one, SIGCHLD);
+        sigtimedwait(&one, NULL, &now);
+    }
+}
+
+static int
+fork_and_listen(int (*rehearse)(void *, char *), void *argument, struct verdict *verdict)
+{
+    int ends[2];
+    sigset_t all, old, pending;
+
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return 1;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigpending(&pending);
+    pid_t child = fork();
+    int result = child < 0 ? 1 : 0;
+    if (child == 0) {
+        child_main(ends[1], rehearse, argument);
+    }
+    close(ends[1]);
+    if (child > 0) {
+        if (listen_to(ends[0], verdict) < 0) {
+            verdict->result = -1;
+        }
+        bury(child, sigismember(&pending, SIGCHLD) == 1);
+    }
+    close(ends[0]);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return result;
+}
+
+int
+plus_rehearsal_run(int (*rehearse)(void *argument, char *reason), void *argument,
+                   char reason[PLUS_REASON_SIZE])
+{
+    struct verdict verdict = {0};
+    int rc = fork_and_listen(rehearse, argument, &verdict);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (verdict.result < 0) {
+        memcpy(reason, verdict.reason, PLUS_REASON_SIZE);
+        reason[PLUS_REASON_SIZE - 1] = '\0';
+        return -1;
+    }
+    return plus_control_adopt(&verdict.gil, reason);
+}
