@@ -54,6 +54,11 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick for the short list
 	@$(in_env) --group test -- python tools/cpython_tests.py
 
+.PHONY: docs
+docs: ## rewrite the generated parts of docs/reference, and README's measured table
+	@$(in_env) --group test -- python tools/reference.py
+	@$(in_env) --group test -- python tools/readme_table.py
+
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
 	rm -rf build dist .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mesonpy-*

@@ -72,7 +72,8 @@ make_sid() {
 }
 
 # The network's names, the certificates and pip's configuration are this machine's; the checkout is a
-# copy, of what git knows or would add. Environments and builds of earlier runs stay.
+# copy, of what git knows or would add. Environments and builds of earlier runs stay, so the files are
+# new to the compiler whatever their age: an older checkout's objects may be younger than they are.
 prepare() {
     local file
     cp -L /etc/resolv.conf "$sid/etc/resolv.conf"
@@ -83,7 +84,7 @@ prepare() {
     mkdir -p "$sid$inside"
     find "$sid$inside" -mindepth 1 -maxdepth 1 ! -name '.venv-*' ! -name build -exec rm -rf {} +
     git ls-files -z --cached --others --exclude-standard --deduplicate |
-        tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory="$sid$inside"
+        tar --create --null --files-from=- --ignore-failed-read | tar --extract --touch --directory="$sid$inside"
 }
 
 case ${1-} in

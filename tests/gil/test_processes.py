@@ -1,12 +1,43 @@
 """fork, exec, multiprocessing and sub-interpreters under the scheduled GIL."""
 
 import sys
-import textwrap
-from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
-from tests.gil.children import PRELUDE, run, run_file
+from tests.support import run_child
+
+# What the programs have in common.
+PRELUDE = """
+import os, sys, threading, time
+from cpythonplus import atomic, gil
+
+def burn(stop, work=None):
+    count = 0
+    while not stop.is_set():
+        for _ in range(500):
+            count += 1
+    if work is not None:
+        work.append(count)
+
+def burners(count, stop, daemon=False):
+    threads = [threading.Thread(target=burn, args=(stop,), daemon=daemon) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+def until(condition, limit=30.0):
+    end = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > end:
+            raise SystemExit("waited too long")
+        time.sleep(0.001)
+"""
+
+
+def run(code: str) -> None:
+    """Run a program after the prelude, in a file of its own, as multiprocessing needs it."""
+    run_child(PRELUDE + dedent(code))
 
 # A child process that must be able to schedule threads of its own.
 IN_CHILD = """
@@ -126,38 +157,33 @@ def test_counts_begin_anew_in_the_child() -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-def test_multiprocessing(method: str, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        PRELUDE
-        + textwrap.dedent(
-            f"""
-            import multiprocessing
+def test_multiprocessing(method: str) -> None:
+    run(
+        f"""
+        import multiprocessing
 
-            def square(x):
-                gil.install()
-                return x * x
+        def square(x):
+            gil.install()
+            return x * x
 
-            if __name__ == "__main__":
-                gil.install()
-                stop = threading.Event()
-                threads = burners(2, stop)
-                context = multiprocessing.get_context({method!r})
-                with context.Pool(2) as pool:
-                    assert pool.map(square, range(20)) == [x * x for x in range(20)]
-                queue = context.Queue()
-                child = context.Process(target=queue.put, args=(7,))
-                child.start()
-                assert queue.get(timeout=30) == 7
-                child.join()
-                assert child.exitcode == 0
-                stop.set()
-                for t in threads:
-                    t.join()
-            """
-        )
+        if __name__ == "__main__":
+            gil.install()
+            stop = threading.Event()
+            threads = burners(2, stop)
+            context = multiprocessing.get_context({method!r})
+            with context.Pool(2) as pool:
+                assert pool.map(square, range(20)) == [x * x for x in range(20)]
+            queue = context.Queue()
+            child = context.Process(target=queue.put, args=(7,))
+            child.start()
+            assert queue.get(timeout=30) == 7
+            child.join()
+            assert child.exitcode == 0
+            stop.set()
+            for t in threads:
+                t.join()
+        """
     )
-    run_file(program)
 
 
 def test_subprocess_beside_computing_threads() -> None:
