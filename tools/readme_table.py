@@ -89,10 +89,22 @@ def _outcome(raw: dict[str, Any] | None) -> Outcome | None:
     )
 
 
+# An absolute path up to its last part.
+_FOLDER = re.compile(r"(?:/[\w.+-]+)+(?=/)")
+
+
 def slim(path: Path) -> None:
-    """Rewrite `path` without curves, a line for each round, with what is derived left out."""
+    """Rewrite `path` without curves, a line for each round, with what is derived left out.
+
+    Folders become `...`: where somebody keeps an interpreter is nobody else's business.
+    """
     read(path)  # or it is nothing that we should write to
     raw = json.loads(path.read_text("utf-8"))
+    for part in ("machine", "settings"):
+        raw[part] = {
+            name: _FOLDER.sub("...", value) if isinstance(value, str) else value
+            for name, value in raw[part].items()
+        }
     for case in raw["cases"]:
         for entry in case["rounds"]:
             if entry["outcome"] and entry["outcome"]["latency"]:

@@ -39,6 +39,7 @@ def run(code: str) -> None:
     """Run a program after the prelude, in a file of its own, as multiprocessing needs it."""
     run_child(PRELUDE + dedent(code))
 
+
 # A child process that must be able to schedule threads of its own.
 IN_CHILD = """
 def child_works():
