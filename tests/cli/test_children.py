@@ -24,7 +24,8 @@ if __name__ == "__main__":
         child.start(); child.join()
     subprocess.run([sys.executable, "-c", {ACTIVE!r}])
     subprocess.run([sys.executable, "-I", "-c", {ACTIVE!r}])
-    kept = {{name: os.environ[name] for name in ("LD_PRELOAD",) if name in os.environ}}
+    sanitizer = ("LD_PRELOAD", "ASAN_OPTIONS")
+    kept = {{name: os.environ[name] for name in sanitizer if name in os.environ}}
     subprocess.run([sys.executable, "-c", {ACTIVE!r}], env=kept)
 """
 
