@@ -273,9 +273,10 @@ static const struct plus_fork_hooks fork_hooks = {before_fork, after_fork_parent
  * Levels
  */
 
-/* Finds the slots and the GIL, unless that was done before. */
+/* Finds the slots and the GIL, unless that was done before.  `known`: a GIL that need not be looked for,
+ * or NULL. */
 static int
-prepare(char reason[PLUS_REASON_SIZE])
+prepare(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
 {
     if (slots_written) {
         return 0;
@@ -285,7 +286,10 @@ prepare(char reason[PLUS_REASON_SIZE])
     if (find_slots(reason) < 0 || write_slots(reason) < 0) {
         return -1;
     }
-    if (find_gil(reason) < 0) {
+    if (known != NULL) {
+        the_gil = *known;
+    }
+    else if (find_gil(reason) < 0) {
         restore_slots();
         return -1;
     }
@@ -308,6 +312,23 @@ prepare_records(char reason[PLUS_REASON_SIZE])
     return 0;
 }
 
+/* What every installation begins with.  After 0 the caller ends the change. */
+static int
+begin_installing(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
+{
+    int rc = prepare_records(reason);
+
+    if (rc < 0) {
+        return rc;
+    }
+    begin_change();
+    rc = prepare(known, reason);
+    if (rc < 0) {
+        end_change();
+    }
+    return rc;
+}
+
 void
 plus_control_found(struct plus_gil *gil)
 {
@@ -317,23 +338,11 @@ plus_control_found(struct plus_gil *gil)
 int
 plus_control_adopt(const struct plus_gil *gil, char reason[PLUS_REASON_SIZE])
 {
-    int rc = prepare_records(reason);
+    int rc = begin_installing(gil, reason);
 
-    if (rc < 0) {
-        return rc;
+    if (rc == 0) {
+        end_change();
     }
-    begin_change();
-    if (!slots_written) {
-        plus_threads_on_exit(plus_sched_forget);
-        rc = find_slots(reason);
-        if (rc == 0) {
-            rc = write_slots(reason);
-        }
-        if (rc == 0) {
-            the_gil = *gil;
-        }
-    }
-    end_change();
     return rc;
 }
 
@@ -348,44 +357,36 @@ set_level(enum plus_hooks_level level)
 int
 plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE])
 {
-    int rc = prepare_records(reason);
+    int rc = begin_installing(NULL, reason);
 
     if (rc < 0) {
         return rc;
     }
-    begin_change();
-    rc = prepare(reason);
-    if (rc == 0) {
-        plus_control_lock();
-        plus_sched_start(policy, plus_compat_is_finalizing);
-        set_level(PLUS_HOOKS_RUN);
-        plus_control_unlock();
-    }
+    plus_control_lock();
+    plus_sched_start(policy, plus_compat_is_finalizing);
+    set_level(PLUS_HOOKS_RUN);
+    plus_control_unlock();
     end_change();
-    return rc;
+    return 0;
 }
 
 int
 plus_control_track(char reason[PLUS_REASON_SIZE])
 {
-    int rc = prepare_records(reason);
+    int rc = begin_installing(NULL, reason);
 
     if (rc < 0) {
         return rc;
     }
-    begin_change();
-    rc = prepare(reason);
-    if (rc == 0) {
-        atomic_in_use = true;
-    }
-    if (rc == 0 && plus_hooks_level() == PLUS_HOOKS_OFF) {
+    atomic_in_use = true;
+    if (plus_hooks_level() == PLUS_HOOKS_OFF) {
         plus_control_lock();
         plus_sched_track();
         set_level(PLUS_HOOKS_TRACK);
         plus_control_unlock();
     }
     end_change();
-    return rc;
+    return 0;
 }
 
 void

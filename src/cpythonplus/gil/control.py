@@ -68,9 +68,7 @@ def install_numbers(values: dict[str, object]) -> bool:
 def _start_and_prove() -> None:
     # With the least grace every holder counts as a batch thread, so the proof's request is made
     # at once.
-    _, *others = checked({})
-    slice_us, share, starvation_us, spin_us = others
-    _native.gil_start(10, int(slice_us), share, int(starvation_us), int(spin_us))
+    _native.gil_start(*checked({"grace_us": 10}))
     _prove()
 
 
