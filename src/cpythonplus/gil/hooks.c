@@ -156,6 +156,10 @@ plus_hook_cond_signal(pthread_cond_t *cond)
         }
         return pthread_cond_signal(cond);
     }
+    if (level == PLUS_HOOKS_RUN &&
+        (taken ? plus_sched_acquired_alone() : plus_sched_released_alone())) {
+        return 0; /* most calls of a single-threaded program, at next to no cost */
+    }
     if (level != PLUS_HOOKS_OFF) {
         int saved = errno;
 

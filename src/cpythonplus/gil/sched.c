@@ -489,8 +489,8 @@ tell_switch_waiters(void)
 
 /* The only thread that there is has no one to tell, and is not timed: single-threaded programs pay
  * next to nothing. */
-static bool
-acquired_alone(void)
+bool
+plus_sched_acquired_alone(void)
 {
     struct plus_thread *self = plus_thread_if_single();
 
@@ -503,12 +503,21 @@ acquired_alone(void)
     return true;
 }
 
+bool
+plus_sched_released_alone(void)
+{
+    struct plus_thread *self = S.holder;
+
+    if (self == NULL || self->acquired_ns != 0 || self != plus_thread_if_single()) {
+        return false;
+    }
+    S.holder = NULL;
+    return true;
+}
+
 void
 plus_sched_acquired(void)
 {
-    if (acquired_alone()) {
-        return;
-    }
     struct plus_thread *self = plus_thread_self();
 
     if (S.last_holder != self) {
@@ -633,10 +642,6 @@ plus_sched_released(pthread_mutex_t *mutex)
 {
     struct plus_thread *self = S.holder;
 
-    if (self != NULL && self->acquired_ns == 0 && self == plus_thread_if_single()) {
-        S.holder = NULL;
-        return;
-    }
     bool asked = atomic_load_explicit(&S.asked, memory_order_relaxed);
 
     S.holder = NULL;

@@ -65,6 +65,14 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 bool
 plus_sched_may_ask(void);
 
+/* The calling thread has the GIL now, or gave it up, and no other thread has ever met it: then there
+ * is no one to tell, and nothing is timed.  False: the next two have to do it.  `mutex` held.  These call
+ * nothing, so they leave errno alone. */
+bool
+plus_sched_acquired_alone(void);
+bool
+plus_sched_released_alone(void);
+
 /* The calling thread has the GIL now.  `mutex` held. */
 void
 plus_sched_acquired(void);
