@@ -11,6 +11,9 @@
 #include <structmember.h>
 #define Py_T_PYSSIZET T_PYSSIZET
 #define Py_READONLY READONLY
+#define Py_T_OBJECT_EX T_OBJECT_EX
+#define Py_T_BOOL T_BOOL
+#define Py_T_INT T_INT
 #endif
 
 /* May be called without the GIL: reads one atomic word. */

@@ -1,5 +1,7 @@
 #include "fork.h"
 
+#include "identity.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -29,6 +31,7 @@ run_parent(void)
 static void
 run_child(void)
 {
+    plus_identity_atfork_child(); /* first: the rooms may ask who is gone */
     for (size_t i = 0; i < room_count; i++) {
         rooms[i]->child();
     }

@@ -5,6 +5,7 @@
 #include "../base/compat.h"
 #include "../base/fork.h"
 #include "../base/futex.h"
+#include "../base/rank.h"
 #include "sched.h"
 #include "slots.h"
 
@@ -186,6 +187,7 @@ static _Atomic(struct plus_thread *) control_owner; /* compared only; written wi
 static void
 begin_change(void)
 {
+    plus_rank_taken(PLUS_RANK_CONTROL);
     if (pthread_mutex_trylock(&control_lock) != 0) {
         Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&control_lock);
         Py_END_ALLOW_THREADS
@@ -198,6 +200,7 @@ end_change(void)
 {
     atomic_store(&control_owner, NULL);
     pthread_mutex_unlock(&control_lock);
+    plus_rank_given(PLUS_RANK_CONTROL);
 }
 
 /* ------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include "../base/rank.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -15,6 +17,20 @@ static _Atomic unsigned registry_size; /* written under registry_lock */
 static pthread_key_t exit_key;
 static bool exit_key_made;
 static void (*on_exit_callback)(struct plus_thread *);
+
+static void
+lock_registry(void)
+{
+    plus_rank_taken(PLUS_RANK_REGISTRY);
+    pthread_mutex_lock(&registry_lock);
+}
+
+static void
+unlock_registry(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+    plus_rank_given(PLUS_RANK_REGISTRY);
+}
 
 static void
 note_single(void)
@@ -46,9 +62,9 @@ thread_exits(void *record)
     if (on_exit_callback != NULL) {
         on_exit_callback(thread);
     }
-    pthread_mutex_lock(&registry_lock);
+    lock_registry();
     unlink_record(thread);
-    pthread_mutex_unlock(&registry_lock);
+    unlock_registry();
     plus_thread_own = NULL;
     free(thread);
 }
@@ -85,7 +101,7 @@ make_record(void)
 
     thread->ident = pthread_self();
     thread->native_id = (pid_t)syscall(SYS_gettid);
-    pthread_mutex_lock(&registry_lock);
+    lock_registry();
     thread->serial = ++last_serial;
     thread->registry_next = registry;
     if (registry != NULL) {
@@ -94,7 +110,7 @@ make_record(void)
     registry = thread;
     atomic_fetch_add(&registry_size, 1);
     note_single();
-    pthread_mutex_unlock(&registry_lock);
+    unlock_registry();
     pthread_setspecific(exit_key, thread);
     plus_thread_own = thread;
     return thread;
@@ -117,23 +133,23 @@ plus_threads_count(void)
 void
 plus_threads_visit(void (*visit)(struct plus_thread *, void *), void *argument)
 {
-    pthread_mutex_lock(&registry_lock);
+    lock_registry();
     for (struct plus_thread *thread = registry; thread != NULL; thread = thread->registry_next) {
         visit(thread, argument);
     }
-    pthread_mutex_unlock(&registry_lock);
+    unlock_registry();
 }
 
 void
 plus_threads_atfork_prepare(void)
 {
-    pthread_mutex_lock(&registry_lock);
+    lock_registry();
 }
 
 void
 plus_threads_atfork_parent(void)
 {
-    pthread_mutex_unlock(&registry_lock);
+    unlock_registry();
 }
 
 /* The other threads' records are leaked on purpose: they are a few hundred bytes each, and freeing
@@ -142,6 +158,7 @@ void
 plus_threads_atfork_child(void)
 {
     pthread_mutex_init(&registry_lock, NULL);
+    plus_rank_given(PLUS_RANK_REGISTRY);
     registry = plus_thread_own;
     atomic_store(&registry_size, plus_thread_own != NULL ? 1u : 0u);
     if (plus_thread_own != NULL) {

@@ -8,6 +8,8 @@
 #ifndef PLUS_GIL_THREAD_H
 #define PLUS_GIL_THREAD_H
 
+#include "../base/identity.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -65,14 +67,6 @@ struct plus_thread {
     pid_t native_id;
     struct plus_thread *registry_next, *registry_prev;
 };
-
-/* Initial-exec: one add instead of a call for each look-up.  It takes one word of the static TLS
- * block that glibc reserves for libraries loaded later; musl reserves none. */
-#if defined(__GLIBC__)
-#define PLUS_FAST_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define PLUS_FAST_TLS
-#endif
 
 /* Private to the two functions below. */
 extern _Thread_local struct plus_thread *plus_thread_own PLUS_FAST_TLS;

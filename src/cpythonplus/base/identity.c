@@ -1,0 +1,35 @@
+#include "identity.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+_Thread_local uint64_t plus_identity_own PLUS_FAST_TLS;
+_Thread_local unsigned long plus_identity_pthread PLUS_FAST_TLS;
+uint32_t plus_fork_generation;
+
+static _Atomic uint64_t last; /* the newest number */
+static uint64_t gone_up_to;   /* numbers up to this one are gone, but for the survivor's; written in
+                                  the child of a fork, by its only thread */
+static uint64_t survivor;     /* likewise */
+
+uint64_t
+plus_identity_make(void)
+{
+    plus_identity_pthread = (unsigned long)pthread_self();
+    plus_identity_own = atomic_fetch_add(&last, 1) + 1u;
+    return plus_identity_own;
+}
+
+bool
+plus_identity_is_gone(uint64_t identity)
+{
+    return identity != 0 && identity <= gone_up_to && identity != survivor;
+}
+
+void
+plus_identity_atfork_child(void)
+{
+    gone_up_to = atomic_load(&last);
+    survivor = plus_identity_own;
+    plus_fork_generation++;
+}
