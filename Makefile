@@ -38,9 +38,10 @@ format: ## rewrite Python and C files in the project's format
 	@$(in_env) --group dev -- tools/check.sh --fix
 
 .PHONY: bench
-bench: ## both benchmarks, stock and plus in one run; raw results in build/bench
+bench: ## all benchmarks, stock and plus in one run; raw results in build/bench
 	@mkdir -p build/bench
 	@$(in_env) -- cpythonplus bench giltest --json build/bench/giltest.json --html build/bench/giltest.html $(BENCH_ARGS)
+	@$(in_env) -- cpythonplus bench threads --json build/bench/threads.json --html build/bench/threads.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench testserver --json build/bench/testserver.json --html build/bench/testserver.html $(BENCH_ARGS)
 
 .PHONY: sanitize
@@ -55,7 +56,7 @@ cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick
 	@$(in_env) --group test -- python tools/cpython_tests.py
 
 .PHONY: docs
-docs: ## rewrite the generated parts of docs/reference, and README's measured table
+docs: ## rewrite the generated parts of docs/reference, and README's measured tables
 	@$(in_env) --group test -- python tools/reference.py
 	@$(in_env) --group test -- python tools/readme_table.py
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""CPython's own tests of threads, signals, sockets and processes, under the scheduled GIL.
+"""CPython's own tests of threads, signals, sockets and processes, under the scheduled GIL and on
+the native thread primitives.
 
 Runs each test module of the interpreter that runs this file under `cpythonplus run`.  What fails
 there is run once more under plain Python and again under ours: a failure that plain Python has too
@@ -33,6 +34,7 @@ ALL = (
     "test_signal",
     "test_socket",
     "test_socketserver",
+    "test_logging",
     "test_asyncio",
     "test_concurrent_futures",
     "test_subprocess",
@@ -45,6 +47,21 @@ ALL = (
 NEEDS = {"test_socketserver": ("-u", "network"), "test_socket": ("-i", "*VSOCK*")}
 
 MODULE_LIMIT_S = 900
+
+
+# Everything that `cpythonplus run` enables by default is what is tested.
+ENABLED = """
+import sys
+from cpythonplus import gil, threads
+sys.exit(0 if gil.active() and threads.patched() else 'not everything is enabled')
+"""
+
+
+def complain_of_what_is_off() -> str:
+    """Return why the tests would test nothing, or an empty text."""
+    command = [sys.executable, "-m", "cpythonplus", "run", "-c", ENABLED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +149,7 @@ def describe(verdict: Verdict) -> str:
 
 def main() -> int:
     """Run what was asked for; status 1 for a failure that plain Python has not, 2 for bad use."""
-    parser = argparse.ArgumentParser(description="CPython's own tests under the scheduled GIL")
+    parser = argparse.ArgumentParser(description="CPython's own tests under cpythonplus run")
     parser.add_argument("--quick", action="store_true", help="the short list only")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="instead of the list")
     options = parser.parse_args()
@@ -143,6 +160,10 @@ def main() -> int:
     if find_spec("test.test_threading") is None:
         print(f"cpython-tests: Python {version} comes without its tests; none were run")
         return 0
+    complaint = complain_of_what_is_off()
+    if complaint:
+        print(f"cpython-tests {version}: {complaint}", file=sys.stderr)
+        return 1
     quick = options.quick or os.environ.get("CPYTHON_TESTS") == "quick"
     modules = options.modules or (QUICK if quick else ALL)
     verdicts = []

@@ -1,23 +1,25 @@
-"""Writes the measured table of README.md from the raw results in benchmarks/results/.
+"""Writes the measured tables of README.md from the raw results in benchmarks/results/.
 
-    python tools/readme_table.py                rewrites the table
-    python tools/readme_table.py --check        changes nothing; exit status 1 when it is outdated
+    python tools/readme_table.py                rewrites the tables
+    python tools/readme_table.py --check        changes nothing; exit status 1 when one is outdated
     python tools/readme_table.py --slim FILE... rewrites raw results without their latency curves
 
-One file per version of the interpreter, made by `cpythonplus bench giltest --json FILE`. A slim
-file has all rounds, with rate, p50, p99 and max of each; whether targets are reached is computed
-from the rounds here, by the package's own targets.
+One file per benchmark and version of the interpreter, made by `cpythonplus bench NAME --json FILE`:
+`3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`. Each benchmark has a block
+between two marks of its own. A slim file has all rounds, with rate, p50, p99 and max of each;
+whether targets are reached is computed from the rounds here, by the package's own targets.
 """
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cpythonplus.benchmarks.common import formats
+from cpythonplus.benchmarks.common import formats, rows
 from cpythonplus.benchmarks.common.percentiles import Latency
 from cpythonplus.benchmarks.common.results import (
     SCHEMA_VERSION,
@@ -26,6 +28,7 @@ from cpythonplus.benchmarks.common.results import (
     Report,
     Round,
     Share,
+    Side,
     geometric_mean_ratio,
 )
 from cpythonplus.benchmarks.common.targets import TARGETS, Target
@@ -43,6 +46,9 @@ _CASES_WITHOUT_TARGET = ("echo-beside-0",)
 
 _DEMANDING = ("echo",)
 """Scenarios of the first table, what gets better; the second one has what must not get worse."""
+
+_OPTIONAL = {"better": "higher", "peer": ""}
+"""What a case in an older file does not say, with what it then is."""
 
 
 class TableError(Exception):
@@ -72,7 +78,8 @@ def _case(raw: dict[str, Any]) -> CaseResult:
         Round(r["side"], r["number"], r["position"], _outcome(r["outcome"]), r["failure"])
         for r in raw["rounds"]
     ]
-    return CaseResult(**{name: raw[name] for name in names}, rounds=rounds)
+    optional = {name: raw.get(name, default) for name, default in _OPTIONAL.items()}
+    return CaseResult(**{name: raw[name] for name in names}, **optional, rounds=rounds)
 
 
 def _outcome(raw: dict[str, Any] | None) -> Outcome | None:
@@ -85,6 +92,7 @@ def _outcome(raw: dict[str, Any] | None) -> Outcome | None:
         shares=tuple(Share(**share) for share in raw["shares"]),
         errors=raw["errors"],
         scheduled=raw["scheduled"],
+        patched=raw.get("patched"),
         notes=tuple(raw["notes"]),
     )
 
@@ -137,21 +145,39 @@ def _pair(stock: str, plus: str, ratio: str = "") -> str:
 
 
 def _rate_cell(case: CaseResult | None) -> str:
-    stock, plus = (case.shown("stock"), case.shown("plus")) if case else (None, None)
-    if case is None or stock is None or plus is None:
+    return _side_cell(case, "plus")
+
+
+def _side_cell(case: CaseResult | None, side: Side) -> str:
+    """Return the rates of stock and of `side`, or what one operation takes, and the ratio."""
+    stock, other = (case.shown("stock"), case.shown(side)) if case else (None, None)
+    if case is None or stock is None or other is None:
         return "-"
-    ratio = case.ratio()
+    ratio = case.ratio(side)
     return _pair(
-        formats.number(stock.rate),
-        formats.number(plus.rate),
+        formats.number(_value(case, stock)),
+        formats.number(_value(case, other)),
         formats.ratio(ratio) if ratio is not None else "",
     )
 
 
-def _p99_cell(case: CaseResult | None) -> str:
+def _value(case: CaseResult, outcome: Outcome) -> float:
+    """Return the rate, or what one operation takes where that is shown instead."""
+    return 1e9 / outcome.rate if case.scenario in rows.COSTS_OF_ONE else outcome.rate
+
+
+def _unit(case: CaseResult) -> str:
+    return "ns" if case.scenario in rows.COSTS_OF_ONE else case.unit
+
+
+def _p99_cell(case: CaseResult | None, *, ratio: bool = False) -> str:
     shown = [case.shown("stock"), case.shown("plus")] if case else []
-    cells = [formats.number(s.latency.p99_ms) for s in shown if s and s.latency]
-    return _pair(*cells) if len(cells) == len(shown) > 0 else "-"
+    found = [s.latency.p99_ms for s in shown if s and s.latency]
+    if len(found) != len(shown) or not found:
+        return "-"
+    stock, plus = found
+    quotient = formats.ratio(plus / stock) if ratio and stock else ""
+    return _pair(formats.number(stock), formats.number(plus), quotient)
 
 
 def _start_cell(case: CaseResult | None) -> str:
@@ -169,8 +195,9 @@ def _share_cell(case: CaseResult | None) -> str:
 def _cell(target: Target, report: Report) -> str:
     case = report.case(target.case)
     match target.quantity:
-        case "ratio":
-            return _rate_cell(case)
+        # The rate of `extra_cpu_s` is the CPU time itself.
+        case "ratio" | "extra_cpu_s":
+            return _rate_cell(case) if target.value(report) is not None else "-"
         case "p99_ms":
             return _p99_cell(case)
         case "min_share":
@@ -198,24 +225,22 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
         count = max(len(report.scenario(target.case)) for report in reports)
         return f"single-threaded work, geometric mean of {count}"
     case = next((c for r in reports if (c := r.case(target.case))), None)
-    title, unit = (case.title, case.unit) if case else (target.case, "")
+    title, unit = (case.title, _unit(case)) if case else (target.case, "")
     return f"{title}, {_WHAT.get(target.quantity, unit)}"
 
 
 def _reached(target: Target, reports: Sequence[Report]) -> str:
     """Return `yes`, or the versions that missed the target."""
-    missed = []
-    measured = 0
-    for report in reports:
-        value = target.value(report)
-        if value is None:
-            continue
-        measured += 1
-        if not (value >= target.limit if target.at_least else value <= target.limit):
-            missed.append(version(report))
-    if not measured:
+    verdicts = [(version(report), target.verdict(report)) for report in reports]
+    if all(verdict is None for _, verdict in verdicts):
         return "-"
+    missed = [where for where, verdict in verdicts if verdict and not verdict.reached]
     return "yes" if not missed else f"not on {', '.join(missed)}"
+
+
+def _wanted(target: Target) -> str:
+    # The signs are for the eye; the text is the terminal's, which is plain ASCII.
+    return target.text().replace(">=", "≥").replace("<=", "≤")
 
 
 def _rows(reports: Sequence[Report], *, demanding: bool) -> Iterator[list[str]]:
@@ -231,17 +256,35 @@ def _rows(reports: Sequence[Report], *, demanding: bool) -> Iterator[list[str]]:
         if not measured or (scenario in _DEMANDING) != demanding:
             continue
         cells = [_cell(target, report) for report in reports]
-        # The sign for the eye; the text is the terminal's, which is plain ASCII.
-        wanted = target.text().replace(">=", "≥").replace("<=", "≤")
-        yield [_what(target, reports), *cells, wanted, _reached(target, reports)]
+        yield [_what(target, reports), *cells, _wanted(target), _reached(target, reports)]
 
 
-def _markdown(reports: Sequence[Report], *, demanding: bool) -> list[str]:
-    rows = list(_rows(reports, demanding=demanding))
-    if not rows:
+def _targets_of(cases: Sequence[CaseResult], reports: Sequence[Report]) -> Iterator[list[str]]:
+    """Yield a row for each target of a case, and one for each case that has none."""
+    for case in cases:
+        own = [target for target in TARGETS if target.case == case.name]
+        stated = [t for t in own if any(t.value(report) is not None for report in reports)]
+        for target in stated:
+            cells = [_cell(target, report) for report in reports]
+            yield [_what(target, reports), *cells, _wanted(target), _reached(target, reports)]
+        if not stated:
+            cells = [_rate_cell(report.case(case.name)) for report in reports]
+            yield [f"{case.title}, {_unit(case)}", *cells, "", ""]
+
+
+def _all_cases(reports: Sequence[Report]) -> list[CaseResult]:
+    """Return each case that is in any of the reports, once, in order."""
+    return list({case.name: case for report in reports for case in report.cases}.values())
+
+
+def _markdown(
+    body: Sequence[list[str]], reports: Sequence[Report], first: str, *last: str
+) -> list[str]:
+    """Return a table with a column for each report, or nothing where there are no rows."""
+    if not body:
         return []
-    heading = ["stock → plus", *map(version, reports), "target", "reached"]
-    lines = [heading, ["---", *["--:"] * len(reports), "---", "---"], *rows]
+    heading = [first, *map(version, reports), *last]
+    lines = [heading, ["---", *["--:"] * len(reports), *["---"] * len(last)], *body]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
@@ -251,7 +294,8 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
     for report in reports:
         machine, settings = report.machine, report.settings
         facts = [machine.get(key, "") for key in ("cpu", "cores", "kernel")]
-        facts += [f"cpythonplus {machine.get('cpythonplus', '?')}", machine.get("date", "")[:10]]
+        facts += [f"cpythonplus {machine.get('cpythonplus', '?')}", machine.get("peers", "")]
+        facts += [machine.get("date", "")[:10]]
         rounds, seconds = settings.get("rounds"), settings.get("seconds")
         text = f"{', '.join(filter(None, facts))}; best of {rounds} rounds of {seconds} s"
         seen.setdefault(text, []).append(version(report))
@@ -259,27 +303,124 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
         yield f"{', '.join(versions)}: {text}." if len(seen) > 1 else f"{text}."
 
 
-def table(reports: Sequence[Report]) -> str:
-    """Return what stands between the two marks."""
-    if not reports:
-        return NOT_MEASURED
-    ordered = sorted(reports, key=_order)
-    blocks = [
-        _markdown(ordered, demanding=True),
-        _markdown(ordered, demanding=False),
+_STOCK_AND_PLUS = ("stock → plus", "target", "reached")
+_RAW = "Raw results: [`benchmarks/results`](benchmarks/results)."
+
+
+def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on giltest."""
+    first, *last = _STOCK_AND_PLUS
+    return [
+        _markdown(list(_rows(reports, demanding=True)), reports, first, *last),
+        _markdown(list(_rows(reports, demanding=False)), reports, first, *last),
         [
-            *_machines(ordered),
+            *_machines(reports),
             "Each side in one run on the same interpreter, in alternating rounds; p99 is that of",
             "the round shown; shares are the least of all rounds; start-up is the median.",
-            "Raw results: [`benchmarks/results`](benchmarks/results).",
+            _RAW,
         ],
     ]
-    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
 
 
-def results(folder: Path) -> list[Report]:
-    """Return the reports in `folder`, one for each version; TableError for two of one."""
-    reports = [read(path) for path in sorted(folder.glob("*.json"))]
+def threads_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on threads: what plus is to stock, and what other packages are."""
+    first, *last = _STOCK_AND_PLUS
+    return [
+        _markdown(list(_targets_of(_all_cases(reports), reports)), reports, first, *last),
+        _markdown(list(_peer_rows(reports)), reports, "stock → another package"),
+        [
+            *_machines(reports),
+            "Each side in one run on the same interpreter, in alternating rounds; CPU time is the",
+            f"median round's. {_RAW}",
+        ],
+    ]
+
+
+def _peer_rows(reports: Sequence[Report]) -> Iterator[list[str]]:
+    for case in _all_cases(reports):
+        cells = [_side_cell(report.case(case.name), "peer") for report in reports]
+        if set(cells) != {"-"}:
+            yield [f"{case.title}, {case.peer}, {_unit(case)}", *cells]
+
+
+def testserver_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on testserver: requests per second, and p99."""
+    first, *last = _STOCK_AND_PLUS
+    cases = _all_cases(reports)
+    p99 = [
+        [f"{c.title}, p99, ms", *(_p99_cell(r.case(c.name), ratio=True) for r in reports)]
+        for c in cases
+    ]
+    return [
+        _markdown(list(_targets_of(cases, reports)), reports, first, *last),
+        _markdown(p99, reports, first),
+        [
+            *_machines(reports),
+            "Each side in one run on the same interpreter, in alternating rounds; p99 is that of",
+            f"the round shown. {_RAW}",
+        ],
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What stands between one pair of marks."""
+
+    benchmark: str
+    begin: str
+    end: str
+    paragraphs: Callable[[Sequence[Report]], list[list[str]]]
+
+    def reports(self, folder: Path) -> list[Report]:
+        """Return the reports of this benchmark in `folder`, one for each version.
+
+        Raises TableError for two of one version, and for a report of another benchmark.
+        """
+        return results(folder, self.benchmark)
+
+    def text(self, reports: Sequence[Report]) -> str:
+        """Return what stands between the marks."""
+        if not reports:
+            return NOT_MEASURED
+        paragraphs = self.paragraphs(sorted(reports, key=_order))
+        return "\n\n".join("\n".join(lines) for lines in paragraphs if lines)
+
+    def filled(self, readme: str, text: str) -> str:
+        """Return the README's text with `text` between the marks."""
+        head, begin, rest = readme.partition(self.begin)
+        _, end, tail = rest.partition(self.end)
+        if not begin or not end:
+            raise TableError(f"the README has no {self.begin} ... {self.end}")
+        return f"{head}{begin}\n{text}\n{end}{tail}"
+
+
+GILTEST = Block("giltest", BEGIN, END, giltest_table)
+BLOCKS = (
+    GILTEST,
+    Block("threads", "<!-- threads:begin -->", "<!-- threads:end -->", threads_table),
+    Block("testserver", "<!-- testserver:begin -->", "<!-- testserver:end -->", testserver_table),
+)
+
+
+def table(reports: Sequence[Report]) -> str:
+    """Return what stands between the marks of giltest."""
+    return GILTEST.text(reports)
+
+
+def _benchmark_of(path: Path) -> str:
+    """Return which benchmark a file is of by its name; that of giltest has no prefix."""
+    prefix, dash, _ = path.stem.partition("-")
+    named = {block.benchmark for block in BLOCKS if block is not GILTEST}
+    return prefix if dash and prefix in named else GILTEST.benchmark
+
+
+def results(folder: Path, benchmark: str = "giltest") -> list[Report]:
+    """Return the reports of `benchmark` in `folder`; see `Block.reports`."""
+    paths = [path for path in sorted(folder.glob("*.json")) if _benchmark_of(path) == benchmark]
+    reports = [read(path) for path in paths]
+    for path, report in zip(paths, reports, strict=True):
+        if report.benchmark != benchmark:
+            raise TableError(f"{path.name} is a result of {report.benchmark}, not of {benchmark}")
     versions = [version(report) for report in reports]
     twice = {each for each in versions if versions.count(each) > 1}
     if twice:
@@ -288,17 +429,20 @@ def results(folder: Path) -> list[Report]:
 
 
 def filled(readme: str, text: str) -> str:
-    """Return the README's text with `text` between the marks."""
-    head, begin, rest = readme.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise TableError(f"the README has no {BEGIN} ... {END}")
-    return f"{head}{begin}\n{text}\n{end}{tail}"
+    """Return the README's text with `text` between the marks of giltest."""
+    return GILTEST.filled(readme, text)
+
+
+def updated(readme: str, folder: Path) -> str:
+    """Return the README's text with all tables made anew from the results in `folder`."""
+    for block in BLOCKS:
+        readme = block.filled(readme, block.text(block.reports(folder)))
+    return readme
 
 
 def main() -> int:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description="Write the README's table of measurements.")
+    parser = argparse.ArgumentParser(description="Write the README's tables of measurements.")
     parser.add_argument("--check", action="store_true", help="change nothing, only tell")
     parser.add_argument("--slim", nargs="+", type=Path, metavar="FILE", help="drop latency curves")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of raw results")
@@ -310,7 +454,7 @@ def main() -> int:
                 slim(path)
             return 0
         before = options.readme.read_text("utf-8")
-        after = filled(before, table(results(options.results)))
+        after = updated(before, options.results)
     except (TableError, OSError) as error:
         print(f"readme_table: {error}", file=sys.stderr)
         return 2

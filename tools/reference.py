@@ -32,6 +32,12 @@ _BLOCK = re.compile(
 _CALL = re.compile(r"\w+\(\w*\)")
 # Sentences that do not belong to the last of the entries in front of them.
 _AFTER_ENTRIES = re.compile(r" (?=(?:Raises|Returns|What is not given) )")
+_STARS: dict[object, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
+# Kept by the standard library for old programs, and by us for drop-ins' sake.
+_OLD_NAMES = frozenset({"acquire_lock", "release_lock", "locked_lock", "isSet", "notifyAll"})
 
 
 class UnknownNameError(Exception):
@@ -60,8 +66,8 @@ def signature(what: Callable[..., object]) -> str:
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parts.append("*")
-            starred = True
-        text = parameter.name
+        starred |= parameter.kind in (parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY)
+        text = _STARS.get(parameter.kind, "") + parameter.name
         if parameter.annotation is not parameter.empty:
             text += f": {annotation_text(parameter.annotation)}"
         if parameter.default is not parameter.empty:
@@ -156,9 +162,37 @@ def documented(name: str) -> str:
             f"exception {short}({what.__base__.__name__ if what.__base__ else ''})",
         ]
         lines += ["```", ""]
+    elif isinstance(what, type):
+        lines += ["```text", f"class {short}{signature(what)}", "```", ""]
     elif inspect.isroutine(what):
         lines += ["```text", f"{short}{signature(what)}", "```", ""]
-    return "\n".join([*lines, ""]) + markdown(docstring, fields_of(what)) + "\n"
+    text = "\n".join([*lines, ""]) + markdown(docstring, fields_of(what)) + "\n"
+    return text + members(what) if is_plain_class(what) else text
+
+
+def is_plain_class(what: object) -> bool:
+    """Whether `what` is a class whose entry has its methods: no value, no exception."""
+    return (
+        isinstance(what, type)
+        and not issubclass(what, BaseException)
+        and not hasattr(what, "__dataclass_fields__")
+    )
+
+
+def members(what: object) -> str:
+    """Return the attributes and methods that a class itself has; what it inherits stands there."""
+    attributes: list[str] = []
+    methods: list[str] = []
+    for name, member in vars(what).items():
+        docstring = getattr(member, "__doc__", None)
+        if name.startswith("_") or name in _OLD_NAMES or not docstring:
+            continue
+        if inspect.isroutine(member):
+            text = markdown(docstring, fields_of(member))
+            methods.append(f"#### {name}{signature(member)}\n\n{text}\n")
+        else:
+            attributes.append(f"- `{name}`: {docstring}\n")
+    return "\n".join(["", *filter(None, ["".join(attributes)]), *methods])
 
 
 # ---- tables, command lines ----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "base/compat.h"
 #include "gil/binding.h"
+#include "threads/binding.h"
 
 static int
 native_exec(PyObject *module)
@@ -8,7 +9,10 @@ native_exec(PyObject *module)
     if (PyModule_AddFunctions(module, plus_gil_methods) < 0) {
         return -1;
     }
-    return plus_atomic_init(module);
+    if (plus_atomic_init(module) < 0) {
+        return -1;
+    }
+    return plus_threads_exec(module);
 }
 
 static PyModuleDef_Slot native_slots[] = {
@@ -23,8 +27,18 @@ static PyModuleDef_Slot native_slots[] = {
     {0, NULL},
 };
 
-static struct PyModuleDef native_module = {
+static void
+native_free(void *module)
+{
+    plus_threads_clear(module);
+}
+
+struct PyModuleDef plus_native_module = {
     PyModuleDef_HEAD_INIT,
+    .m_size = sizeof(struct plus_threads_state),
+    .m_traverse = plus_threads_traverse,
+    .m_clear = plus_threads_clear,
+    .m_free = native_free,
     .m_name = "cpythonplus._native",
     .m_doc = "The C half of cpythonplus; use the rooms\' Python modules instead.",
     .m_slots = native_slots,
@@ -33,5 +47,5 @@ static struct PyModuleDef native_module = {
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    return PyModuleDef_Init(&native_module);
+    return PyModuleDef_Init(&plus_native_module);
 }

@@ -40,14 +40,16 @@ def outcome(
 
 
 def result(case: Case, *rounds: tuple[Side, Outcome]) -> CaseResult:
-    found = CaseResult(case.name, case.scenario, case.title, case.unit, case.statistic)
+    found = CaseResult(
+        case.name, case.scenario, case.title, case.unit, case.statistic, case.better, case.peer
+    )
     for position, (side, measured) in enumerate(rounds):
         found.rounds.append(Round(side, position // 2, position, measured))
     return found
 
 
 def report(benchmark: str = "giltest") -> Report:
-    """Return a report with two rounds of each case of `benchmark`."""
+    """Return a report with two rounds of each case of `benchmark`, one of each further side."""
     cases = []
     for place, case in enumerate(SUITES[benchmark]()):
         stock, plus = ECHO.get(
@@ -61,6 +63,7 @@ def report(benchmark: str = "giltest") -> Report:
                 ("plus", outcome(*plus, scheduled=True, shares=shares)),
                 ("plus", outcome(plus[0] * 0.9, *plus[1:], scheduled=True, shares=shares)),
                 ("stock", outcome(stock[0] * 0.9, *stock[1:], scheduled=False, shares=shares)),
+                *((side, outcome(stock[0] * 0.5, *stock[1:])) for side in case.sides[2:]),
             )
         )
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)

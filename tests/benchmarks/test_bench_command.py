@@ -49,6 +49,22 @@ def test_columns_without_anything_are_left_out() -> None:
     assert "p50 ms" not in shown(report)
 
 
+def test_all_sides_are_shown_with_their_unit() -> None:
+    report = canned.report("threads")
+    lines = shown(report).splitlines()
+    heading = next(line for line in lines if line.strip().startswith("case"))
+    assert "round trips/s   p50 us   p99 us   max us   to stock" in heading
+    place = next(i for i, line in enumerate(lines) if line.startswith("  Queue hand-over  "))
+    sides = [line.replace("Queue hand-over", "").split()[0] for line in lines[place : place + 4]]
+    assert sides == ["stock", "plus", "threads-only", "culsans"]
+    lock = next(line for line in lines if line.strip().startswith("with lock:"))
+    rate = next(case for case in report.cases if case.name == "uncontended-lock").best("stock")
+    assert rate is not None
+    assert formats.number(1e9 / rate.rate) in lock
+    (polling,) = (i for i, line in enumerate(lines) if "32 threads wait 0.1 s" in line)
+    assert "<= 0.05 s more in 10 s, or 10%" in lines[polling + 1]
+
+
 def test_failures_and_errors_are_shown() -> None:
     report = canned.report("demo")
     case = report.cases[0]
@@ -157,6 +173,8 @@ def test_a_page_of_failures_only() -> None:
         (["giltest", "--seconds", "-1"], "'-1' is not a number of seconds above 0"),
         (["giltest", "--only", "ehco"], "no case is called 'ehco'"),
         (["giltest", "--only", "echo,"], "has an empty name"),
+        (["threads", "--sides", "plus,best"], "there is no side 'best'; sides are stock, plus"),
+        (["giltest", "--sides", "plus"], "unrecognized arguments: --sides"),
         (["giltest", "--fast"], "unrecognized arguments: --fast"),
         (
             ["giltest", "--json", "/nowhere/at/all.json"],
@@ -222,6 +240,25 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert f"raw results: {raw}" in done.stdout
     case = json.loads(raw.read_text())["cases"][0]
     assert [r["side"] for r in case["rounds"]] == ["stock", "plus", "plus", "stock"]
+
+
+def test_a_whole_run_of_threads(tmp_path: Path) -> None:
+    raw = tmp_path / "raw.json"
+    options = ["--quick", "--seconds", "0.05", "--sides", "plus", "--only", "uncontended-lock"]
+    done = subprocess.run(
+        command("threads", *options, "--json", str(raw)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == 2
+    assert "ns each" in done.stdout
+    content = json.loads(raw.read_text())
+    assert content["settings"]["idle_s"] == 1
+    assert [r["side"] for r in content["cases"][0]["rounds"]] == ["stock", "plus"]
+    assert content["cases"][0]["rounds"][0]["outcome"]["patched"] is False
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import engine, targets
+from cpythonplus.benchmarks.common import engine, machine, targets
 from cpythonplus.benchmarks.common.children import Commands
 from cpythonplus.benchmarks.common.engine import Case, Settings
 from cpythonplus.benchmarks.common.errors import MeasurementError, UsageError
@@ -132,6 +132,18 @@ def test_results_best_median_and_shares() -> None:
     assert shown.rate == 33
 
 
+def test_of_a_cost_the_least_is_the_best() -> None:
+    case = canned.result(
+        fake("a"), *(("plus", Outcome(rate=rate)) for rate in (30, 10, 20)), ("peer", Outcome(5))
+    )
+    case.better = "lower"
+    best, median = case.best("plus"), case.median("plus")
+    assert best is not None
+    assert median is not None
+    assert (best.rate, median.rate) == (10, 20)
+    assert case.sides() == ("plus", "peer")
+
+
 def test_a_case_that_works_on_neither_side_does_not_spoil_the_mean() -> None:
     good = canned.result(fake("a"), ("stock", Outcome(rate=1)), ("plus", Outcome(rate=4)))
     half = canned.result(fake("b"), ("stock", Outcome(rate=1)))
@@ -142,11 +154,54 @@ def test_a_case_that_works_on_neither_side_does_not_spoil_the_mean() -> None:
 
 
 def test_every_target_names_something_that_is_measured() -> None:
-    cases = SUITES["giltest"]()
+    cases = [case for suite in SUITES.values() for case in suite()]
     names = {case.name for case in cases} | {case.scenario for case in cases}
     assert {t.case for t in targets.TARGETS} <= names
     assert {t.other for t in targets.TARGETS if t.other} <= names
-    assert len(targets.verdicts(canned.report())) == len(targets.TARGETS)
+    judged = [
+        (verdict.case, verdict.quantity)
+        for suite in ("giltest", "threads")
+        for verdict in targets.verdicts(canned.report(suite))
+    ]
+    # Each once, but for those that are stated again for later versions.
+    assert judged == [(t.case, t.quantity) for t in targets.TARGETS if t.since <= (3, 13)]
+
+
+def test_no_case_name_means_two_things() -> None:
+    """A target refers to a case by its name, whatever the suite."""
+    meant = {(c.name, c.scenario, c.title) for suite in SUITES.values() for c in suite()}
+    assert len({name for name, _, _ in meant}) == len(meant)
+
+
+@pytest.mark.parametrize(
+    ("python", "limit"),
+    [("CPython 3.11.7", 10), ("CPython 3.13.0", 10), ("CPython 3.14.0rc1", 4), ("3.15.0a2", 4)],
+)
+def test_a_target_holds_for_its_versions(python: str, limit: float) -> None:
+    report = canned.report("threads")
+    report.machine["python"] = python
+    (verdict,) = (v for v in targets.verdicts(report) if v.case == "stream-queue-1")
+    assert verdict.limit == limit
+    where = "before 3.14" if limit == 10 else "from 3.14 on"
+    assert verdict.target == f">= {limit} x stock {where}"
+
+
+@pytest.mark.parametrize(
+    ("stock_ms", "plus_ms", "reached"),
+    [(1, 50, True), (1, 52, False), (600, 655, True), (600, 661, False), (60, 1, True)],
+)
+def test_more_cpu_time_is_judged_by_what_can_be_told(
+    stock_ms: float, plus_ms: float, reached: bool
+) -> None:
+    (case,) = engine.select(SUITES["threads"](), ["idle-polling"])
+    measured = canned.result(
+        case, ("stock", Outcome(rate=stock_ms)), ("plus", Outcome(rate=plus_ms))
+    )
+    report = Report("threads", dict(canned.MACHINE), {}, [measured])
+    (verdict,) = targets.verdicts(report)
+    assert verdict.value == pytest.approx((plus_ms - stock_ms) / 1e3)
+    assert verdict.reached is reached
+    assert verdict.target == "<= 0.05 s more in 10 s, or 10%"
 
 
 def test_targets_are_judged_on_both_kinds_of_limit() -> None:
@@ -169,8 +224,54 @@ def test_a_mislabelled_side_is_noticed() -> None:
         ("stock", Outcome(rate=1, scheduled=False)),
         ("plus", Outcome(rate=1, scheduled=False)),
     )
-    assert Report("t", {}, {}, [case]).unscheduled() == ["a"]
-    assert canned.report().unscheduled() == []
+    assert Report("t", {}, {}, [case]).mislabelled() == ["a"]
+    assert canned.report().mislabelled() == []
+
+
+@pytest.mark.parametrize(
+    ("side", "scheduled", "patched", "right"),
+    [
+        ("stock", False, False, True),
+        ("stock", False, True, False),
+        ("peer", False, False, True),
+        ("peer", True, False, False),
+        ("plus", True, True, True),
+        ("plus", True, False, False),
+        ("threads-only", False, True, True),
+        ("threads-only", True, True, False),
+        ("threads-only", False, False, False),
+        ("plus", True, None, True),
+    ],
+)
+def test_each_side_has_its_features(
+    side: Side, scheduled: bool, patched: bool | None, right: bool
+) -> None:
+    case = canned.result(fake("a"), (side, Outcome(1, scheduled=scheduled, patched=patched)))
+    assert (Report("t", {}, {}, [case]).mislabelled() == []) is right
+
+
+def test_sides_that_cannot_be_measured_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "missing_modules", lambda *_: ["culsans"])
+    cases = engine.select(SUITES["threads"](), ["handover-lock", "handover-queue", "idle-waiting"])
+
+    def sides(*wanted: Side, own_command: bool = False) -> list[tuple[Side, ...]]:
+        found = engine.with_sides(cases, STOCK_TWICE, wanted, own_command=own_command)
+        return [case.sides for case in found]
+
+    assert sides("plus", "threads-only", "peer") == [
+        ("stock", "plus", "threads-only", "peer"),
+        ("stock", "plus", "threads-only"),
+        ("stock", "plus"),
+    ]
+    assert sides("plus") == [("stock", "plus")] * 3
+    assert sides("peer") == [("stock", "peer"), ("stock",), ("stock",)]
+    assert sides("plus", "threads-only", own_command=True) == [("stock", "plus")] * 3
+
+
+def test_a_machine_with_peers_tells_their_versions() -> None:
+    report = engine.run("test", [], STOCK_TWICE, Settings(1, 1.0), Quiet())
+    assert "peers" not in report.machine
+    assert machine.describe(sys.executable, ["pytest"])["peers"] == f"pytest {pytest.__version__}"
 
 
 def test_the_json_holds_all_rounds(tmp_path: Path) -> None:
@@ -187,6 +288,8 @@ def test_the_json_holds_all_rounds(tmp_path: Path) -> None:
     assert echo["rounds"][1]["outcome"]["shares"] == [{"work": 0.4, "cpu": 0.41}]
     assert echo["ratio"] == pytest.approx(55_000 / 206)
     verdict = raw["targets"][0]
+    assert (echo["better"], echo["peer"]) == ("higher", "")
+    assert echo["ratios"] == {"plus": echo["ratio"]}
     assert set(verdict) == {"case", "quantity", "target", "limit", "value", "reached"}
 
 

@@ -13,10 +13,11 @@ from cpythonplus.benchmarks.common import children
 from cpythonplus.benchmarks.common.children import Children, Commands
 from cpythonplus.benchmarks.common.engine import Case, Settings
 from cpythonplus.benchmarks.common.errors import MeasurementError
+from cpythonplus.benchmarks.common.results import Side
 from cpythonplus.benchmarks.suites import SUITES
 
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])
-TINY = Settings(1, 0.05, 1)
+TINY = Settings(1, 0.05, 1, idle_s=0.2)
 
 _SAMPLE = (
     "echo-beside-0",
@@ -33,7 +34,11 @@ _SAMPLE = (
     "http-10-cpu",
     "flask-10",
     "flask-1-cpu",
+    *(case.name for case in SUITES["threads"]() if case.scenario != "flask"),
 )
+
+_WITHOUT_LATENCIES = ("efficiency", "stream", "uncontended", "idle")
+_WITH_PEER = tuple(case.name for case in SUITES["threads"]() if "peer" in case.sides)
 
 
 @pytest.fixture(autouse=True)
@@ -59,11 +64,30 @@ def test_a_case_measures(name: str) -> None:
     assert not outcome.errors
     if case.scenario != "startup":
         assert outcome.scheduled is False
-    if case.scenario != "efficiency":
+    if case in SUITES["threads"]():
+        assert outcome.patched is False
+    if case.scenario not in _WITHOUT_LATENCIES:
         assert outcome.latency is not None
         assert 0 < outcome.latency.p50_ms <= outcome.latency.p99_ms <= outcome.latency.max_ms
     beside = name.endswith(("beside-1", "-cpu"))
     assert len(outcome.shares) == beside
+
+
+@pytest.mark.parametrize("name", _WITH_PEER)
+def test_a_case_measures_another_package(name: str) -> None:
+    case = case_called(name)
+    pytest.importorskip(case.peer)
+    outcome = case.measure(STOCK_TWICE, "peer", TINY)
+    assert outcome.rate > 0
+    assert (outcome.scheduled, outcome.patched) == (False, False)
+
+
+@pytest.mark.parametrize("name", ["uncontended-lock", "handover-queue-pinned", "idle-polling"])
+@pytest.mark.parametrize("side", ["plus", "threads-only"])
+def test_a_side_has_the_features_that_it_says(name: str, side: Side) -> None:
+    pytest.importorskip("cpythonplus._native", exc_type=ImportError)
+    outcome = case_called(name).measure(Commands.of(sys.executable), side, TINY)
+    assert (outcome.scheduled, outcome.patched) == (side == "plus", True)
 
 
 def worker(tmp_path: Path, code: str) -> Path:
@@ -143,3 +167,5 @@ def test_stock_does_not_inherit_the_features(monkeypatch: pytest.MonkeyPatch) ->
     assert "CPYTHONPLUS_RUN" not in children.environment()
     assert Commands.of("/py").prefix("stock") == ["/py"]
     assert Commands.of("/py").prefix("plus") == ["/py", "-m", "cpythonplus", "run"]
+    assert Commands.of("/py").prefix("threads-only")[-2:] == ["run", "--no-gil"]
+    assert Commands.of("/py").prefix("peer") == ["/py"]

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpythonplus.cli.features import FEATURES
+
 CONSOLE_SCRIPT = Path(sysconfig.get_path("scripts")) / "cpythonplus"
 TIMEOUT = 60
 
@@ -28,6 +30,8 @@ def _python() -> str:
 PYTHON = _python()
 MODULE = (PYTHON, "-m", "cpythonplus")
 RUNNER = (*MODULE, "run")
+NOTHING = tuple(feature.switch_off for feature in FEATURES if feature.by_default)
+"""The options that switch off whatever is on by default."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 from cpythonplus.cli.features import Run, python_tag
 from cpythonplus.cli.startup import HOME
-from tests.cli.support import PYTHON, execute, run
+from tests.cli.support import NOTHING, PYTHON, execute, run
 
 ACTIVE = "from cpythonplus import gil; print(gil.active(), flush=True)"
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -92,8 +92,8 @@ def test_run_inside_of_run(tmp_path: Path) -> None:
 
     assert nested("", ACTIVE) == SCHEDULED
     assert nested("--no-gil", ACTIVE) == "False\n"
-    assert nested("--no-gil", environment) == "None\n"
-    assert Run.decode(nested("--grace-us 2000", environment).strip()).features == {
+    assert nested(" ".join(NOTHING), environment) == "None\n"
+    assert Run.decode(nested("--no-threads --grace-us 2000", environment).strip()).features == {
         "gil": {"grace_us": "2000"}
     }
     assert nested("", f"import os; os.system('{PYTHON} -c pass'); {ACTIVE}") == SCHEDULED

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from cpythonplus import gil
 from cpythonplus.cli import features, interpreter_options
-from tests.cli.support import CONSOLE_SCRIPT, MODULE, PYTHON, assert_refused, execute, run
+from tests.cli.support import (
+    CONSOLE_SCRIPT,
+    MODULE,
+    NOTHING,
+    PYTHON,
+    assert_refused,
+    execute,
+    run,
+)
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
@@ -82,13 +90,15 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["--batch-share", "x", "-c", ""], ["--batch-share", "'x'"]),
         (["--spin-us=1.5", "-c", ""], ["--spin-us", "'1.5'"]),
         (["--no-gil=1", "-c", ""], ["--no-gil takes no value"]),
+        (["--no-threads=1", "-c", ""], ["--no-threads takes no value"]),
+        (["--no-thread", "-c", ""], ["unknown option '--no-thread'", "--no-threads?"]),
         (["--stats=1", "-c", ""], ["--stats takes no value"]),
         (["does_not_exist.py"], ["'does_not_exist.py' does not exist"]),
         (["no/such/folder/x.py"], ["does not exist"]),
         (["-m", "does_not_exist"], ["no module named 'does_not_exist'"]),
         (["-m", "does_not_exist.sub"], ["no module named"]),
         (["-um", "does_not_exist"], ["no module named"]),
-        (["-S", "-c", ""], ["-S"]),
+        (["-S", "-c", ""], ["-S", " ".join(NOTHING)]),
         (["--stats-json", "", "-c", ""], ["--stats-json"]),
         (["--stats-json", "/", "-c", ""], ["--stats-json"]),
         (["--stats-json", "/no/such/folder/x.json", "-c", ""], ["'/no/such/folder'"]),
@@ -104,7 +114,7 @@ def test_wrong_run(words: list[str], parts: list[str], tmp_path: Path) -> None:
 
 
 def test_no_site_with_nothing_to_activate() -> None:
-    assert run("--no-gil", "-S", "-c", "import sys; print(sys.flags.no_site)").out == "1\n"
+    assert run(*NOTHING, "-S", "-c", "import sys; print(sys.flags.no_site)").out == "1\n"
 
 
 def test_show() -> None:
@@ -114,7 +124,11 @@ def test_show() -> None:
     assert f"--grace-us {gil.Policy().grace_us} (default)" in result.out
     assert "--no-gil switches it off" in result.out
     assert result.out.endswith(f"{PYTHON} -O -m http.server 80\n")
+    assert "--no-threads switches it off" in result.out
     assert "gil         off" in run("--show", "--no-gil").out
+    switched_off = run("--show", "--no-threads", "--spin-us", "7")
+    assert "threads     off" in switched_off.out
+    assert "gil         on" in switched_off.out
 
 
 def test_policy_arrives() -> None:
@@ -124,14 +138,15 @@ def test_policy_arrives() -> None:
     code = "import os; print(os.environ['CPYTHONPLUS_RUN'])"
     carried = run("--grace-us", "2000", "--batch-share=0.25", "-c", code).out.strip()
     decoded = features.Run.decode(carried)
-    assert decoded.features == {"gil": {"grace_us": "2000", "batch_share": "0.25"}}
+    assert decoded.features["gil"] == {"grace_us": "2000", "batch_share": "0.25"}
+    assert decoded.features["threads"] == {}
     assert [option.decode("1") for option in gil_feature.options] == [1, 1, 1.0, 1, 1]
 
 
 def test_switching_off() -> None:
     code = "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus' in sys.modules)"
-    assert run("--no-gil", "-c", code).out == "False False\n"
-    assert run("--no-gil", "--spin-us", "3", "-c", code).out == "False False\n"
+    assert run(*NOTHING, "-c", code).out == "False False\n"
+    assert run(*NOTHING, "--spin-us", "3", "-c", code).out == "False False\n"
     # Statistics of an unscheduled program are statistics too.
     result = run("--no-gil", "--stats", "-c", "from cpythonplus import gil; print(gil.active())")
     assert result.out == "False\n"
@@ -154,6 +169,7 @@ def test_the_last_one_counts() -> None:
             {},
             optional={
                 "gil": st.dictionaries(st.sampled_from(["a", "b.c"]), st.text()),
+                "threads": st.just({}),
                 "statistics": st.dictionaries(st.just("json"), st.text()),
             },
         ),

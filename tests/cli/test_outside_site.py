@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cpythonplus.cli.startup import HOME
-from tests.cli.support import Result, assert_refused, execute
+from tests.cli.support import NOTHING, Result, assert_refused, execute
 
 # An interpreter that has no cpythonplus of its own; outside of a venv there is none.
 BARE = str(getattr(sys, "_base_executable", sys.executable))
@@ -113,7 +113,7 @@ def test_children(bare: Bare) -> None:
 def test_no_children_restores_the_path(bare: Bare, target: Path) -> None:
     code = "import os; print(os.environ.get('PYTHONPATH'), 'CPYTHONPLUS_RUN' in os.environ)"
     assert bare(*RUN, "--no-children", "-c", code).out == f"{target} False\n"
-    assert bare(*RUN, "--no-gil", "-c", code).out == f"{target} False\n"
+    assert bare(*RUN, *NOTHING, "-c", code).out == f"{target} False\n"
 
 
 def test_run_inside_of_run(bare: Bare, target: Path) -> None:
@@ -122,14 +122,15 @@ def test_run_inside_of_run(bare: Bare, target: Path) -> None:
     show = "import os; print(os.environ['PYTHONPATH'].count('outside_site'))"
     inner = f"{BARE} -m cpythonplus run"
     assert bare(*RUN, "-c", code, f'{inner} -c "{show}"').out == "1\n"
-    assert bare(*RUN, "-c", code, f'{inner} --no-gil -c "{show}"').out == "0\n"
+    switched_off = " ".join(NOTHING)
+    assert bare(*RUN, "-c", code, f'{inner} {switched_off} -c "{show}"').out == "0\n"
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
 def test_refused(bare: Bare, option: str) -> None:
     """PYTHONPATH is not read, so nothing could be activated."""
     assert_refused(bare(*RUN, option, "-c", "print(1)"), "cpythonplus run: ", option)
-    assert bare(*RUN, "--no-gil", option, "-c", "print(1)").out == "1\n"
+    assert bare(*RUN, *NOTHING, option, "-c", "print(1)").out == "1\n"
 
 
 def test_other_python(bare: Bare, target: Path) -> None:

@@ -21,12 +21,30 @@ def test_the_reference_is_up_to_date(page: Path) -> None:
 
 
 def test_the_reference_has_all_public_names() -> None:
-    from cpythonplus import gil
+    from cpythonplus import gil, threads
 
     text = "".join(page.read_text("utf-8") for page in reference.PAGES.glob("*.md"))
     present = set(reference.names_in(text))
     names = {f"cpythonplus.gil.{name}" for name in gil.__all__ if name != "atomic"}
+    # These are the standard library's on some version or on all.
+    elsewhere = {"BrokenBarrierError", "Empty", "Full", "ShutDown"}
+    names |= {f"cpythonplus.threads.{name}" for name in set(threads.__all__) - elsewhere}
     assert names | {"cpythonplus.atomic", "cpythonplus.UnsupportedPlatform"} <= present
+
+
+def test_a_class_has_its_methods() -> None:
+    text = reference.documented("cpythonplus.threads.Barrier")
+    assert "class threads.Barrier(parties, action=None, timeout=None)\n" in text
+    assert "\n- `parties`: " in text
+    assert "\n#### wait(timeout=None, *, breaks=True)\n\n" in text
+    assert "_at_fork_reinit" not in text
+    assert "#### acquire(*args, **kwargs)" in reference.documented("cpythonplus.threads.Condition")
+    assert "#### " not in reference.documented("cpythonplus.threads.LifoQueue")
+
+
+def test_a_value_and_an_exception_have_none() -> None:
+    for name in ("cpythonplus.threads.WaitStatistics", "cpythonplus.UnsupportedPlatform"):
+        assert "#### " not in reference.documented(name)
 
 
 def test_fields_of_a_docstring_become_a_list() -> None:

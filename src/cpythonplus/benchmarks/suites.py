@@ -1,6 +1,7 @@
 """Which cases belong to which benchmark."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from cpythonplus.benchmarks.common.engine import Case
 from cpythonplus.benchmarks.giltest.echo import scenario as echo
@@ -11,6 +12,12 @@ from cpythonplus.benchmarks.giltest.startup import scenario as startup
 from cpythonplus.benchmarks.testserver.flask_gunicorn import scenario as flask
 from cpythonplus.benchmarks.testserver.load import Load
 from cpythonplus.benchmarks.testserver.stdlib_http import scenario as http
+from cpythonplus.benchmarks.threads.executor import scenario as executor
+from cpythonplus.benchmarks.threads.handover import scenario as handover
+from cpythonplus.benchmarks.threads.idle import scenario as idle
+from cpythonplus.benchmarks.threads.measure import WITHOUT_PEER
+from cpythonplus.benchmarks.threads.stream import scenario as stream
+from cpythonplus.benchmarks.threads.uncontended import scenario as uncontended
 
 
 def giltest() -> list[Case]:
@@ -21,6 +28,18 @@ def giltest() -> list[Case]:
         *efficiency.cases(),
         *kernels.cases(),
         *startup.cases(),
+    ]
+
+
+def threads() -> list[Case]:
+    """Return the cases of `bench threads`; the last one is the same as in `bench testserver`."""
+    return [
+        *handover.cases(),
+        *stream.cases(),
+        *uncontended.cases(),
+        *executor.cases(),
+        *idle.cases(),
+        *(replace(case, sides=WITHOUT_PEER) for case in flask.cases((Load(50, 0),))),
     ]
 
 
@@ -36,6 +55,7 @@ def demo() -> list[Case]:
 
 SUITES: dict[str, Callable[[], list[Case]]] = {
     "giltest": giltest,
+    "threads": threads,
     "testserver": testserver,
     "demo": demo,
 }

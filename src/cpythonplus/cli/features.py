@@ -201,6 +201,12 @@ def _gil_defaults() -> "dict[str, object]":
     return {option.field: getattr(policy, option.field) for option in _GIL_OPTIONS}
 
 
+def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.threads.patching import patch
+
+    patch()
+
+
 def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import statistics_output
 
@@ -261,6 +267,13 @@ FEATURES = (
         options=_GIL_OPTIONS,
         activate=_activate_gil,
         defaults=_gil_defaults,
+    ),
+    Feature(
+        "threads",
+        "locks, conditions and queues of threading and queue are native ones",
+        by_default=True,
+        options=(),
+        activate=_activate_threads,
     ),
     # Last: what it prints first at exit must have been activated before it.
     Feature(

@@ -46,7 +46,13 @@ class Commands:
 
     def prefix(self, side: Side) -> list[str]:
         """Return what stands before `script.py`, `-m module` or `-c code`."""
-        return [self.python] if side == "stock" else list(self.plus_prefix)
+        match side:
+            case "plus":
+                return list(self.plus_prefix)
+            case "threads-only":
+                return [*self.plus_prefix, "--no-gil"]
+            case "stock" | "peer":
+                return [self.python]
 
 
 def environment() -> dict[str, str]:

@@ -32,6 +32,8 @@ class Settings:
     """Length of one measurement, without warm-up."""
     startup_rounds: int = 25
     """How often an interpreter is started on each side."""
+    idle_s: float = 10.0
+    """Length of one measurement of a process that does nothing."""
 
     @property
     def warmup_s(self) -> float:
@@ -49,7 +51,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing to measure on both sides."""
+    """One thing to measure on several sides."""
 
     name: str
     scenario: str
@@ -60,8 +62,12 @@ class Case:
     statistic: Literal["best", "median"] = "best"
     starts_interpreters: bool = False
     """Whether it takes `Settings.startup_rounds` rounds instead of `Settings.rounds`."""
+    better: Literal["higher", "lower"] = "higher"
     needs: tuple[str, ...] = ()
     """Modules that the interpreter must have."""
+    sides: tuple[Side, ...] = SIDES
+    peer: str = ""
+    """The package on the `peer` side: its name on PyPI, which is that of its module as well."""
 
     def rounds(self, settings: Settings) -> int:
         """Return the number of rounds."""
@@ -93,19 +99,17 @@ class Progress(Protocol):
 def schedule(cases: Sequence[Case], settings: Settings) -> list[Step]:
     """Return all measurements in order.
 
-    The two sides of a case follow each other directly, and which one goes first changes from
-    round to round: a machine that warms up or is disturbed does not favour one of them. A round
-    goes through all cases before the next one begins, so the rounds of one case are spread over
-    the whole run.
+    The sides of a case follow each other directly, and which one goes first changes from round to
+    round: a machine that warms up or is disturbed does not favour one of them. A round goes through
+    all cases before the next one begins, so the rounds of one case are spread over the whole run.
     """
     steps = []
     for number in range(max((case.rounds(settings) for case in cases), default=0)):
-        sides = SIDES if number % 2 == 0 else SIDES[::-1]
         steps += [
             Step(case, number, side)
             for case in cases
             if number < case.rounds(settings)
-            for side in sides
+            for side in (case.sides if number % 2 == 0 else case.sides[::-1])
         ]
     return steps
 
@@ -125,6 +129,31 @@ def select(cases: Sequence[Case], patterns: Iterable[str]) -> list[Case]:
 
 def _matches(case: Case, pattern: str) -> bool:
     return fnmatch.fnmatchcase(case.name, pattern) or fnmatch.fnmatchcase(case.scenario, pattern)
+
+
+def with_sides(
+    cases: Iterable[Case], commands: Commands, wanted: Sequence[Side], *, own_command: bool
+) -> list[Case]:
+    """Return `cases` with those of their sides that are wanted and can be measured; stock always.
+
+    A peer that is not installed is left out. With `own_command` (see `check_interpreter`) so is
+    the side that needs an option of `cpythonplus run`.
+    """
+    found = list(cases)
+    peers = sorted({case.peer for case in found if "peer" in case.sides and "peer" in wanted})
+    missing = machine.missing_modules(commands.python, *peers) if peers else []
+
+    def is_measured(case: Case, side: Side) -> bool:
+        if side == "peer":
+            return side in wanted and case.peer not in missing
+        return side == "stock" or (side in wanted and not (side == "threads-only" and own_command))
+
+    return [
+        dataclasses.replace(
+            case, sides=tuple(side for side in case.sides if is_measured(case, side))
+        )
+        for case in found
+    ]
 
 
 def check_interpreter(commands: Commands, cases: Iterable[Case], *, own_command: bool) -> None:
@@ -156,12 +185,15 @@ def run(
     on after the children are gone. Raises UsageError when the interpreter does not run.
     """
     results = {
-        case.name: CaseResult(case.name, case.scenario, case.title, case.unit, case.statistic)
+        case.name: CaseResult(
+            case.name, case.scenario, case.title, case.unit, case.statistic, case.better, case.peer
+        )
         for case in cases
     }
+    peers = sorted({case.peer for case in cases if "peer" in case.sides})
     report = Report(
         benchmark=benchmark,
-        machine=machine.describe(commands.python),
+        machine=machine.describe(commands.python, peers),
         settings={**dataclasses.asdict(settings), "plus_command": " ".join(commands.plus_prefix)},
         cases=list(results.values()),
     )
@@ -170,7 +202,8 @@ def run(
     try:
         for position, step in enumerate(steps):
             rounds = step.case.rounds(settings)
-            progress.step(f"{step.case.title}, {step.side}, round {step.number + 1} of {rounds}")
+            side = results[step.case.name].label(step.side)
+            progress.step(f"{step.case.title}, {side}, round {step.number + 1} of {rounds}")
             outcome, failure = None, None
             try:
                 outcome = step.case.measure(commands, step.side, settings)

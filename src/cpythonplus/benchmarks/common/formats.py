@@ -30,5 +30,7 @@ def measured(quantity: str, value: float) -> str:
             return ratio(value)
         case "p99_ms" | "extra_ms":
             return f"{number(value)} ms"
+        case "extra_cpu_s":
+            return f"{value:+.3f} s"
         case _:
             return number(value)

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -66,10 +67,11 @@ def _package_version() -> str:
     return version
 
 
-def describe(python: str) -> dict[str, str]:
+def describe(python: str, peers: Sequence[str] = ()) -> dict[str, str]:
     """Describe this machine and the interpreter `python`; values are text.
 
-    Raises UsageError with one line when the interpreter does not run.
+    `peers` are packages installed for it whose versions belong to the description. Raises
+    UsageError with one line when the interpreter does not run.
     """
     interpreter: dict[str, str] = json.loads(_ask(python, _PROBE))
     return {
@@ -81,7 +83,16 @@ def describe(python: str) -> dict[str, str]:
         "load_before": f"{os.getloadavg()[0]:.2f}",
         **interpreter,
         "cpythonplus": _package_version(),
+        **({"peers": _versions(python, peers)} if peers else {}),
     }
+
+
+def _versions(python: str, packages: Sequence[str]) -> str:
+    code = (
+        "import importlib.metadata as m, sys; "
+        "print(', '.join(f'{p} {m.version(p)}' for p in sys.argv[1:]))"
+    )
+    return _ask(python, code, *packages).strip()
 
 
 def missing_modules(python: str, *modules: str) -> list[str]:

@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING, Any
 from cpythonplus.benchmarks.common import formats, rows
 from cpythonplus.benchmarks.common.errors import UsageError
 from cpythonplus.benchmarks.common.percentiles import Latency
-from cpythonplus.benchmarks.common.results import SIDES, CaseResult, Report, Side
+from cpythonplus.benchmarks.common.results import ALL_SIDES, SIDES, CaseResult, Report, Side
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-COLOURS: dict[Side, str] = {"stock": "#8a8f98", "plus": "#1f6feb"}
+COLOURS: dict[Side, str] = {
+    "stock": "#8a8f98",
+    "plus": "#1f6feb",
+    "threads-only": "#7fb2ff",
+    "peer": "#d29922",
+}
+_SPREAD = 0.64
+"""Part of a category's height over which the lines of its sides are spread."""
+_OTHER_SIDES = {
+    "threads-only": "the same with <code>--no-gil</code>",
+    "peer": "another package in place of the standard library, the interpreter as it is",
+}
 _INK = "#24292f"
 _GRID = "#e4e7eb"
 _ROOM = 1.2
@@ -97,7 +108,8 @@ def render(report: Report) -> str:
 <p class="lead">{escape(subtitle)}</p>
 <p><span class="swatch" style="background:{COLOURS["stock"]}"></span> stock: the interpreter as it
 is. <span class="swatch" style="background:{COLOURS["plus"]}"></span> plus: the same interpreter
-under <code>cpythonplus run</code>. Measured in alternation, each time in a fresh process.</p>
+under <code>cpythonplus run</code>.{_others(report)} Measured in alternation, each time in a fresh
+process.</p>
 {warnings}
 {sections}
 <h2>Machine and settings</h2>
@@ -105,6 +117,16 @@ under <code>cpythonplus run</code>. Measured in alternation, each time in a fres
 </body>
 </html>
 """
+
+
+def _others(report: Report) -> str:
+    """Return what the sides beside stock and plus are, as far as there are any."""
+    return "".join(
+        f' <span class="swatch" style="background:{COLOURS[side]}"></span> {side}: '
+        f"{_OTHER_SIDES[side]}."
+        for side in _sides(report.cases)
+        if side in _OTHER_SIDES
+    )
 
 
 def _section(report: Report, scenario: str) -> str:
@@ -181,8 +203,22 @@ def _wrapped(text: str, width: int = 22) -> str:
     return "<br>".join(lines)
 
 
-def _figure(title: str, unit: str, count: int, *, logarithmic: bool, values: list[float]) -> Figure:
-    """Return an empty figure with horizontal categories, `count` of them."""
+def _sides(cases: list[CaseResult]) -> tuple[Side, ...]:
+    """Return the sides of any of `cases`, in the order in which they are shown."""
+    found = {side for case in cases for side in case.sides()}
+    return tuple(side for side in ALL_SIDES if side in found)
+
+
+def _figure(
+    title: str,
+    unit: str,
+    count: int,
+    *,
+    logarithmic: bool,
+    values: list[float],
+    sides: int = len(SIDES),
+) -> Figure:
+    """Return an empty figure with horizontal categories, `count` of them, of `sides` marks each."""
     from plotly.graph_objects import Figure
 
     figure = Figure()
@@ -190,7 +226,7 @@ def _figure(title: str, unit: str, count: int, *, logarithmic: bool, values: lis
         title={"text": title, "x": 0, "xanchor": "left", "font": {"size": 16}, "pad": {"l": 4}},
         font={"family": "system-ui, DejaVu Sans, sans-serif", "size": 13, "color": _INK},
         template="none",
-        height=130 + 62 * count,
+        height=130 + 31 * sides * count,
         margin={"l": 8, "r": 24, "t": 78, "b": 52},
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"},
         bargap=0.28,
@@ -224,20 +260,22 @@ def _log_axis(values: list[float]) -> dict[str, Any]:
 
 
 def _rates(cases: list[CaseResult]) -> Figure | None:
-    """Return bars of the rates, stock beside plus."""
+    """Return bars of the rates, the sides beside each other."""
     from plotly.graph_objects import Bar
 
-    shown = {side: [case.shown(side) for case in cases] for side in SIDES}
+    sides = _sides(cases)
+    shown = {side: [case.shown(side) for case in cases] for side in sides}
     values = [o.rate for outcomes in shown.values() for o in outcomes if o and o.rate > 0]
     if not values:
         return None
     logarithmic = max(values) / min(values) >= _LOG_FROM
     unit = cases[0].unit + (", logarithmic" if logarithmic else "")
+    title = "Rate (longer is better)" if cases[0].better == "higher" else "Cost (shorter is better)"
     figure = _figure(
-        "Rate (longer is better)", unit, len(cases), logarithmic=logarithmic, values=values
+        title, unit, len(cases), logarithmic=logarithmic, values=values, sides=len(sides)
     )
     labels = _labels(cases)
-    for side in SIDES:
+    for side in sides:
         rates = [o.rate if o else None for o in shown[side]]
         figure.add_trace(
             Bar(
@@ -256,18 +294,19 @@ def _rates(cases: list[CaseResult]) -> Figure | None:
 
 
 def _latencies(cases: list[CaseResult]) -> Figure | None:
-    """Return p50, p99 and max of each case as a line with three marks, stock above plus."""
+    """Return p50, p99 and max of each case as a line with three marks, the sides in order."""
     from plotly.graph_objects import Scatter
 
-    found: dict[Side, list[tuple[int, Latency]]] = {side: [] for side in SIDES}
+    sides = _sides(cases)
+    found: dict[Side, list[tuple[int, Latency]]] = {side: [] for side in sides}
     for place, case in enumerate(cases):
-        for side in SIDES:
+        for side in sides:
             outcome = case.shown(side)
             if outcome and outcome.latency:
                 found[side].append((place, outcome.latency))
     values = [
         ms
-        for side in SIDES
+        for side in sides
         for _, x in found[side]
         for ms in (x.p50_ms, x.p99_ms, x.max_ms)
         if ms > 0
@@ -280,9 +319,10 @@ def _latencies(cases: list[CaseResult]) -> Figure | None:
         len(cases),
         logarithmic=True,
         values=values,
+        sides=len(sides),
     )
-    for side in SIDES:
-        shift = -0.16 if side == "stock" else 0.16
+    for order, side in enumerate(sides):
+        shift = _SPREAD * ((order + 0.5) / len(sides) - 0.5)
         for place, latency in found[side]:
             first = latency is found[side][0][1]
             marks = (latency.p50_ms, latency.p99_ms, latency.max_ms)
@@ -303,7 +343,7 @@ def _latencies(cases: list[CaseResult]) -> Figure | None:
                         "line": {"color": COLOURS[side], "width": [0, 0, 3]},
                     },
                     text=[
-                        f"{name} {formats.number(ms)} ms"
+                        f"{name} {_duration(ms)}"
                         for name, ms in zip(("p50", "p99", "max"), marks, strict=True)
                     ],
                     hovertemplate="%{text}" + f"<extra>{side}</extra>",
@@ -317,6 +357,11 @@ def _latencies(cases: list[CaseResult]) -> Figure | None:
         zeroline=False,
     )
     return figure
+
+
+def _duration(ms: float) -> str:
+    """Return a time in the unit that shows three figures of it."""
+    return f"{formats.number(ms)} ms" if ms >= 1 else f"{formats.number(ms * 1e3)} us"
 
 
 def _ratios(cases: list[CaseResult]) -> Figure | None:

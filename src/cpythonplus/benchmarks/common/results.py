@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -15,8 +16,14 @@ from cpythonplus.benchmarks.common.percentiles import Latency
 
 SCHEMA_VERSION = 1
 
-Side = Literal["stock", "plus"]
-SIDES: tuple[Side, Side] = ("stock", "plus")
+Side = Literal["stock", "plus", "threads-only", "peer"]
+"""`stock`: the interpreter as it is; `plus`: under `cpythonplus run`; `threads-only`: under
+`cpythonplus run --no-gil`; `peer`: stock, with another package in place of the standard library.
+"""
+
+SIDES: tuple[Side, ...] = ("stock", "plus")
+"""What every case has."""
+ALL_SIDES: tuple[Side, ...] = (*SIDES, "threads-only", "peer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,8 @@ class Outcome:
     errors: int = 0
     scheduled: bool | None = None
     """Whether cpythonplus scheduled the GIL in the child; None where the child cannot tell."""
+    patched: bool | None = None
+    """Whether the child's `threading` and `queue` were replaced; None where it does not tell."""
     notes: tuple[str, ...] = ()
 
 
@@ -67,24 +76,37 @@ class CaseResult:
     unit: str
     statistic: Literal["best", "median"] = "best"
     """Which round speaks for a side: the one with the best rate, or the median one."""
+    better: Literal["higher", "lower"] = "higher"
+    """Which rate is the better one; lower where it is a cost."""
+    peer: str = ""
+    """Name of the package on the `peer` side."""
     rounds: list[Round] = field(default_factory=list)
 
+    def sides(self) -> tuple[Side, ...]:
+        """Return the sides that were measured, in the order in which they are shown."""
+        found = {r.side for r in self.rounds}
+        return tuple(side for side in ALL_SIDES if side in found) or SIDES
+
+    def label(self, side: Side) -> str:
+        """Return how `side` is called in tables."""
+        return self.peer if side == "peer" and self.peer else side
+
     def outcomes(self, side: Side) -> list[Outcome]:
-        """Return what the rounds of `side` gave, slowest first."""
+        """Return what the rounds of `side` gave, worst first."""
         found = [r.outcome for r in self.rounds if r.side == side and r.outcome is not None]
-        return sorted(found, key=lambda outcome: outcome.rate)
+        return sorted(found, key=lambda outcome: outcome.rate, reverse=self.better == "lower")
 
     def failures(self) -> list[Round]:
         """Return the rounds that gave nothing."""
         return [r for r in self.rounds if r.outcome is None]
 
     def best(self, side: Side) -> Outcome | None:
-        """Return the round of `side` with the highest rate; None when none succeeded."""
+        """Return the round of `side` with the best rate; None when none succeeded."""
         found = self.outcomes(side)
         return found[-1] if found else None
 
     def median(self, side: Side) -> Outcome | None:
-        """Return the round of `side` with the (lower) median rate; None when none succeeded."""
+        """Return the round of `side` with the (worse) median rate; None when none succeeded."""
         found = self.outcomes(side)
         return found[(len(found) - 1) // 2] if found else None
 
@@ -92,12 +114,12 @@ class CaseResult:
         """Return the round that the tables and charts show for `side`."""
         return self.best(side) if self.statistic == "best" else self.median(side)
 
-    def ratio(self) -> float | None:
-        """Return the rate of plus divided by that of stock, each side's shown round."""
-        stock, plus = self.shown("stock"), self.shown("plus")
-        if stock is None or plus is None or not stock.rate:
+    def ratio(self, side: Side = "plus") -> float | None:
+        """Return the rate of `side` divided by that of stock, each one's shown round."""
+        stock, other = self.shown("stock"), self.shown(side)
+        if stock is None or other is None or not stock.rate:
             return None
-        return plus.rate / stock.rate
+        return other.rate / stock.rate
 
     def round_ratios(self) -> list[float]:
         """Return the ratio of each round for itself, plus against the stock next to it."""
@@ -135,9 +157,10 @@ class CaseResult:
         """Return the case with all its rounds and what is derived from them, JSON-ready."""
         raw = asdict(self)
         raw["ratio"] = self.ratio()
+        raw["ratios"] = {side: self.ratio(side) for side in self.sides() if side != "stock"}
         raw["median_ratio"] = self.median_ratio()
         raw["round_ratios"] = self.round_ratios()
-        raw["min_share"] = {side: self.min_share(side) for side in SIDES}
+        raw["min_share"] = {side: self.min_share(side) for side in self.sides()}
         return raw
 
 
@@ -151,6 +174,14 @@ def geometric_mean_ratio(cases: Iterable[CaseResult]) -> float | None:
     if not known or len(known) != len(ratios):
         return None
     return exp(sum(log(ratio) for ratio in known) / len(known))
+
+
+def _is_mislabelled(measured: Round) -> bool:
+    outcome = measured.outcome
+    return outcome is not None and (
+        outcome.scheduled not in {None, measured.side == "plus"}
+        or outcome.patched not in {None, measured.side in {"plus", "threads-only"}}
+    )
 
 
 @dataclass(slots=True)
@@ -176,32 +207,31 @@ class Report:
         """Return the names of the measured scenarios, in order."""
         return list(dict.fromkeys(case.scenario for case in self.cases))
 
+    def python_version(self) -> tuple[int, int]:
+        """Return the measured interpreter's version, `(3, 13)`; `(0, 0)` if it is not known."""
+        found = re.search(r"(\d+)\.(\d+)", self.machine.get("python", ""))
+        return (int(found[1]), int(found[2])) if found else (0, 0)
+
     def failures(self) -> list[str]:
         """Return one line for each reason for which measurements gave nothing."""
         counted = Counter(
-            (case.title, r.side, r.failure) for case in self.cases for r in case.failures()
+            (case.title, case.label(r.side), r.failure)
+            for case in self.cases
+            for r in case.failures()
         )
         return [
             f"{title}, {side}, {count} round{'s' * (count > 1)}: {failure}"
             for (title, side, failure), count in counted.items()
         ]
 
-    def unscheduled(self) -> list[str]:
+    def mislabelled(self) -> list[str]:
         """Return the names of the cases whose sides were not what they say.
 
-        That is a plus round in a child that says its GIL was not scheduled, or a stock round in
-        one that says it was. Such a ratio compares something else than it claims.
+        That is a plus round in a child that says its GIL was not scheduled, a stock round in one
+        that says that its locks were replaced, and the like. Such a ratio compares something else
+        than it claims.
         """
-        return [
-            case.name
-            for case in self.cases
-            if any(
-                r.outcome is not None
-                and r.outcome.scheduled is not None
-                and r.outcome.scheduled != (r.side == "plus")
-                for r in case.rounds
-            )
-        ]
+        return [case.name for case in self.cases if any(map(_is_mislabelled, case.rounds))]
 
     def as_dict(self) -> dict[str, object]:
         """Return everything, JSON-ready."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from cpythonplus.benchmarks.common import formats
 from cpythonplus.benchmarks.common.results import (
-    SIDES,
     CaseResult,
     Report,
     Side,
@@ -26,10 +25,21 @@ SCENARIO_TITLES = {
     "startup": "Start-up (median)",
     "http": "Threaded HTTP server of the standard library",
     "flask": "Flask under gunicorn's gthread worker",
+    "handover": "Hand-over between two threads",
+    "stream": "One-way streams through a queue",
+    "uncontended": "Nobody else wants it (fastest sample)",
+    "executor": "ThreadPoolExecutor",
+    "idle": "CPU time of 32 threads that wait (median round)",
 }
 
-HEADINGS = ("side", "rate", "p50 ms", "p99 ms", "max ms", "min share", "plus/stock")
+HEADINGS = ("side", "rate", "ns each", "p50", "p99", "max", "min share", "to stock")
 """Of the columns between the case's title and its targets."""
+
+_IN_MICROSECONDS = ("handover", "executor")
+"""Scenarios whose latencies are too short for milliseconds."""
+
+COSTS_OF_ONE = ("uncontended",)
+"""Scenarios where what one operation takes says more than how many of them fit into a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +57,25 @@ class Row:
     title: str
     unit: str
     side: Side
+    label: str
+    """How tables call the side."""
     rate: str
+    each: str
     p50: str
     p99: str
     maximum: str
     share: str
     ratio: str
+    latency_unit: str = "ms"
     verdicts: tuple[Verdict, ...] = ()
     remark: str = ""
 
     def cells(self) -> tuple[str, ...]:
         """Return what stands between the case's title and its targets."""
         return (
-            self.side,
+            self.label,
             self.rate,
+            self.each,
             self.p50,
             self.p99,
             self.maximum,
@@ -73,21 +88,23 @@ def rows(report: Report, scenario: str) -> list[Row]:
     """Return the rows of one scenario."""
     by_case = _by_case(report.targets)
     cases = report.scenario(scenario)
-    found = [_row(case, side, by_case[case.name]) for case in cases for side in SIDES]
+    found = [_row(case, side, by_case[case.name]) for case in cases for side in case.sides()]
     mean = geometric_mean_ratio(cases) if scenario == "kernels" else None
     if mean is not None:
         found.append(
             Row(
-                f"geometric mean of {len(cases)}",
-                "",
-                "plus",
-                "",
-                "",
-                "",
-                "",
-                "",
-                formats.ratio(mean),
-                tuple(by_case["kernels"]),
+                title=f"geometric mean of {len(cases)}",
+                unit="",
+                side="plus",
+                label="plus",
+                rate="",
+                each="",
+                p50="",
+                p99="",
+                maximum="",
+                share="",
+                ratio=formats.ratio(mean),
+                verdicts=tuple(by_case["kernels"]),
             )
         )
     return found
@@ -100,7 +117,13 @@ def used_columns(found: list[Row]) -> list[int]:
 
 def heading(place: int, found: list[Row]) -> str:
     """Return the heading of a column; the rate's is its unit."""
-    return found[0].unit if HEADINGS[place] == "rate" else HEADINGS[place]
+    match HEADINGS[place]:
+        case "rate":
+            return found[0].unit
+        case "p50" | "p99" | "max" as name:
+            return f"{name} {found[0].latency_unit}"
+        case name:
+            return name
 
 
 def _by_case(targets: list[dict[str, Any]]) -> defaultdict[str, list[Verdict]]:
@@ -108,15 +131,17 @@ def _by_case(targets: list[dict[str, Any]]) -> defaultdict[str, list[Verdict]]:
     for target in targets:
         text = str(target["target"])
         # What has no column of its own is given beside the target.
-        if target["quantity"] in {"extra_ms", "rate_against"}:
+        if target["quantity"] in {"extra_ms", "extra_cpu_s", "rate_against"}:
             text += f" ({formats.measured(target['quantity'], target['value'])})"
         found[target["case"]].append(Verdict(text, bool(target["reached"])))
     return found
 
 
 def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
-    shown, ratio, share = case.shown(side), case.ratio(), case.min_share(side)
+    shown, ratio, share = case.shown(side), case.ratio(side), case.min_share(side)
     latency = shown.latency if shown else None
+    unit, factor = ("us", 1e3) if case.scenario in _IN_MICROSECONDS else ("ms", 1.0)
+    priced = shown is not None and shown.rate > 0 and case.scenario in COSTS_OF_ONE
     remarks = []
     if failed := sum(1 for r in case.failures() if r.side == side):
         remarks.append(f"{failed} failed")
@@ -126,12 +151,15 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
         title=case.title,
         unit=case.unit,
         side=side,
+        label=case.label(side),
         rate=formats.number(shown.rate) if shown else "-",
-        p50=formats.number(latency.p50_ms) if latency else "",
-        p99=formats.number(latency.p99_ms) if latency else "",
-        maximum=formats.number(latency.max_ms) if latency else "",
+        each=formats.number(1e9 / shown.rate) if shown and priced else "",
+        p50=formats.number(latency.p50_ms * factor) if latency else "",
+        p99=formats.number(latency.p99_ms * factor) if latency else "",
+        maximum=formats.number(latency.max_ms * factor) if latency else "",
         share="" if share is None else formats.number(share),
-        ratio=formats.ratio(ratio) if ratio and side == "plus" else "",
+        ratio=formats.ratio(ratio) if ratio and side != "stock" else "",
+        latency_unit=unit,
         verdicts=tuple(verdicts) if side == "plus" else (),
         remark=", ".join(remarks),
     )
@@ -140,16 +168,17 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
 def warnings(report: Report) -> list[str]:
     """Return what a reader must know before believing the numbers."""
     found = []
-    if names := report.unscheduled():
+    if names := report.mislabelled():
         some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
         found.append(
             f"not stock against plus in {len(names)} of {len(report.cases)} cases: there a "
-            f"child's GIL was not scheduled, or was, against what its side says ({some})"
+            f"child's GIL was scheduled or its locks were replaced, or not, against what its "
+            f"side says ({some})"
         )
     return found + [f"no result: {line}" for line in report.failures()]
 
 
 FOOTNOTE = (
-    "Best round of each side (start-up: the median one); p50, p99 and max are those of that round. "
-    "min share: least part of the GIL that a CPU thread got, over all rounds."
+    "Best round of each side (start-up and idle threads: the median one); p50, p99 and max are "
+    "those of that round. min share: least part of the GIL that a CPU thread got, over all rounds."
 )

@@ -20,7 +20,12 @@ from cpythonplus.benchmarks.common.results import (
 POLICY_SHARE = 0.05
 """Least part of the GIL's time for all waiting CPU threads together: `gil.Policy.batch_share`."""
 
-Quantity = Literal["ratio", "rate_against", "p99_ms", "min_share", "geometric_mean", "extra_ms"]
+MEASURABLE = 0.1
+"""Part of a cost by which two equal sides may differ without anybody being able to tell."""
+
+Quantity = Literal[
+    "ratio", "rate_against", "p99_ms", "min_share", "geometric_mean", "extra_ms", "extra_cpu_s"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +40,46 @@ class Target:
     """Whether the limit is a lower bound (reached at the limit) or an upper one."""
     other: str = ""
     """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick."""
+    since: tuple[int, int] = (0, 0)
+    """First version of Python that it is stated for."""
+    before: tuple[int, int] | None = None
+    """First version that it is no longer stated for."""
 
     def text(self) -> str:
         """Return the target in words, short enough for a table's cell."""
         sign = ">=" if self.at_least else "<="
-        return _WORDS[self.quantity].format(sign=sign, limit=f"{self.limit:.3g}")
+        words = _WORDS[self.quantity].format(
+            sign=sign, limit=f"{self.limit:.3g}", part=f"{MEASURABLE:.0%}"
+        )
+        if self.since != (0, 0):
+            words += f" from {_dotted(self.since)} on"
+        return words + (f" before {_dotted(self.before)}" if self.before else "")
+
+    def limit_in(self, report: Report) -> float:
+        """Return the limit that holds for `report`.
+
+        For `extra_cpu_s` that is `limit`, or `MEASURABLE` of what stock took where that is more.
+        """
+        case = report.case(self.case)
+        stock = case.shown("stock") if case else None
+        if self.quantity == "extra_cpu_s" and stock:
+            return max(self.limit, MEASURABLE * stock.rate / 1e3)
+        return self.limit
+
+    def verdict(self, report: Report) -> Verdict | None:
+        """Return what `report` says about this; None if it did not measure it."""
+        value = self.value(report)
+        if value is None:
+            return None
+        limit = self.limit_in(report)
+        reached = value >= limit if self.at_least else value <= limit
+        return Verdict(self.case, self.quantity, self.text(), limit, value, reached)
 
     def value(self, report: Report) -> float | None:
-        """Return what `report` measured for this; None if it did not."""
+        """Return what `report` measured for this; None if it did not, or on another version."""
+        version = report.python_version()
+        if version < self.since or (self.before and version >= self.before):
+            return None
         if self.quantity == "geometric_mean":
             return geometric_mean_ratio(report.scenario(self.case))
         case = report.case(self.case)
@@ -60,7 +97,12 @@ _WORDS: dict[Quantity, str] = {
     "p99_ms": "p99 {sign} {limit} ms",
     "min_share": "share {sign} {limit}",
     "extra_ms": "{sign} {limit} ms more",
+    "extra_cpu_s": "{sign} {limit} s more in 10 s, or {part}",
 }
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def _p99_ms(case: CaseResult) -> float | None:
@@ -75,6 +117,12 @@ def _extra_ms(case: CaseResult) -> float | None:
     return None
 
 
+def _extra_cpu_s(case: CaseResult) -> float | None:
+    stock, plus = case.shown("stock"), case.shown("plus")
+    # Its rate is in CPU milliseconds.
+    return (plus.rate - stock.rate) / 1e3 if stock and plus else None
+
+
 def _rate_against(case: CaseResult, other: CaseResult | None) -> float | None:
     plus = case.shown("plus")
     rates = [o.rate for side in SIDES if other and (o := other.shown(side))]
@@ -86,6 +134,7 @@ _OF_CASE: dict[Quantity, Callable[[CaseResult], float | None]] = {
     "min_share": lambda case: case.min_share("plus"),
     "p99_ms": _p99_ms,
     "extra_ms": _extra_ms,
+    "extra_cpu_s": _extra_cpu_s,
 }
 
 
@@ -93,6 +142,24 @@ def _pairs() -> Iterable[Target]:
     for kind in ("lock", "condition", "queue"):
         for place in ("alone", "pinned"):
             yield Target(f"{kind}-{place}", "ratio", 0.97)
+
+
+def _threads() -> Iterable[Target]:
+    for kind in ("lock", "condition", "event", "semaphore", "simplequeue", "queue"):
+        yield Target(f"handover-{kind}", "ratio", 10)
+        yield Target(f"handover-{kind}-pinned", "ratio", 1.0)
+    # From 3.14 on stock's own queue is four times as fast as before.
+    for threads in (1, 4):
+        yield Target(f"stream-queue-{threads}", "ratio", 10, before=(3, 14))
+        yield Target(f"stream-queue-{threads}", "ratio", 4, since=(3, 14))
+    yield Target("stream-simplequeue-1", "ratio", 1.0)
+    yield Target("uncontended-lock", "ratio", 1.0)
+    yield Target("uncontended-condition", "ratio", 3)
+    yield Target("executor-single", "ratio", 3)
+    yield Target("executor-thousand", "ratio", 2)
+    for kind in ("waiting", "polling"):
+        yield Target(f"idle-{kind}", "extra_cpu_s", 0.05, at_least=False)
+    yield Target("flask-50", "ratio", 1.1)
 
 
 TARGETS: tuple[Target, ...] = (
@@ -109,6 +176,7 @@ TARGETS: tuple[Target, ...] = (
     Target("kernels", "geometric_mean", 0.99),
     Target("startup-module", "extra_ms", 30, at_least=False),
     Target("startup-script", "extra_ms", 30, at_least=False),
+    *_threads(),
 )
 
 
@@ -130,13 +198,5 @@ class Verdict:
 
 def verdicts(report: Report, targets: Iterable[Target] = TARGETS) -> list[Verdict]:
     """Return the verdict on each target that `report` measured."""
-    found = []
-    for target in targets:
-        value = target.value(report)
-        if value is None:
-            continue
-        reached = value >= target.limit if target.at_least else value <= target.limit
-        found.append(
-            Verdict(target.case, target.quantity, target.text(), target.limit, value, reached)
-        )
-    return found
+    found = (target.verdict(report) for target in targets)
+    return [verdict for verdict in found if verdict is not None]

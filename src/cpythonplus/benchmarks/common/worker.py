@@ -31,7 +31,14 @@ def scheduled() -> bool:
     return bool(gil is not None and gil.active())
 
 
+def patched() -> bool:
+    """Return whether cpythonplus replaced this process's `threading` and `queue`."""
+    threads = sys.modules.get("cpythonplus.threads")
+    return bool(threads is not None and threads.patched())
+
+
 def finish(parameters: dict[str, Any], result: dict[str, Any]) -> None:
     """Leave `result` where the benchmark looks for it."""
     result["scheduled"] = scheduled()
+    result["patched"] = patched()
     Path(parameters["result"]).write_text(json.dumps(result), encoding="utf-8")

@@ -21,8 +21,9 @@ class Background:
         self._threads.start()
 
     def progress(self) -> bytes:
-        """Return a snapshot, the rate of one thread alone, and whether the GIL is scheduled."""
+        """Return a snapshot, the rate of one thread alone, and which features are on."""
         found = self._threads.snapshot()
         found["solo"] = self._solo
         found["scheduled"] = worker.scheduled()
+        found["patched"] = worker.patched()
         return json.dumps(found).encode()

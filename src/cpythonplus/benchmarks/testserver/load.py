@@ -84,5 +84,6 @@ def _outcome(measured: dict[str, Any], settings: Settings) -> Outcome:
         shares=shares_of(cpu.shares(before, after, before["solo"])),
         errors=sum(measured["errors"].values()),
         scheduled=before["scheduled"],
+        patched=before["patched"],
         notes=tuple(f"{count} x {what}" for what, count in measured["errors"].items()),
     )

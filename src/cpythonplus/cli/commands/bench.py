@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cpythonplus.benchmarks.common import engine, page
 from cpythonplus.benchmarks.common.children import Commands
 from cpythonplus.benchmarks.common.errors import UsageError as BenchmarkUsageError
+from cpythonplus.benchmarks.common.results import ALL_SIDES, SIDES
 from cpythonplus.benchmarks.suites import SUITES
 from cpythonplus.cli.usage import UsageError
 
@@ -34,12 +35,14 @@ INTERRUPTED_STATUS = 130
 DEFAULTS = {
     # Rounds, seconds and starts of an interpreter; the second of each for --quick.
     "giltest": (engine.Settings(5, 1.0, 25), engine.Settings(2, 0.3, 5)),
+    "threads": (engine.Settings(3, 0.5), engine.Settings(1, 0.1, idle_s=1.0)),
     "testserver": (engine.Settings(3, 2.0), engine.Settings(1, 0.5)),
     "demo": (engine.Settings(2, 2.5), engine.Settings(1, 1.0)),
 }
 
 _HELP = {
     "giltest": "how threads hand the GIL to each other: echo, pairs, CPU threads, start-up",
+    "threads": "what waiting for another thread costs: locks, queues, executors, idle threads",
     "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
     "demo": "Flask under gunicorn beside a CPU-bound job; under two minutes, writes a page",
 }
@@ -94,6 +97,14 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
         metavar="NAME,...",
         help="only these scenarios or cases; * matches anything (see --list)",
     )
+    if any(set(case.sides) - set(SIDES) for case in SUITES[name]()):
+        parser.add_argument(
+            "--sides",
+            type=_sides,
+            default=ALL_SIDES,
+            metavar="NAME,...",
+            help=f"only these sides beside stock ({', '.join(ALL_SIDES[1:])})",
+        )
     parser.add_argument("--list", action="store_true", help="list the cases and measure nothing")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the raw results of all rounds"
@@ -147,6 +158,15 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _sides(text: str) -> list[str]:
+    names = _names(text)
+    for name in names:
+        if name not in ALL_SIDES:
+            known = ", ".join(ALL_SIDES)
+            raise argparse.ArgumentTypeError(f"there is no side {name!r}; sides are {known}")
+    return names
+
+
 def run(args: argparse.Namespace) -> int:
     """Measure what `args` asks for, print it, write the files; returns the exit status.
 
@@ -163,7 +183,10 @@ def run(args: argparse.Namespace) -> int:
             page.require()
         prefix = None if args.plus_command is None else args.plus_command or [args.python]
         commands = Commands.of(args.python, prefix)
-        engine.check_interpreter(commands, cases, own_command=prefix is not None)
+        own = prefix is not None
+        engine.check_interpreter(commands, cases, own_command=own)
+        sides = getattr(args, "sides", SIDES)  # most benchmarks have no others
+        cases = engine.with_sides(cases, commands, sides, own_command=own)
         return _measure(args, cases, commands)
     except BenchmarkUsageError as error:
         raise UsageError(str(error)) from None
@@ -203,13 +226,15 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
         rounds=args.rounds or chosen.rounds,
         seconds=args.seconds or chosen.seconds,
         startup_rounds=max(chosen.startup_rounds, args.rounds or 0),
+        idle_s=chosen.idle_s,
     )
 
 
 def _list(cases: Sequence[engine.Case]) -> int:
     from cpythonplus.cli.main import show
 
-    return show("".join(f"{c.scenario:<12}{c.name:<22}{c.title}\n" for c in cases))
+    width = max(len(c.name) for c in cases) + 2
+    return show("".join(f"{c.scenario:<12}{c.name:<{width}}{c.title}\n" for c in cases))
 
 
 def _check_writable(path: Path | None) -> None:

@@ -8,8 +8,9 @@ Rejected: running the program in this process by `runpy`. It needs no second int
 leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signals and argv bytes.
 
 What a program can see of it: CPYTHONPLUS_RUN in os.environ; modules named cpythonplus.* in
-sys.modules; under the console script, `sys.orig_argv[0]` as that script's first line has it. A
-missing script or module ends with status 2 and a line of ours (`python -m` says 1).
+sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; under
+the console script, `sys.orig_argv[0]` as that script's first line has it. A missing script or
+module ends with status 2 and a line of ours (`python -m` says 1).
 
 Children. Interpreters of the same installation that the program starts (multiprocessing,
 subprocess with sys.executable) inherit the environment and so the features; `--no-children` takes
@@ -46,7 +47,7 @@ options:
 examples:
   cpythonplus run app.py --port 8000
   cpythonplus run --stats -m gunicorn app:app
-  cpythonplus run --no-gil app.py        the program as it is without cpythonplus
+  cpythonplus run --no-gil --no-threads app.py    the program as it is without cpythonplus
 """
 OWN_OPTIONS = (
     Option("--no-children", "children", "not in the interpreters that the program starts"),
@@ -273,9 +274,10 @@ def set_search_path(environment: dict[str, str], letters: set[str] | None) -> No
     if letters is None:
         return
     if "S" in letters:
+        switched_off = " ".join(feature.switch_off for feature in FEATURES if feature.by_default)
         raise UsageError(
             "with -S python reads no site folder, so nothing could be activated"
-            " (leave out -S, or use --no-gil)"
+            f" (leave out -S, or use {switched_off})"
         )
     if in_site_folder(letters):
         return

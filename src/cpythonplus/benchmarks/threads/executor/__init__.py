@@ -1,0 +1,1 @@
+"""A thread pool that gets small tasks."""

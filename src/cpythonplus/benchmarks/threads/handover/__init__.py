@@ -1,0 +1,1 @@
+"""Two threads that hand a turn to each other."""

@@ -1,0 +1,1 @@
+"""Threads that wait and do nothing else."""

@@ -1,0 +1,52 @@
+"""How one measurement of this suite goes: a worker in a fresh process, on one of the four sides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from cpythonplus.benchmarks.common.children import Children, Commands
+from cpythonplus.benchmarks.common.engine import Settings
+from cpythonplus.benchmarks.common.percentiles import summarise
+from cpythonplus.benchmarks.common.results import Outcome, Side
+
+WITHOUT_PEER: tuple[Side, ...] = ("stock", "plus", "threads-only")
+WITH_PEER: tuple[Side, ...] = (*WITHOUT_PEER, "peer")
+
+
+def measure(
+    script: Path,
+    parameters: Mapping[str, object],
+    commands: Commands,
+    side: Side,
+    settings: Settings,
+    *,
+    pinned: bool = False,
+    extra_s: float = 0.0,
+) -> Outcome:
+    """Run the worker `script` once and return what it measured. Raises MeasurementError.
+
+    It gets the `parameters`, the lengths of the measurement, and as `peer` whether it is to use the
+    package of the peer side. pinned: on one core, from before the interpreter starts. extra_s: how
+    many seconds it may take beyond what `settings` allow.
+    """
+    with Children() as children:
+        result = children.worker(
+            commands.prefix(side),
+            script,
+            {
+                **parameters,
+                "peer": side == "peer",
+                "seconds": settings.seconds,
+                "warmup_s": settings.warmup_s,
+            },
+            limit_s=settings.limit_s + extra_s,
+            cpu=max(os.sched_getaffinity(0)) if pinned else None,
+        ).result()
+    return Outcome(
+        rate=result["rate"],
+        latency=summarise(result.get("latencies_ns", ())),
+        scheduled=result["scheduled"],
+        patched=result["patched"],
+    )

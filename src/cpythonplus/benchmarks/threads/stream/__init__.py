@@ -1,0 +1,1 @@
+"""Items that go one way through a queue."""

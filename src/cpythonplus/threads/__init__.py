@@ -1,0 +1,79 @@
+"""Native locks, conditions and queues: a drop-in for ``threading`` and ``queue``, and more.
+
+Re-exports only.  The names are loaded when they are first used (PEP 562): ``cpythonplus run`` needs
+``patch`` and nothing else at start-up.
+"""
+
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
+if TYPE_CHECKING:
+    from queue import Empty, Full
+    from threading import BrokenBarrierError
+
+    from cpythonplus.threads.errors import ShutDown
+    from cpythonplus.threads.joining import join
+    from cpythonplus.threads.patching import patch, patched, unpatch
+    from cpythonplus.threads.primitives import (
+        Barrier,
+        BoundedSemaphore,
+        Condition,
+        Event,
+        LifoQueue,
+        Lock,
+        PriorityQueue,
+        Queue,
+        RLock,
+        Semaphore,
+        SimpleQueue,
+    )
+    from cpythonplus.threads.stats import WaitStatistics
+
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "BrokenBarrierError",
+    "Condition",
+    "Empty",
+    "Event",
+    "Full",
+    "LifoQueue",
+    "Lock",
+    "PriorityQueue",
+    "Queue",
+    "RLock",
+    "Semaphore",
+    "ShutDown",
+    "SimpleQueue",
+    "WaitStatistics",
+    "join",
+    "patch",
+    "patched",
+    "unpatch",
+]
+
+# Every other name is one of the primitives.
+_HOMES = {
+    "BrokenBarrierError": "threading",
+    "Empty": "queue",
+    "Full": "queue",
+    "ShutDown": "cpythonplus.threads.errors",
+    "WaitStatistics": "cpythonplus.threads.stats",
+    "join": "cpythonplus.threads.joining",
+    "patch": "cpythonplus.threads.patching",
+    "patched": "cpythonplus.threads.patching",
+    "unpatch": "cpythonplus.threads.patching",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # `from cpythonplus.threads import patching` does without
+
+    home = import_module(_HOMES.get(name, f"{__name__}.primitives"))
+    value: object = getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,306 @@
+/* What the files of this room share that know Python, and what the room adds to the extension.
+ *
+ * Everything here is called with the GIL held (attached, on a free-threaded build).
+ */
+#ifndef PLUS_THREADS_BINDING_H
+#define PLUS_THREADS_BINDING_H
+
+#include "../base/compat.h"
+
+#ifndef Py_GIL_DISABLED
+#define PLUS_LOCK_UNDER_GIL
+#endif
+#include "lock.h"
+
+/* ---- objects ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD struct plus_lock lock;
+    PyObject *weakrefs;
+} plus_lock_object;
+
+typedef struct {
+    PyObject_HEAD struct plus_lock lock;
+    unsigned long count;       /* of the owner's acquisitions; only the owner touches it */
+    unsigned long owner_ident; /* what threading.get_ident() says of the owner; for repr */
+    PyObject *weakrefs;
+} plus_rlock_object;
+
+typedef struct {
+    PyObject_HEAD struct plus_waitq queue; /* threads inside wait() */
+    PyObject *lock;
+    PyObject *dict, *weakrefs;
+    bool native; /* `lock` is exactly a Lock or an RLock of ours */
+    bool recursive;
+} plus_condition_object;
+
+/* What the types of one interpreter refer to.  Fixed once the module is initialised, but for those
+ * said to be made at their first use. */
+struct plus_threads_state {
+    PyTypeObject *lock, *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
+    PyTypeObject *queue, *lifo_queue, *priority_queue, *simple_queue;
+    /* At the first use: */
+    PyObject *empty, *full, *shutdown, *broken_barrier;
+    PyObject *deque, *deque_append, *deque_popleft; /* the type and its functions */
+    PyObject *heappush, *heappop;
+    /* _init, _qsize, _put and _get of each kind of queue, to see what a subclass overrides. */
+    PyObject *hooks[3][4];
+};
+
+extern struct PyModuleDef plus_native_module; /* of the whole extension; its state is this room's */
+
+/* Function and flags of a method table's entry. */
+#define PLUS_KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL | METH_KEYWORDS
+#define PLUS_FAST(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL
+
+extern PyMethodDef plus_threads_methods[];
+int
+plus_threads_exec(PyObject *module);
+int
+plus_threads_traverse(PyObject *module, visitproc visit, void *arg);
+int
+plus_threads_clear(PyObject *module);
+
+/* The state of the module that made `type` or one of its bases; NULL with an exception. */
+struct plus_threads_state *
+plus_threads_state(PyTypeObject *type);
+
+/* Each makes one type, or several, in *state.  0 or -1 with an exception. */
+int
+plus_lock_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_rlock_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_condition_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_semaphore_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_event_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_barrier_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_queue_exec(PyObject *module, struct plus_threads_state *state);
+int
+plus_simple_queue_exec(PyObject *module, struct plus_threads_state *state);
+
+/* Makes a type and adds it to the module; `base` may be NULL.  NULL with an exception. */
+PyTypeObject *
+plus_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject *base);
+
+/* ---- arguments (arguments.c) ------------------------------------------------------------------ */
+
+struct plus_signature {
+    const char *name; /* of the function, for messages */
+    const char *const *parameters;
+    int count, required, keyword_only; /* the last keyword_only of them */
+};
+
+/* Sorts the arguments of a METH_FASTCALL | METH_KEYWORDS function into out[0..count), borrowed; NULL
+ * for what was not given.  0, or -1 with TypeError. */
+int
+plus_arguments(const struct plus_signature *signature, PyObject *const *args, Py_ssize_t nargs,
+               PyObject *kwnames, PyObject **out);
+
+/* The same for a tp_init. */
+int
+plus_init_arguments(const struct plus_signature *signature, PyObject *args, PyObject *kwargs,
+                    PyObject **out);
+
+/* Dead line of an acquire(blocking=True, timeout=-1); 0: do not wait.  0, or -1 with ValueError,
+ * OverflowError or TypeError. */
+int
+plus_acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns);
+
+/* Dead lines that are none: as in the standard library, such a time-out is an error only for a call
+ * that has to wait.  plus_check_deadline raises it: 0, or -1 with OverflowError or ValueError. */
+#define PLUS_DEADLINE_TOO_LARGE (UINT64_MAX - 1u)
+#define PLUS_DEADLINE_NEGATIVE (UINT64_MAX - 2u)
+#define PLUS_DEADLINE_NAN (UINT64_MAX - 3u)
+#define PLUS_DEADLINE_VERY_NEGATIVE (UINT64_MAX - 4u) /* beyond a 64-bit clock */
+
+int
+plus_check_deadline(uint64_t deadline_ns);
+
+/* Dead line of a wait(timeout=None): 0 for a time-out that is not above zero (or no number), as in
+ * threading.Condition; may be TOO_LARGE.  -1 with TypeError. */
+int
+plus_wait_deadline(PyObject *timeout, uint64_t *deadline_ns);
+
+/* Dead line of a get(block=True, timeout=None) and the like; may be any of the above.  -1 with
+ * TypeError. */
+int
+plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns);
+
+/* drain()'s, of both sorts of queue: how many items at most.  0, or -1 with an exception. */
+extern const struct plus_signature plus_drain_signature;
+int
+plus_drain_limit(PyObject *given, Py_ssize_t *limit);
+
+/* ---- waiting (waiting.c) ---------------------------------------------------------------------- */
+
+/* Who runs the signal handlers.  Written with the GIL held, and in the child of a fork. */
+extern unsigned long plus_main_ident;
+
+static inline bool
+plus_heeds_signals(void)
+{
+    return PyThread_get_thread_ident() == plus_main_ident;
+}
+
+/* Waits until `lock` is the calling thread's or the dead line has passed; signal handlers run
+ * meanwhile.  1: acquired; 0: timed out; -1 with what a handler raised. */
+int
+plus_acquire(struct plus_lock *lock, uint64_t deadline_ns);
+
+/* The same without a dead line, and handlers run later: never fails. */
+void
+plus_acquire_surely(struct plus_lock *lock);
+
+/* Waits in `queue`, where `waiter` is queued already.  WOKEN, GRANTED or TIMED_OUT; or SIGNAL with
+ * what a handler raised: then the waiter is queued no longer, and *ended says how its wait had ended
+ * when it left (TIMED_OUT: not at all), which the caller has to pass on. */
+enum plus_wait_result
+plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns,
+          enum plus_wait_result *ended);
+
+/* Registers what a fork does to this room.  0, or -1 with an exception. */
+int
+plus_waiting_init(void);
+
+/* ---- statistics (statistics_py.c) ------------------------------------------------------------- */
+
+/* A new WaitStatistics. */
+PyObject *
+plus_statistics(const struct plus_wait_counts *counts);
+
+/* Adds up; the longest is the maximum. */
+void
+plus_counts_add(struct plus_wait_counts *sum, const struct plus_wait_counts *more);
+
+/* A new context manager that acquires `self` for a with block, if that succeeds in time. */
+PyObject *
+plus_acquire_timeout(PyObject *self, PyObject *timeout);
+extern const char plus_acquire_timeout_doc[];
+extern const char plus_statistics_doc[];
+
+/* ---- RLock's inside --------------------------------------------------------------------------- */
+
+/* Only the thread itself can make its own number the owner, so a plain read is enough. */
+static inline bool
+plus_rlock_is_owned(const plus_rlock_object *self)
+{
+    return atomic_load_explicit(&self->lock.owner, memory_order_relaxed) == plus_identity();
+}
+
+static inline void
+plus_rlock_begin(plus_rlock_object *self, unsigned long count)
+{
+    self->count = count;
+    self->owner_ident = plus_identity_ident();
+}
+
+/* Private to the two functions below. */
+int
+plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns);
+int
+plus_rlock_release_slowly(plus_rlock_object *self);
+
+/* As plus_acquire; dead line 0: without waiting. */
+static inline int
+plus_rlock_acquire(plus_rlock_object *self, uint64_t deadline_ns)
+{
+    if (plus_lock_change(&self->lock, 0, PLUS_LOCK_LOCKED, memory_order_acquire)) {
+        atomic_store_explicit(&self->lock.owner, plus_identity(), memory_order_relaxed);
+        plus_rlock_begin(self, 1);
+        return 1;
+    }
+    return plus_rlock_acquire_slowly(self, deadline_ns);
+}
+
+/* 0, or -1 with RuntimeError. */
+static inline int
+plus_rlock_release(plus_rlock_object *self)
+{
+    if (self->count == 1 && plus_rlock_is_owned(self)) {
+        self->count = 0;
+        plus_lock_release(&self->lock);
+        return 0;
+    }
+    return plus_rlock_release_slowly(self);
+}
+
+/* ---- Condition's inside, for the types that are built on it ------------------------------------ */
+
+/* A Condition over a new Lock, or over `lock`, which must be a Lock or RLock of ours. */
+plus_condition_object *
+plus_condition_new(struct plus_threads_state *state, PyObject *lock);
+
+/* The plain Lock under a condition that plus_condition_new made over one. */
+static inline struct plus_lock *
+plus_condition_lock(plus_condition_object *self)
+{
+    return &((plus_lock_object *)self->lock)->lock;
+}
+
+/* Takes the condition's plain lock, with signal handlers running.  0, or -1 with what one raised. */
+static inline int
+plus_condition_enter(plus_condition_object *self)
+{
+    struct plus_lock *lock = plus_condition_lock(self);
+
+    if (plus_lock_try(lock, plus_identity())) {
+        return 0;
+    }
+    return plus_acquire(lock, UINT64_MAX) < 0 ? -1 : 0;
+}
+
+static inline void
+plus_condition_leave(plus_condition_object *self)
+{
+    plus_lock_release(plus_condition_lock(self));
+}
+
+/* One wait, the condition's plain lock being held; it is held again afterwards, also on failure.
+ * A dead line that is none counts as failure.
+ * Appends or, after a wait that was in vain, prepends the waiter.  WOKEN, GRANTED, TIMED_OUT, or SIGNAL
+ * with an exception: a notification that had come is passed on, a grant is given back through *ended. */
+enum plus_wait_result
+plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
+                     enum plus_wait_result *ended);
+
+/* Ends the waits of up to `count` threads.  The lock is held.  (Reading the length without the guard is
+ * right then: who is about to wait has the lock until it is queued.) */
+static inline void
+plus_condition_notify(plus_condition_object *self, uint32_t count)
+{
+    if (plus_waitq_length(&self->queue) > 0) {
+        plus_waitq_wake(&self->queue, count);
+    }
+}
+
+/* As new, in the child of a fork: its lock free, and nobody waits.  0, or -1 with an exception. */
+int
+plus_condition_reinit(plus_condition_object *self);
+
+/* In the child of a fork, by the thread that goes on waiting there: it still counts as waiting. */
+void
+plus_barrier_atfork_child(void);
+
+/* ---- what types have in common (threads_py.c) -------------------------------------------------- */
+
+/* Raises the exception that a Python module has by that name.  -1. */
+int
+plus_raise_from(const char *module_name, const char *name);
+
+/* "<module.Type at 0x...: state>", the state formatted as by PyUnicode_FromFormat. */
+PyObject *
+plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second);
+
+/* The entry for __dict__. */
+extern PyGetSetDef plus_dict_getset[];
+
+/* tp_dealloc's common part for types with a dict and weak references. */
+void
+plus_dealloc(PyObject *op, PyObject **weakrefs, inquiry clear);
+
+#endif

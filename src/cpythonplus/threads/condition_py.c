@@ -1,0 +1,838 @@
+/* Condition: threading.Condition.
+ *
+ * Over a Lock or RLock of ours everything is C.  Over any other lock (one made before the patch, or
+ * somebody's own class) its Python methods are called, as threading.Condition does.
+ */
+#include "binding.h"
+
+#include "../base/futex.h"
+
+#include <stddef.h>
+
+static inline plus_condition_object *
+condition(PyObject *op)
+{
+    return (plus_condition_object *)op;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The lock, whatever it is
+ */
+
+static inline plus_rlock_object *
+as_rlock(const plus_condition_object *self)
+{
+    return (plus_rlock_object *)self->lock;
+}
+
+static int
+check_initialised(const plus_condition_object *self)
+{
+    if (self->lock != NULL) {
+        return 0;
+    }
+    PyErr_SetString(PyExc_AttributeError, "'Condition' object has no attribute '_lock'");
+    return -1;
+}
+
+/* `name` of a lock that may not have it: 1, 0, or -1 with an exception. */
+static int
+find_method(PyObject *lock, const char *name, PyObject **method)
+{
+    *method = PyObject_GetAttrString(lock, name);
+    if (*method != NULL) {
+        return 1;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        return -1;
+    }
+    PyErr_Clear();
+    return 0;
+}
+
+static int
+call_for_truth(PyObject *callable, PyObject *argument)
+{
+    PyObject *result =
+        argument != NULL ? PyObject_CallOneArg(callable, argument) : PyObject_CallNoArgs(callable);
+    int truth = result != NULL ? PyObject_IsTrue(result) : -1;
+
+    Py_XDECREF(result);
+    return truth;
+}
+
+static int
+call_method(PyObject *lock, const char *name)
+{
+    PyObject *result = PyObject_CallMethod(lock, name, NULL);
+
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+/* A lock that does not say who owns it: if it can be acquired, the caller did not have it. */
+static int
+foreign_is_owned_by_trying(PyObject *lock)
+{
+    PyObject *acquire = PyObject_GetAttrString(lock, "acquire");
+    int acquired = acquire != NULL ? call_for_truth(acquire, Py_False) : -1;
+
+    Py_XDECREF(acquire);
+    if (acquired <= 0) {
+        return acquired < 0 ? -1 : 1;
+    }
+    return call_method(lock, "release");
+}
+
+static int
+foreign_is_owned(PyObject *lock)
+{
+    PyObject *method;
+    int found = find_method(lock, "_is_owned", &method);
+
+    if (found <= 0) {
+        return found < 0 ? -1 : foreign_is_owned_by_trying(lock);
+    }
+    found = call_for_truth(method, NULL);
+    Py_DECREF(method);
+    return found;
+}
+
+/* What _acquire_restore needs, None for a lock without it; NULL with an exception. */
+static PyObject *
+foreign_release_save(PyObject *lock)
+{
+    PyObject *method;
+    int found = find_method(lock, "_release_save", &method);
+
+    if (found < 0) {
+        return NULL;
+    }
+    if (found == 0) {
+        return call_method(lock, "release") < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    PyObject *saved = PyObject_CallNoArgs(method);
+    Py_DECREF(method);
+    return saved;
+}
+
+static int
+foreign_acquire_restore(PyObject *lock, PyObject *saved)
+{
+    PyObject *method;
+    int found = find_method(lock, "_acquire_restore", &method);
+
+    if (found <= 0) {
+        return found < 0 ? -1 : call_method(lock, "acquire");
+    }
+    PyObject *result = PyObject_CallOneArg(method, saved);
+    Py_DECREF(method);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+/* 1 or 0, -1 with an exception. */
+static int
+is_owned(plus_condition_object *self)
+{
+    if (check_initialised(self) < 0) {
+        return -1;
+    }
+    if (!self->native) {
+        return foreign_is_owned(self->lock);
+    }
+    return self->recursive ? plus_rlock_is_owned(as_rlock(self))
+                           : plus_lock_is_locked(plus_condition_lock(self));
+}
+
+static int
+require_owned(plus_condition_object *self, const char *message)
+{
+    int owned = is_owned(self);
+
+    if (owned == 0) {
+        PyErr_SetString(PyExc_RuntimeError, message);
+    }
+    return owned > 0 ? 0 : -1;
+}
+
+/* What a wait keeps of the lock while it does not have it. */
+struct saved {
+    unsigned long count, owner_ident;
+    PyObject *foreign;
+};
+
+static int
+release_save(plus_condition_object *self, struct saved *saved)
+{
+    if (!self->native) {
+        saved->foreign = foreign_release_save(self->lock);
+        return saved->foreign != NULL ? 0 : -1;
+    }
+    if (!self->recursive) {
+        plus_lock_release(plus_condition_lock(self));
+        return 0;
+    }
+    plus_rlock_object *rlock = as_rlock(self);
+    saved->count = rlock->count;
+    saved->owner_ident = rlock->owner_ident;
+    rlock->count = 0;
+    plus_lock_release(&rlock->lock);
+    return 0;
+}
+
+/* Keeps an exception that is set, unless getting the lock back raises itself. */
+static int
+acquire_restore(plus_condition_object *self, struct saved *saved)
+{
+    if (!self->native) {
+        PyObject *type, *value, *traceback;
+
+        PyErr_Fetch(&type, &value, &traceback);
+        int rc = foreign_acquire_restore(self->lock, saved->foreign);
+        Py_DECREF(saved->foreign);
+        if (rc == 0) {
+            PyErr_Restore(type, value, traceback);
+            return 0;
+        }
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return -1;
+    }
+    if (!self->recursive) {
+        plus_acquire_surely(plus_condition_lock(self));
+        return 0;
+    }
+    plus_rlock_object *rlock = as_rlock(self);
+    plus_acquire_surely(&rlock->lock);
+    rlock->count = saved->count;
+    rlock->owner_ident = saved->owner_ident;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Waiting
+ */
+
+/* After the lock was released: the wait itself.  A notification that came while a signal handler
+ * raised goes to another waiter, for this one does not return to heed it. */
+static enum plus_wait_result
+sleep_released(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
+               enum plus_wait_result *ended)
+{
+    enum plus_wait_result result = plus_wait(&self->queue, waiter, deadline_ns, ended);
+
+    if (result == PLUS_WAIT_SIGNAL && *ended == PLUS_WAIT_WOKEN) {
+        plus_waitq_wake(&self->queue, 1);
+    }
+    return result;
+}
+
+static void
+enqueue(plus_condition_object *self, struct plus_waiter *waiter)
+{
+    plus_waitq_lock(&self->queue);
+    if (waiter->start_ns == 0) {
+        plus_waitq_append(&self->queue, waiter);
+    }
+    else {
+        plus_waitq_prepend(&self->queue, waiter);
+    }
+    plus_waitq_unlock(&self->queue);
+}
+
+enum plus_wait_result
+plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
+                     enum plus_wait_result *ended)
+{
+    struct plus_lock *lock = plus_condition_lock(self);
+
+    if (plus_check_deadline(deadline_ns) < 0) {
+        *ended = PLUS_WAIT_TIMED_OUT;
+        return PLUS_WAIT_SIGNAL;
+    }
+    enqueue(self, waiter);
+    plus_lock_release(lock);
+    enum plus_wait_result result = sleep_released(self, waiter, deadline_ns, ended);
+    plus_acquire_surely(lock);
+    return result;
+}
+
+/* 1: notified; 0: timed out; -1 with an exception.  The lock is held before and after. */
+static int
+wait_until(plus_condition_object *self, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    struct saved saved = {0};
+    enum plus_wait_result ended;
+
+    if (plus_check_deadline(deadline_ns) < 0) {
+        return -1;
+    }
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    enqueue(self, &waiter);
+    if (release_save(self, &saved) < 0) {
+        plus_waiter_leave(&self->queue, &waiter);
+        return -1;
+    }
+    enum plus_wait_result result = sleep_released(self, &waiter, deadline_ns, &ended);
+    if (acquire_restore(self, &saved) < 0 || result == PLUS_WAIT_SIGNAL) {
+        return -1;
+    }
+    return result != PLUS_WAIT_TIMED_OUT;
+}
+
+static const struct plus_signature wait_signature = {
+    .name = "wait",
+    .parameters = (const char *const[]){"timeout"},
+    .count = 1,
+};
+
+static PyObject *
+condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    plus_condition_object *self = condition(op);
+    PyObject *timeout;
+    uint64_t deadline_ns;
+
+    if (plus_arguments(&wait_signature, args, nargs, kwnames, &timeout) < 0 ||
+        require_owned(self, "cannot wait on un-acquired lock") < 0 ||
+        plus_wait_deadline(timeout, &deadline_ns) < 0) {
+        return NULL;
+    }
+    int notified = wait_until(self, deadline_ns);
+    return notified < 0 ? NULL : PyBool_FromLong(notified);
+}
+
+static const struct plus_signature wait_for_signature = {
+    .name = "wait_for",
+    .parameters = (const char *const[]){"predicate", "timeout"},
+    .count = 2,
+    .required = 1,
+};
+
+/* The predicate's value, when it became true or time was up. */
+static PyObject *
+condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    plus_condition_object *self = condition(op);
+    PyObject *given[2], *value;
+    uint64_t deadline_ns = 0;
+    bool timed_out = false;
+
+    if (plus_arguments(&wait_for_signature, args, nargs, kwnames, given) < 0 ||
+        plus_wait_deadline(given[1], &deadline_ns) < 0) {
+        return NULL;
+    }
+    for (;;) {
+        value = PyObject_CallNoArgs(given[0]);
+        int truth = value != NULL ? PyObject_IsTrue(value) : -1;
+
+        if (truth != 0 || timed_out) {
+            if (truth < 0) {
+                Py_CLEAR(value);
+            }
+            return value;
+        }
+        Py_DECREF(value);
+        if (require_owned(self, "cannot wait on un-acquired lock") < 0) {
+            return NULL;
+        }
+        int notified = wait_until(self, deadline_ns);
+        if (notified < 0) {
+            return NULL;
+        }
+        timed_out = !notified;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Notifying
+ */
+
+static const struct plus_signature notify_signature = {
+    .name = "notify",
+    .parameters = (const char *const[]){"n"},
+    .count = 1,
+};
+
+static PyObject *
+condition_notify(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    plus_condition_object *self = condition(op);
+    PyObject *given = NULL;
+    long count = 1;
+    int overflow;
+
+    if ((nargs != 0 || kwnames != NULL) &&
+        plus_arguments(&notify_signature, args, nargs, kwnames, &given) < 0) {
+        return NULL;
+    }
+    if (given != NULL) {
+        count = PyLong_AsLongAndOverflow(given, &overflow);
+        if (count == -1 && PyErr_Occurred()) {
+            return NULL;
+        }
+        count = overflow > 0 ? (long)UINT32_MAX : count;
+    }
+    if (require_owned(self, "cannot notify on un-acquired lock") < 0) {
+        return NULL;
+    }
+    if (count > 0) {
+        plus_condition_notify(self, count > (long)UINT32_MAX ? UINT32_MAX : (uint32_t)count);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+condition_notify_all(PyObject *op, PyObject *ignored)
+{
+    plus_condition_object *self = condition(op);
+
+    if (require_owned(self, "cannot notify on un-acquired lock") < 0) {
+        return NULL;
+    }
+    plus_condition_notify(self, UINT32_MAX);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+condition_notify_all_old(PyObject *op, PyObject *ignored)
+{
+    if (PyErr_WarnEx(PyExc_DeprecationWarning,
+                     "notifyAll() is deprecated, use notify_all() instead", 1) < 0) {
+        return NULL;
+    }
+    return condition_notify_all(op, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Acquiring and releasing
+ */
+
+static PyObject *
+condition_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    if (check_initialised(condition(op)) < 0) {
+        return NULL;
+    }
+    PyObject *method = PyObject_GetAttrString(condition(op)->lock, "acquire");
+    if (method == NULL) {
+        return NULL;
+    }
+    PyObject *result = PyObject_Vectorcall(method, args, (size_t)nargs, kwnames);
+    Py_DECREF(method);
+    return result;
+}
+
+static PyObject *
+condition_enter(PyObject *op, PyObject *ignored)
+{
+    plus_condition_object *self = condition(op);
+    int rc;
+
+    if (self->recursive) {
+        rc = plus_rlock_acquire(as_rlock(self), PLUS_FUTEX_NO_DEADLINE);
+    }
+    else if (self->native) {
+        rc = plus_condition_enter(self);
+    }
+    else {
+        return check_initialised(self) < 0 ? NULL
+                                           : PyObject_CallMethod(self->lock, "__enter__", NULL);
+    }
+    if (rc < 0) {
+        return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
+static inline int
+release(plus_condition_object *self)
+{
+    if (self->recursive) {
+        return plus_rlock_release(as_rlock(self));
+    }
+    if (plus_lock_release(plus_condition_lock(self)) < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "release unlocked lock");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+condition_release(PyObject *op, PyObject *ignored)
+{
+    plus_condition_object *self = condition(op);
+
+    if (check_initialised(self) < 0) {
+        return NULL;
+    }
+    if (!self->native) {
+        return PyObject_CallMethod(self->lock, "release", NULL);
+    }
+    if (release(self) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+condition_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    plus_condition_object *self = condition(op);
+
+    if (self->native) {
+        if (release(self) < 0) {
+            return NULL;
+        }
+        Py_RETURN_NONE;
+    }
+    if (check_initialised(self) < 0) {
+        return NULL;
+    }
+    PyObject *method = PyObject_GetAttrString(self->lock, "__exit__");
+    if (method == NULL) {
+        return NULL;
+    }
+    PyObject *result = PyObject_Vectorcall(method, args, (size_t)nargs, NULL);
+    Py_DECREF(method);
+    return result;
+}
+
+static PyObject *
+condition_locked(PyObject *op, PyObject *ignored)
+{
+    if (check_initialised(condition(op)) < 0) {
+        return NULL;
+    }
+    return PyObject_CallMethod(condition(op)->lock, "locked", NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * What threading.Condition's own users reach for
+ */
+
+static PyObject *
+condition_is_owned(PyObject *op, PyObject *ignored)
+{
+    int owned = is_owned(condition(op));
+
+    return owned < 0 ? NULL : PyBool_FromLong(owned);
+}
+
+static PyObject *
+condition_release_save(PyObject *op, PyObject *ignored)
+{
+    return check_initialised(condition(op)) < 0 ? NULL : foreign_release_save(condition(op)->lock);
+}
+
+static PyObject *
+condition_acquire_restore(PyObject *op, PyObject *saved)
+{
+    if (check_initialised(condition(op)) < 0 ||
+        foreign_acquire_restore(condition(op)->lock, saved) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+int
+plus_condition_reinit(plus_condition_object *self)
+{
+    if (check_initialised(self) < 0 || call_method(self->lock, "_at_fork_reinit") < 0) {
+        return -1;
+    }
+    struct plus_wait_counts counts = self->queue.counts;
+    plus_waitq_init(&self->queue);
+    self->queue.counts = counts;
+    return 0;
+}
+
+static PyObject *
+condition_reinit(PyObject *op, PyObject *ignored)
+{
+    if (plus_condition_reinit(condition(op)) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+condition_get_lock(PyObject *op, void *closure)
+{
+    return check_initialised(condition(op)) < 0 ? NULL : Py_NewRef(condition(op)->lock);
+}
+
+static Py_ssize_t
+count_waiters(plus_condition_object *self)
+{
+    plus_waitq_lock(&self->queue);
+    Py_ssize_t length = (Py_ssize_t)plus_waitq_length(&self->queue);
+    plus_waitq_unlock(&self->queue);
+    return length;
+}
+
+static PyObject *
+condition_get_waiters(PyObject *op, void *closure)
+{
+    PyObject *one = PyList_New(1);
+
+    if (one == NULL) {
+        return NULL;
+    }
+    PyList_SET_ITEM(one, 0, Py_NewRef(Py_None));
+    PyObject *waiters = PySequence_Repeat(one, count_waiters(condition(op)));
+    Py_DECREF(one);
+    return waiters;
+}
+
+static PyObject *
+condition_statistics(PyObject *op, PyObject *ignored)
+{
+    struct plus_wait_counts counts = plus_waitq_counts(&condition(op)->queue);
+
+    return plus_statistics(&counts);
+}
+
+static PyObject *
+condition_repr(PyObject *op)
+{
+    if (check_initialised(condition(op)) < 0) {
+        return NULL;
+    }
+    return PyUnicode_FromFormat("<Condition(%R, %zd)>", condition(op)->lock,
+                                count_waiters(condition(op)));
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Life
+ */
+
+static void
+set_lock(plus_condition_object *self, const struct plus_threads_state *state, PyObject *lock)
+{
+    PyObject *old = self->lock;
+
+    self->native = Py_IS_TYPE(lock, state->lock) || Py_IS_TYPE(lock, state->rlock);
+    self->recursive = Py_IS_TYPE(lock, state->rlock);
+    self->lock = lock;
+    Py_XDECREF(old);
+}
+
+static plus_condition_object *
+allocate(PyTypeObject *type)
+{
+    plus_condition_object *self = (plus_condition_object *)type->tp_alloc(type, 0);
+
+    if (self != NULL) {
+        plus_waitq_init(&self->queue);
+    }
+    return self;
+}
+
+static int
+initialise(plus_condition_object *self, struct plus_threads_state *state, PyObject *lock)
+{
+    lock = lock == NULL || lock == Py_None ? PyObject_CallNoArgs((PyObject *)state->rlock)
+                                           : Py_NewRef(lock);
+    if (lock == NULL) {
+        return -1;
+    }
+    set_lock(self, state, lock);
+    return 0;
+}
+
+plus_condition_object *
+plus_condition_new(struct plus_threads_state *state, PyObject *lock)
+{
+    plus_condition_object *self = allocate(state->condition);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    lock = lock != NULL ? Py_NewRef(lock) : PyObject_CallNoArgs((PyObject *)state->lock);
+    if (lock == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    set_lock(self, state, lock);
+    return self;
+}
+
+static PyObject *
+condition_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return (PyObject *)allocate(type);
+}
+
+static const struct plus_signature init_signature = {
+    .name = "Condition",
+    .parameters = (const char *const[]){"lock"},
+    .count = 1,
+};
+
+/* A foreign lock must have what a condition calls, as threading.Condition demands. */
+static int
+check_lock(PyObject *lock)
+{
+    for (int i = 0; i < 2; i++) {
+        PyObject *method = PyObject_GetAttrString(lock, i == 0 ? "acquire" : "release");
+
+        if (method == NULL) {
+            return -1;
+        }
+        Py_DECREF(method);
+    }
+    return 0;
+}
+
+static int
+condition_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    struct plus_threads_state *state = plus_threads_state(Py_TYPE(op));
+    PyObject *lock;
+
+    if (state == NULL || plus_init_arguments(&init_signature, args, kwargs, &lock) < 0 ||
+        (lock != NULL && lock != Py_None && check_lock(lock) < 0)) {
+        return -1;
+    }
+    return initialise(condition(op), state, lock);
+}
+
+static PyObject *
+condition_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    struct plus_threads_state *state = plus_threads_state((PyTypeObject *)type);
+    PyObject *lock;
+
+    if (state == NULL ||
+        plus_arguments(&init_signature, args, PyVectorcall_NARGS(nargsf), kwnames, &lock) < 0 ||
+        (lock != NULL && lock != Py_None && check_lock(lock) < 0)) {
+        return NULL;
+    }
+    plus_condition_object *self = allocate((PyTypeObject *)type);
+    if (self != NULL && initialise(self, state, lock) < 0) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static int
+condition_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(condition(op)->lock);
+    Py_VISIT(condition(op)->dict);
+    return 0;
+}
+
+static int
+condition_clear(PyObject *op)
+{
+    Py_CLEAR(condition(op)->lock);
+    Py_CLEAR(condition(op)->dict);
+    return 0;
+}
+
+static void
+condition_dealloc(PyObject *op)
+{
+    plus_dealloc(op, &condition(op)->weakrefs, condition_clear);
+}
+
+PyDoc_STRVAR(condition_doc,
+             "Condition(lock=None)\n--\n\n"
+             "A condition variable: threading.Condition.\n\n"
+             "lock: a Lock or RLock, or any object with acquire() and release(); None: a new\n"
+             "RLock.  Threads are notified in the order in which they began to wait.");
+
+PyDoc_STRVAR(wait_doc,
+             "wait($self, /, timeout=None)\n--\n\n"
+             "Release the lock, wait to be notified, acquire it again.\n\n"
+             "timeout: seconds; None: without limit.  Returns False when the time was up.\n"
+             "Raises RuntimeError when the lock is not held.");
+
+PyDoc_STRVAR(wait_for_doc,
+             "wait_for($self, /, predicate, timeout=None)\n--\n\n"
+             "Wait until the callable `predicate` returns a true value; return that value.\n\n"
+             "timeout: seconds in all; None: without limit.  When the time is up, the last\n"
+             "value is returned, true or not.");
+
+PyDoc_STRVAR(notify_doc, "notify($self, /, n=1)\n--\n\n"
+                         "Wake up to n waiting threads.  They go on when the lock is released.\n\n"
+                         "Raises RuntimeError when the lock is not held.");
+
+PyDoc_STRVAR(notify_all_doc, "notify_all($self, /)\n--\n\nWake all waiting threads.");
+PyDoc_STRVAR(notify_all_old_doc, "notifyAll($self, /)\n--\n\nDeprecated name of notify_all().");
+PyDoc_STRVAR(acquire_doc,
+             "acquire($self, /, *args, **kwargs)\n--\n\nAcquire the lock: its acquire().");
+PyDoc_STRVAR(release_doc, "release($self, /)\n--\n\nRelease the lock: its release().");
+PyDoc_STRVAR(locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held: its locked().");
+
+static PyMethodDef condition_methods[] = {
+    {"wait", PLUS_KEYWORDS(condition_wait), wait_doc},
+    {"wait_for", PLUS_KEYWORDS(condition_wait_for), wait_for_doc},
+    {"notify", PLUS_KEYWORDS(condition_notify), notify_doc},
+    {"notify_all", condition_notify_all, METH_NOARGS, notify_all_doc},
+    {"notifyAll", condition_notify_all_old, METH_NOARGS, notify_all_old_doc},
+    {"acquire", PLUS_KEYWORDS(condition_acquire), acquire_doc},
+    {"release", condition_release, METH_NOARGS, release_doc},
+    {"locked", condition_locked, METH_NOARGS, locked_doc},
+    {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
+    {"statistics", condition_statistics, METH_NOARGS, plus_statistics_doc},
+    {"__enter__", condition_enter, METH_NOARGS, NULL},
+    {"__exit__", PLUS_FAST(condition_exit), NULL},
+    {"_is_owned", condition_is_owned, METH_NOARGS, NULL},
+    {"_release_save", condition_release_save, METH_NOARGS, NULL},
+    {"_acquire_restore", condition_acquire_restore, METH_O, NULL},
+    {"_at_fork_reinit", condition_reinit, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef condition_members[] = {
+    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, weakrefs), Py_READONLY,
+     NULL},
+    {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, dict), Py_READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef condition_getset[] = {
+    {"_lock", condition_get_lock, NULL, NULL, NULL},
+    {"_waiters", condition_get_waiters, NULL, NULL, NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot condition_slots[] = {
+    {Py_tp_new, condition_new},
+    {Py_tp_init, condition_init},
+    {Py_tp_dealloc, condition_dealloc},
+    {Py_tp_traverse, condition_traverse},
+    {Py_tp_clear, condition_clear},
+    {Py_tp_repr, condition_repr},
+    {Py_tp_methods, condition_methods},
+    {Py_tp_members, condition_members},
+    {Py_tp_getset, condition_getset},
+    {Py_tp_doc, (void *)condition_doc},
+    {0, NULL},
+};
+
+static PyType_Spec condition_spec = {
+    .name = "cpythonplus.threads.Condition",
+    .basicsize = sizeof(plus_condition_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = condition_slots,
+};
+
+int
+plus_condition_exec(PyObject *module, struct plus_threads_state *state)
+{
+    state->condition = plus_add_type(module, &condition_spec, NULL);
+    if (state->condition == NULL) {
+        return -1;
+    }
+    state->condition->tp_vectorcall = condition_vectorcall; /* no slot for it before 3.14 */
+    return 0;
+}

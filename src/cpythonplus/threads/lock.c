@@ -1,0 +1,209 @@
+#include "lock.h"
+
+#include "../base/clock.h"
+
+#include <errno.h>
+
+void
+plus_lock_init(struct plus_lock *lock)
+{
+    atomic_init(&lock->word, 0);
+    atomic_init(&lock->owner, 0);
+    plus_waitq_init(&lock->queue);
+}
+
+void
+plus_lock_reinit(struct plus_lock *lock)
+{
+    atomic_store(&lock->word, 0);
+    atomic_store(&lock->owner, 0);
+    struct plus_wait_counts counts = lock->queue.counts;
+    plus_waitq_init(&lock->queue);
+    lock->queue.counts = counts;
+}
+
+static bool
+owner_is_gone(const struct plus_lock *lock)
+{
+    return plus_identity_is_gone(atomic_load_explicit(&lock->owner, memory_order_relaxed));
+}
+
+bool
+plus_lock_is_locked(const struct plus_lock *lock)
+{
+    return (atomic_load_explicit(&lock->word, memory_order_relaxed) & PLUS_LOCK_LOCKED) != 0 &&
+           !owner_is_gone(lock);
+}
+
+/* In the child of a fork, whose threads all may come here first: one of them frees the lock. */
+static void
+free_orphan(struct plus_lock *lock)
+{
+    plus_waitq_lock(&lock->queue);
+    if ((atomic_load(&lock->word) & PLUS_LOCK_LOCKED) != 0 && owner_is_gone(lock)) {
+        atomic_store(&lock->owner, 0);
+        atomic_fetch_and(&lock->word, ~PLUS_LOCK_LOCKED);
+    }
+    plus_waitq_unlock(&lock->queue);
+}
+
+bool
+plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
+{
+    uint32_t seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
+
+    for (;;) {
+        if ((seen & PLUS_LOCK_LOCKED) != 0) {
+            if (!owner_is_gone(lock)) {
+                return false;
+            }
+            free_orphan(lock);
+            seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
+        }
+        else if (atomic_compare_exchange_weak_explicit(&lock->word, &seen, seen | PLUS_LOCK_LOCKED,
+                                                       memory_order_acquire,
+                                                       memory_order_relaxed)) {
+            atomic_store_explicit(&lock->owner, identity, memory_order_relaxed);
+            return true;
+        }
+    }
+}
+
+/* With the guard held.  The flag goes when nobody is left whom a release would have to think of. */
+static void
+settle(struct plus_lock *lock)
+{
+    if (plus_waitq_length(&lock->queue) == 0 && lock->queue.woken == 0) {
+        atomic_fetch_and(&lock->word, ~PLUS_LOCK_SLOW);
+    }
+}
+
+static void
+settle_guarded(struct plus_lock *lock)
+{
+    plus_waitq_lock(&lock->queue);
+    settle(lock);
+    plus_waitq_unlock(&lock->queue);
+}
+
+static void
+hand_over(struct plus_lock *lock, uint64_t now, _Atomic uint32_t **sleeper)
+{
+    struct plus_waiter *first = lock->queue.head;
+
+    lock->queue.handed_over_ns = now;
+    lock->queue.counts.hand_overs++;
+    atomic_store(&lock->owner, first->identity);
+    *sleeper = plus_waitq_end(&lock->queue, first, PLUS_WAITER_GRANTED);
+    settle(lock);
+}
+
+int
+plus_lock_release_slowly(struct plus_lock *lock)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    if ((atomic_load(&lock->word) & PLUS_LOCK_LOCKED) == 0) {
+        return -EPERM;
+    }
+    plus_waitq_lock(&lock->queue);
+    if (lock->queue.head != NULL) {
+        uint64_t now = plus_now_ns();
+
+        if (plus_waitq_starves(&lock->queue, now)) {
+            hand_over(lock, now, &sleeper);
+            goto done;
+        }
+        if (lock->queue.woken == 0) {
+            lock->queue.woken = 1;
+            sleeper = plus_waitq_end(&lock->queue, lock->queue.head, PLUS_WAITER_WOKEN);
+        }
+    }
+    settle(lock);
+    atomic_fetch_and_explicit(&lock->word, ~PLUS_LOCK_LOCKED, memory_order_release);
+done:
+    plus_waitq_unlock(&lock->queue);
+    plus_waitq_rouse(sleeper);
+    return 0;
+}
+
+/* Queues the waiter and sets SLOW in one, or finds the lock free.  Since a release that sees SLOW goes
+ * through the guard, which is held here, none can pass unseen between the look and the queueing. */
+static bool
+enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    bool again = waiter->start_ns != 0;
+    uint32_t seen = atomic_load(&lock->word);
+
+    do {
+        if ((seen & PLUS_LOCK_LOCKED) == 0) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&lock->word, &seen, seen | PLUS_LOCK_SLOW));
+    if (again) {
+        plus_waitq_prepend(&lock->queue, waiter);
+    }
+    else {
+        lock->queue.counts.contended++;
+        plus_waitq_append(&lock->queue, waiter);
+    }
+    return true;
+}
+
+bool
+plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    if (waiter->begun) {
+        return true; /* it may even have been ended by a signal handler */
+    }
+    plus_waitq_lock(&lock->queue);
+    bool queued = enqueue_unless_free(lock, waiter);
+    if (!queued) {
+        lock->queue.woken = 1;
+        atomic_fetch_or(&lock->word, PLUS_LOCK_SLOW);
+    }
+    plus_waitq_unlock(&lock->queue);
+    return queued;
+}
+
+enum plus_wait_result
+plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    enum plus_wait_result result = plus_waiter_wait_nogil(&lock->queue, waiter, deadline_ns);
+
+    if (result == PLUS_WAIT_TIMED_OUT) {
+        settle_guarded(lock);
+    }
+    return result;
+}
+
+bool
+plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    bool taken = plus_lock_try(lock, waiter->identity);
+
+    plus_waitq_lock(&lock->queue);
+    lock->queue.woken = 0;
+    settle(lock);
+    plus_waitq_unlock(&lock->queue);
+    return taken;
+}
+
+void
+plus_lock_leave(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    switch (plus_waiter_leave(&lock->queue, waiter)) {
+    case PLUS_WAIT_GRANTED:
+        plus_lock_release(lock);
+        break;
+    case PLUS_WAIT_WOKEN:
+        /* Its place goes to the next: by taking the lock and releasing it, or, if somebody has the
+         * lock, by that one's release. */
+        if (plus_lock_after_wake(lock, waiter)) {
+            plus_lock_release(lock);
+        }
+        break;
+    default:
+        settle_guarded(lock);
+    }
+}

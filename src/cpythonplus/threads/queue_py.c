@@ -1,0 +1,900 @@
+/* Queue, LifoQueue, PriorityQueue: the classes of the module queue.
+ *
+ * As there, one mutex guards everything, and three conditions over it are waited on; users may reach
+ * for all four, and for `queue`, the container.  What differs:
+ *   - put() hands its item to the first thread that waits in get(), and get() moves the item of the
+ *     first thread that waits in put() into the place that it makes.  So whoever waits is served in
+ *     order, and nobody wakes for nothing.
+ *   - Everything is C, unless a subclass overrides _init, _qsize, _put or _get.
+ */
+#include "queue_store.h"
+
+#include "../base/futex.h"
+
+#include <stddef.h>
+
+static inline plus_queue_object *
+queue_of(PyObject *op)
+{
+    return (plus_queue_object *)op;
+}
+
+static int
+raise_shutdown(void)
+{
+    return plus_raise_from("cpythonplus.threads", "ShutDown");
+}
+
+static inline bool
+is_negative(uint64_t deadline_ns)
+{
+    return deadline_ns == PLUS_DEADLINE_NEGATIVE || deadline_ns == PLUS_DEADLINE_VERY_NEGATIVE;
+}
+
+static inline int
+enter(plus_queue_object *self)
+{
+    if (plus_lock_try(self->lock, plus_identity())) {
+        return 0;
+    }
+    return plus_acquire(self->lock, PLUS_FUTEX_NO_DEADLINE) < 0 ? -1 : 0;
+}
+
+static inline void
+leave(plus_queue_object *self)
+{
+    plus_lock_release(self->lock);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Serving those who wait; with the mutex held
+ */
+
+/* Ends the wait of the first waiter if it is one that `takes` an item, or offers one. */
+static bool
+grant_first(struct plus_waitq *queue, bool takes, PyObject **item)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    plus_waitq_lock(queue);
+    struct plus_waiter *first = queue->head;
+    bool granted = first != NULL && first->takes == takes && (takes || first->item != NULL);
+    if (granted) {
+        if (takes) {
+            first->item = Py_NewRef(*item);
+        }
+        else {
+            *item = Py_NewRef((PyObject *)first->item);
+        }
+        sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
+    }
+    plus_waitq_unlock(queue);
+    plus_waitq_rouse(sleeper);
+    return granted;
+}
+
+static int
+store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, PyObject *item)
+{
+    struct plus_waitq *getters = &self->not_empty->queue;
+
+    if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
+        grant_first(getters, true, &item)) {
+        self->unfinished++;
+        return 0;
+    }
+    if (plus_store_put(self, kind, item) < 0) {
+        plus_condition_notify(self->not_full, 1); /* the place goes to another */
+        return -1;
+    }
+    self->unfinished++;
+    plus_waitq_count_surplus(getters);
+    plus_condition_notify(self->not_empty, 1);
+    return 0;
+}
+
+/* An item was taken out, so there is a place. */
+static int
+fill_place(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    struct plus_waitq *putters = &self->not_full->queue;
+    PyObject *item;
+
+    if (plus_waitq_length(putters) == 0) {
+        return 0;
+    }
+    /* To compare items for a heap runs Python code, whose exceptions belong to the one who puts. */
+    if ((kind == PLUS_QUEUE_FIFO || kind == PLUS_QUEUE_LIFO) && self->limit > 0 &&
+        !self->is_shutdown && plus_store_size(self, kind) < self->limit &&
+        grant_first(putters, false, &item)) {
+        int rc = plus_store_put(self, kind, item);
+
+        Py_DECREF(item);
+        self->unfinished += rc == 0;
+        return rc;
+    }
+    plus_condition_notify(self->not_full, 1);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * put
+ */
+
+/* With the mutex held and no place.  1: there is a place now; 2: another thread has put the item; -1
+ * with an exception. */
+static int
+wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result, ended;
+    int full;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.item = item;
+    do {
+        result = plus_condition_sleep(self->not_full, &waiter, deadline_ns, &ended);
+        if (result == PLUS_WAIT_GRANTED) {
+            return 2;
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1; /* the item may have been put: an exception of a handler can come any time */
+        }
+        if (self->is_shutdown) {
+            return raise_shutdown();
+        }
+        Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+        full = size < 0 ? -1 : plus_store_is_full(self, size);
+        if (full > 0 && result == PLUS_WAIT_TIMED_OUT) {
+            return plus_raise_from("queue", "Full");
+        }
+    } while (full > 0);
+    return full < 0 ? -1 : 1;
+}
+
+static int
+put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    enum plus_queue_kind kind = plus_store_kind(self);
+    Py_ssize_t size = 0;
+
+    if (self->is_shutdown) {
+        return raise_shutdown();
+    }
+    if (self->limit != 0 && is_negative(deadline_ns)) {
+        return plus_check_deadline(deadline_ns);
+    }
+    if (self->limit != 0 || plus_waitq_length(&self->not_empty->queue) > 0) {
+        size = plus_store_size(self, kind);
+        int full = size < 0 ? -1 : plus_store_is_full(self, size);
+        if (full < 0) {
+            return -1;
+        }
+        if (full) {
+            if (deadline_ns == 0) {
+                return plus_raise_from("queue", "Full");
+            }
+            int rc = wait_for_place(self, item, deadline_ns);
+            if (rc != 1) {
+                return rc < 0 ? -1 : 0;
+            }
+            kind = plus_store_kind(self);
+            size = plus_store_size(self, kind);
+            if (size < 0) {
+                return -1;
+            }
+        }
+    }
+    return store_item(self, kind, size, item);
+}
+
+static int
+put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    int rc = put_locked(self, item, deadline_ns);
+    leave(self);
+    return rc;
+}
+
+static const struct plus_signature put_signature = {
+    .name = "put",
+    .parameters = (const char *const[]){"item", "block", "timeout"},
+    .count = 3,
+    .required = 1,
+};
+
+static PyObject *
+queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    uint64_t deadline_ns = PLUS_FUTEX_NO_DEADLINE;
+    PyObject *given[3];
+
+    if (nargs == 1 && kwnames == NULL) {
+        given[0] = args[0];
+    }
+    else if (plus_arguments(&put_signature, args, nargs, kwnames, given) < 0 ||
+             plus_queue_deadline(given[1], given[2], &deadline_ns) < 0) {
+        return NULL;
+    }
+    if (put(queue_of(op), given[0], deadline_ns) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static const struct plus_signature put_nowait_signature = {
+    .name = "put_nowait",
+    .parameters = (const char *const[]){"item"},
+    .count = 1,
+    .required = 1,
+};
+
+static PyObject *
+queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *item;
+
+    if (plus_arguments(&put_nowait_signature, args, nargs, kwnames, &item) < 0) {
+        return NULL;
+    }
+    if (!queue_of(op)->exact) { /* a subclass may have its own put() */
+        PyObject *put_method = PyObject_GetAttrString(op, "put");
+        PyObject *result = put_method != NULL
+                               ? PyObject_CallFunctionObjArgs(put_method, item, Py_False, NULL)
+                               : NULL;
+        Py_XDECREF(put_method);
+        return result;
+    }
+    if (put(queue_of(op), item, 0) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * get
+ */
+
+/* A signal handler raised when the item had been handed over already: it goes to the next. */
+static void
+give_back(plus_queue_object *self, PyObject *item)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (!grant_first(&self->not_empty->queue, true, &item)) {
+        if (plus_store_put_back(self, plus_store_kind(self), item) < 0) {
+            PyErr_WriteUnraisable((PyObject *)self);
+        }
+        plus_condition_notify(self->not_empty, 1);
+    }
+    Py_DECREF(item);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over; -1
+ * with an exception. */
+static int
+wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result, ended;
+    Py_ssize_t size;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.takes = self->kind != PLUS_QUEUE_HOOKED;
+    do {
+        result = plus_condition_sleep(self->not_empty, &waiter, deadline_ns, &ended);
+        if (result == PLUS_WAIT_GRANTED) {
+            *item = waiter.item;
+            return 2;
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            if (ended == PLUS_WAIT_GRANTED) {
+                give_back(self, waiter.item);
+            }
+            return -1;
+        }
+        size = plus_store_size(self, plus_store_kind(self));
+        if (size == 0 && self->is_shutdown) {
+            return raise_shutdown();
+        }
+        if (size == 0 && result == PLUS_WAIT_TIMED_OUT) {
+            return plus_raise_from("queue", "Empty");
+        }
+    } while (size == 0);
+    return size < 0 ? -1 : 1;
+}
+
+static PyObject *
+get_locked(plus_queue_object *self, uint64_t deadline_ns)
+{
+    enum plus_queue_kind kind = plus_store_kind(self);
+    Py_ssize_t size = plus_store_size(self, kind);
+    PyObject *item = NULL;
+    bool handed_over = false;
+
+    if (size < 0) {
+        return NULL;
+    }
+    if (size == 0 && self->is_shutdown) {
+        raise_shutdown();
+        return NULL;
+    }
+    if (is_negative(deadline_ns)) {
+        plus_check_deadline(deadline_ns);
+        return NULL;
+    }
+    if (size == 0) {
+        if (deadline_ns == 0) {
+            plus_raise_from("queue", "Empty");
+            return NULL;
+        }
+        int rc = wait_for_item(self, &item, deadline_ns);
+        if (rc < 0) {
+            return NULL;
+        }
+        kind = plus_store_kind(self);
+        handed_over = rc == 2;
+    }
+    if (!handed_over) {
+        item = plus_store_get(self, kind);
+    }
+    /* Also after an item that never was in the container: who put it was woken for a place that is
+     * still free. */
+    if (item != NULL && fill_place(self, kind) < 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+    }
+    return item;
+}
+
+static PyObject *
+get(plus_queue_object *self, uint64_t deadline_ns)
+{
+    if (enter(self) < 0) {
+        return NULL;
+    }
+    PyObject *item = get_locked(self, deadline_ns);
+    leave(self);
+    return item;
+}
+
+static const struct plus_signature get_signature = {
+    .name = "get",
+    .parameters = (const char *const[]){"block", "timeout"},
+    .count = 2,
+};
+
+static PyObject *
+queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    uint64_t deadline_ns = PLUS_FUTEX_NO_DEADLINE;
+    PyObject *given[2];
+
+    if ((nargs != 0 || kwnames != NULL) &&
+        (plus_arguments(&get_signature, args, nargs, kwnames, given) < 0 ||
+         plus_queue_deadline(given[0], given[1], &deadline_ns) < 0)) {
+        return NULL;
+    }
+    return get(queue_of(op), deadline_ns);
+}
+
+static PyObject *
+queue_get_nowait(PyObject *op, PyObject *ignored)
+{
+    if (!queue_of(op)->exact) {
+        return PyObject_CallMethod(op, "get", "O", Py_False);
+    }
+    return get(queue_of(op), 0);
+}
+
+/* As many as are there, up to *left.  -1 with an exception; the list has what was taken before. */
+static int
+drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t left)
+{
+    while (left-- > 0) {
+        enum plus_queue_kind kind = plus_store_kind(self);
+        Py_ssize_t size = plus_store_size(self, kind);
+
+        if (size <= 0) {
+            return size < 0 ? -1 : 0;
+        }
+        PyObject *item = plus_store_get(self, kind);
+        if (item == NULL) {
+            return -1;
+        }
+        int rc = PyList_Append(items, item);
+        Py_DECREF(item);
+        if (rc < 0 || fill_place(self, kind) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *
+queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    plus_queue_object *self = queue_of(op);
+    PyObject *given;
+    Py_ssize_t limit;
+
+    if (plus_arguments(&plus_drain_signature, args, nargs, kwnames, &given) < 0 ||
+        plus_drain_limit(given, &limit) < 0) {
+        return NULL;
+    }
+    PyObject *items = PyList_New(0);
+    if (items == NULL || enter(self) < 0) {
+        Py_XDECREF(items);
+        return NULL;
+    }
+    int rc = drain_locked(self, items, limit);
+    leave(self);
+    if (rc < 0) {
+        Py_CLEAR(items);
+    }
+    return items;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Tasks
+ */
+
+static PyObject *
+queue_task_done(PyObject *op, PyObject *ignored)
+{
+    plus_queue_object *self = queue_of(op);
+
+    if (enter(self) < 0) {
+        return NULL;
+    }
+    bool too_often = self->unfinished <= 0;
+    if (!too_often && --self->unfinished == 0) {
+        plus_condition_notify(self->all_tasks_done, UINT32_MAX);
+    }
+    leave(self);
+    if (too_often) {
+        PyErr_SetString(PyExc_ValueError, "task_done() called too many times");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* 1: all done; 0: time is up; -1 with an exception. */
+static int
+join_locked(plus_queue_object *self, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result, ended;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    while (self->unfinished != 0) {
+        result = plus_condition_sleep(self->all_tasks_done, &waiter, deadline_ns, &ended);
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1;
+        }
+        if (result == PLUS_WAIT_TIMED_OUT) {
+            return self->unfinished == 0;
+        }
+    }
+    return 1;
+}
+
+static const struct plus_signature join_signature = {
+    .name = "join",
+    .parameters = (const char *const[]){"timeout"},
+    .count = 1,
+};
+
+static PyObject *
+queue_join(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    plus_queue_object *self = queue_of(op);
+    PyObject *timeout;
+    uint64_t deadline_ns;
+
+    if (plus_arguments(&join_signature, args, nargs, kwnames, &timeout) < 0 ||
+        plus_queue_deadline(NULL, timeout, &deadline_ns) < 0 || enter(self) < 0) {
+        return NULL;
+    }
+    int done = join_locked(self, deadline_ns);
+    leave(self);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+/* Takes everything out; -1 with an exception. */
+static int
+discard_locked(plus_queue_object *self)
+{
+    for (;;) {
+        enum plus_queue_kind kind = plus_store_kind(self);
+        Py_ssize_t size = plus_store_size(self, kind);
+
+        if (size <= 0) {
+            return size < 0 ? -1 : 0;
+        }
+        PyObject *item = plus_store_get(self, kind);
+        if (item == NULL) {
+            return -1;
+        }
+        Py_DECREF(item);
+        self->unfinished -= self->unfinished > 0;
+    }
+}
+
+static const struct plus_signature shutdown_signature = {
+    .name = "shutdown",
+    .parameters = (const char *const[]){"immediate"},
+    .count = 1,
+};
+
+static PyObject *
+queue_shutdown(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    plus_queue_object *self = queue_of(op);
+    PyObject *given;
+    int rc = 0;
+
+    if (plus_arguments(&shutdown_signature, args, nargs, kwnames, &given) < 0) {
+        return NULL;
+    }
+    int immediate = given != NULL ? PyObject_IsTrue(given) : 0;
+    if (immediate < 0 || enter(self) < 0) {
+        return NULL;
+    }
+    self->is_shutdown = true;
+    if (immediate) {
+        rc = discard_locked(self);
+        plus_condition_notify(self->all_tasks_done, UINT32_MAX);
+    }
+    plus_condition_notify(self->not_empty, UINT32_MAX);
+    plus_condition_notify(self->not_full, UINT32_MAX);
+    leave(self);
+    if (rc < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Sizes
+ */
+
+static Py_ssize_t
+locked_size(plus_queue_object *self)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+    leave(self);
+    return size;
+}
+
+static PyObject *
+queue_qsize(PyObject *op, PyObject *ignored)
+{
+    Py_ssize_t size = locked_size(queue_of(op));
+
+    return size < 0 ? NULL : PyLong_FromSsize_t(size);
+}
+
+static PyObject *
+queue_empty(PyObject *op, PyObject *ignored)
+{
+    Py_ssize_t size = locked_size(queue_of(op));
+
+    return size < 0 ? NULL : PyBool_FromLong(size == 0);
+}
+
+static PyObject *
+queue_full(PyObject *op, PyObject *ignored)
+{
+    Py_ssize_t size = locked_size(queue_of(op));
+    int full = size < 0 ? -1 : plus_store_is_full(queue_of(op), size);
+
+    return full < 0 ? NULL : PyBool_FromLong(full);
+}
+
+static PyObject *
+queue_statistics(PyObject *op, PyObject *ignored)
+{
+    plus_queue_object *self = queue_of(op);
+    struct plus_waitq *parts[] = {&self->not_empty->queue, &self->not_full->queue,
+                                  &self->all_tasks_done->queue, &self->lock->queue};
+    struct plus_wait_counts sum = {0};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct plus_wait_counts counts = plus_waitq_counts(parts[i]);
+        plus_counts_add(&sum, &counts);
+    }
+    return plus_statistics(&sum);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Life
+ */
+
+static int
+make_parts(plus_queue_object *self, struct plus_threads_state *state)
+{
+    self->state = state;
+    self->mutex = PyObject_CallNoArgs((PyObject *)state->lock);
+    if (self->mutex == NULL) {
+        return -1;
+    }
+    self->lock = &((plus_lock_object *)self->mutex)->lock;
+    self->not_empty = plus_condition_new(state, self->mutex);
+    self->not_full = plus_condition_new(state, self->mutex);
+    self->all_tasks_done = plus_condition_new(state, self->mutex);
+    if (self->not_empty == NULL || self->not_full == NULL || self->all_tasks_done == NULL) {
+        return -1;
+    }
+    self->maxsize = PyLong_FromLong(0);
+    return self->maxsize != NULL ? plus_store_find_kind(self) : -1;
+}
+
+static PyObject *
+queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct plus_threads_state *state = plus_threads_state(type);
+    plus_queue_object *self = state != NULL ? (plus_queue_object *)type->tp_alloc(type, 0) : NULL;
+
+    if (self != NULL && make_parts(self, state) < 0) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static int
+set_maxsize(PyObject *op, PyObject *value, void *closure)
+{
+    plus_queue_object *self = queue_of(op);
+    Py_ssize_t limit = -1;
+
+    if (value == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "maxsize cannot be deleted");
+        return -1;
+    }
+    if (PyLong_Check(value)) {
+        limit = PyNumber_AsSsize_t(value, NULL); /* clipped */
+        limit = limit < 0 ? 0 : limit;
+    }
+    self->limit = limit;
+    Py_SETREF(self->maxsize, Py_NewRef(value));
+    return 0;
+}
+
+static PyObject *
+get_maxsize(PyObject *op, void *closure)
+{
+    return Py_NewRef(queue_of(op)->maxsize);
+}
+
+static const struct plus_signature init_signature = {
+    .name = "Queue",
+    .parameters = (const char *const[]){"maxsize"},
+    .count = 1,
+};
+
+static int
+queue_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    plus_queue_object *self = queue_of(op);
+    PyObject *maxsize;
+
+    if (plus_init_arguments(&init_signature, args, kwargs, &maxsize) < 0 ||
+        (maxsize != NULL && set_maxsize(op, maxsize, NULL) < 0)) {
+        return -1;
+    }
+    self->unfinished = 0;
+    self->is_shutdown = false;
+    if (self->kind != PLUS_QUEUE_HOOKED) {
+        return plus_store_init(self);
+    }
+    PyObject *result = PyObject_CallMethod(op, "_init", "O", self->maxsize);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+/* Somebody may give one queue a _put of its own. */
+static int
+queue_setattro(PyObject *op, PyObject *name, PyObject *value)
+{
+    if (plus_store_is_hook(name)) {
+        queue_of(op)->kind = PLUS_QUEUE_HOOKED;
+    }
+    return PyObject_GenericSetAttr(op, name, value);
+}
+
+static int
+queue_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(queue_of(op)->queue);
+    Py_VISIT(queue_of(op)->maxsize);
+    Py_VISIT(queue_of(op)->dict);
+    Py_VISIT(queue_of(op)->not_empty);
+    Py_VISIT(queue_of(op)->not_full);
+    Py_VISIT(queue_of(op)->all_tasks_done);
+    return 0;
+}
+
+/* The mutex and the conditions stay until the end: they lead nowhere back by themselves, and methods
+ * rely on them.  (Somebody may have hung a cycle on a condition's __dict__; its own clear breaks it.) */
+static int
+queue_clear(PyObject *op)
+{
+    Py_CLEAR(queue_of(op)->queue);
+    Py_CLEAR(queue_of(op)->dict);
+    return 0;
+}
+
+static void
+queue_dealloc(PyObject *op)
+{
+    plus_queue_object *self = queue_of(op);
+    PyObject *parts[] = {self->mutex, (PyObject *)self->not_empty, (PyObject *)self->not_full,
+                         (PyObject *)self->all_tasks_done, self->maxsize};
+
+    plus_dealloc(op, &self->weakrefs, queue_clear);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        Py_XDECREF(parts[i]);
+    }
+}
+
+PyDoc_STRVAR(queue_doc, "Queue(maxsize=0)\n--\n\n"
+                        "A first-in-first-out queue between threads: queue.Queue.\n\n"
+                        "maxsize: how many items it holds at most; 0 or less: any number.");
+PyDoc_STRVAR(lifo_doc, "LifoQueue(maxsize=0)\n--\n\nA Queue that gives the newest item first.");
+PyDoc_STRVAR(priority_doc, "PriorityQueue(maxsize=0)\n--\n\n"
+                           "A Queue that gives the smallest item first.");
+PyDoc_STRVAR(put_doc,
+             "put($self, /, item, block=True, timeout=None)\n--\n\n"
+             "Put an item into the queue; wait for a place if it is full.\n\n"
+             "timeout: seconds to wait at most; None: without limit.  Raises Full when there was\n"
+             "no place, at once with block=False; ShutDown after shutdown(); ValueError for a\n"
+             "time-out that is negative or not a number.");
+PyDoc_STRVAR(get_doc,
+             "get($self, /, block=True, timeout=None)\n--\n\n"
+             "Take an item out of the queue and return it; wait for one if it is empty.\n\n"
+             "timeout: seconds to wait at most; None: without limit.  Raises Empty when there\n"
+             "was none, at once with block=False; ShutDown after shutdown(), when it is empty;\n"
+             "ValueError for a time-out that is negative or not a number.");
+PyDoc_STRVAR(put_nowait_doc, "put_nowait($self, /, item)\n--\n\nput(item, block=False).");
+PyDoc_STRVAR(get_nowait_doc, "get_nowait($self, /)\n--\n\nget(block=False).");
+PyDoc_STRVAR(drain_doc,
+             "drain($self, /, max_items=None)\n--\n\n"
+             "Take all items that are there now, or max_items of them; return them as a list.\n\n"
+             "Does not wait, and does not call task_done().  Raises ValueError for a negative\n"
+             "number.");
+PyDoc_STRVAR(task_done_doc, "task_done($self, /)\n--\n\n"
+                            "Say that an item that was taken has been worked on.\n\n"
+                            "Raises ValueError when called more often than items were put.");
+PyDoc_STRVAR(join_doc,
+             "join($self, /, timeout=None)\n--\n\n"
+             "Wait until task_done() was called for all items; return whether it was in time.\n\n"
+             "timeout: seconds; None: without limit.");
+PyDoc_STRVAR(shutdown_doc,
+             "shutdown($self, /, immediate=False)\n--\n\n"
+             "From now on put() raises ShutDown, and get() once the queue is empty.\n\n"
+             "immediate: also drop the items that are there, as if each had been done.");
+PyDoc_STRVAR(qsize_doc, "qsize($self, /)\n--\n\nReturn how many items are in the queue now.");
+PyDoc_STRVAR(empty_doc, "empty($self, /)\n--\n\nReturn whether the queue is empty now.");
+PyDoc_STRVAR(full_doc, "full($self, /)\n--\n\nReturn whether the queue is full now.");
+
+static PyMethodDef queue_methods[] = {
+    {"put", PLUS_KEYWORDS(queue_put), put_doc},
+    {"get", PLUS_KEYWORDS(queue_get), get_doc},
+    {"put_nowait", PLUS_KEYWORDS(queue_put_nowait), put_nowait_doc},
+    {"get_nowait", queue_get_nowait, METH_NOARGS, get_nowait_doc},
+    {"drain", PLUS_KEYWORDS(queue_drain), drain_doc},
+    {"task_done", queue_task_done, METH_NOARGS, task_done_doc},
+    {"join", PLUS_KEYWORDS(queue_join), join_doc},
+    {"shutdown", PLUS_KEYWORDS(queue_shutdown), shutdown_doc},
+    {"qsize", queue_qsize, METH_NOARGS, qsize_doc},
+    {"empty", queue_empty, METH_NOARGS, empty_doc},
+    {"full", queue_full, METH_NOARGS, full_doc},
+    {"statistics", queue_statistics, METH_NOARGS, plus_statistics_doc},
+    {"_init", plus_store_hook_init, METH_O, NULL},
+    {"_qsize", plus_store_hook_qsize, METH_NOARGS, NULL},
+    {"_put", plus_store_hook_put, METH_O, NULL},
+    {"_get", plus_store_hook_get, METH_NOARGS, NULL},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* LifoQueue and PriorityQueue have hooks of their own, so that a subclass of Queue that calls one of
+ * theirs, or replaces it, is told apart. */
+static PyMethodDef hook_methods[] = {
+    {"_init", plus_store_hook_init, METH_O, NULL},
+    {"_qsize", plus_store_hook_qsize, METH_NOARGS, NULL},
+    {"_put", plus_store_hook_put, METH_O, NULL},
+    {"_get", plus_store_hook_get, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef queue_members[] = {
+    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
+    {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, dict), Py_READONLY, NULL},
+    {"mutex", Py_T_OBJECT_EX, offsetof(plus_queue_object, mutex), Py_READONLY, NULL},
+    {"not_empty", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_empty), Py_READONLY, NULL},
+    {"not_full", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_full), Py_READONLY, NULL},
+    {"all_tasks_done", Py_T_OBJECT_EX, offsetof(plus_queue_object, all_tasks_done), Py_READONLY,
+     NULL},
+    {"queue", Py_T_OBJECT_EX, offsetof(plus_queue_object, queue), 0, NULL},
+    {"unfinished_tasks", Py_T_PYSSIZET, offsetof(plus_queue_object, unfinished), 0, NULL},
+    {"is_shutdown", Py_T_BOOL, offsetof(plus_queue_object, is_shutdown), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef queue_getset[] = {
+    {"maxsize", get_maxsize, set_maxsize, NULL, NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot queue_slots[] = {
+    {Py_tp_new, queue_new},
+    {Py_tp_init, queue_init},
+    {Py_tp_dealloc, queue_dealloc},
+    {Py_tp_traverse, queue_traverse},
+    {Py_tp_clear, queue_clear},
+    {Py_tp_methods, queue_methods},
+    {Py_tp_members, queue_members},
+    {Py_tp_getset, queue_getset},
+    {Py_tp_setattro, queue_setattro},
+    {Py_tp_doc, (void *)queue_doc},
+    {0, NULL},
+};
+
+static PyType_Slot lifo_slots[] = {
+    {Py_tp_methods, hook_methods},
+    {Py_tp_doc, (void *)lifo_doc},
+    {0, NULL},
+};
+
+static PyType_Slot priority_slots[] = {
+    {Py_tp_methods, hook_methods},
+    {Py_tp_doc, (void *)priority_doc},
+    {0, NULL},
+};
+
+static PyType_Spec queue_spec = {
+    .name = "cpythonplus.threads.Queue",
+    .basicsize = sizeof(plus_queue_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = queue_slots,
+};
+
+static PyType_Spec lifo_spec = {
+    .name = "cpythonplus.threads.LifoQueue",
+    .basicsize = sizeof(plus_queue_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = lifo_slots,
+};
+
+static PyType_Spec priority_spec = {
+    .name = "cpythonplus.threads.PriorityQueue",
+    .basicsize = sizeof(plus_queue_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = priority_slots,
+};
+
+int
+plus_queue_exec(PyObject *module, struct plus_threads_state *state)
+{
+    state->queue = plus_add_type(module, &queue_spec, NULL);
+    if (state->queue == NULL) {
+        return -1;
+    }
+    state->lifo_queue = plus_add_type(module, &lifo_spec, state->queue);
+    state->priority_queue = plus_add_type(module, &priority_spec, state->queue);
+    if (state->lifo_queue == NULL || state->priority_queue == NULL) {
+        return -1;
+    }
+    return plus_store_exec(state);
+}

@@ -1,0 +1,344 @@
+#include "queue_store.h"
+
+static const char *const hook_names[] = {"_init", "_qsize", "_put", "_get"};
+#define HOOKS 4
+
+static inline plus_queue_object *
+as_queue(PyObject *op)
+{
+    return (plus_queue_object *)op;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Kinds
+ */
+
+static enum plus_queue_kind
+base_of(const plus_queue_object *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+
+    if (PyType_IsSubtype(type, self->state->priority_queue)) {
+        return PLUS_QUEUE_PRIORITY;
+    }
+    return PyType_IsSubtype(type, self->state->lifo_queue) ? PLUS_QUEUE_LIFO : PLUS_QUEUE_FIFO;
+}
+
+/* 1 if the type has another method than ours by one of the four names; -1 with an exception. */
+static int
+overrides(PyTypeObject *type, PyObject *const *ours)
+{
+    for (int i = 0; i < HOOKS; i++) {
+        PyObject *found = PyObject_GetAttrString((PyObject *)type, hook_names[i]);
+
+        if (found == NULL) {
+            return -1;
+        }
+        Py_DECREF(found); /* the type keeps it; only its address is compared */
+        if (found != ours[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+bool
+plus_store_is_hook(PyObject *name)
+{
+    for (int i = 0; i < HOOKS; i++) {
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, hook_names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int
+plus_store_find_kind(plus_queue_object *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+
+    self->base = base_of(self);
+    self->exact = type == self->state->queue || type == self->state->lifo_queue ||
+                  type == self->state->priority_queue;
+    int hooked = overrides(type, self->state->hooks[self->base]);
+    if (hooked < 0) {
+        return -1;
+    }
+    self->kind = hooked ? PLUS_QUEUE_HOOKED : self->base;
+    return 0;
+}
+
+int
+plus_store_init(plus_queue_object *self)
+{
+    PyObject *made =
+        self->base == PLUS_QUEUE_FIFO ? PyObject_CallNoArgs(self->state->deque) : PyList_New(0);
+    if (made == NULL) {
+        return -1;
+    }
+    Py_XSETREF(self->queue, made);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Containers
+ */
+
+static PyObject *
+require_container(plus_queue_object *self)
+{
+    if (self->queue == NULL) {
+        PyErr_Format(PyExc_AttributeError, "'%.200s' object has no attribute 'queue'",
+                     Py_TYPE(self)->tp_name);
+    }
+    return self->queue;
+}
+
+/* What it runs (comparisons, finalisers) may put another container in place: this one stays alive. */
+static PyObject *
+call_with_container(PyObject *function, PyObject *container, PyObject *item)
+{
+    PyObject *arguments[] = {Py_NewRef(container), item};
+    PyObject *result = PyObject_Vectorcall(function, arguments, item != NULL ? 2 : 1, NULL);
+
+    Py_DECREF(container);
+    return result;
+}
+
+static int
+call_put(PyObject *function, PyObject *container, PyObject *item)
+{
+    PyObject *result = call_with_container(function, container, item);
+
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+static PyObject *
+pop_last(PyObject *list)
+{
+    Py_ssize_t last = PyList_GET_SIZE(list) - 1;
+
+    if (last < 0) {
+        PyErr_SetString(PyExc_IndexError, "pop from empty list");
+        return NULL;
+    }
+    PyObject *item = Py_NewRef(PyList_GET_ITEM(list, last));
+    if (PyList_SetSlice(list, last, last + 1, NULL) < 0) {
+        Py_CLEAR(item);
+    }
+    return item;
+}
+
+Py_ssize_t
+plus_store_size(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    if (kind != PLUS_QUEUE_HOOKED) {
+        return Py_TYPE(self->queue)->tp_as_sequence->sq_length(self->queue);
+    }
+    PyObject *size = PyObject_CallMethod((PyObject *)self, "_qsize", NULL);
+    Py_ssize_t number = size != NULL ? PyNumber_AsSsize_t(size, PyExc_OverflowError) : -1;
+    Py_XDECREF(size);
+    if (number < 0 && !PyErr_Occurred()) {
+        number = 1; /* any true value means that there is something */
+    }
+    return number;
+}
+
+int
+plus_store_put(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item)
+{
+    PyObject *result;
+
+    switch (kind) {
+    case PLUS_QUEUE_FIFO:
+        return call_put(self->state->deque_append, self->queue, item);
+    case PLUS_QUEUE_LIFO:
+        return PyList_Append(self->queue, item);
+    case PLUS_QUEUE_PRIORITY:
+        return call_put(self->state->heappush, self->queue, item);
+    default:
+        result = PyObject_CallMethod((PyObject *)self, "_put", "O", item);
+        Py_XDECREF(result);
+        return result != NULL ? 0 : -1;
+    }
+}
+
+PyObject *
+plus_store_get(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    switch (kind) {
+    case PLUS_QUEUE_FIFO:
+        return call_with_container(self->state->deque_popleft, self->queue, NULL);
+    case PLUS_QUEUE_LIFO:
+        return pop_last(self->queue);
+    case PLUS_QUEUE_PRIORITY:
+        return call_with_container(self->state->heappop, self->queue, NULL);
+    default:
+        return PyObject_CallMethod((PyObject *)self, "_get", NULL);
+    }
+}
+
+int
+plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item)
+{
+    if (kind != PLUS_QUEUE_FIFO) {
+        return plus_store_put(self, kind, item);
+    }
+    PyObject *result = PyObject_CallMethod(self->queue, "appendleft", "O", item);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+int
+plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
+{
+    if (self->limit >= 0) {
+        return self->limit > 0 && size >= self->limit;
+    }
+    PyObject *zero = PyLong_FromLong(0);
+    PyObject *number = zero != NULL ? PyLong_FromSsize_t(size) : NULL;
+    int full = -1;
+
+    if (number != NULL) {
+        full = PyObject_RichCompareBool(self->maxsize, zero, Py_GT);
+        if (full > 0) {
+            full = PyObject_RichCompareBool(number, self->maxsize, Py_GE);
+        }
+    }
+    Py_XDECREF(zero);
+    Py_XDECREF(number);
+    return full;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The four methods that subclasses override and call
+ */
+
+/* By the container that is there now, not by the hooks. */
+static enum plus_queue_kind
+own_kind(plus_queue_object *self)
+{
+    PyTypeObject *expected =
+        self->base == PLUS_QUEUE_FIFO ? (PyTypeObject *)self->state->deque : &PyList_Type;
+
+    return Py_IS_TYPE(self->queue, expected) ? self->base : PLUS_QUEUE_HOOKED;
+}
+
+PyObject *
+plus_store_hook_init(PyObject *op, PyObject *maxsize)
+{
+    if (plus_store_init(as_queue(op)) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+plus_store_hook_qsize(PyObject *op, PyObject *ignored)
+{
+    PyObject *container = require_container(as_queue(op));
+    Py_ssize_t size = container != NULL ? PyObject_Size(container) : -1;
+
+    return size < 0 ? NULL : PyLong_FromSsize_t(size);
+}
+
+static PyObject *
+put_foreign(plus_queue_object *self, PyObject *item)
+{
+    if (self->base == PLUS_QUEUE_PRIORITY) {
+        return PyObject_CallFunctionObjArgs(self->state->heappush, self->queue, item, NULL);
+    }
+    return PyObject_CallMethod(self->queue, "append", "O", item);
+}
+
+PyObject *
+plus_store_hook_put(PyObject *op, PyObject *item)
+{
+    plus_queue_object *self = as_queue(op);
+
+    if (require_container(self) == NULL) {
+        return NULL;
+    }
+    if (own_kind(self) == PLUS_QUEUE_HOOKED) {
+        PyObject *result = put_foreign(self, item);
+        if (result == NULL) {
+            return NULL;
+        }
+        Py_DECREF(result);
+    }
+    else if (plus_store_put(self, self->base, item) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+plus_store_hook_get(PyObject *op, PyObject *ignored)
+{
+    plus_queue_object *self = as_queue(op);
+
+    if (require_container(self) == NULL) {
+        return NULL;
+    }
+    if (own_kind(self) != PLUS_QUEUE_HOOKED) {
+        return plus_store_get(self, self->base);
+    }
+    switch (self->base) {
+    case PLUS_QUEUE_PRIORITY:
+        return PyObject_CallOneArg(self->state->heappop, self->queue);
+    case PLUS_QUEUE_LIFO:
+        return PyObject_CallMethod(self->queue, "pop", NULL);
+    default:
+        return PyObject_CallMethod(self->queue, "popleft", NULL);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * What the modules _collections and _heapq have
+ */
+
+static PyObject *
+import_from(const char *module_name, const char *name)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *found = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+
+    Py_XDECREF(module);
+    return found;
+}
+
+static int
+collect_hooks(PyTypeObject *type, PyObject **hooks)
+{
+    for (int i = 0; i < HOOKS; i++) {
+        hooks[i] = PyObject_GetAttrString((PyObject *)type, hook_names[i]);
+        if (hooks[i] == NULL) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int
+plus_store_exec(struct plus_threads_state *state)
+{
+    state->deque = import_from("collections", "deque");
+    if (state->deque == NULL) {
+        return -1;
+    }
+    state->deque_append = PyObject_GetAttrString(state->deque, "append");
+    state->deque_popleft = PyObject_GetAttrString(state->deque, "popleft");
+    state->heappush = import_from("heapq", "heappush");
+    state->heappop = import_from("heapq", "heappop");
+    if (state->deque_append == NULL || state->deque_popleft == NULL || state->heappush == NULL ||
+        state->heappop == NULL) {
+        return -1;
+    }
+    if (collect_hooks(state->queue, state->hooks[PLUS_QUEUE_FIFO]) < 0 ||
+        collect_hooks(state->lifo_queue, state->hooks[PLUS_QUEUE_LIFO]) < 0) {
+        return -1;
+    }
+    return collect_hooks(state->priority_queue, state->hooks[PLUS_QUEUE_PRIORITY]);
+}

@@ -1,0 +1,82 @@
+/* Where a Queue keeps its items, by kind.  All functions are called with the queue's mutex held. */
+#ifndef PLUS_THREADS_QUEUE_STORE_H
+#define PLUS_THREADS_QUEUE_STORE_H
+
+#include "binding.h"
+
+enum plus_queue_kind {
+    PLUS_QUEUE_FIFO,     /* a collections.deque */
+    PLUS_QUEUE_LIFO,     /* a list */
+    PLUS_QUEUE_PRIORITY, /* a list that is a heap; comparing items runs Python code */
+    PLUS_QUEUE_HOOKED,   /* a subclass has its own _init, _qsize, _put or _get */
+};
+
+typedef struct {
+    PyObject_HEAD struct plus_lock *lock; /* inside `mutex` */
+    PyObject *mutex;
+    plus_condition_object *not_empty, *not_full, *all_tasks_done;
+    PyObject *queue;   /* NULL until __init__ */
+    PyObject *maxsize; /* whatever was given */
+    Py_ssize_t limit;  /* the same as a number: 0: none; -1: compare with `maxsize` */
+    Py_ssize_t unfinished;
+    struct plus_threads_state *state;
+    enum plus_queue_kind kind, base; /* base: without regard to hooks */
+    bool exact;                      /* not a subclass of one of the three types */
+    bool is_shutdown;
+    PyObject *dict, *weakrefs;
+} plus_queue_object;
+
+/* Finds out the kind of a queue of this type.  0, or -1 with an exception. */
+int
+plus_store_find_kind(plus_queue_object *self);
+
+/* Whether it is the name of one of the four methods that subclasses override. */
+bool
+plus_store_is_hook(PyObject *name);
+
+/* A new empty container in self->queue. */
+int
+plus_store_init(plus_queue_object *self);
+
+/* The kind to go by now: a container that somebody replaced makes a queue hooked. */
+static inline enum plus_queue_kind
+plus_store_kind(const plus_queue_object *self)
+{
+    PyTypeObject *expected =
+        self->kind == PLUS_QUEUE_FIFO ? (PyTypeObject *)self->state->deque : &PyList_Type;
+
+    return self->queue != NULL && Py_IS_TYPE(self->queue, expected) ? self->kind
+                                                                    : PLUS_QUEUE_HOOKED;
+}
+
+/* -1 with an exception. */
+Py_ssize_t
+plus_store_size(plus_queue_object *self, enum plus_queue_kind kind);
+int
+plus_store_put(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item);
+/* A new reference; NULL with an exception. */
+PyObject *
+plus_store_get(plus_queue_object *self, enum plus_queue_kind kind);
+/* Puts back what was taken last. */
+int
+plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item);
+
+/* Whether `size` items are as many as may be in it: 1 or 0, -1 with an exception. */
+int
+plus_store_is_full(plus_queue_object *self, Py_ssize_t size);
+
+/* What Queue's methods _init, _qsize, _put and _get do themselves. */
+PyObject *
+plus_store_hook_init(PyObject *op, PyObject *maxsize);
+PyObject *
+plus_store_hook_qsize(PyObject *op, PyObject *ignored);
+PyObject *
+plus_store_hook_put(PyObject *op, PyObject *item);
+PyObject *
+plus_store_hook_get(PyObject *op, PyObject *ignored);
+
+/* Collects the types, functions and hooks in *state.  After the types were made. */
+int
+plus_store_exec(struct plus_threads_state *state);
+
+#endif

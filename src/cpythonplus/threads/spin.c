@@ -1,0 +1,113 @@
+#define _GNU_SOURCE
+#include "spin.h"
+
+#include "../base/clock.h"
+
+#include <sched.h>
+
+#define CREDIT_MAX 8u
+#define CREDIT_PAID 2u /* one that paid outweighs one that did not */
+/* One wait in so many is tried all the same, if the wait before was short. */
+#define TRIAL_EVERY 16u
+#define CPUS_RECHECK_NS (UINT64_C(100) * PLUS_NS_PER_MS)
+
+/* Plain atomics without a lock: two writers at once lose one lesson, which does not matter. */
+static _Atomic uint32_t cpus = 1;
+static _Atomic uint64_t cpus_read_ns;
+static _Atomic uint32_t pollers;
+static _Atomic uint8_t first_credit = CREDIT_MAX; /* what new objects begin with */
+
+static uint32_t
+usable_cpus(uint64_t now_ns)
+{
+    uint64_t read_ns = atomic_load_explicit(&cpus_read_ns, memory_order_relaxed);
+
+    if (read_ns == 0 || now_ns - read_ns >= CPUS_RECHECK_NS) {
+        cpu_set_t set;
+        /* Fails on machines with more processors than cpu_set_t holds: those have many. */
+        bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
+
+        atomic_store_explicit(&cpus, known ? (uint32_t)CPU_COUNT(&set) : (uint32_t)CPU_SETSIZE,
+                              memory_order_relaxed);
+        atomic_store_explicit(&cpus_read_ns, now_ns, memory_order_relaxed);
+    }
+    return atomic_load_explicit(&cpus, memory_order_relaxed);
+}
+
+static bool
+book(uint32_t places)
+{
+    uint32_t taken = atomic_load_explicit(&pollers, memory_order_relaxed);
+
+    while (taken < places) {
+        if (atomic_compare_exchange_weak(&pollers, &taken, taken + 1u)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum plus_spin_way
+plus_spin_begins(struct plus_spin *spin, uint64_t now_ns)
+{
+    if (spin->credit == PLUS_SPIN_NEW) {
+        spin->credit = atomic_load_explicit(&first_credit, memory_order_relaxed);
+    }
+    if (spin->credit == 0 && ++spin->passed < TRIAL_EVERY) {
+        return PLUS_SPIN_NOT;
+    }
+    uint32_t usable = usable_cpus(now_ns);
+    if (atomic_load_explicit(&spin->polling, memory_order_relaxed) ||
+        (usable > 1u && !book(usable - 1u))) {
+        return PLUS_SPIN_NOT;
+    }
+    spin->passed = 0;
+    atomic_store_explicit(&spin->polling, true, memory_order_relaxed);
+    return usable > 1u ? PLUS_SPIN_POLL : PLUS_SPIN_YIELD;
+}
+
+void
+plus_spin_ended(struct plus_spin *spin, enum plus_spin_way way)
+{
+    atomic_store_explicit(&spin->polling, false, memory_order_relaxed);
+    if (way == PLUS_SPIN_POLL) {
+        atomic_fetch_sub(&pollers, 1);
+    }
+}
+
+static uint8_t
+changed(uint8_t credit, bool polled, bool caught, uint64_t waited_ns)
+{
+    if (caught) {
+        return credit + CREDIT_PAID < CREDIT_MAX ? (uint8_t)(credit + CREDIT_PAID) : CREDIT_MAX;
+    }
+    if (waited_ns > PLUS_SPIN_LONG_NS) {
+        return credit / 2u;
+    }
+    /* Short, and yet not caught: the time that the wake-up took may have made it longer. */
+    return polled && credit > 0 ? credit - 1u : credit;
+}
+
+void
+plus_spin_learn(struct plus_spin *spin, bool polled, bool caught, uint64_t waited_ns)
+{
+    uint8_t first = atomic_load_explicit(&first_credit, memory_order_relaxed);
+    uint8_t after = changed(first, polled, caught, waited_ns);
+
+    if (after == 0) {
+        after = 1; /* new objects always try once, so that this can recover */
+    }
+    if (after != first) {
+        atomic_store_explicit(&first_credit, after, memory_order_relaxed);
+    }
+    spin->credit = changed(spin->credit, polled, caught, waited_ns);
+    if (waited_ns > PLUS_SPIN_LONG_NS) {
+        spin->passed = 0; /* the next trial only after a short wait */
+    }
+}
+
+void
+plus_spin_atfork_child(void)
+{
+    atomic_store(&pollers, 0);
+}

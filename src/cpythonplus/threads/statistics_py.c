@@ -1,0 +1,69 @@
+/* statistics() of each type, and acquire_timeout(): what the Python half makes of C values. */
+#include "binding.h" /* Python.h first: it sets the feature macros */
+
+const char plus_statistics_doc[] =
+    "statistics($self, /)\n--\n\n"
+    "Return the WaitStatistics of this object: how often and how long threads waited.";
+
+const char plus_acquire_timeout_doc[] =
+    "acquire_timeout($self, timeout, /)\n--\n\n"
+    "Return a context manager that acquires for at most `timeout` seconds.\n\n"
+    "`with lock.acquire_timeout(0.5) as acquired:` runs its block in either case and\n"
+    "releases at the end what was acquired.";
+
+static PyObject *
+from_python_half(const char *module_name, const char *name)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+
+    if (module == NULL) {
+        return NULL;
+    }
+    PyObject *found = PyObject_GetAttrString(module, name);
+    Py_DECREF(module);
+    return found;
+}
+
+PyObject *
+plus_statistics(const struct plus_wait_counts *counts)
+{
+    PyObject *type = from_python_half("cpythonplus.threads.stats", "WaitStatistics");
+
+    if (type == NULL) {
+        return NULL;
+    }
+    PyObject *made = PyObject_CallFunction(type, "IIIIIIKK", counts->waits, counts->contended,
+                                           counts->timeouts, counts->spins, counts->spins_paid,
+                                           counts->hand_overs, (unsigned long long)counts->total_ns,
+                                           (unsigned long long)counts->longest_ns);
+    Py_DECREF(type);
+    return made;
+}
+
+void
+plus_counts_add(struct plus_wait_counts *sum, const struct plus_wait_counts *more)
+{
+    sum->waits += more->waits;
+    sum->contended += more->contended;
+    sum->timeouts += more->timeouts;
+    sum->spins += more->spins;
+    sum->spins_paid += more->spins_paid;
+    sum->hand_overs += more->hand_overs;
+    sum->total_ns += more->total_ns;
+    if (more->longest_ns > sum->longest_ns) {
+        sum->longest_ns = more->longest_ns;
+    }
+}
+
+PyObject *
+plus_acquire_timeout(PyObject *self, PyObject *timeout)
+{
+    PyObject *type = from_python_half("cpythonplus.threads.holding", "AcquireTimeout");
+
+    if (type == NULL) {
+        return NULL;
+    }
+    PyObject *made = PyObject_CallFunctionObjArgs(type, self, timeout, NULL);
+    Py_DECREF(type);
+    return made;
+}

@@ -1,0 +1,134 @@
+/* Waiting without the GIL, and what interrupts it. */
+#include "binding.h" /* Python.h first: it sets the feature macros */
+
+#include "../base/fork.h"
+#include "../base/futex.h"
+#include "../base/raise.h"
+
+unsigned long plus_main_ident;
+
+static int
+run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    plus_waiter_interrupted(queue, waiter);
+    int rc = Py_MakePendingCalls();
+    plus_waiter_resumed(waiter);
+    return rc;
+}
+
+/* One wait for the lock, queued already or not. */
+static enum plus_wait_result
+wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    enum plus_wait_result result = PLUS_WAIT_WOKEN;
+
+    if (plus_lock_enqueue(lock, waiter)) {
+        Py_BEGIN_ALLOW_THREADS result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
+        Py_END_ALLOW_THREADS
+    }
+    return result;
+}
+
+int
+plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    uint32_t generation = plus_fork_generation;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    for (;;) {
+        switch (wait_for_lock(lock, &waiter, deadline_ns)) {
+        case PLUS_WAIT_GRANTED:
+            return 1;
+        case PLUS_WAIT_TIMED_OUT:
+            return 0;
+        case PLUS_WAIT_WOKEN:
+            if (plus_lock_after_wake(lock, &waiter)) {
+                return 1;
+            }
+            break;
+        case PLUS_WAIT_SIGNAL:
+            if (run_handlers(&lock->queue, &waiter) < 0) {
+                plus_lock_leave(lock, &waiter);
+                return -1;
+            }
+            if (generation != plus_fork_generation) {
+                /* This is the child of a fork, and the owner may have been left behind. */
+                generation = plus_fork_generation;
+                plus_lock_leave(lock, &waiter);
+                if (plus_lock_try(lock, waiter.identity)) {
+                    return 1;
+                }
+            }
+            break;
+        }
+    }
+}
+
+void
+plus_acquire_surely(struct plus_lock *lock)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+
+    if (plus_lock_try(lock, plus_identity())) {
+        return;
+    }
+    plus_waiter_init(&waiter, false);
+    do {
+        result = wait_for_lock(lock, &waiter, PLUS_FUTEX_NO_DEADLINE);
+    } while (result != PLUS_WAIT_GRANTED && !plus_lock_after_wake(lock, &waiter));
+}
+
+enum plus_wait_result
+plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns,
+          enum plus_wait_result *ended)
+{
+    enum plus_wait_result result;
+
+    for (;;) {
+        Py_BEGIN_ALLOW_THREADS result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
+        Py_END_ALLOW_THREADS
+
+            if (result != PLUS_WAIT_SIGNAL)
+        {
+            return result;
+        }
+        if (run_handlers(queue, waiter) < 0) {
+            *ended = plus_waiter_leave(queue, waiter);
+            return PLUS_WAIT_SIGNAL;
+        }
+    }
+}
+
+static void
+nothing_to_do(void)
+{
+}
+
+/* Before the interpreter's own re-initialisation: the forking thread is the main thread from now on. */
+static void
+after_fork_child(void)
+{
+    plus_spin_atfork_child();
+    plus_waitq_atfork_child();
+    plus_barrier_atfork_child();
+    plus_main_ident = PyThread_get_thread_ident();
+}
+
+static const struct plus_fork_hooks fork_hooks = {nothing_to_do, nothing_to_do, after_fork_child};
+
+int
+plus_waiting_init(void)
+{
+    int rc = plus_fork_register(&fork_hooks);
+
+    if (rc < 0) {
+        plus_raise_errno("pthread_atfork", -rc);
+        return -1;
+    }
+    if (plus_main_ident == 0) {
+        plus_main_ident = PyThread_get_thread_ident(); /* threads_set_main() corrects it */
+    }
+    return 0;
+}

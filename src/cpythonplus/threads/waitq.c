@@ -1,0 +1,427 @@
+#include "waitq.h"
+
+#include "../base/clock.h"
+#include "../base/futex.h"
+#include "../base/identity.h"
+#include "../base/rank.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+/* How often the holder of a guard is waited for by polling before the processor is given up: it holds
+ * the guard for less than a microsecond, unless the kernel took its processor away. */
+#define GUARD_POLLS 64u
+#define GUARD_YIELDS 16u
+#define GUARD_SLEEP_NS 50000L
+
+/* A waiter that caught its wake-up waits this long at most for the waker to give the GIL up. */
+#define PARK_LIMIT_NS UINT64_C(2000)
+
+/* The same while the waker goes on producing. */
+#define STREAM_LIMIT_NS UINT64_C(50000)
+
+/* So many waits are ended in one go under the guard. */
+#define WAKE_BATCH 16u
+
+/* One more with each thread that has given up the GIL to wait in this room. */
+static _Atomic uint32_t parked;
+
+/* The calling thread's waits that signal handlers have interrupted. */
+static _Thread_local struct plus_waiter *innermost;
+
+void
+plus_waitq_init(struct plus_waitq *queue)
+{
+    memset(queue, 0, sizeof(*queue));
+    atomic_init(&queue->guard, plus_fork_generation << 1);
+    queue->spin.credit = PLUS_SPIN_NEW;
+}
+
+/* The queue of a process that this one was forked from: its waiters are not here. */
+static void
+forget_waiters(struct plus_waitq *queue)
+{
+    queue->head = queue->tail = NULL;
+    atomic_store_explicit(&queue->length, 0, memory_order_relaxed);
+    queue->woken = 0;
+    atomic_store(&queue->spin.polling, false);
+}
+
+static void
+back_off(unsigned round)
+{
+    if (round < GUARD_POLLS) {
+        plus_cpu_relax();
+    }
+    else if (round < GUARD_POLLS + GUARD_YIELDS) {
+        sched_yield();
+    }
+    else {
+        /* Its holder does not run, perhaps behind a thread of higher priority that polls here. */
+        nanosleep(&(struct timespec){.tv_nsec = GUARD_SLEEP_NS}, NULL);
+    }
+}
+
+static void
+lock_slowly(struct plus_waitq *queue)
+{
+    uint32_t open = plus_fork_generation << 1;
+
+    for (unsigned round = 0;; round++) {
+        uint32_t seen = atomic_load_explicit(&queue->guard, memory_order_relaxed);
+
+        if (seen == (open | 1u)) {
+            back_off(round);
+        }
+        else if (atomic_compare_exchange_weak_explicit(
+                     &queue->guard, &seen, open | 1u, memory_order_acquire, memory_order_relaxed)) {
+            if (seen != open) {
+                forget_waiters(queue);
+            }
+            return;
+        }
+    }
+}
+
+/* A word and a short poll instead of a mutex: giving it back is a plain store, which makes the common
+ * put or get one locked instruction cheaper. */
+void
+plus_waitq_lock(struct plus_waitq *queue)
+{
+    uint32_t open = plus_fork_generation << 1;
+
+    plus_rank_taken(PLUS_RANK_GUARD);
+    if (!atomic_compare_exchange_strong_explicit(&queue->guard, &open, open | 1u,
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        lock_slowly(queue);
+    }
+}
+
+void
+plus_waitq_unlock(struct plus_waitq *queue)
+{
+    plus_rank_given(PLUS_RANK_GUARD);
+    atomic_store_explicit(&queue->guard, plus_fork_generation << 1, memory_order_release);
+}
+
+void
+plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals)
+{
+    *waiter = (struct plus_waiter){
+        .identity = plus_identity(),
+        .heeds_signals = heeds_signals,
+    };
+}
+
+/* With the guard held: no other writer. */
+static void
+add_length(struct plus_waitq *queue, uint32_t difference)
+{
+    atomic_store_explicit(&queue->length, plus_waitq_length(queue) + difference,
+                          memory_order_relaxed);
+}
+
+static void
+link_between(struct plus_waitq *queue, struct plus_waiter *before, struct plus_waiter *waiter,
+             struct plus_waiter *after)
+{
+    assert(!waiter->queued);
+    waiter->prev = before;
+    waiter->next = after;
+    *(before != NULL ? &before->next : &queue->head) = waiter;
+    *(after != NULL ? &after->prev : &queue->tail) = waiter;
+    waiter->queued = true;
+    waiter->begun = true;
+    atomic_store_explicit(&waiter->state, PLUS_WAITER_WAITING, memory_order_relaxed);
+    add_length(queue, 1u);
+    waiter->polled = waiter->caught = waiter->looked = false;
+    if (waiter->start_ns == 0) {
+        waiter->start_ns = waiter->counted_ns = plus_now_ns();
+        queue->counts.waits++;
+    }
+}
+
+void
+plus_waitq_append(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    link_between(queue, queue->tail, waiter, NULL);
+}
+
+void
+plus_waitq_prepend(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    link_between(queue, NULL, waiter, queue->head);
+}
+
+void
+plus_waitq_remove(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    assert(waiter->queued && plus_waitq_length(queue) > 0);
+    *(waiter->prev != NULL ? &waiter->prev->next : &queue->head) = waiter->next;
+    *(waiter->next != NULL ? &waiter->next->prev : &queue->tail) = waiter->prev;
+    waiter->queued = false;
+    add_length(queue, UINT32_MAX);
+}
+
+_Atomic uint32_t *
+plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_waiter_state state)
+{
+    _Atomic uint32_t *word = &waiter->state;
+
+    plus_waitq_remove(queue, waiter);
+    waiter->parked_at_wake = atomic_load_explicit(&parked, memory_order_relaxed);
+    /* The node may be gone after this. */
+    bool asleep = atomic_exchange_explicit(word, state, memory_order_acq_rel) == PLUS_WAITER_ASLEEP;
+    return asleep ? word : NULL;
+}
+
+void
+plus_waitq_rouse(_Atomic uint32_t *word)
+{
+    if (word != NULL) {
+        plus_futex_wake(word, 1);
+    }
+}
+
+void
+plus_waitq_wake(struct plus_waitq *queue, uint32_t count)
+{
+    _Atomic uint32_t *sleepers[WAKE_BATCH];
+
+    while (count > 0) {
+        uint32_t ended = 0;
+
+        plus_waitq_lock(queue);
+        while (ended < count && ended < WAKE_BATCH && queue->head != NULL) {
+            sleepers[ended++] = plus_waitq_end(queue, queue->head, PLUS_WAITER_WOKEN);
+        }
+        plus_waitq_unlock(queue);
+        for (uint32_t i = 0; i < ended; i++) {
+            plus_waitq_rouse(sleepers[i]);
+        }
+        count = ended == WAKE_BATCH ? count - ended : 0;
+    }
+}
+
+bool
+plus_waitq_starves(const struct plus_waitq *queue, uint64_t now_ns)
+{
+    return queue->head != NULL && now_ns - queue->head->start_ns >= PLUS_STARVING_NS &&
+           now_ns - queue->handed_over_ns >= PLUS_STARVING_NS;
+}
+
+static bool
+is_ended(const struct plus_waiter *waiter)
+{
+    return atomic_load_explicit(&waiter->state, memory_order_acquire) >= PLUS_WAITER_WOKEN;
+}
+
+/* Polls until the wait is ended, for at most limit_ns. */
+static bool
+poll_state(const struct plus_waiter *waiter, uint64_t limit_ns)
+{
+    uint64_t start = plus_now_ns();
+
+    do {
+        for (int i = 0; i < 8; i++) {
+            if (is_ended(waiter)) {
+                return true;
+            }
+            plus_cpu_relax();
+        }
+    } while (plus_now_ns() - start < limit_ns);
+    return false;
+}
+
+static bool
+await_parking(const struct plus_waiter *waiter, uint64_t limit_ns)
+{
+    uint64_t start = plus_now_ns();
+
+    while (atomic_load_explicit(&parked, memory_order_relaxed) == waiter->parked_at_wake) {
+        if (plus_now_ns() - start >= limit_ns) {
+            return false;
+        }
+        plus_cpu_relax();
+    }
+    return true;
+}
+
+/* The waker holds the GIL still, and most often is on its way to a wait of its own.  To ask for the
+ * GIL now would mean to sleep in the kernel until then; so it gets a moment.  If it produces more things
+ * instead, it gets a longer one: then there is something to take for each change of threads. */
+static void
+let_waker_park(struct plus_waitq *queue, const struct plus_waiter *waiter)
+{
+    uint32_t surplus = atomic_load_explicit(&queue->surplus, memory_order_relaxed);
+
+    if (!await_parking(waiter, PARK_LIMIT_NS) &&
+        atomic_load_explicit(&queue->surplus, memory_order_relaxed) != surplus) {
+        await_parking(waiter, STREAM_LIMIT_NS);
+    }
+}
+
+/* On one processor: whoever is to end the wait gets it. */
+static bool
+yield_state(const struct plus_waiter *waiter)
+{
+    for (unsigned i = 0; i < PLUS_SPIN_YIELDS && !is_ended(waiter); i++) {
+        sched_yield();
+    }
+    return is_ended(waiter);
+}
+
+static void
+spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    uint64_t now = plus_now_ns();
+    uint64_t limit_ns = PLUS_SPIN_NS;
+
+    plus_waitq_lock(queue);
+    enum plus_spin_way way = is_ended(waiter) ? PLUS_SPIN_NOT : plus_spin_begins(&queue->spin, now);
+    plus_waitq_unlock(queue);
+    if (way == PLUS_SPIN_NOT) {
+        return;
+    }
+    if (deadline_ns < now + limit_ns) {
+        limit_ns = deadline_ns > now ? deadline_ns - now : 0;
+    }
+    waiter->polled = true;
+    waiter->caught = way == PLUS_SPIN_POLL ? poll_state(waiter, limit_ns) : yield_state(waiter);
+    plus_spin_ended(&queue->spin, way);
+    if (waiter->caught && way == PLUS_SPIN_POLL) {
+        let_waker_park(queue, waiter);
+    }
+}
+
+static void
+count_wait(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    struct plus_wait_counts *counts = &queue->counts;
+    uint64_t now = plus_now_ns();
+    uint64_t waited_ns = now - waiter->start_ns;
+
+    counts->total_ns += now - waiter->counted_ns;
+    waiter->counted_ns = now;
+    if (waited_ns > counts->longest_ns) {
+        counts->longest_ns = waited_ns;
+    }
+    counts->spins += waiter->polled;
+    counts->spins_paid += waiter->caught;
+    plus_spin_learn(&queue->spin, waiter->polled, waiter->caught, waited_ns);
+}
+
+static enum plus_wait_result
+ended_as(const struct plus_waiter *waiter)
+{
+    return atomic_load_explicit(&waiter->state, memory_order_acquire) == PLUS_WAITER_GRANTED
+               ? PLUS_WAIT_GRANTED
+               : PLUS_WAIT_WOKEN;
+}
+
+/* A waiter that is not ended by now takes itself out. */
+static enum plus_wait_result
+finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
+{
+    enum plus_wait_result result = PLUS_WAIT_TIMED_OUT;
+
+    plus_waitq_lock(queue);
+    if (is_ended(waiter)) {
+        result = ended_as(waiter);
+    }
+    else {
+        plus_waitq_remove(queue, waiter);
+        queue->counts.timeouts += timed_out;
+    }
+    waiter->begun = false;
+    count_wait(queue, waiter);
+    plus_waitq_unlock(queue);
+    return result;
+}
+
+/* One sleep.  Returns true when the dead line passed. */
+static bool
+sleep_once(struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    uint32_t waiting = PLUS_WAITER_WAITING;
+    uint32_t asleep = PLUS_WAITER_ASLEEP;
+
+    if (!atomic_compare_exchange_strong(&waiter->state, &waiting, PLUS_WAITER_ASLEEP)) {
+        return false;
+    }
+    bool timed_out =
+        plus_futex_wait(&waiter->state, PLUS_WAITER_ASLEEP, deadline_ns) == PLUS_FUTEX_TIMED_OUT;
+    /* Awake now: who ends the wait from here on need not call the kernel. */
+    atomic_compare_exchange_strong(&waiter->state, &asleep, PLUS_WAITER_WAITING);
+    return timed_out;
+}
+
+enum plus_wait_result
+plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    bool timed_out = deadline_ns == 0;
+
+    atomic_fetch_add_explicit(&parked, 1, memory_order_relaxed);
+    if (!waiter->looked && !timed_out) {
+        spin_first(queue, waiter, deadline_ns);
+    }
+    while (!is_ended(waiter) && !timed_out) {
+        bool look = waiter->heeds_signals && (waiter->polled && !waiter->looked);
+
+        waiter->looked = true;
+        if (look) {
+            return PLUS_WAIT_SIGNAL;
+        }
+        timed_out = sleep_once(waiter, deadline_ns);
+        if (!timed_out && waiter->heeds_signals && !is_ended(waiter)) {
+            return PLUS_WAIT_SIGNAL;
+        }
+    }
+    return finish(queue, waiter, timed_out);
+}
+
+enum plus_wait_result
+plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    return finish(queue, waiter, false);
+}
+
+void
+plus_waiter_interrupted(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    waiter->queue = queue;
+    waiter->outer = innermost;
+    innermost = waiter;
+}
+
+void
+plus_waiter_resumed(struct plus_waiter *waiter)
+{
+    assert(innermost == waiter);
+    innermost = waiter->outer;
+}
+
+/* To take the guard empties a queue that another generation left. */
+void
+plus_waitq_atfork_child(void)
+{
+    for (struct plus_waiter *waiter = innermost; waiter != NULL; waiter = waiter->outer) {
+        plus_waitq_lock(waiter->queue);
+        if (!is_ended(waiter)) {
+            waiter->queued = false;
+            plus_waitq_prepend(waiter->queue, waiter); /* the outermost came first */
+        }
+        plus_waitq_unlock(waiter->queue);
+    }
+}
+
+struct plus_wait_counts
+plus_waitq_counts(struct plus_waitq *queue)
+{
+    plus_waitq_lock(queue);
+    struct plus_wait_counts counts = queue->counts;
+    plus_waitq_unlock(queue);
+    return counts;
+}

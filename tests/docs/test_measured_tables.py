@@ -1,0 +1,107 @@
+"""README's measured tables beside that of giltest: of the suites threads and testserver."""
+
+from pathlib import Path
+
+import pytest
+
+from cpythonplus.benchmarks.common.results import Report
+from tests.benchmarks import canned
+from tools import readme_table
+
+THREADS, TESTSERVER = readme_table.BLOCKS[1:]
+README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
+
+
+def written(folder: Path, benchmark: str, python: str) -> Report:
+    report = canned.report(benchmark)
+    report.machine["python"] = f"CPython {python}"
+    prefix = "" if benchmark == "giltest" else f"{benchmark}-"
+    report.write_json(folder / f"{prefix}{python}.json")
+    return report
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Return the cells of each row of all tables, by the first of them."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return {cells[0]: cells[1:] for cells in lines}
+
+
+def test_the_tables_are_up_to_date() -> None:
+    text = readme_table.README.read_text("utf-8")
+    assert readme_table.updated(text, readme_table.RESULTS) == text, (
+        "run: python tools/readme_table.py"
+    )
+
+
+def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
+    for benchmark in ("giltest", "threads", "testserver"):
+        written(tmp_path, benchmark, "3.13.0")
+    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1, 1, 1]
+    text = readme_table.updated(README, tmp_path)
+    giltest, threads, testserver, _ = text.split("text\n")
+    assert "echo beside" in giltest
+    assert "Queue hand-over" in threads
+    assert "echo beside" not in threads
+    assert "requests/s" in testserver
+    assert "old" not in text
+    assert readme_table.updated(text, tmp_path) == text
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    written(tmp_path, "giltest", "3.13.0")
+    text = readme_table.updated(README, tmp_path)
+    assert text.count(readme_table.NOT_MEASURED) == 2
+    with pytest.raises(readme_table.TableError, match="threads:begin"):
+        readme_table.updated(README.replace(THREADS.begin, ""), tmp_path)
+
+
+def test_a_result_under_another_name_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, "giltest", "3.13.0")
+    (tmp_path / "3.13.0.json").rename(tmp_path / "threads-3.13.json")
+    with pytest.raises(
+        readme_table.TableError, match=r"threads-3\.13\.json is a result of giltest, not of threads"
+    ):
+        readme_table.updated(README, tmp_path)
+
+
+def test_threads_has_a_row_for_each_target_and_each_package(tmp_path: Path) -> None:
+    for python in ("3.13.0", "3.14.1"):
+        written(tmp_path, "threads", python)
+    text = THREADS.text(THREADS.reports(tmp_path))
+    found = rows(text)
+    assert text.startswith("| stock → plus | 3.13.0 | 3.14.1 | target | reached |")
+    assert [cells for name, cells in found.items() if name.startswith("with lock:, ns")]
+    older, newer = (
+        cells
+        for line in text.splitlines()
+        if (cells := line.strip("| ").split(" | "))[0] == "Queue stream, 1 to 1, items/s"
+    )
+    assert older[2] == newer[1] == "-"
+    assert older[3:] == ["≥ 10 x stock before 3.14", "not on 3.13.0"]
+    assert newer[3:] == ["≥ 4 x stock from 3.14 on", "not on 3.14.1"]
+    idle = found["32 threads wait, CPU ms in 10 s"]
+    assert idle[2:] == ["≤ 0.05 s more in 10 s, or 10%", "yes"]
+    # No target, but shown.
+    assert found["event.is_set(), ns"][0].count("→") == 1
+    assert found["Queue hand-over, culsans, round trips/s"][0].endswith("(0.500 x)")
+    assert found["with rlock:, fastrlock, ns"][0].endswith("(0.500 x)")
+
+
+def test_testserver_has_rates_and_p99(tmp_path: Path) -> None:
+    report = written(tmp_path, "testserver", "3.13.0")
+    found = rows(TESTSERVER.text(TESTSERVER.reports(tmp_path)))
+    title = "Flask, gunicorn gthread, 50 connections"
+    assert found[f"{title}, requests/s"][1] == "≥ 1.1 x stock"
+    assert found[f"{title}, p99, ms"] == ["8.00 → 2.00 (0.250 x)"]
+    headings = 2  # the second table's replace those of the first
+    assert len(found) == 2 * len(report.cases) + headings
+
+
+def test_a_slim_result_gives_the_same_tables(tmp_path: Path) -> None:
+    for benchmark in ("threads", "testserver"):
+        written(tmp_path, benchmark, "3.13.0")
+    written(tmp_path, "giltest", "3.13.0")
+    before = readme_table.updated(README, tmp_path)
+    for path in tmp_path.iterdir():
+        readme_table.slim(path)
+    assert readme_table.updated(README, tmp_path) == before

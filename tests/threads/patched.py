@@ -1,0 +1,42 @@
+"""Programs that patch: each is a process of its own, since what is patched is the process."""
+
+from collections.abc import Mapping
+from textwrap import dedent
+
+from tests.support import Child, run_child
+
+# Nothing in here imports `threading`: the program decides whether that comes before the patch.
+PRELUDE = '''
+import sys
+import _thread
+from cpythonplus import threads
+from cpythonplus.threads import patching
+
+LOADED = [name for name in patching.NAMES if name in sys.modules]
+
+
+def public():
+    """What threading and queue have under the names in question."""
+    import threading, queue
+
+    found = {}
+    for module in (threading, queue):
+        for name in patching.NAMES[module.__name__]:
+            found[name] = getattr(module, name)
+    return found
+
+
+def is_native(value):
+    return getattr(value, "__module__", None) == "cpythonplus.threads"
+
+
+def natives():
+    return {name: getattr(threads, name) for names in patching.NAMES.values() for name in names}
+'''
+
+
+def run(
+    program: str, *, env: Mapping[str, str] | None = None, status: int | None = 0, before: str = ""
+) -> Child:
+    """Run a program with PRELUDE, whatever its indentation."""
+    return run_child(dedent(before) + PRELUDE + dedent(program), env=env, status=status)

@@ -1,0 +1,147 @@
+"""Event: what it does, beside the standard library's."""
+
+import time
+import weakref
+
+import pytest
+
+from tests.threads.sides import Outcomes, Side, Started, on_both_sides, until_waited_for
+
+CASES = (
+    # arguments
+    "Event(1)",
+    "Event(flag=True)",
+    "Event().set(1)",
+    "Event().clear(1)",
+    "Event().is_set(1)",
+    "Event().wait(1, 2)",
+    "Event().wait(seconds=1)",
+    "Event().wait(0)",
+    "Event().wait(0.0)",
+    "Event().wait(pause)",
+    "Event().wait(timeout=pause)",
+    "Event().wait(-1)",
+    "Event().wait(-inf)",
+    "Event().wait(nan)",
+    "Event().wait(inf)",
+    "Event().wait(huge)",
+    "Event().wait(threading.TIMEOUT_MAX + 1)",
+    "Event().wait('1')",
+    "Event().wait([])",
+    # of one that is set no time-out is looked at
+    "event = Event(); event.set(); [event.wait(), event.wait(0), event.wait(-1), event.wait(None)]",
+    "event = Event(); event.set(); [event.wait(huge), event.wait(inf), event.wait(nan)]",
+    # what it does
+    "event = Event(); [event.is_set(), event.set(), event.is_set(), event.clear(), event.is_set()]",
+    "event = Event(); [event.set(), event.set(), event.is_set(), event.clear(), event.clear()]",
+    "event = Event(); [event.wait(0), event.set(), event.wait(0), event.clear(), event.wait(0)]",
+    "Event().isSet()",
+    "event = Event(); event.set(); event.isSet()",
+    # after a failure it is as it was
+    "event = Event(); [raised(event.wait, huge), event.wait(0), event.set(), event.wait()]",
+    "event = Event(); [raised(event.wait, '1'), len(event._cond._waiters), event.set(), event.wait()]",
+    # an object
+    "Event()",
+    "event = Event(); event.set(); event",
+    "class Child(Event): pass\nrepr(Child()).endswith('unset>')",
+    "bool(Event()), Event() == Event(), len({Event(), Event()})",
+    "event = Event(); event.colour = 'red'; event.colour, event.__dict__.get('colour')",
+    "Event().colour",
+    "pickle.dumps(Event())",
+    "copy.deepcopy(Event())",
+    "event = Event(); weakref.ref(event)() is event",
+    "weakref.ref(Event())()",
+    # its inside
+    "event = Event(); [event._flag, event.set(), event._flag]",
+    "event = Event(); [type(event._cond) is Condition, event._cond.acquire(), event._cond.acquire(False)]",
+    "event = Event(); event._at_fork_reinit()",
+    """
+event = Event()
+event._cond.acquire()
+event._at_fork_reinit()
+event._cond.acquire(False), event._cond.release(), event.set(), event.wait()
+    """,
+    """
+event = Event()
+with event._cond:
+    event._flag = True
+    event._cond.notify_all()
+event.is_set(), event.wait()
+    """,
+    """
+class Child(Event):
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+    def set(self):
+        super().set()
+        return self.name
+child = Child("x")
+child.set(), child.is_set(), child.wait()
+    """,
+    """
+class Child(Event):
+    def is_set(self):
+        return "overridden"
+Child().is_set(), Child().wait(0)
+    """,
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_the_standard_librarys(case: str, outcomes: Outcomes) -> None:
+    outcomes.check(case)
+
+
+@on_both_sides
+def test_set_ends_all_waits(side: Side) -> None:
+    event = side.Event()
+    waiters = [Started(event.wait) for _ in range(4)]
+    waiters += [Started(event.wait, 60) for _ in range(4)]
+    until_waited_for(event, 8)
+    event.set()
+    assert [waiter.result() for waiter in waiters] == [True] * 8
+    assert len(event._cond._waiters) == 0
+
+
+@on_both_sides
+def test_a_wait_ends_although_it_is_cleared_at_once(side: Side) -> None:
+    event = side.Event()
+    waiters = [Started(event.wait) for _ in range(4)]
+    until_waited_for(event, 4)
+    event.set()
+    event.clear()
+    assert [waiter.result() for waiter in waiters] == [True] * 4
+    assert event.wait(0) is False
+
+
+@on_both_sides
+def test_setting_it_from_the_inside_ends_the_waits(side: Side) -> None:
+    event = side.Event()
+    waiter = Started(event.wait)
+    until_waited_for(event)
+    with event._cond:
+        event._flag = True
+        event._cond.notify_all()
+    assert waiter.result() is True
+
+
+@on_both_sides
+def test_a_wait_is_not_shorter_than_its_time_out(side: Side) -> None:
+    event = side.Event()
+    for timeout in (0.001, 0.02):
+        begin = time.monotonic()
+        assert event.wait(timeout) is False
+        assert time.monotonic() - begin >= timeout
+
+
+@on_both_sides
+def test_a_waiter_keeps_it_alive(side: Side) -> None:
+    event = side.Event()
+    waiter = Started(event.wait, 0.05)
+    until_waited_for(event)
+    gone = weakref.ref(event)
+    del event
+    assert waiter.result() is False
+    del waiter
+    assert gone() is None

@@ -1,0 +1,210 @@
+"""Semaphore and BoundedSemaphore: what they do, beside the standard library's."""
+
+import gc
+import time
+import weakref
+
+import pytest
+
+from tests.threads.sides import Outcomes, Side, Started, on_both_sides, until_waited_for
+
+EACH = (
+    # arguments
+    "{}()",
+    "{}(0)",
+    "{}(value=3)",
+    "{}(sys.maxsize)",
+    "{}(-1)",
+    "{}(value=-1)",
+    "{}(-sys.maxsize)",
+    "{}('x')",
+    "{}(None)",
+    "{}(1, 2)",
+    "{}(count=1)",
+    "{}().acquire()",
+    "{}().acquire(False)",
+    "{}().acquire(0)",
+    "{}().acquire(True, None)",
+    "{}().acquire(False, None)",
+    "{}().acquire(timeout=pause)",
+    "{}().acquire(timeout=0)",
+    "{}().acquire(1, 2, 3)",
+    "{}().acquire(wait=1)",
+    "{}().acquire(False, 1)",
+    "{}().acquire(False, 0)",
+    "{}(0).acquire(False, 1)",
+    "{}(0).acquire(False)",
+    "{}(0).acquire(True, 0)",
+    "{}(0).acquire(True, pause)",
+    "{}(0).acquire(timeout=-1)",
+    "{}(0).acquire(timeout=-inf)",
+    "{}(0).acquire(timeout=inf)",
+    "{}(0).acquire(timeout=huge)",
+    "{}(0).acquire(timeout=2 * threading.TIMEOUT_MAX)",
+    "{}(0).acquire(timeout='1')",
+    "{}(0).acquire(timeout=[])",
+    # where a permit is there no time-out is looked at
+    "semaphore = {}(9); [semaphore.acquire(timeout=t) for t in (0, -1, huge, inf, nan)]",
+    "{}().release(0)",
+    "{}().release(-1)",
+    "{}().release(n=0)",
+    "{}().release('x')",
+    "{}().release(None)",
+    "{}().release(1, 2)",
+    "{}().release(m=1)",
+    # what it does
+    "semaphore = {}(2); [semaphore.acquire(False) for _ in range(3)]",
+    "semaphore = {}(2); [semaphore.acquire(), semaphore.release(), semaphore._value]",
+    "semaphore = {}(3); [[semaphore.acquire() for _ in 'abc'], semaphore.release(2), semaphore._value]",
+    "semaphore = {}(3); [[semaphore.acquire() for _ in 'abc'], semaphore.release(n=3), semaphore]",
+    "{}().release()",
+    "{}(5).release(3)",
+    "semaphore = {}(2); raised(semaphore.release, 2), semaphore._value, raised(semaphore.release)",
+    "semaphore = {}(); semaphore.acquire(); raised(semaphore.release, 2), semaphore._value",
+    "semaphore = {}(0); raised(semaphore.release), semaphore",
+    # a failure leaves it as it was
+    "semaphore = {}(0); raised(semaphore.acquire, True, huge), semaphore, len(semaphore._cond._waiters)",
+    "semaphore = {}(0); raised(semaphore.acquire, True, '1'), semaphore, semaphore._cond.acquire(False)",
+    # with
+    "{}().__enter__()",
+    "semaphore = {}(); semaphore.acquire(); semaphore.__exit__(None, None, None)",
+    "{}(5).__exit__(None, None, None)",
+    """
+semaphore = {}(2)
+try:
+    with semaphore as acquired, semaphore:
+        inside = semaphore._value, semaphore.acquire(False)
+        1 / 0
+except ZeroDivisionError:
+    pass
+acquired, inside, semaphore._value
+    """,
+    # an object
+    "semaphore = {}(3); semaphore.acquire(); semaphore",
+    "class Child({}): pass\nChild(3)._value, repr(Child(3)).endswith('>')",
+    "bool({0}()), {0}() == {0}(), len({{{0}(), {0}()}})",
+    "semaphore = {}(); semaphore.colour = 'red'; semaphore.colour, vars(semaphore)['colour']",
+    "{}().colour",
+    "pickle.dumps({}())",
+    "copy.deepcopy({}())",
+    "semaphore = {}(); weakref.ref(semaphore)() is semaphore",
+    "weakref.ref({}())()",
+    # its inside
+    "semaphore = {}(); type(semaphore._cond) is Condition",
+    "semaphore = {}(); [semaphore._cond.acquire(), semaphore._cond.acquire(False)]",
+    "semaphore = {}(3); semaphore._value = 1; semaphore.acquire(False), semaphore.acquire(False)",
+    "semaphore = {}(3); del semaphore.acquire",
+    """
+class Child({}):
+    def __init__(self, value, name):
+        super().__init__(value)
+        self.name = name
+    def acquire(self, *args, **kwargs):
+        return self.name, super().acquire(*args, **kwargs)
+    __enter__ = acquire
+    def release(self, n=1):
+        super().release(n)
+        return self.name
+child = Child(1, "x")
+with child as entered:
+    inside = child.acquire(False)
+entered, inside, child.acquire(), child.release()
+    """,
+)
+CASES = [
+    *(case.format(name) for case in EACH for name in ("Semaphore", "BoundedSemaphore")),
+    "issubclass(BoundedSemaphore, Semaphore), isinstance(BoundedSemaphore(), Semaphore)",
+    "BoundedSemaphore(3)._initial_value",
+    "Semaphore(3)._initial_value",
+    "semaphore = BoundedSemaphore(1); semaphore._initial_value = 2; semaphore.release(), semaphore",
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_the_standard_librarys(case: str, outcomes: Outcomes) -> None:
+    outcomes.check(case)
+
+
+@pytest.fixture(params=["Semaphore", "BoundedSemaphore"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@on_both_sides
+def test_a_release_lets_as_many_in(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)(5)
+    for _ in range(5):
+        semaphore.acquire()
+    waiters = [Started(semaphore.acquire) for _ in range(3)]
+    waiters += [Started(semaphore.acquire, timeout=60) for _ in range(2)]
+    until_waited_for(semaphore, 5)
+    semaphore.release()
+    semaphore.release(4)
+    assert [waiter.result() for waiter in waiters] == [True] * 5
+    assert semaphore._value == 0
+    assert len(semaphore._cond._waiters) == 0
+
+
+@on_both_sides
+def test_a_release_from_the_inside_lets_one_in(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)(1)
+    semaphore.acquire()
+    waiter = Started(semaphore.acquire)
+    until_waited_for(semaphore)
+    with semaphore._cond:
+        semaphore._value += 1
+        semaphore._cond.notify()
+    assert waiter.result() is True
+    assert semaphore._value == 0
+
+
+@on_both_sides
+def test_a_notification_without_a_permit_lets_nobody_in(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)(1)
+    semaphore.acquire()
+    waiter = Started(semaphore.acquire, timeout=0.05)
+    until_waited_for(semaphore)
+    with semaphore._cond:
+        semaphore._cond.notify_all()
+    assert waiter.result() is False
+    assert semaphore._value == 0
+
+
+@on_both_sides
+def test_a_timed_out_waiter_takes_nothing(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)(1)
+    semaphore.acquire()
+    assert Started(semaphore.acquire, timeout=0.001).result() is False
+    semaphore.release()
+    assert semaphore._value == 1
+
+
+@on_both_sides
+def test_a_wait_is_not_shorter_than_its_time_out(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)(0)
+    for timeout in (0.001, 0.02):
+        begin = time.monotonic()
+        assert semaphore.acquire(timeout=timeout) is False
+        assert time.monotonic() - begin >= timeout
+
+
+@on_both_sides
+def test_it_dies_with_its_cycle(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)()
+    semaphore.me = semaphore
+    gone = weakref.ref(semaphore)
+    del semaphore
+    gc.collect()
+    assert gone() is None
+
+
+@on_both_sides
+def test_a_waiter_keeps_it_alive(side: Side, kind: str) -> None:
+    semaphore = getattr(side, kind)(0)
+    waiter = Started(semaphore.acquire, timeout=0.05)
+    until_waited_for(semaphore)
+    gone = weakref.ref(semaphore)
+    del semaphore
+    assert waiter.result() is False
+    del waiter
+    assert gone() is None
