@@ -27,7 +27,7 @@ def public():
 
 
 def is_native(value):
-    return getattr(value, "__module__", None) == "cpythonplus.threads"
+    return any(value is native for native in natives().values())
 
 
 def natives():

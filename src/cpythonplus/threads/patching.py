@@ -101,6 +101,7 @@ def patch() -> None:
             __import__(name)  # waits for another thread that is in the middle of it
     with _lock:
         if _active:
+            _name_types(patched=True)
             _replace_everywhere()
 
 
@@ -113,6 +114,7 @@ def unpatch() -> None:
     global _active  # noqa: PLW0603
     with _lock:
         _active = False
+        _name_types(patched=False)
         if _watcher in sys.meta_path:
             sys.meta_path.remove(_watcher)
         while _changes:
@@ -137,6 +139,16 @@ def _refuse_green_threads() -> None:
     owner = getattr(_thread.allocate_lock, "__module__", "another package")
     if owner != "_thread":
         raise UnsupportedPlatform(f"the interpreter's locks have been replaced by {owner}")
+
+
+def _name_types(*, patched: bool) -> None:
+    """Let the types say where a program finds them: pickles of the types and reprs go by that."""
+    if primitives is None:
+        return
+    for name in primitives.__all__:
+        native = getattr(primitives, name)
+        standard = "queue" if name.endswith("Queue") else "threading"
+        native.__module__ = standard if patched else "cpythonplus.threads"
 
 
 def _replace_everywhere() -> None:
