@@ -256,7 +256,7 @@ def run(
     code: str,
     *,
     before: str = "",
-    timeout: float = 5,
+    timeout: float = 30,
     args: Sequence[str] = (),
     status: int | None = 0,
 ) -> Child:

@@ -687,7 +687,7 @@ def test_a_wait_that_succeeded_is_counted(name: str) -> None:
     elif name == "RLock":
         it.release()
         waiters = waiters[:0]
-        until(it.locked)
+        until(lambda: it.statistics().total_wait_ns)
     elif name == "Condition":
         with it:
             it.notify_all()

@@ -34,14 +34,14 @@ CASES = [
     "barrier = Barrier(2, None, 0); raised(barrier.wait), barrier.broken",
     "barrier = Barrier(2, timeout='1'); raised(barrier.wait), barrier.broken, barrier.n_waiting",
     "barrier = Barrier(2, timeout=60); raised(barrier.wait, pause), barrier.broken",
-    "barrier = Barrier(2); barrier.abort(), barrier.broken, raised(barrier.wait), barrier.n_waiting",
+    "b = Barrier(2); b.abort(), b.broken, raised(b.wait), b.n_waiting",
     "barrier = Barrier(1); barrier.abort(), raised(barrier.wait), barrier.reset(), barrier.wait()",
     "barrier = Barrier(2); raised(barrier.wait, 0), barrier.reset(), barrier.broken",
     "barrier = Barrier(2); barrier.reset(), barrier.broken, barrier.n_waiting",
     "barrier = Barrier(1); barrier.reset(), barrier.wait(), barrier.abort(), barrier.abort()",
     # the action
-    "called = []; barrier = Barrier(1, lambda: called.append(1)); barrier.wait(), barrier.wait(), called",
-    "barrier = Barrier(1, action=lambda: 1 / 0); raised(barrier.wait), barrier, raised(barrier.wait)",
+    "called = []; b = Barrier(1, lambda: called.append(1)); b.wait(), b.wait(), called",
+    "b = Barrier(1, action=lambda: 1 / 0); raised(b.wait), b, raised(b.wait)",
     "barrier = Barrier(1, 5); raised(barrier.wait), barrier.broken",
     "barrier = Barrier(1, lambda: barrier.n_waiting); barrier.wait()",
     """
@@ -53,7 +53,7 @@ barrier.wait(), seen, barrier._count, barrier._state
     """,
     # an object
     "barrier = Barrier(1); barrier.abort(); barrier",
-    "barrier = Barrier(4, action=print, timeout=1); barrier.parties, barrier.n_waiting, barrier.broken",
+    "b = Barrier(4, action=print, timeout=1); b.parties, b.n_waiting, b.broken",
     "barrier = Barrier(1); barrier.parties = 5",
     "barrier = Barrier(1); barrier.n_waiting = 5",
     "barrier = Barrier(1); barrier.broken = True",

@@ -148,9 +148,9 @@ told, condition._is_owned()
     "Condition(Lock()).__enter__()",
     "Condition().__exit__(None, None, None)",
     "condition = Condition(); condition.acquire(); condition.__exit__(None, None, None)",
-    "lock = RLock(); condition = Condition(lock); [condition._lock is lock, condition.acquire(), lock]",
+    "lock = RLock(); c = Condition(lock); [c._lock is lock, c.acquire(), lock]",
     "condition = Condition(); [condition._is_owned(), condition.acquire(), condition._is_owned()]",
-    "condition = Condition(Lock()); [condition._is_owned(), condition.acquire(), condition._is_owned()]",
+    "c = Condition(Lock()); [c._is_owned(), c.acquire(), c._is_owned()]",
     "condition = Condition(); condition.acquire(); in_thread(condition._is_owned)",
     "condition = Condition(Lock()); condition.acquire(); in_thread(condition._is_owned)",
     """
@@ -169,7 +169,7 @@ free = not condition._is_owned()
 condition._acquire_restore(saved)
 saved, free, condition._is_owned()
     """,
-    "condition = Condition(); condition.acquire(); [condition._at_fork_reinit(), condition._is_owned()]",
+    "c = Condition(); c.acquire(); [c._at_fork_reinit(), c._is_owned()]",
     # over one of the other side's, and over anybody's
     "condition = Condition(threading.Lock()); condition.acquire(); condition.wait(pause)",
     "condition = Condition(threading.RLock()); condition.acquire(); condition.wait(pause)",
@@ -210,7 +210,7 @@ raised(condition.wait, 0), Broken.acquired
     # an object
     "condition = Condition(Lock()); condition.acquire(); condition",
     "bool(Condition()), Condition() == Condition(), len({Condition(), Condition()})",
-    "condition = Condition(); condition.colour = 'red'; condition.colour, vars(condition)['colour']",
+    "c = Condition(); c.colour = 'red'; c.colour, vars(c)['colour']",
     "Condition().colour",
     "pickle.dumps(Condition())",
     "copy.deepcopy(Condition())",

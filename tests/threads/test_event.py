@@ -39,7 +39,7 @@ CASES = (
     "event = Event(); event.set(); event.isSet()",
     # after a failure it is as it was
     "event = Event(); [raised(event.wait, huge), event.wait(0), event.set(), event.wait()]",
-    "event = Event(); [raised(event.wait, '1'), len(event._cond._waiters), event.set(), event.wait()]",
+    "e = Event(); [raised(e.wait, '1'), len(e._cond._waiters), e.set(), e.wait()]",
     # an object
     "Event()",
     "event = Event(); event.set(); event",
@@ -53,7 +53,7 @@ CASES = (
     "weakref.ref(Event())()",
     # its inside
     "event = Event(); [event._flag, event.set(), event._flag]",
-    "event = Event(); [type(event._cond) is Condition, event._cond.acquire(), event._cond.acquire(False)]",
+    "e = Event(); [type(e._cond) is Condition, e._cond.acquire(), e._cond.acquire(False)]",
     "event = Event(); event._at_fork_reinit()",
     """
 event = Event()

@@ -14,7 +14,7 @@ def in_child(check, *args):
     if pid == 0:
         status = 1
         try:
-            faulthandler.dump_traceback_later(3, exit=True)
+            faulthandler.dump_traceback_later(20, exit=True)
             check(*args)
             status = 0
         except BaseException:
@@ -355,7 +355,7 @@ FORKING_HANDLER = """
 def alarm(*_):
     pids.append(os.fork())
     if pids == [0]:
-        faulthandler.dump_traceback_later(3, exit=True)
+        faulthandler.dump_traceback_later(20, exit=True)
         {}
 
 

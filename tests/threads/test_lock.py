@@ -47,8 +47,8 @@ CASES = (
     "Lock().acquire(timeout=[])",
     "Lock().release(1)",
     "Lock().locked(1)",
-    "Lock.acquire(5)",
-    "Lock.release('x')",
+    "type(Lock()).acquire(5)",
+    "type(Lock()).release('x')",
     # what it does
     "lock = Lock(); [lock.locked(), lock.acquire(), lock.locked(), lock.release(), lock.locked()]",
     "lock = Lock(); lock.acquire(); [lock.acquire(False), lock.acquire(timeout=0), lock.locked()]",

@@ -55,7 +55,7 @@ EACH = (
     # what it does
     "semaphore = {}(2); [semaphore.acquire(False) for _ in range(3)]",
     "semaphore = {}(2); [semaphore.acquire(), semaphore.release(), semaphore._value]",
-    "semaphore = {}(3); [[semaphore.acquire() for _ in 'abc'], semaphore.release(2), semaphore._value]",
+    "s = {}(3); [[s.acquire() for _ in 'abc'], s.release(2), s._value]",
     "semaphore = {}(3); [[semaphore.acquire() for _ in 'abc'], semaphore.release(n=3), semaphore]",
     "{}().release()",
     "{}(5).release(3)",
@@ -63,8 +63,8 @@ EACH = (
     "semaphore = {}(); semaphore.acquire(); raised(semaphore.release, 2), semaphore._value",
     "semaphore = {}(0); raised(semaphore.release), semaphore",
     # a failure leaves it as it was
-    "semaphore = {}(0); raised(semaphore.acquire, True, huge), semaphore, len(semaphore._cond._waiters)",
-    "semaphore = {}(0); raised(semaphore.acquire, True, '1'), semaphore, semaphore._cond.acquire(False)",
+    "s = {}(0); raised(s.acquire, True, huge), s, len(s._cond._waiters)",
+    "s = {}(0); raised(s.acquire, True, '1'), s, s._cond.acquire(False)",
     # with
     "{}().__enter__()",
     "semaphore = {}(); semaphore.acquire(); semaphore.__exit__(None, None, None)",

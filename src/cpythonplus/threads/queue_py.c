@@ -391,10 +391,14 @@ queue_get_nowait(PyObject *op, PyObject *ignored)
     return get(queue_of(op), 0);
 }
 
-/* As many as are there, up to *left.  -1 with an exception; the list has what was taken before. */
+/* As many as are there, up to `left`.  -1 with an exception; the list has what was taken before. */
 static int
 drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t left)
 {
+    Py_ssize_t there = plus_store_size(self, plus_store_kind(self));
+
+    /* What comes meanwhile, from those who waited for a place, is not taken too. */
+    left = there < left ? there : left;
     while (left-- > 0) {
         enum plus_queue_kind kind = plus_store_kind(self);
         Py_ssize_t size = plus_store_size(self, kind);
@@ -412,7 +416,7 @@ drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t left)
             return -1;
         }
     }
-    return 0;
+    return there < 0 ? -1 : 0;
 }
 
 static PyObject *
