@@ -3,7 +3,7 @@
  * Over a Lock or RLock of ours everything is C.  Over any other lock (one made before the patch, or
  * somebody's own class) its Python methods are called, as threading.Condition does.
  */
-#include "binding.h"
+#include "foreign_lock.h"
 
 #include "../base/futex.h"
 
@@ -35,102 +35,6 @@ check_initialised(const plus_condition_object *self)
     return -1;
 }
 
-/* `name` of a lock that may not have it: 1, 0, or -1 with an exception. */
-static int
-find_method(PyObject *lock, const char *name, PyObject **method)
-{
-    *method = PyObject_GetAttrString(lock, name);
-    if (*method != NULL) {
-        return 1;
-    }
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        return -1;
-    }
-    PyErr_Clear();
-    return 0;
-}
-
-static int
-call_for_truth(PyObject *callable, PyObject *argument)
-{
-    PyObject *result =
-        argument != NULL ? PyObject_CallOneArg(callable, argument) : PyObject_CallNoArgs(callable);
-    int truth = result != NULL ? PyObject_IsTrue(result) : -1;
-
-    Py_XDECREF(result);
-    return truth;
-}
-
-static int
-call_method(PyObject *lock, const char *name)
-{
-    PyObject *result = PyObject_CallMethod(lock, name, NULL);
-
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
-/* A lock that does not say who owns it: if it can be acquired, the caller did not have it. */
-static int
-foreign_is_owned_by_trying(PyObject *lock)
-{
-    PyObject *acquire = PyObject_GetAttrString(lock, "acquire");
-    int acquired = acquire != NULL ? call_for_truth(acquire, Py_False) : -1;
-
-    Py_XDECREF(acquire);
-    if (acquired <= 0) {
-        return acquired < 0 ? -1 : 1;
-    }
-    return call_method(lock, "release");
-}
-
-static int
-foreign_is_owned(PyObject *lock)
-{
-    PyObject *method;
-    int found = find_method(lock, "_is_owned", &method);
-
-    if (found <= 0) {
-        return found < 0 ? -1 : foreign_is_owned_by_trying(lock);
-    }
-    found = call_for_truth(method, NULL);
-    Py_DECREF(method);
-    return found;
-}
-
-/* What _acquire_restore needs, None for a lock without it; NULL with an exception. */
-static PyObject *
-foreign_release_save(PyObject *lock)
-{
-    PyObject *method;
-    int found = find_method(lock, "_release_save", &method);
-
-    if (found < 0) {
-        return NULL;
-    }
-    if (found == 0) {
-        return call_method(lock, "release") < 0 ? NULL : Py_NewRef(Py_None);
-    }
-    PyObject *saved = PyObject_CallNoArgs(method);
-    Py_DECREF(method);
-    return saved;
-}
-
-static int
-foreign_acquire_restore(PyObject *lock, PyObject *saved)
-{
-    PyObject *method;
-    int found = find_method(lock, "_acquire_restore", &method);
-
-    if (found <= 0) {
-        return found < 0 ? -1 : call_method(lock, "acquire");
-    }
-    PyObject *result = PyObject_CallOneArg(method, saved);
-    Py_DECREF(method);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
 /* 1 or 0, -1 with an exception. */
 static int
 is_owned(plus_condition_object *self)
@@ -139,7 +43,7 @@ is_owned(plus_condition_object *self)
         return -1;
     }
     if (!self->native) {
-        return foreign_is_owned(self->lock);
+        return plus_foreign_is_owned(self->lock);
     }
     return self->recursive ? plus_rlock_is_owned(as_rlock(self))
                            : plus_lock_is_locked(plus_condition_lock(self));
@@ -166,7 +70,7 @@ static int
 release_save(plus_condition_object *self, struct saved *saved)
 {
     if (!self->native) {
-        saved->foreign = foreign_release_save(self->lock);
+        saved->foreign = plus_foreign_release_save(self->lock);
         return saved->foreign != NULL ? 0 : -1;
     }
     if (!self->recursive) {
@@ -189,7 +93,7 @@ acquire_restore(plus_condition_object *self, struct saved *saved)
         PyObject *type, *value, *traceback;
 
         PyErr_Fetch(&type, &value, &traceback);
-        int rc = foreign_acquire_restore(self->lock, saved->foreign);
+        int rc = plus_foreign_acquire_restore(self->lock, saved->foreign);
         Py_DECREF(saved->foreign);
         if (rc == 0) {
             PyErr_Restore(type, value, traceback);
@@ -525,14 +429,15 @@ condition_is_owned(PyObject *op, PyObject *ignored)
 static PyObject *
 condition_release_save(PyObject *op, PyObject *ignored)
 {
-    return check_initialised(condition(op)) < 0 ? NULL : foreign_release_save(condition(op)->lock);
+    return check_initialised(condition(op)) < 0 ? NULL
+                                                : plus_foreign_release_save(condition(op)->lock);
 }
 
 static PyObject *
 condition_acquire_restore(PyObject *op, PyObject *saved)
 {
     if (check_initialised(condition(op)) < 0 ||
-        foreign_acquire_restore(condition(op)->lock, saved) < 0) {
+        plus_foreign_acquire_restore(condition(op)->lock, saved) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
@@ -541,12 +446,10 @@ condition_acquire_restore(PyObject *op, PyObject *saved)
 int
 plus_condition_reinit(plus_condition_object *self)
 {
-    if (check_initialised(self) < 0 || call_method(self->lock, "_at_fork_reinit") < 0) {
+    if (check_initialised(self) < 0 || plus_foreign_call(self->lock, "_at_fork_reinit") < 0) {
         return -1;
     }
-    struct plus_wait_counts counts = self->queue.counts;
-    plus_waitq_init(&self->queue);
-    self->queue.counts = counts;
+    plus_waitq_wake(&self->queue, UINT32_MAX);
     return 0;
 }
 

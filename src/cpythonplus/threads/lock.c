@@ -12,14 +12,15 @@ plus_lock_init(struct plus_lock *lock)
     plus_waitq_init(&lock->queue);
 }
 
+/* Who waits here all the same (a wait that a signal handler interrupted, in which this is called)
+ * looks again. */
 void
 plus_lock_reinit(struct plus_lock *lock)
 {
-    atomic_store(&lock->word, 0);
+    plus_waitq_wake(&lock->queue, UINT32_MAX);
+    lock->queue.woken = 0;
     atomic_store(&lock->owner, 0);
-    struct plus_wait_counts counts = lock->queue.counts;
-    plus_waitq_init(&lock->queue);
-    lock->queue.counts = counts;
+    atomic_store(&lock->word, 0);
 }
 
 static bool
@@ -177,15 +178,22 @@ plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_
     return result;
 }
 
+/* The woken waiter is not on its way any more. */
+static void
+come_back(struct plus_lock *lock)
+{
+    plus_waitq_lock(&lock->queue);
+    lock->queue.woken = 0;
+    settle(lock);
+    plus_waitq_unlock(&lock->queue);
+}
+
 bool
 plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter)
 {
     bool taken = plus_lock_try(lock, waiter->identity);
 
-    plus_waitq_lock(&lock->queue);
-    lock->queue.woken = 0;
-    settle(lock);
-    plus_waitq_unlock(&lock->queue);
+    come_back(lock);
     return taken;
 }
 
@@ -198,8 +206,9 @@ plus_lock_leave(struct plus_lock *lock, struct plus_waiter *waiter)
         break;
     case PLUS_WAIT_WOKEN:
         /* Its place goes to the next: by taking the lock and releasing it, or, if somebody has the
-         * lock, by that one's release. */
-        if (plus_lock_after_wake(lock, waiter)) {
+         * lock, by that one's release, which must not think of this one any more. */
+        come_back(lock);
+        if (plus_lock_try(lock, waiter->identity)) {
             plus_lock_release(lock);
         }
         break;

@@ -124,7 +124,8 @@ plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_w
 void
 plus_waitq_rouse(_Atomic uint32_t *word);
 
-/* Ends the waits of the first `count` waiters as WOKEN, and rouses them.  Without the guard. */
+/* Ends the waits of the first `count` waiters as WOKEN, and rouses them.  Without the guard, which is
+ * taken more than once for many: the caller keeps the object alive. */
 void
 plus_waitq_wake(struct plus_waitq *queue, uint32_t count);
 

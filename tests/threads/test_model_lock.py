@@ -1,0 +1,81 @@
+"""The lock's protocol holds in every interleaving, and the walk finds what would break it."""
+
+import pytest
+
+from tests.threads.model_lock import Kind, Model, Mutation, ProtocolError
+
+PLAIN, TIMED, LEAVING = Kind.PLAIN, Kind.TIMED, Kind.LEAVING
+
+# A thread without a time-out is in each: it hangs where another would help itself.
+CROWDS = [
+    (PLAIN, PLAIN, PLAIN),
+    (PLAIN, PLAIN, TIMED),
+    (PLAIN, TIMED, TIMED),
+]
+CROWDS_LEAVING = [
+    (PLAIN, PLAIN, LEAVING),
+    (PLAIN, TIMED, LEAVING),
+    (PLAIN, LEAVING, LEAVING),
+]
+
+
+def names(crowd: tuple[Kind, ...]) -> str:
+    return "-".join(kind.name.lower() for kind in crowd)
+
+
+ROUNDS = (2, 1, 1)  # the first one comes back while the others are still at it
+
+LOST = "a wake-up was lost"
+NOT_AS_NEW = "not as new"
+TWO_OWNERS = "two threads have the lock"
+FOUND_WITHOUT_GIL: dict[Mutation, str] = {
+    Mutation.RELEASE_IGNORES_SLOW: LOST,
+    Mutation.LOOK_BEFORE_GUARD: LOST,
+    Mutation.QUEUE_WITHOUT_SLOW: LOST,
+    Mutation.SLEEP_UNCHECKED: LOST,
+    Mutation.NO_ROUSE: LOST,
+    Mutation.TIME_OUT_DROPS_WOKEN: NOT_AS_NEW,
+    Mutation.WOKEN_STAYS: NOT_AS_NEW,
+    Mutation.SETTLE_IGNORES_QUEUE: LOST,
+    Mutation.HAND_OVER_FREES: TWO_OWNERS,
+    Mutation.LEAVE_TRIES_FIRST: LOST,
+}
+# A thread with the GIL looks and queues, or tries and says that it is back, in one, so far as others
+# with the GIL are concerned.
+HARMLESS_UNDER_GIL = {Mutation.LOOK_BEFORE_GUARD, Mutation.LEAVE_TRIES_FIRST}
+FOUND_WITH_GIL: dict[Mutation, str] = {
+    **{m: what for m, what in FOUND_WITHOUT_GIL.items() if m not in HARMLESS_UNDER_GIL},
+    Mutation.LEAVE_DROPS_WOKEN: NOT_AS_NEW,
+    Mutation.LEAVE_DROPS_GRANTED: LOST,
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS + CROWDS_LEAVING, ids=names)
+def test_holds_under_the_gil(crowd: tuple[Kind, ...]) -> None:
+    assert Model(crowd, ROUNDS, gil=True).walk() > 10_000
+
+
+@pytest.mark.parametrize("crowd", [*CROWDS, CROWDS_LEAVING[0]], ids=names)
+def test_holds_without_a_gil(crowd: tuple[Kind, ...]) -> None:
+    assert Model(crowd, ROUNDS, gil=False).walk() > 100_000
+
+
+@pytest.mark.parametrize("mutation", FOUND_WITH_GIL, ids=lambda m: m.name)
+def test_finds_under_the_gil(mutation: Mutation) -> None:
+    check_found(mutation, FOUND_WITH_GIL[mutation], gil=True)
+
+
+@pytest.mark.parametrize("mutation", FOUND_WITHOUT_GIL, ids=lambda m: m.name)
+def test_finds_without_a_gil(mutation: Mutation) -> None:
+    check_found(mutation, FOUND_WITHOUT_GIL[mutation], gil=False)
+
+
+def check_found(mutation: Mutation, what: str, *, gil: bool) -> None:
+    crowd = (PLAIN, PLAIN, LEAVING if mutation.name.startswith("LEAVE") else TIMED)
+    with pytest.raises(ProtocolError, match=what) as found:
+        Model(crowd, ROUNDS, gil=gil, mutation=mutation).walk()
+    assert len(found.value.schedule) > 2
+
+
+def test_no_mutation_is_forgotten() -> None:
+    assert FOUND_WITH_GIL.keys() | FOUND_WITHOUT_GIL.keys() == set(Mutation) - {Mutation.NONE}

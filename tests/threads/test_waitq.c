@@ -1,0 +1,617 @@
+/* The queue of waiters under real threads: order, ends of waits, and that none is lost. */
+#define _GNU_SOURCE
+#include "../gil/check.h"
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/futex.h"
+#include "base/identity.h"
+#include "threads/waitq.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MANY 40 /* more than are woken in one go under the guard, twice */
+
+static struct plus_waitq queue;
+
+static uint32_t
+length_of(struct plus_waitq *q)
+{
+    plus_waitq_lock(q);
+    uint32_t length = q->length;
+    plus_waitq_unlock(q);
+    return length;
+}
+
+static void
+await_length(struct plus_waitq *q, uint32_t length)
+{
+    while (length_of(q) != length) {
+        usleep(50);
+    }
+}
+
+static void
+enqueue(struct plus_waitq *q, struct plus_waiter *waiter)
+{
+    plus_waitq_lock(q);
+    plus_waitq_append(q, waiter);
+    plus_waitq_unlock(q);
+}
+
+/* --- order */
+
+static unsigned order[MANY]; /* who came out as which */
+static _Atomic unsigned out;
+
+static void *
+wait_in_turn(void *argument)
+{
+    unsigned number = *(const unsigned *)argument;
+    struct plus_waiter waiter;
+
+    plus_waiter_init(&waiter, false);
+    enqueue(&queue, &waiter);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_WOKEN);
+    unsigned at = atomic_fetch_add(&out, 1);
+    order[at] = number;
+    return NULL;
+}
+
+/* Threads 0 to count - 1, queued in this order. */
+static void
+start_in_order(pthread_t *threads, unsigned *numbers, unsigned count)
+{
+    plus_waitq_init(&queue);
+    atomic_store(&out, 0);
+    for (unsigned i = 0; i < count; i++) {
+        numbers[i] = i;
+        CHECK(pthread_create(&threads[i], NULL, wait_in_turn, &numbers[i]) == 0);
+        await_length(&queue, i + 1u);
+    }
+}
+
+static void
+test_first_come_first_woken(void)
+{
+    pthread_t threads[8];
+    unsigned numbers[8];
+
+    start_in_order(threads, numbers, 8);
+    for (unsigned i = 0; i < 8; i++) {
+        plus_waitq_wake(&queue, 1);
+        CHECK(pthread_join(threads[i], NULL) == 0); /* hangs if another one came out */
+        CHECK(atomic_load(&out) == i + 1u);
+        CHECK(order[i] == i);
+    }
+    CHECK(length_of(&queue) == 0);
+    CHECK(plus_waitq_counts(&queue).waits == 8);
+    CHECK(plus_waitq_counts(&queue).timeouts == 0);
+}
+
+static void
+test_wakes_so_many_and_no_more(void)
+{
+    pthread_t threads[MANY];
+    unsigned numbers[MANY];
+
+    start_in_order(threads, numbers, MANY);
+    plus_waitq_wake(&queue, 0);
+    CHECK(length_of(&queue) == MANY);
+    plus_waitq_wake(&queue, 3);
+    CHECK(length_of(&queue) == MANY - 3);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    plus_waitq_wake(&queue, 17);
+    CHECK(length_of(&queue) == MANY - 20);
+    plus_waitq_wake(&queue, UINT32_MAX);
+    for (unsigned i = 3; i < MANY; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK(length_of(&queue) == 0);
+    plus_waitq_wake(&queue, UINT32_MAX); /* nobody is there: nothing happens */
+}
+
+/* --- back to the front after a wake-up for nothing */
+
+static _Atomic unsigned in_vain;
+
+static void *
+wait_twice(void *unused)
+{
+    struct plus_waiter waiter;
+
+    (void)unused;
+    plus_waiter_init(&waiter, false);
+    enqueue(&queue, &waiter);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_WOKEN);
+    uint64_t start_ns = waiter.start_ns;
+    plus_waitq_lock(&queue);
+    plus_waitq_prepend(&queue, &waiter);
+    plus_waitq_unlock(&queue);
+    CHECK(waiter.start_ns == start_ns); /* one wait, however often it was woken */
+    atomic_store(&in_vain, 1);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_WOKEN);
+    return NULL;
+}
+
+static void
+test_woken_in_vain_goes_to_the_front(void)
+{
+    pthread_t first, second;
+    unsigned number = 1;
+
+    plus_waitq_init(&queue);
+    atomic_store(&out, 0);
+    CHECK(pthread_create(&first, NULL, wait_twice, NULL) == 0);
+    await_length(&queue, 1);
+    CHECK(pthread_create(&second, NULL, wait_in_turn, &number) == 0);
+    await_length(&queue, 2);
+    plus_waitq_wake(&queue, 1);
+    while (atomic_load(&in_vain) == 0) {
+        usleep(50);
+    }
+    plus_waitq_wake(&queue, 1);
+    CHECK(pthread_join(first, NULL) == 0);
+    CHECK(atomic_load(&out) == 0); /* the second one waits still */
+    plus_waitq_wake(&queue, 1);
+    CHECK(pthread_join(second, NULL) == 0);
+    CHECK(plus_waitq_counts(&queue).waits == 2);
+}
+
+/* --- time-outs */
+
+static void
+test_times_out(void)
+{
+    struct plus_waiter waiter;
+    uint64_t start = plus_now_ns();
+    uint64_t deadlines[] = {0, 1, start, start + 3u * PLUS_NS_PER_MS};
+    struct plus_wait_counts counts;
+
+    plus_waitq_init(&queue);
+    for (size_t i = 0; i < 4; i++) {
+        plus_waiter_init(&waiter, false);
+        enqueue(&queue, &waiter);
+        CHECK(plus_waiter_wait_nogil(&queue, &waiter, deadlines[i]) == PLUS_WAIT_TIMED_OUT);
+        CHECK(length_of(&queue) == 0);
+    }
+    CHECK(plus_now_ns() >= deadlines[3]);
+    counts = plus_waitq_counts(&queue);
+    CHECK(counts.waits == 4 && counts.timeouts == 4);
+    CHECK(counts.longest_ns <= counts.total_ns);
+    CHECK(counts.total_ns <= plus_now_ns() - start);
+}
+
+/* A wait that was ended in time counts as such, however late its thread looks. */
+static void
+test_ended_before_the_dead_line_was_seen(void)
+{
+    struct plus_waiter waiter;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&waiter, false);
+    enqueue(&queue, &waiter);
+    plus_waitq_wake(&queue, 1);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, 0) == PLUS_WAIT_WOKEN);
+    plus_waiter_init(&waiter, false);
+    enqueue(&queue, &waiter);
+    plus_waitq_lock(&queue);
+    CHECK(plus_waitq_end(&queue, &waiter, PLUS_WAITER_GRANTED) == NULL); /* not asleep */
+    plus_waitq_unlock(&queue);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, 1) == PLUS_WAIT_GRANTED);
+    CHECK(plus_waitq_counts(&queue).timeouts == 0);
+}
+
+/* --- starvation */
+
+static void
+test_when_a_waiter_starves(void)
+{
+    struct plus_waiter waiter, later;
+    uint64_t start;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&waiter, false);
+    plus_waiter_init(&later, false);
+    plus_waitq_lock(&queue);
+    CHECK(!plus_waitq_starves(&queue, plus_now_ns()));
+    plus_waitq_append(&queue, &waiter);
+    plus_waitq_append(&queue, &later);
+    start = waiter.start_ns;
+    later.start_ns = start + 7u; /* the first one decides */
+    CHECK(!plus_waitq_starves(&queue, start));
+    CHECK(!plus_waitq_starves(&queue, start + PLUS_STARVING_NS - 1u));
+    CHECK(plus_waitq_starves(&queue, start + PLUS_STARVING_NS));
+    /* One in a millisecond: not again so soon after another. */
+    queue.handed_over_ns = start + PLUS_STARVING_NS;
+    CHECK(!plus_waitq_starves(&queue, start + 2u * PLUS_STARVING_NS - 1u));
+    CHECK(plus_waitq_starves(&queue, start + 2u * PLUS_STARVING_NS));
+    plus_waitq_remove(&queue, &waiter);
+    plus_waitq_remove(&queue, &later);
+    CHECK(!plus_waitq_starves(&queue, start + 3u * PLUS_STARVING_NS));
+    CHECK(queue.head == NULL && queue.tail == NULL && queue.length == 0);
+    plus_waitq_unlock(&queue);
+}
+
+/* --- signals */
+
+static struct {
+    struct plus_waiter waiter;
+    _Atomic unsigned interruptions;
+    bool leaves;
+    enum plus_wait_result result;
+} heeding;
+
+static void
+no_handler(int signal_number)
+{
+    (void)signal_number;
+}
+
+static void *
+wait_heeding_signals(void *unused)
+{
+    unsigned before = 0;
+
+    (void)unused;
+    enqueue(&queue, &heeding.waiter);
+    do {
+        heeding.result = plus_waiter_wait_nogil(&queue, &heeding.waiter, PLUS_FUTEX_NO_DEADLINE);
+        if (heeding.result == PLUS_WAIT_SIGNAL) {
+            CHECK(length_of(&queue) == 1); /* still queued */
+            before = atomic_fetch_add(&heeding.interruptions, 1);
+        }
+        /* The first may be the look before it sleeps. */
+    } while (heeding.result == PLUS_WAIT_SIGNAL && !(heeding.leaves && before >= 1));
+    if (heeding.result == PLUS_WAIT_SIGNAL) {
+        heeding.result = plus_waiter_leave(&queue, &heeding.waiter);
+    }
+    return NULL;
+}
+
+static void
+interrupt(pthread_t thread)
+{
+    unsigned before = atomic_load(&heeding.interruptions);
+
+    do {
+        if (atomic_load(&heeding.waiter.state) == PLUS_WAITER_ASLEEP) {
+            CHECK(pthread_kill(thread, SIGUSR1) == 0);
+        }
+        usleep(200); /* it may be on its way into the kernel: then the signal came too early */
+    } while (atomic_load(&heeding.interruptions) == before);
+}
+
+static pthread_t
+start_heeding(bool heeds, bool leaves)
+{
+    pthread_t thread;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&heeding.waiter, heeds);
+    atomic_store(&heeding.interruptions, 0);
+    heeding.leaves = leaves;
+    CHECK(pthread_create(&thread, NULL, wait_heeding_signals, NULL) == 0);
+    await_length(&queue, 1);
+    return thread;
+}
+
+static void
+test_a_signal_ends_one_call_and_not_the_wait(void)
+{
+    pthread_t thread = start_heeding(true, false);
+
+    interrupt(thread);
+    interrupt(thread);
+    plus_waitq_wake(&queue, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(heeding.result == PLUS_WAIT_WOKEN);
+    CHECK(plus_waitq_counts(&queue).waits == 1);
+}
+
+static void
+test_leaves_after_a_signal(void)
+{
+    pthread_t thread = start_heeding(true, true);
+
+    interrupt(thread);
+    if (atomic_load(&heeding.interruptions) < 2) {
+        interrupt(thread);
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(heeding.result == PLUS_WAIT_TIMED_OUT);
+    CHECK(length_of(&queue) == 0);
+    CHECK(plus_waitq_counts(&queue).timeouts == 0); /* it gave up, which is no time-out */
+}
+
+static void
+test_other_threads_sleep_on(void)
+{
+    pthread_t thread = start_heeding(false, true);
+
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK(pthread_kill(thread, SIGUSR1) == 0);
+        usleep(200);
+    }
+    CHECK(atomic_load(&heeding.interruptions) == 0);
+    plus_waitq_wake(&queue, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(heeding.result == PLUS_WAIT_WOKEN);
+}
+
+/* Ended between the signal and the decision to leave: the caller is told, to pass it on. */
+static void
+test_leaves_too_late(void)
+{
+    static const enum plus_waiter_state ends[] = {PLUS_WAITER_WOKEN, PLUS_WAITER_GRANTED};
+    static const enum plus_wait_result results[] = {PLUS_WAIT_WOKEN, PLUS_WAIT_GRANTED};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct plus_waiter waiter;
+
+        plus_waitq_init(&queue);
+        plus_waiter_init(&waiter, true);
+        enqueue(&queue, &waiter);
+        plus_waitq_lock(&queue);
+        plus_waitq_end(&queue, &waiter, ends[i]);
+        plus_waitq_unlock(&queue);
+        CHECK(plus_waiter_leave(&queue, &waiter) == results[i]);
+        CHECK(!waiter.begun && length_of(&queue) == 0);
+    }
+}
+
+/* --- the object may be freed by whom it served last */
+
+static void *
+wait_and_free(void *argument)
+{
+    struct plus_waitq *mine = argument;
+    struct plus_waiter waiter;
+
+    plus_waiter_init(&waiter, false);
+    enqueue(mine, &waiter);
+    CHECK(plus_waiter_wait_nogil(mine, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_GRANTED);
+    memset(mine, 0xAA, sizeof(*mine));
+    free(mine);
+    return NULL;
+}
+
+static void
+test_the_last_waiter_frees_the_object(void)
+{
+    for (unsigned i = 0; i < 300; i++) {
+        struct plus_waitq *mine = malloc(sizeof(*mine));
+        pthread_t thread;
+
+        CHECK(mine != NULL);
+        plus_waitq_init(mine);
+        CHECK(pthread_create(&thread, NULL, wait_and_free, mine) == 0);
+        await_length(mine, 1);
+        if (i % 3u != 0) {
+            usleep(i % 200u); /* polling, on its way to sleep, asleep */
+        }
+        plus_waitq_lock(mine);
+        _Atomic uint32_t *sleeper = plus_waitq_end(mine, mine->head, PLUS_WAITER_GRANTED);
+        plus_waitq_unlock(mine);
+        plus_waitq_rouse(sleeper); /* neither the object nor the node: both may be gone */
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+}
+
+/* --- everything at random: what goes in comes out */
+
+#define WAITERS 5
+#define WAKERS 2
+#define ROUNDS 3000
+
+static struct {
+    _Atomic uint64_t ends[4]; /* by enum plus_wait_result; SIGNAL: left */
+    _Atomic uint64_t woken, granted;
+    _Atomic uint64_t items_in, items_out;
+    _Atomic unsigned at_work;
+} mix;
+
+static void *
+waiter_of_the_mix(void *argument)
+{
+    uint64_t random = *(const uint64_t *)argument;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct plus_waiter waiter;
+        uint64_t dice = next_random(&random);
+        /* Half of them without a dead line: a notification that got lost would hang the run. */
+        uint64_t deadline =
+            dice % 2u ? PLUS_FUTEX_NO_DEADLINE : plus_now_ns() + (dice >> 8) % 100000u;
+        enum plus_wait_result result;
+
+        plus_waiter_init(&waiter, dice % 3u == 0);
+        enqueue(&queue, &waiter);
+        while ((result = plus_waiter_wait_nogil(&queue, &waiter, deadline)) == PLUS_WAIT_SIGNAL) {
+            if (next_random(&random) % 2u == 0) {
+                result = plus_waiter_leave(&queue, &waiter);
+                if (result == PLUS_WAIT_TIMED_OUT) {
+                    result = PLUS_WAIT_SIGNAL;
+                }
+                break;
+            }
+        }
+        if (result == PLUS_WAIT_GRANTED) {
+            atomic_fetch_add(&mix.items_out, (uintptr_t)waiter.item);
+        }
+        atomic_fetch_add(&mix.ends[result], 1);
+    }
+    atomic_fetch_sub(&mix.at_work, 1);
+    return NULL;
+}
+
+static void
+serve_one(uint64_t *random)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    plus_waitq_lock(&queue);
+    struct plus_waiter *first = queue.head;
+    if (first != NULL) {
+        bool grant = next_random(random) % 2u;
+        uint64_t item = next_random(random) % 1000u;
+
+        first->item = (void *)(uintptr_t)item;
+        atomic_fetch_add(grant ? &mix.granted : &mix.woken, 1);
+        atomic_fetch_add(&mix.items_in, grant ? item : 0);
+        sleeper = plus_waitq_end(&queue, first, grant ? PLUS_WAITER_GRANTED : PLUS_WAITER_WOKEN);
+    }
+    plus_waitq_unlock(&queue);
+    plus_waitq_rouse(sleeper);
+}
+
+static void *
+waker_of_the_mix(void *argument)
+{
+    uint64_t random = *(const uint64_t *)argument;
+
+    while (atomic_load(&mix.at_work) > 0) {
+        serve_one(&random);
+        if (next_random(&random) % 8u == 0) {
+            usleep(next_random(&random) % 100u); /* time to fall asleep, or to time out */
+        }
+    }
+    return NULL;
+}
+
+static void
+test_nothing_is_lost_or_doubled(void)
+{
+    pthread_t threads[WAITERS + WAKERS];
+    uint64_t seeds[WAITERS + WAKERS];
+    struct plus_wait_counts counts;
+
+    plus_waitq_init(&queue);
+    atomic_store(&mix.at_work, WAITERS);
+    for (unsigned i = 0; i < WAITERS + WAKERS; i++) {
+        seeds[i] = 0x9e3779b97f4a7c15u * (i + 1u);
+        CHECK(pthread_create(&threads[i], NULL, i < WAITERS ? waiter_of_the_mix : waker_of_the_mix,
+                             &seeds[i]) == 0);
+    }
+    for (unsigned i = 0; i < WAITERS + WAKERS; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    counts = plus_waitq_counts(&queue);
+    CHECK(queue.head == NULL && queue.tail == NULL && queue.length == 0);
+    CHECK(atomic_load(&mix.ends[PLUS_WAIT_WOKEN]) == atomic_load(&mix.woken));
+    CHECK(atomic_load(&mix.ends[PLUS_WAIT_GRANTED]) == atomic_load(&mix.granted));
+    CHECK(atomic_load(&mix.items_in) == atomic_load(&mix.items_out));
+    CHECK(atomic_load(&mix.ends[PLUS_WAIT_TIMED_OUT]) == counts.timeouts);
+    CHECK(counts.waits == (uint32_t)WAITERS * ROUNDS);
+    CHECK(counts.spins_paid <= counts.spins && counts.spins <= counts.waits);
+    CHECK(atomic_load(&mix.woken) > 0 && atomic_load(&mix.granted) > 0);
+    printf("woken %llu, granted %llu, timed out %u, left %llu, polled %u\n",
+           (unsigned long long)atomic_load(&mix.woken),
+           (unsigned long long)atomic_load(&mix.granted), counts.timeouts,
+           (unsigned long long)atomic_load(&mix.ends[PLUS_WAIT_SIGNAL]), counts.spins);
+}
+
+/* --- fork */
+
+static void
+nothing_to_do(void)
+{
+}
+
+static void
+after_fork_child(void)
+{
+    plus_spin_atfork_child();
+    plus_waitq_atfork_child();
+}
+
+static const struct plus_fork_hooks fork_hooks = {nothing_to_do, nothing_to_do, after_fork_child};
+
+static void
+check_child(pid_t child)
+{
+    int status;
+
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A signal handler forks: its own wait goes on in the child, the others' are not there. */
+static void
+test_a_fork_inside_a_wait(void)
+{
+    struct plus_waiter waiter;
+    pthread_t other;
+    unsigned number = 0;
+
+    plus_waitq_init(&queue);
+    atomic_store(&out, 0);
+    CHECK(pthread_create(&other, NULL, wait_in_turn, &number) == 0);
+    await_length(&queue, 1);
+    plus_waiter_init(&waiter, true);
+    enqueue(&queue, &waiter);
+    plus_waiter_interrupted(&queue, &waiter);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    plus_waiter_resumed(&waiter);
+    if (child == 0) {
+        CHECK(length_of(&queue) == 1 && queue.head == &waiter && queue.tail == &waiter);
+        plus_waitq_wake(&queue, UINT32_MAX);
+        CHECK(plus_waiter_wait_nogil(&queue, &waiter, 0) == PLUS_WAIT_WOKEN);
+        _exit(0);
+    }
+    check_child(child);
+    CHECK(length_of(&queue) == 2);
+    plus_waitq_wake(&queue, 2);
+    CHECK(plus_waiter_leave(&queue, &waiter) == PLUS_WAIT_WOKEN);
+    CHECK(pthread_join(other, NULL) == 0);
+}
+
+/* Somebody is inside the guard when the process forks: the child does not wait for him. */
+static void
+test_a_fork_with_the_guard_held(void)
+{
+    plus_waitq_init(&queue);
+    /* As if another thread had it: the ranks are the holder's own. */
+    atomic_store(&queue.guard, plus_fork_generation << 1 | 1u);
+    queue.length = 77;
+    queue.head = queue.tail = (struct plus_waiter *)(uintptr_t)16; /* half changed */
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(length_of(&queue) == 0);
+        CHECK(queue.head == NULL && queue.tail == NULL);
+        _exit(0);
+    }
+    check_child(child);
+}
+
+int
+main(void)
+{
+    struct sigaction action = {.sa_handler = no_handler};
+
+    alarm(60); /* a hang is a lost wake-up */
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(plus_fork_register(&fork_hooks) == 0);
+    test_first_come_first_woken();
+    test_wakes_so_many_and_no_more();
+    test_woken_in_vain_goes_to_the_front();
+    test_times_out();
+    test_ended_before_the_dead_line_was_seen();
+    test_when_a_waiter_starves();
+    test_a_signal_ends_one_call_and_not_the_wait();
+    test_leaves_after_a_signal();
+    test_other_threads_sleep_on();
+    test_leaves_too_late();
+    test_the_last_waiter_frees_the_object();
+    test_nothing_is_lost_or_doubled();
+    test_a_fork_inside_a_wait();
+    test_a_fork_with_the_guard_held();
+    return 0;
+}
