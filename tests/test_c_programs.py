@@ -14,6 +14,7 @@ BUILD = os.environ.get("CPYTHONPLUS_BUILD_DIR")
 SOURCES = sorted(path.relative_to(ROOT) for path in ROOT.glob("*/test_*.c"))
 
 
+@pytest.mark.any_version
 @pytest.mark.skipif(BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test")
 @pytest.mark.parametrize("source", SOURCES, ids=str)
 def test_c_program(source: Path) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CPython's own tests of threads, signals, sockets and processes, on what `cpythonplus run` enables.
+"""CPython's own tests of threads, signals, sockets and processes, under `cpythonplus run`.
 
 Runs each test module of the interpreter that runs this file under `cpythonplus run`.  What fails
 there is run once more under plain Python and again under ours: a failure that plain Python has too
@@ -128,7 +128,7 @@ def read_report(report: Path, module: str) -> Outcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One module: failures that only ours has, known ones of these, plain Python's, unsteady ones."""
+    """One module: failures that only ours has, known ones, plain Python's own, unsteady ones."""
 
     ran: int
     ours: frozenset[str]

@@ -7,7 +7,8 @@ from textwrap import dedent
 from tests.support import Child, run_child
 
 PRELUDE = '''
-import faulthandler, gc, itertools, os, queue, random, signal, sys, threading, time, traceback, weakref
+import faulthandler, gc, itertools, os, queue, random, signal, sys, threading, time, traceback
+import weakref
 from collections import deque
 
 from cpythonplus import threads
@@ -160,8 +161,8 @@ class Wait:
 
     begin: makes `it`, and what else is needed for the call to wait, in the thread that will wait.
     call: may use `timeout`.  end: lets the call return, from any thread, in a handler too.  free:
-    brings `it` back into the state that use() expects, after an exception ended the call.  never: the
-    time-out that stands for none.
+    brings `it` back into the state that use() expects, after an exception ended the call.  never:
+    the time-out that stands for none.
     """
 
     begin: str

@@ -1,8 +1,8 @@
 """The same lines on the standard library's types and on ours, and threads that cannot hang a test.
 
 A case is a few lines of Python that use `Lock`, `Queue` and so on by these names and end with an
-expression.  What comes out, be it a value, an exception or warnings, is compared.  Both sides run in
-a child process, since a case may crash or hang.
+expression.  What comes out, be it a value, an exception or warnings, is compared.  Both sides run
+in a child process, since a case may crash or hang.
 """
 
 import json
@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from tests.support import Child, finish_child, start_child
 
 LIMIT_S = 60
 """What a thread or a condition gets before it counts as stuck."""
+
+CASES_LIMIT_S = 20
+"""What all cases of a file get, which need a second or two; anew after each that hangs."""
 
 LOCKS = ("Lock", "RLock")
 CONDITIONED = ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier")
@@ -61,10 +65,10 @@ on_both_sides = pytest.mark.parametrize("side", [STOCK, NATIVE], ids=["stock", "
 # ---- threads ------------------------------------------------------------------------------------
 
 
-def until(condition: Callable[[], object]) -> None:
+def until(condition: Callable[..., object], *args: object) -> None:
     """Wait for what other threads do."""
     end = time.monotonic() + LIMIT_S
-    while not condition():
+    while not condition(*args):
         if time.monotonic() > end:
             raise AssertionError(f"not within {LIMIT_S} s")
         time.sleep(0.001)
@@ -74,7 +78,7 @@ class Started:
     """A call in a thread of its own."""
 
     def __init__(self, call: Callable[..., object], *args: object, **kwargs: object) -> None:
-        self._call = lambda: call(*args, **kwargs)
+        self._call: Callable[[], object] = partial(call, *args, **kwargs)
         self._value: object = None
         self._error: BaseException | None = None
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -120,7 +124,7 @@ QUEUE_CONDITIONS = ("not_empty", "not_full", "all_tasks_done")
 # ---- cases --------------------------------------------------------------------------------------
 
 CASES_PROGRAM = r'''
-import ast, copy, decimal, gc, inspect, json, pickle, queue, re, sys, threading, time, warnings, weakref
+import ast, copy, json, pickle, queue, re, sys, threading, warnings, weakref
 from cpythonplus import threads
 
 NAMES = {names!r}
@@ -196,7 +200,8 @@ def outcome(code, names):
 first = int(sys.argv[1])
 with open(sys.argv[2], "a") as file:
     for code in CASES[first:]:
-        print(json.dumps({{name: outcome(code, names) for name, names in SIDES.items()}}), file=file)
+        both = {{name: outcome(code, names) for name, names in SIDES.items()}}
+        print(json.dumps(both), file=file)
         file.flush()
 '''
 
@@ -219,7 +224,7 @@ class Outcomes:
         results.write_text("")
         child = start_child(program, args=[str(first), str(results)])
         try:
-            ended = finish_child(child, timeout=LIMIT_S)
+            ended = finish_child(child, timeout=CASES_LIMIT_S)
         except pytest.fail.Exception as failure:
             ended = Child(-1, "", str(failure))
         lines = results.read_text().splitlines()

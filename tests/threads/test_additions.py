@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -172,16 +173,15 @@ def test_acquire_timeout_holds_for_the_block(lock: Any) -> None:  # noqa: ANN401
 
 
 def test_acquire_timeout_releases_nothing_that_it_did_not_get(lock: Any) -> None:  # noqa: ANN401
-    release = threading.Event()
+    inside, release = threading.Event(), threading.Event()
 
     def hold() -> None:
         with lock:
-            held.set()
+            inside.set()
             release.wait(60)
 
-    held = threading.Event()
     holder = Started(hold)
-    held.wait()
+    inside.wait()
     for timeout in (0.001, 0):
         begin = time.monotonic()
         with lock.acquire_timeout(timeout) as acquired:
@@ -306,7 +306,7 @@ def test_drain_takes_at_most_so_many(q: Any) -> None:  # noqa: ANN401
 
 def test_drain_refuses_what_is_no_count(q: Any) -> None:  # noqa: ANN401
     q.put(1)
-    for wrong in ("x", 1.5, []):
+    for wrong in ("x", 1.5, ()):
         with pytest.raises(TypeError):
             q.drain(wrong)
     with pytest.raises(ValueError, match="max_items"):
@@ -444,11 +444,11 @@ def test_breaks_is_the_default_and_is_given_by_name_only() -> None:
 
 def test_a_shut_down_queue_gives_out_what_it_has(kind: str) -> None:
     q = getattr(NATIVE, kind)(5)
-    assert q.is_shutdown is False
+    before = q.is_shutdown
     q.put(1)
     q.put(1)
-    assert q.shutdown() is None
-    assert q.is_shutdown is True
+    q.shutdown()
+    assert (before, q.is_shutdown) == (False, True)
     for put in (q.put, q.put_nowait):
         with pytest.raises(threads.ShutDown):
             put(2)
@@ -654,10 +654,8 @@ TIMED_WAITS = {
 
 
 def wait(it: Any, name: str, timeout: str) -> None:  # noqa: ANN401
-    try:
+    with suppress(queue.Empty, TimeoutError):
         exec(TIMED_WAITS[name].format(timeout), {"it": it})
-    except (queue.Empty, TimeoutError):
-        pass
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -683,7 +681,7 @@ def test_a_wait_that_succeeded_is_counted(name: str) -> None:
     if name in {"Lock", "Semaphore", "BoundedSemaphore"}:
         for i in range(3):
             it.release()
-            until(lambda i=i: sum(not w.thread.is_alive() for w in waiters) > i)
+            until(lambda i: sum(not w.thread.is_alive() for w in waiters) > i, i)
     elif name == "RLock":
         it.release()
         waiters = waiters[:0]

@@ -24,26 +24,26 @@ CASES = [
     "Barrier(1).wait(timeout=5)",
     # no time-out is looked at where nobody has to wait
     "[Barrier(1).wait(t) for t in (0, -1, huge, inf, nan)]",
-    "barrier = Barrier(1); barrier.wait(), barrier.wait(), barrier.n_waiting, barrier.broken",
+    "b = Barrier(1); b.wait(), b.wait(), b.n_waiting, b.broken",
     # it breaks
     *(
-        f"barrier = Barrier(2); raised(barrier.wait, {timeout}), barrier.broken, barrier.n_waiting"
+        f"b = Barrier(2); raised(b.wait, {timeout}), b.broken, b.n_waiting"
         for timeout in ("0", "pause", "-1", "-inf", "huge", "inf", "'1'", "[]")
     ),
-    "barrier = Barrier(2, timeout=pause); raised(barrier.wait), barrier.broken",
-    "barrier = Barrier(2, None, 0); raised(barrier.wait), barrier.broken",
-    "barrier = Barrier(2, timeout='1'); raised(barrier.wait), barrier.broken, barrier.n_waiting",
-    "barrier = Barrier(2, timeout=60); raised(barrier.wait, pause), barrier.broken",
+    "b = Barrier(2, timeout=pause); raised(b.wait), b.broken",
+    "b = Barrier(2, None, 0); raised(b.wait), b.broken",
+    "b = Barrier(2, timeout='1'); raised(b.wait), b.broken, b.n_waiting",
+    "b = Barrier(2, timeout=60); raised(b.wait, pause), b.broken",
     "b = Barrier(2); b.abort(), b.broken, raised(b.wait), b.n_waiting",
-    "barrier = Barrier(1); barrier.abort(), raised(barrier.wait), barrier.reset(), barrier.wait()",
-    "barrier = Barrier(2); raised(barrier.wait, 0), barrier.reset(), barrier.broken",
-    "barrier = Barrier(2); barrier.reset(), barrier.broken, barrier.n_waiting",
-    "barrier = Barrier(1); barrier.reset(), barrier.wait(), barrier.abort(), barrier.abort()",
+    "b = Barrier(1); b.abort(), raised(b.wait), b.reset(), b.wait()",
+    "b = Barrier(2); raised(b.wait, 0), b.reset(), b.broken",
+    "b = Barrier(2); b.reset(), b.broken, b.n_waiting",
+    "b = Barrier(1); b.reset(), b.wait(), b.abort(), b.abort()",
     # the action
     "called = []; b = Barrier(1, lambda: called.append(1)); b.wait(), b.wait(), called",
     "b = Barrier(1, action=lambda: 1 / 0); raised(b.wait), b, raised(b.wait)",
-    "barrier = Barrier(1, 5); raised(barrier.wait), barrier.broken",
-    "barrier = Barrier(1, lambda: barrier.n_waiting); barrier.wait()",
+    "b = Barrier(1, 5); raised(b.wait), b.broken",
+    "b = Barrier(1, lambda: b.n_waiting); b.wait()",
     """
 def action():
     seen.append((barrier.n_waiting, barrier.broken, barrier._count, barrier._state))
@@ -52,18 +52,18 @@ barrier = Barrier(1, action)
 barrier.wait(), seen, barrier._count, barrier._state
     """,
     # an object
-    "barrier = Barrier(1); barrier.abort(); barrier",
+    "b = Barrier(1); b.abort(); b",
     "b = Barrier(4, action=print, timeout=1); b.parties, b.n_waiting, b.broken",
-    "barrier = Barrier(1); barrier.parties = 5",
-    "barrier = Barrier(1); barrier.n_waiting = 5",
-    "barrier = Barrier(1); barrier.broken = True",
+    "b = Barrier(1); b.parties = 5",
+    "b = Barrier(1); b.n_waiting = 5",
+    "b = Barrier(1); b.broken = True",
     "class Child(Barrier): pass\nChild(1).wait(), repr(Child(1)).endswith('0/1>')",
     "bool(Barrier(1)), Barrier(1) == Barrier(1), len({Barrier(1), Barrier(1)})",
-    "barrier = Barrier(1); barrier.colour = 'red'; barrier.colour, vars(barrier)['colour']",
+    "b = Barrier(1); b.colour = 'red'; b.colour, vars(b)['colour']",
     "Barrier(1).colour",
     "pickle.dumps(Barrier(1))",
     "copy.deepcopy(Barrier(1))",
-    "barrier = Barrier(1); weakref.ref(barrier)() is barrier",
+    "b = Barrier(1); weakref.ref(b)() is b",
     "weakref.ref(Barrier(1))()",
     """
 class Child(Barrier):
@@ -75,10 +75,10 @@ class Child(Barrier):
 Child("x").wait()
     """,
     # its inside
-    "barrier = Barrier(3, print, 5); barrier._parties, barrier._action is print, barrier._timeout",
-    "barrier = Barrier(3); barrier._state, barrier._count, type(barrier._cond) is Condition",
-    "barrier = Barrier(3); barrier.abort(); barrier._state, barrier._count",
-    "barrier = Barrier(1); barrier._cond.acquire(), barrier._cond.acquire(False)",
+    "b = Barrier(3, print, 5); b._parties, b._action is print, b._timeout",
+    "b = Barrier(3); b._state, b._count, type(b._cond) is Condition",
+    "b = Barrier(3); b.abort(); b._state, b._count",
+    "b = Barrier(1); b._cond.acquire(), b._cond.acquire(False)",
 ]
 if sys.version_info >= (3, 12):
     # Before, one of no parties could be made, and let nobody pass.
@@ -105,7 +105,7 @@ def test_all_pass_together_again_and_again(side: Side) -> None:
 
     threads = [Started(body, i) for i in range(4)]
     columns = [thread.result() for thread in threads]
-    for indices in zip(*columns, strict=True):  # type: ignore[call-overload]
+    for indices in zip(*columns, strict=True):
         assert sorted(indices) == [0, 1, 2, 3]
     assert barrier.n_waiting == 0
     assert not barrier.broken
@@ -200,7 +200,7 @@ def test_its_action_may_hold_it_in_a_cycle(side: Side) -> None:
 def test_a_waiter_keeps_it_alive(side: Side) -> None:
     barrier = side.Barrier(2)
     waiter = Started(barrier.wait, 0.05)
-    until(lambda: barrier.n_waiting == 1)
+    until(lambda it: it.n_waiting == 1, barrier)
     gone = weakref.ref(barrier)
     del barrier
     with pytest.raises(threading.BrokenBarrierError):

@@ -17,6 +17,7 @@ class Plain:
     def __init__(self):
         self._lock = threading.Lock()
         self.acquire, self.release = self._lock.acquire, self._lock.release
+        self.locked = self._lock.locked  # 3.14's asks for it
     def __enter__(self):
         return self.acquire()
     def __exit__(self, *exception):
@@ -47,12 +48,12 @@ CASES = [
     "Condition(mutex=Lock())",
     "Condition(5)",
     "Condition('x')",
-    "condition = Condition(); condition.acquire(); condition.wait(1, 2)",
-    "condition = Condition(); condition.acquire(); condition.wait(seconds=1)",
-    "condition = Condition(); condition.acquire(); condition.wait_for()",
-    "condition = Condition(); condition.acquire(); condition.wait_for(bool, 1, 2)",
-    "condition = Condition(); condition.acquire(); condition.notify(1, 2)",
-    "condition = Condition(); condition.acquire(); condition.notify_all(1)",
+    "c = Condition(); c.acquire(); c.wait(1, 2)",
+    "c = Condition(); c.acquire(); c.wait(seconds=1)",
+    "c = Condition(); c.acquire(); c.wait_for()",
+    "c = Condition(); c.acquire(); c.wait_for(bool, 1, 2)",
+    "c = Condition(); c.acquire(); c.notify(1, 2)",
+    "c = Condition(); c.acquire(); c.notify_all(1)",
     # without the lock
     "Condition().wait()",
     "Condition().wait(0)",
@@ -69,20 +70,20 @@ CASES = [
     "Condition().wait_for(lambda: 7)",
     "Condition().wait_for(lambda: 0)",
     "Condition().wait_for(lambda: 0, 0)",
-    "condition = Condition(); condition.acquire(); in_thread(condition.wait, 0)",
-    "condition = Condition(); condition.acquire(); in_thread(condition.notify)",
+    "c = Condition(); c.acquire(); in_thread(c.wait, 0)",
+    "c = Condition(); c.acquire(); in_thread(c.notify)",
     # that somebody else holds a plain lock cannot be told
-    "condition = Condition(Lock()); condition.acquire(); in_thread(condition.notify)",
+    "c = Condition(Lock()); c.acquire(); in_thread(c.notify)",
     # with it
-    "condition = Condition(); condition.acquire(); [condition.notify(), condition.notify(0)]",
-    "condition = Condition(); condition.acquire(); [condition.notify(-1), condition.notify(5)]",
-    "condition = Condition(); condition.acquire(); condition.notify(n=10**30)",
-    "condition = Condition(); condition.acquire(); condition.notify_all()",
-    "condition = Condition(); condition.acquire(); condition.notifyAll()",
-    "condition = Condition(); condition.acquire(); [condition.wait(0), condition.wait(pause)]",
-    "condition = Condition(); condition.acquire(); [condition.wait(-1), condition.wait(-inf)]",
-    "condition = Condition(); condition.acquire(); condition.wait(timeout=pause)",
-    "condition = Condition(Lock()); condition.acquire(); condition.wait(timeout=pause)",
+    "c = Condition(); c.acquire(); [c.notify(), c.notify(0)]",
+    "c = Condition(); c.acquire(); [c.notify(-1), c.notify(5)]",
+    "c = Condition(); c.acquire(); c.notify(n=10**30)",
+    "c = Condition(); c.acquire(); c.notify_all()",
+    "c = Condition(); c.acquire(); c.notifyAll()",
+    "c = Condition(); c.acquire(); [c.wait(0), c.wait(pause)]",
+    "c = Condition(); c.acquire(); [c.wait(-1), c.wait(-inf)]",
+    "c = Condition(); c.acquire(); c.wait(timeout=pause)",
+    "c = Condition(Lock()); c.acquire(); c.wait(timeout=pause)",
     # a failed wait leaves the lock held and nothing behind
     *(
         f"""
@@ -114,12 +115,12 @@ value, len(asked), condition._is_owned()
         """
         for value, timeout in (("7", "None"), ("7", "-1"), ("[]", "0"), ("''", "-1"), ("[]", "-5"))
     ),
-    "condition = Condition(); condition.acquire(); condition.wait_for(lambda: 0, pause)",
-    "condition = Condition(); condition.acquire(); condition.wait_for(lambda: 7, huge)",
-    "condition = Condition(); condition.acquire(); condition.wait_for(lambda: 0, huge)",
-    "condition = Condition(); condition.acquire(); condition.wait_for(lambda: 0, '1')",
-    "condition = Condition(); condition.acquire(); condition.wait_for(predicate=lambda: 7)",
-    "condition = Condition(); condition.acquire(); condition.wait_for(5)",
+    "c = Condition(); c.acquire(); c.wait_for(lambda: 0, pause)",
+    "c = Condition(); c.acquire(); c.wait_for(lambda: 7, huge)",
+    "c = Condition(); c.acquire(); c.wait_for(lambda: 0, huge)",
+    "c = Condition(); c.acquire(); c.wait_for(lambda: 0, '1')",
+    "c = Condition(); c.acquire(); c.wait_for(predicate=lambda: 7)",
+    "c = Condition(); c.acquire(); c.wait_for(5)",
     """
 condition = Condition()
 with condition:
@@ -137,22 +138,22 @@ with condition:
 told, condition._is_owned()
     """,
     # the lock's own methods
-    "condition = Condition(); [condition.acquire(), condition.acquire(), condition.release()]",
-    "condition = Condition(); [condition.acquire(False), condition.acquire(timeout=1)]",
-    "condition = Condition(Lock()); [condition.acquire(), condition.acquire(False)]",
-    "condition = Condition(Lock()); [condition.acquire(), condition.acquire(timeout=pause)]",
+    "c = Condition(); [c.acquire(), c.acquire(), c.release()]",
+    "c = Condition(); [c.acquire(False), c.acquire(timeout=1)]",
+    "c = Condition(Lock()); [c.acquire(), c.acquire(False)]",
+    "c = Condition(Lock()); [c.acquire(), c.acquire(timeout=pause)]",
     "Condition().acquire(False, 1)",
     "Condition().acquire(timeout=-5)",
     "Condition(Lock()).acquire(timeout=nan)",
     "Condition().__enter__()",
     "Condition(Lock()).__enter__()",
     "Condition().__exit__(None, None, None)",
-    "condition = Condition(); condition.acquire(); condition.__exit__(None, None, None)",
+    "c = Condition(); c.acquire(); c.__exit__(None, None, None)",
     "lock = RLock(); c = Condition(lock); [c._lock is lock, c.acquire(), lock]",
-    "condition = Condition(); [condition._is_owned(), condition.acquire(), condition._is_owned()]",
+    "c = Condition(); [c._is_owned(), c.acquire(), c._is_owned()]",
     "c = Condition(Lock()); [c._is_owned(), c.acquire(), c._is_owned()]",
-    "condition = Condition(); condition.acquire(); in_thread(condition._is_owned)",
-    "condition = Condition(Lock()); condition.acquire(); in_thread(condition._is_owned)",
+    "c = Condition(); c.acquire(); in_thread(c._is_owned)",
+    "c = Condition(Lock()); c.acquire(); in_thread(c._is_owned)",
     """
 condition = Condition()
 condition.acquire(), condition.acquire()
@@ -171,11 +172,11 @@ saved, free, condition._is_owned()
     """,
     "c = Condition(); c.acquire(); [c._at_fork_reinit(), c._is_owned()]",
     # over one of the other side's, and over anybody's
-    "condition = Condition(threading.Lock()); condition.acquire(); condition.wait(pause)",
-    "condition = Condition(threading.RLock()); condition.acquire(); condition.wait(pause)",
-    "condition = Condition(threads.Lock()); condition.acquire(); condition.wait(pause)",
-    "condition = Condition(threads.RLock()); condition.acquire(); condition.wait(pause)",
-    "condition = Condition(threading._PyRLock()); condition.acquire(); condition.wait(pause)",
+    "c = Condition(threading.Lock()); c.acquire(); c.wait(pause)",
+    "c = Condition(threading.RLock()); c.acquire(); c.wait(pause)",
+    "c = Condition(threads.Lock()); c.acquire(); c.wait(pause)",
+    "c = Condition(threads.RLock()); c.acquire(); c.wait(pause)",
+    "c = Condition(threading._PyRLock()); c.acquire(); c.wait(pause)",
     "Condition(threading._PyRLock()).notify()",
     FOREIGN + "condition = Condition(Plain()); condition.wait(0)",
     FOREIGN + "condition = Condition(Plain()); condition.acquire(); condition.wait(pause)",
@@ -208,13 +209,13 @@ condition = Condition(Broken())
 raised(condition.wait, 0), Broken.acquired
     """,
     # an object
-    "condition = Condition(Lock()); condition.acquire(); condition",
+    "c = Condition(Lock()); c.acquire(); c",
     "bool(Condition()), Condition() == Condition(), len({Condition(), Condition()})",
     "c = Condition(); c.colour = 'red'; c.colour, vars(c)['colour']",
     "Condition().colour",
     "pickle.dumps(Condition())",
     "copy.deepcopy(Condition())",
-    "condition = Condition(); weakref.ref(condition)() is condition",
+    "c = Condition(); weakref.ref(c)() is c",
     "weakref.ref(Condition())()",
     """
 class Child(Condition):
@@ -286,7 +287,7 @@ class Waiters:
     def start(self, count: int) -> None:
         for i in range(count):
             self.threads.append(Started(self._body, i))
-            until(lambda i=i: self.waiting() == i + 1)
+            until(lambda count: self.waiting() == count, i + 1)
 
     def waiting(self) -> int:
         return len(self.condition._waiters)  # type: ignore[attr-defined]
@@ -307,7 +308,7 @@ def test_the_longest_waiting_are_notified_first(kind: str) -> None:
     for round_, ended in ((1, {0}), (2, {0, 1, 2}), (9, {0, 1, 2, 3, 4})):
         with waiters.condition:
             waiters.condition.notify(round_)
-        until(lambda ended=ended: set(waiters.ended) == ended)
+        until(lambda all_: set(waiters.ended) == all_, ended)
         assert waiters.waiting() == 5 - len(ended)
     assert waiters.results() == [True] * 5
 
@@ -461,7 +462,7 @@ def test_a_waiter_keeps_it_alive(side: Side) -> None:
             return condition.wait(0.05)
 
     waiter = Started(wait, condition)
-    until(lambda: len(condition._waiters) == 1)
+    until(lambda it: len(it._waiters) == 1, condition)
     gone = weakref.ref(condition)
     del condition
     assert waiter.result() is False

@@ -29,32 +29,32 @@ CASES = (
     "Event().wait('1')",
     "Event().wait([])",
     # of one that is set no time-out is looked at
-    "event = Event(); event.set(); [event.wait(), event.wait(0), event.wait(-1), event.wait(None)]",
-    "event = Event(); event.set(); [event.wait(huge), event.wait(inf), event.wait(nan)]",
+    "e = Event(); e.set(); [e.wait(), e.wait(0), e.wait(-1), e.wait(None)]",
+    "e = Event(); e.set(); [e.wait(huge), e.wait(inf), e.wait(nan)]",
     # what it does
-    "event = Event(); [event.is_set(), event.set(), event.is_set(), event.clear(), event.is_set()]",
-    "event = Event(); [event.set(), event.set(), event.is_set(), event.clear(), event.clear()]",
-    "event = Event(); [event.wait(0), event.set(), event.wait(0), event.clear(), event.wait(0)]",
+    "e = Event(); [e.is_set(), e.set(), e.is_set(), e.clear(), e.is_set()]",
+    "e = Event(); [e.set(), e.set(), e.is_set(), e.clear(), e.clear()]",
+    "e = Event(); [e.wait(0), e.set(), e.wait(0), e.clear(), e.wait(0)]",
     "Event().isSet()",
-    "event = Event(); event.set(); event.isSet()",
+    "e = Event(); e.set(); e.isSet()",
     # after a failure it is as it was
-    "event = Event(); [raised(event.wait, huge), event.wait(0), event.set(), event.wait()]",
+    "e = Event(); [raised(e.wait, huge), e.wait(0), e.set(), e.wait()]",
     "e = Event(); [raised(e.wait, '1'), len(e._cond._waiters), e.set(), e.wait()]",
     # an object
     "Event()",
-    "event = Event(); event.set(); event",
+    "e = Event(); e.set(); e",
     "class Child(Event): pass\nrepr(Child()).endswith('unset>')",
     "bool(Event()), Event() == Event(), len({Event(), Event()})",
-    "event = Event(); event.colour = 'red'; event.colour, event.__dict__.get('colour')",
+    "e = Event(); e.colour = 'red'; e.colour, e.__dict__.get('colour')",
     "Event().colour",
     "pickle.dumps(Event())",
     "copy.deepcopy(Event())",
-    "event = Event(); weakref.ref(event)() is event",
+    "e = Event(); weakref.ref(e)() is e",
     "weakref.ref(Event())()",
     # its inside
-    "event = Event(); [event._flag, event.set(), event._flag]",
+    "e = Event(); [e._flag, e.set(), e._flag]",
     "e = Event(); [type(e._cond) is Condition, e._cond.acquire(), e._cond.acquire(False)]",
-    "event = Event(); event._at_fork_reinit()",
+    "e = Event(); e._at_fork_reinit()",
     """
 event = Event()
 event._cond.acquire()

@@ -4,6 +4,8 @@ import pytest
 
 from tests.threads.model_lock import Kind, Model, Mutation, ProtocolError
 
+pytestmark = pytest.mark.any_version
+
 PLAIN, TIMED, LEAVING = Kind.PLAIN, Kind.TIMED, Kind.LEAVING
 
 # A thread without a time-out is in each: it hangs where another would help itself.
@@ -40,8 +42,8 @@ FOUND_WITHOUT_GIL: dict[Mutation, str] = {
     Mutation.HAND_OVER_FREES: TWO_OWNERS,
     Mutation.LEAVE_TRIES_FIRST: LOST,
 }
-# A thread with the GIL looks and queues, or tries and says that it is back, in one, so far as others
-# with the GIL are concerned.
+# A thread with the GIL looks and queues, or tries and says that it is back, in one, so far as
+# others with the GIL are concerned.
 HARMLESS_UNDER_GIL = {Mutation.LOOK_BEFORE_GUARD, Mutation.LEAVE_TRIES_FIRST}
 FOUND_WITH_GIL: dict[Mutation, str] = {
     **{m: what for m, what in FOUND_WITHOUT_GIL.items() if m not in HARMLESS_UNDER_GIL},

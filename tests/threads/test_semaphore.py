@@ -44,7 +44,7 @@ EACH = (
     "{}(0).acquire(timeout='1')",
     "{}(0).acquire(timeout=[])",
     # where a permit is there no time-out is looked at
-    "semaphore = {}(9); [semaphore.acquire(timeout=t) for t in (0, -1, huge, inf, nan)]",
+    "s = {}(9); [s.acquire(timeout=t) for t in (0, -1, huge, inf, nan)]",
     "{}().release(0)",
     "{}().release(-1)",
     "{}().release(n=0)",
@@ -53,21 +53,21 @@ EACH = (
     "{}().release(1, 2)",
     "{}().release(m=1)",
     # what it does
-    "semaphore = {}(2); [semaphore.acquire(False) for _ in range(3)]",
-    "semaphore = {}(2); [semaphore.acquire(), semaphore.release(), semaphore._value]",
+    "s = {}(2); [s.acquire(False) for _ in range(3)]",
+    "s = {}(2); [s.acquire(), s.release(), s._value]",
     "s = {}(3); [[s.acquire() for _ in 'abc'], s.release(2), s._value]",
-    "semaphore = {}(3); [[semaphore.acquire() for _ in 'abc'], semaphore.release(n=3), semaphore]",
+    "s = {}(3); [[s.acquire() for _ in 'abc'], s.release(n=3), s]",
     "{}().release()",
     "{}(5).release(3)",
-    "semaphore = {}(2); raised(semaphore.release, 2), semaphore._value, raised(semaphore.release)",
-    "semaphore = {}(); semaphore.acquire(); raised(semaphore.release, 2), semaphore._value",
-    "semaphore = {}(0); raised(semaphore.release), semaphore",
+    "s = {}(2); raised(s.release, 2), s._value, raised(s.release)",
+    "s = {}(); s.acquire(); raised(s.release, 2), s._value",
+    "s = {}(0); raised(s.release), s",
     # a failure leaves it as it was
     "s = {}(0); raised(s.acquire, True, huge), s, len(s._cond._waiters)",
     "s = {}(0); raised(s.acquire, True, '1'), s, s._cond.acquire(False)",
     # with
     "{}().__enter__()",
-    "semaphore = {}(); semaphore.acquire(); semaphore.__exit__(None, None, None)",
+    "s = {}(); s.acquire(); s.__exit__(None, None, None)",
     "{}(5).__exit__(None, None, None)",
     """
 semaphore = {}(2)
@@ -80,20 +80,20 @@ except ZeroDivisionError:
 acquired, inside, semaphore._value
     """,
     # an object
-    "semaphore = {}(3); semaphore.acquire(); semaphore",
+    "s = {}(3); s.acquire(); s",
     "class Child({}): pass\nChild(3)._value, repr(Child(3)).endswith('>')",
     "bool({0}()), {0}() == {0}(), len({{{0}(), {0}()}})",
-    "semaphore = {}(); semaphore.colour = 'red'; semaphore.colour, vars(semaphore)['colour']",
+    "s = {}(); s.colour = 'red'; s.colour, vars(s)['colour']",
     "{}().colour",
     "pickle.dumps({}())",
     "copy.deepcopy({}())",
-    "semaphore = {}(); weakref.ref(semaphore)() is semaphore",
+    "s = {}(); weakref.ref(s)() is s",
     "weakref.ref({}())()",
     # its inside
-    "semaphore = {}(); type(semaphore._cond) is Condition",
-    "semaphore = {}(); [semaphore._cond.acquire(), semaphore._cond.acquire(False)]",
-    "semaphore = {}(3); semaphore._value = 1; semaphore.acquire(False), semaphore.acquire(False)",
-    "semaphore = {}(3); del semaphore.acquire",
+    "s = {}(); type(s._cond) is Condition",
+    "s = {}(); [s._cond.acquire(), s._cond.acquire(False)]",
+    "s = {}(3); s._value = 1; s.acquire(False), s.acquire(False)",
+    "s = {}(3); del s.acquire",
     """
 class Child({}):
     def __init__(self, value, name):
@@ -116,7 +116,7 @@ CASES = [
     "issubclass(BoundedSemaphore, Semaphore), isinstance(BoundedSemaphore(), Semaphore)",
     "BoundedSemaphore(3)._initial_value",
     "Semaphore(3)._initial_value",
-    "semaphore = BoundedSemaphore(1); semaphore._initial_value = 2; semaphore.release(), semaphore",
+    "s = BoundedSemaphore(1); s._initial_value = 2; s.release(), s",
 ]
 
 

@@ -8,6 +8,13 @@
 /* The longest time-out, in seconds: threading.TIMEOUT_MAX of a 64-bit CPython. */
 #define TIMEOUT_MAX_S 9223372036.0
 
+/* What the running version's Lock.acquire says. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define NEGATIVE_TIMEOUT "timeout value must be a non-negative number"
+#else
+#define NEGATIVE_TIMEOUT "timeout value must be positive"
+#endif
+
 /* ------------------------------------------------------------------------------------------------
  * Sorting arguments by name
  */
@@ -181,7 +188,7 @@ plus_acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_
         return -1;
     }
     if (timeout_s < 0.0 && timeout_s != -1.0) {
-        PyErr_SetString(PyExc_ValueError, "timeout value must be a non-negative number");
+        PyErr_SetString(PyExc_ValueError, NEGATIVE_TIMEOUT);
         return -1;
     }
     if (!waits || timeout_s == -1.0) {

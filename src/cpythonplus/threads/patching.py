@@ -143,12 +143,10 @@ def _refuse_green_threads() -> None:
 
 def _name_types(*, patched: bool) -> None:
     """Let the types say where a program finds them: pickles of the types and reprs go by that."""
-    if primitives is None:
-        return
-    for name in primitives.__all__:
-        native = getattr(primitives, name)
-        standard = "queue" if name.endswith("Queue") else "threading"
-        native.__module__ = standard if patched else "cpythonplus.threads"
+    for name, native in _natives.items():
+        if isinstance(native, type) and name != "ShutDown":
+            standard = "queue" if name.endswith("Queue") else "threading"
+            native.__module__ = standard if patched else "cpythonplus.threads"
 
 
 def _replace_everywhere() -> None:

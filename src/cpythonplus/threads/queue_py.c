@@ -391,32 +391,40 @@ queue_get_nowait(PyObject *op, PyObject *ignored)
     return get(queue_of(op), 0);
 }
 
-/* As many as are there, up to `left`.  -1 with an exception; the list has what was taken before. */
-static int
-drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t left)
+/* As many as are there, up to `limit`; what comes meanwhile, from those who waited for a place, is not
+ * taken too.  How many, or -1 with an exception; the list has what was taken before. */
+static Py_ssize_t
+take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
-    Py_ssize_t there = plus_store_size(self, plus_store_kind(self));
+    Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+    Py_ssize_t taken = 0;
 
-    /* What comes meanwhile, from those who waited for a place, is not taken too. */
-    left = there < left ? there : left;
-    while (left-- > 0) {
-        enum plus_queue_kind kind = plus_store_kind(self);
-        Py_ssize_t size = plus_store_size(self, kind);
+    while (taken < size && taken < limit) {
+        PyObject *item = plus_store_get(self, plus_store_kind(self));
 
-        if (size <= 0) {
-            return size < 0 ? -1 : 0;
-        }
-        PyObject *item = plus_store_get(self, kind);
         if (item == NULL) {
             return -1;
         }
         int rc = PyList_Append(items, item);
         Py_DECREF(item);
-        if (rc < 0 || fill_place(self, kind) < 0) {
+        if (rc < 0) {
             return -1;
         }
+        taken++;
     }
-    return there < 0 ? -1 : 0;
+    return size < 0 ? -1 : taken;
+}
+
+static int
+drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    Py_ssize_t taken = take_all(self, items, limit);
+    int rc = taken < 0 ? -1 : 0;
+
+    while (taken-- > 0 && rc == 0) {
+        rc = fill_place(self, plus_store_kind(self));
+    }
+    return rc;
 }
 
 static PyObject *

@@ -1,0 +1,280 @@
+"""Whatever is done to them, they raise exceptions: no crash, no internal error, no endless wait.
+
+Nothing here has a defined result; it is about what C code must survive.
+"""
+
+import pytest
+
+from tests.threads.programs import run
+from tests.threads.sides import NAMES
+
+HARNESS = """
+import pickle
+
+class Alarm(Exception):
+    pass
+
+
+def alarm(*_):
+    raise Alarm
+
+
+def attempt(call, *args, **kwargs):
+    \"\"\"Call it; a wait is ended by a signal, and an internal error is one.\"\"\"
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        result = call(*args, **kwargs)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return result
+    except SystemError:
+        raise
+    except Exception:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+class Odd:
+    \"\"\"Cannot be compared, converted, hashed or asked for its truth.\"\"\"
+
+    def __bool__(self):
+        raise KeyError("bool")
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = None
+    __index__ = __float__ = __len__ = __call__ = __bool__
+
+
+ODD = (None, 0, 1, -1, 2**70, 0.5, float("nan"), "x", (), Odd(), int, Odd)
+ARGUMENTS = [(), *[(odd,) for odd in ODD], (False, 0), (True, "x"), (1, False, -1), (1,) * 6]
+
+
+def call_everything(it):
+    for name in dir(it):
+        if name in ("__class__", "__reduce__", "__reduce_ex__", "__getstate__"):
+            continue
+        attribute = attempt(getattr, it, name)
+        if not callable(attribute) or name in ("__init_subclass__", "__subclasshook__"):
+            continue
+        for arguments in ARGUMENTS:
+            attempt(attribute, *arguments)
+        attempt(attribute, odd=1)
+
+
+def change_everything(make):
+    for name in dir(make()):
+        for odd in ODD:
+            it = make()
+            if name not in ("__class__", "__dict__") and attempt(setattr, it, name, odd) is None:
+                use_a_bit(it)
+        it = make()
+        attempt(delattr, it, name)
+        use_a_bit(it)
+
+
+def use_a_bit(it):
+    for name, *arguments in (
+        ("acquire", False), ("release",), ("put", 1, False), ("put", 2, True, 0.0001),
+        ("get", False), ("wait", 0), ("set",), ("clear",), ("qsize",), ("full",), ("empty",),
+        ("task_done",), ("join", 0), ("drain",), ("notify",), ("shutdown",), ("reset",), ("abort",),
+        ("__repr__",), ("statistics",), ("_at_fork_reinit",),
+    ):
+        method = attempt(getattr, it, name)
+        if callable(method):
+            attempt(method, *arguments)
+    gc.get_referents(it)
+
+
+signal.signal(signal.SIGALRM, alarm)
+"""
+MADE = {"Barrier": "Barrier(2)", "Queue": "Queue(1)", "Condition": "Condition(Lock())"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("made", ["made", "not initialised", "of a subclass"])
+def test_every_method_with_odd_arguments(name: str, made: str) -> None:
+    maker = {
+        "made": MADE.get(name, f"{name}()"),
+        "not initialised": f"{name}.__new__({name})",
+        "of a subclass": f"type('Own', ({name},), {{'__init__': lambda self: None}})()",
+    }[made]
+    if name == "Lock" and made == "of a subclass":
+        pytest.skip("it has no subclasses")
+    run(
+        f"""
+        call_everything({maker})
+        use_a_bit({maker})
+        gc.collect()
+        """,
+        before=HARNESS,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_attribute_set_and_deleted(name: str) -> None:
+    run(
+        f"""
+        change_everything(lambda: {MADE.get(name, f"{name}()")})
+        gc.collect()
+        """,
+        before=HARNESS,
+    )
+
+
+def test_locks_that_misbehave_under_a_condition() -> None:
+    run(
+        """
+        class Lock_:
+            def __init__(self, **methods):
+                self.calls = []
+                for name, method in methods.items():
+                    setattr(self, name, method)
+            def acquire(self, *args):
+                return True
+            def release(self):
+                pass
+
+        def fail(*args):
+            raise KeyError("lock")
+
+        for name in ("acquire", "release", "_is_owned", "_release_save", "_acquire_restore"):
+            for method in (fail, lambda *_: None, lambda *_: Odd(), lambda *_: True, 5):
+                condition = attempt(Condition, Lock_(**{"_is_owned": lambda: True, name: method}))
+                if condition is not None:
+                    for call in (condition.wait, condition.notify, condition.notify_all,
+                                 condition.acquire, condition.release, condition.__enter__):
+                        attempt(call)
+                    attempt(condition.wait, 0.0001)
+                    attempt(condition.wait_for, int, 0.0001)
+                    assert len(condition._waiters) == 0
+        for lock in (Condition(), Semaphore(), Queue(), Event(), int, Lock, 5):
+            condition = attempt(Condition, lock)
+            if condition is not None:
+                for call in (condition.__enter__, condition.notify, condition.release):
+                    attempt(call)
+                attempt(condition.wait, 0.0001)
+        """,
+        before=HARNESS,
+    )
+
+
+def test_callbacks_that_come_back() -> None:
+    run(
+        """
+        condition = Condition()
+        def predicate():
+            condition.notify_all()
+            assert condition.wait(0) is False
+            condition.__init__()
+            condition.acquire()
+            return depth.append(1) or len(depth) > 5
+        depth = []
+        with condition:
+            attempt(condition.wait_for, predicate, 0.01)
+
+        barrier = Barrier(1, lambda: attempt(lambda: barrier.wait(0)))
+        attempt(barrier.wait)
+        barrier = Barrier(1, lambda: barrier.__init__(3))
+        attempt(barrier.wait)
+        use_a_bit(barrier)
+
+        class Item:
+            def __init__(self, other=None):
+                self.other = other
+            def __del__(self):
+                attempt(q.put, 1, False)
+                attempt(q.get, False)
+                attempt(q.qsize)
+        for kind in (Queue, LifoQueue, PriorityQueue, SimpleQueue):
+            for _ in range(20):
+                q = kind()
+                for _ in range(3):
+                    attempt(q.put, Item())
+                attempt(q.get, False)
+                attempt(q.drain)
+                attempt(q.put, Item())
+                if hasattr(q, "queue"):
+                    q.queue = type(q.queue)([Item()])
+                    q.queue.clear()
+                q.__init__()
+        gc.collect()
+        """,
+        before=HARNESS,
+    )
+
+
+# The last reference to a container, while C code works with it.
+VANDALS = {
+    "heappush": ("PriorityQueue", "__lt__", "q.put(Vandal()); q.put(Vandal())"),
+    "heappop": ("PriorityQueue", "__lt__", "q.queue = [Vandal() for _ in range(9)]; q.get()"),
+    "drain": ("PriorityQueue", "__lt__", "q.queue = [Vandal() for _ in range(9)]; q.drain()"),
+}
+
+
+@pytest.mark.parametrize("name", VANDALS)
+def test_a_container_is_kept_while_it_is_worked_on(name: str) -> None:
+    kind, method, calls = VANDALS[name]
+    run(
+        f"""
+        def alone():
+            held = []
+            return sys.getrefcount(held)
+
+        class Vandal:
+            def {method}(self, other):
+                held = q.queue
+                q.queue = []
+                counts.append(sys.getrefcount(held))
+                return True
+
+        counts = []
+        q = {kind}()
+        attempt(lambda: exec(CALLS, globals()))
+        assert counts and counts[0] > alone(), counts
+        """,
+        before=HARNESS + f"CALLS = {calls!r}\n",
+    )
+
+
+def test_every_mistake_from_many_threads_at_once() -> None:
+    run(
+        """
+        def refused_or_not(call, *args):
+            try:
+                call(*args)
+            except (RuntimeError, ValueError, TypeError, Empty, Full, BrokenBarrierError):
+                pass
+
+        def body(seed):
+            mine = random.Random(seed)
+            for _ in range(1500):
+                refused_or_not(*mine.choice(calls))
+
+        lock, rlock, condition, semaphore, event, barrier, q, simple = (
+            Lock(), RLock(), Condition(Lock()), BoundedSemaphore(2), Event(), Barrier(3), Queue(2),
+            SimpleQueue())
+        calls = [
+            (lock.release,), (lock.acquire, False), (lock.acquire, True, 0.0001),
+            (lock._at_fork_reinit,),
+            (rlock.release,), (rlock.acquire, False), (rlock.acquire, True, 0.0001),
+            (condition.notify,), (condition.notify_all,), (condition.wait, 0.0001),
+            (condition.acquire, False), (condition.release,),
+            (semaphore.release,), (semaphore.acquire, False), (semaphore.acquire, True, 0.0001),
+            (event.set,), (event.clear,), (event.wait, 0.0001),
+            (barrier.wait, 0.0001), (barrier.reset,), (barrier.abort,),
+            (q.put, 1, False), (q.put, 1, True, 0.0001), (q.get, True, 0.0001), (q.task_done,),
+            (q.mutex.acquire, False), (q.mutex.release,), (q.drain,), (q.join, 0.0001),
+            (q.queue.clear,), (setattr, q, "maxsize", 3), (setattr, q, "unfinished_tasks", 0),
+            (simple.put, 1), (simple.get, True, 0.0001), (simple.drain, 2),
+        ]
+        running = [start(body, seed) for seed in range(8)]
+        def unstick():
+            # A lock that nobody has released: what is left behind is not the question here.
+            while any(thread.is_alive() for thread in running):
+                for each in (condition, q.mutex):
+                    refused_or_not(each.release)
+                time.sleep(0.001)
+        helper = start(unstick)
+        for thread in running:
+            thread.join()
+        """
+    )
