@@ -1,0 +1,441 @@
+#include "queue_ops.h"
+
+#include "../base/futex.h"
+
+static int
+raise_shutdown(void)
+{
+    return plus_raise_from("cpythonplus.threads", "ShutDown");
+}
+
+static inline bool
+is_negative(uint64_t deadline_ns)
+{
+    return deadline_ns == PLUS_DEADLINE_NEGATIVE || deadline_ns == PLUS_DEADLINE_VERY_NEGATIVE;
+}
+
+static inline int
+enter(plus_queue_object *self)
+{
+    if (plus_lock_try(self->lock, plus_identity())) {
+        return 0;
+    }
+    return plus_acquire(self->lock, PLUS_FUTEX_NO_DEADLINE) < 0 ? -1 : 0;
+}
+
+static inline void
+leave(plus_queue_object *self)
+{
+    plus_lock_release(self->lock);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Serving those who wait; with the mutex held
+ */
+
+/* Ends the wait of the first waiter if it is one that `takes` an item, or offers one. */
+static bool
+grant_first(struct plus_waitq *queue, bool takes, PyObject **item)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    plus_waitq_lock(queue);
+    struct plus_waiter *first = queue->head;
+    bool granted = first != NULL && first->takes == takes && (takes || first->item != NULL);
+    if (granted) {
+        if (takes) {
+            first->item = Py_NewRef(*item);
+        }
+        else {
+            *item = Py_NewRef((PyObject *)first->item);
+        }
+        sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
+    }
+    plus_waitq_unlock(queue);
+    plus_waitq_rouse(sleeper);
+    return granted;
+}
+
+static int
+store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, PyObject *item)
+{
+    struct plus_waitq *getters = &self->not_empty->queue;
+
+    if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
+        grant_first(getters, true, &item)) {
+        self->unfinished++;
+        return 0;
+    }
+    if (plus_store_put(self, kind, item) < 0) {
+        plus_condition_notify(self->not_full, 1); /* the place goes to another */
+        return -1;
+    }
+    self->unfinished++;
+    plus_waitq_count_surplus(getters);
+    plus_condition_notify(self->not_empty, 1);
+    return 0;
+}
+
+/* An item was taken out, so there is a place. */
+static int
+fill_place(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    struct plus_waitq *putters = &self->not_full->queue;
+    PyObject *item;
+
+    if (plus_waitq_length(putters) == 0) {
+        return 0;
+    }
+    /* To compare items for a heap runs Python code, whose exceptions belong to the one who puts. */
+    if ((kind == PLUS_QUEUE_FIFO || kind == PLUS_QUEUE_LIFO) && self->limit > 0 &&
+        !self->is_shutdown && plus_store_size(self, kind) < self->limit &&
+        grant_first(putters, false, &item)) {
+        int rc = plus_store_put(self, kind, item);
+
+        Py_DECREF(item);
+        self->unfinished += rc == 0;
+        return rc;
+    }
+    plus_condition_notify(self->not_full, 1);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * put
+ */
+
+/* With the mutex held and no place.  1: there is a place now; 2: another thread has put the item; -1
+ * with an exception. */
+static int
+wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result, ended;
+    int full;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.item = item;
+    do {
+        result = plus_condition_sleep(self->not_full, &waiter, deadline_ns, &ended);
+        if (result == PLUS_WAIT_GRANTED) {
+            return 2;
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1; /* the item may have been put: an exception of a handler can come any time */
+        }
+        if (self->is_shutdown) {
+            return raise_shutdown();
+        }
+        Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+        full = size < 0 ? -1 : plus_store_is_full(self, size);
+        if (full > 0 && result == PLUS_WAIT_TIMED_OUT) {
+            return plus_raise_from("queue", "Full");
+        }
+    } while (full > 0);
+    return full < 0 ? -1 : 1;
+}
+
+static int
+put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    enum plus_queue_kind kind = plus_store_kind(self);
+    Py_ssize_t size = 0;
+
+    if (self->is_shutdown) {
+        return raise_shutdown();
+    }
+    if (self->limit != 0 && is_negative(deadline_ns)) {
+        return plus_check_deadline(deadline_ns);
+    }
+    if (self->limit != 0 || plus_waitq_length(&self->not_empty->queue) > 0) {
+        size = plus_store_size(self, kind);
+        int full = size < 0 ? -1 : plus_store_is_full(self, size);
+        if (full < 0) {
+            return -1;
+        }
+        if (full) {
+            if (deadline_ns == 0) {
+                return plus_raise_from("queue", "Full");
+            }
+            int rc = wait_for_place(self, item, deadline_ns);
+            if (rc != 1) {
+                return rc < 0 ? -1 : 0;
+            }
+            kind = plus_store_kind(self);
+            size = plus_store_size(self, kind);
+            if (size < 0) {
+                return -1;
+            }
+        }
+    }
+    return store_item(self, kind, size, item);
+}
+
+int
+plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    int rc = put_locked(self, item, deadline_ns);
+    leave(self);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * get
+ */
+
+/* A signal handler raised when the item had been handed over already: it goes to the next. */
+static void
+give_back(plus_queue_object *self, PyObject *item)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (!grant_first(&self->not_empty->queue, true, &item)) {
+        if (plus_store_put_back(self, plus_store_kind(self), item) < 0) {
+            PyErr_WriteUnraisable((PyObject *)self);
+        }
+        plus_condition_notify(self->not_empty, 1);
+    }
+    Py_DECREF(item);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over; -1
+ * with an exception. */
+static int
+wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result, ended;
+    Py_ssize_t size;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.takes = self->kind != PLUS_QUEUE_HOOKED;
+    do {
+        result = plus_condition_sleep(self->not_empty, &waiter, deadline_ns, &ended);
+        if (result == PLUS_WAIT_GRANTED) {
+            *item = waiter.item;
+            return 2;
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            if (ended == PLUS_WAIT_GRANTED) {
+                give_back(self, waiter.item);
+            }
+            return -1;
+        }
+        size = plus_store_size(self, plus_store_kind(self));
+        if (size == 0 && self->is_shutdown) {
+            return raise_shutdown();
+        }
+        if (size == 0 && result == PLUS_WAIT_TIMED_OUT) {
+            return plus_raise_from("queue", "Empty");
+        }
+    } while (size == 0);
+    return size < 0 ? -1 : 1;
+}
+
+static PyObject *
+get_locked(plus_queue_object *self, uint64_t deadline_ns)
+{
+    enum plus_queue_kind kind = plus_store_kind(self);
+    Py_ssize_t size = plus_store_size(self, kind);
+    PyObject *item = NULL;
+    bool handed_over = false;
+
+    if (size < 0) {
+        return NULL;
+    }
+    if (size == 0 && self->is_shutdown) {
+        raise_shutdown();
+        return NULL;
+    }
+    if (is_negative(deadline_ns)) {
+        plus_check_deadline(deadline_ns);
+        return NULL;
+    }
+    if (size == 0) {
+        if (deadline_ns == 0) {
+            plus_raise_from("queue", "Empty");
+            return NULL;
+        }
+        int rc = wait_for_item(self, &item, deadline_ns);
+        if (rc < 0) {
+            return NULL;
+        }
+        kind = plus_store_kind(self);
+        handed_over = rc == 2;
+    }
+    if (!handed_over) {
+        item = plus_store_get(self, kind);
+    }
+    /* Also after an item that never was in the container: who put it was woken for a place that is
+     * still free. */
+    if (item != NULL && fill_place(self, kind) < 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+    }
+    return item;
+}
+
+PyObject *
+plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
+{
+    if (enter(self) < 0) {
+        return NULL;
+    }
+    PyObject *item = get_locked(self, deadline_ns);
+    leave(self);
+    return item;
+}
+
+/* As many as are there, up to `limit`; what comes meanwhile, from those who waited for a place, is not
+ * taken too.  How many, or -1 with an exception; the list has what was taken before. */
+static Py_ssize_t
+take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+    Py_ssize_t taken = 0;
+
+    while (taken < size && taken < limit) {
+        PyObject *item = plus_store_get(self, plus_store_kind(self));
+
+        if (item == NULL) {
+            return -1;
+        }
+        int rc = PyList_Append(items, item);
+        Py_DECREF(item);
+        if (rc < 0) {
+            return -1;
+        }
+        taken++;
+    }
+    return size < 0 ? -1 : taken;
+}
+
+static int
+drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    Py_ssize_t taken = take_all(self, items, limit);
+    int rc = taken < 0 ? -1 : 0;
+
+    while (taken-- > 0 && rc == 0) {
+        rc = fill_place(self, plus_store_kind(self));
+    }
+    return rc;
+}
+
+int
+plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    int rc = drain_locked(self, items, limit);
+    leave(self);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Tasks and the end
+ */
+
+int
+plus_queue_task_done(plus_queue_object *self)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    bool too_often = self->unfinished <= 0;
+    if (!too_often && --self->unfinished == 0) {
+        plus_condition_notify(self->all_tasks_done, UINT32_MAX);
+    }
+    leave(self);
+    if (too_often) {
+        PyErr_SetString(PyExc_ValueError, "task_done() called too many times");
+        return -1;
+    }
+    return 0;
+}
+
+/* 1: all done; 0: time is up; -1 with an exception. */
+static int
+join_locked(plus_queue_object *self, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result, ended;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    while (self->unfinished != 0) {
+        result = plus_condition_sleep(self->all_tasks_done, &waiter, deadline_ns, &ended);
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1;
+        }
+        if (result == PLUS_WAIT_TIMED_OUT) {
+            return self->unfinished == 0;
+        }
+    }
+    return 1;
+}
+
+int
+plus_queue_join(plus_queue_object *self, uint64_t deadline_ns)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    int done = join_locked(self, deadline_ns);
+    leave(self);
+    return done;
+}
+
+/* Takes everything out; -1 with an exception. */
+static int
+discard_locked(plus_queue_object *self)
+{
+    for (;;) {
+        enum plus_queue_kind kind = plus_store_kind(self);
+        Py_ssize_t size = plus_store_size(self, kind);
+
+        if (size <= 0) {
+            return size < 0 ? -1 : 0;
+        }
+        PyObject *item = plus_store_get(self, kind);
+        if (item == NULL) {
+            return -1;
+        }
+        Py_DECREF(item);
+        self->unfinished -= self->unfinished > 0;
+    }
+}
+
+int
+plus_queue_shutdown(plus_queue_object *self, bool immediate)
+{
+    int rc = 0;
+
+    if (enter(self) < 0) {
+        return -1;
+    }
+    self->is_shutdown = true;
+    if (immediate) {
+        rc = discard_locked(self);
+        plus_condition_notify(self->all_tasks_done, UINT32_MAX);
+    }
+    plus_condition_notify(self->not_empty, UINT32_MAX);
+    plus_condition_notify(self->not_full, UINT32_MAX);
+    leave(self);
+    return rc;
+}
+
+Py_ssize_t
+plus_queue_size(plus_queue_object *self)
+{
+    if (enter(self) < 0) {
+        return -1;
+    }
+    Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+    leave(self);
+    return size;
+}
