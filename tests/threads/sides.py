@@ -210,11 +210,12 @@ class Outcomes:
     """What came out of the cases of a module on both sides."""
 
     def __init__(self, cases: Sequence[str]) -> None:
+        cases = list(dict.fromkeys(cases))
         self._outcomes: dict[str, dict[str, str]] = {}
         self._crashes: dict[str, Child] = {}
         with tempfile.TemporaryDirectory() as folder:
             program, results = Path(folder, "program.py"), Path(folder, "results")
-            program.write_text(CASES_PROGRAM.format(names=NAMES, cases=list(cases)))
+            program.write_text(CASES_PROGRAM.format(names=NAMES, cases=cases))
             while len(self._outcomes) + len(self._crashes) < len(cases):
                 self._go_on(program, results, cases)
 

@@ -80,7 +80,7 @@ Child("x").wait()
     "b = Barrier(3); b.abort(); b._state, b._count",
     "b = Barrier(1); b._cond.acquire(), b._cond.acquire(False)",
 ]
-if sys.version_info >= (3, 12):
+if sys.version_info >= (3, 13):
     # Before, one of no parties could be made, and let nobody pass.
     CASES += ["Barrier(0)", "Barrier(-1)", "Barrier(parties=0)", "Barrier('x')", "Barrier(None)"]
 

@@ -195,6 +195,7 @@ told, Full.log, condition._is_owned()
 class Broken:
     def acquire(self, *args): return True
     def release(self): pass
+    def locked(self): pass
     def _is_owned(self): raise ValueError("is it?")
 raised(Condition(Broken()).wait, 0), raised(Condition(Broken()).notify)
     """,
@@ -203,6 +204,7 @@ class Broken:
     acquired = []
     def acquire(self, *args): self.acquired.append(1); return True
     def release(self): pass
+    def locked(self): pass
     def _is_owned(self): return True
     def _release_save(self): raise ValueError("not now")
 condition = Condition(Broken())
@@ -442,6 +444,8 @@ def test_garbage_in_a_cycle_is_collected(side: Side) -> None:
 
         def release(self) -> None:
             pass
+
+        locked = release
 
     lock = Lock()
     condition = side.Condition(lock)

@@ -254,7 +254,7 @@ def leaks(code, names, times):
         exec(code, names)
     # A cache may fill once, and an arena may grow; what grows each time is a leak.
     rounds = []
-    for _ in range(3):
+    for _ in range(6):
         before = used()
         for _ in range(times):
             exec(code, names)

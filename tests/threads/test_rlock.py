@@ -114,7 +114,6 @@ if sys.version_info >= (3, 14):
     CASES += [
         "lock = RLock(); [lock.locked(), lock.acquire(), lock.locked()]",
         "lock = RLock(); lock.acquire(); in_thread(lock.locked)",
-        "lock = RLock(); lock.acquire(); in_thread(repr, lock)",
     ]
 
 
