@@ -4,7 +4,12 @@ from textwrap import dedent
 
 import pytest
 
+from tests.support import SANITIZED
 from tests.threads.programs import WAITS, definitions, run
+
+pytestmark = pytest.mark.skipif(
+    SANITIZED, reason="the sanitizer's allocator has locks that stay held in the child of a fork"
+)
 
 FORKING = """
 def in_child(check, *args):

@@ -22,16 +22,15 @@ def alarm(*_):
 def attempt(call, *args, **kwargs):
     \"\"\"Call it; a wait is ended by a signal, and an internal error is one.\"\"\"
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
-        result = call(*args, **kwargs)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        return result
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return call(*args, **kwargs)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
     except SystemError:
         raise
     except Exception:
         return None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class Odd:

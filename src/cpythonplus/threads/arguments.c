@@ -15,6 +15,13 @@
 #define NEGATIVE_TIMEOUT "timeout value must be positive"
 #endif
 
+/* What threading.Condition.wait makes of one that is no number: an error now, once nothing. */
+#if PY_VERSION_HEX >= 0x030E0000
+#define NAN_DEADLINE PLUS_DEADLINE_NAN
+#else
+#define NAN_DEADLINE 0
+#endif
+
 /* ------------------------------------------------------------------------------------------------
  * Sorting arguments by name
  */
@@ -209,6 +216,10 @@ plus_wait_deadline(PyObject *timeout, uint64_t *deadline_ns)
     double timeout_s = seconds(timeout);
     if (timeout_s == -1.0 && PyErr_Occurred()) {
         return -1;
+    }
+    if (isnan(timeout_s)) {
+        *deadline_ns = NAN_DEADLINE;
+        return 0;
     }
     *deadline_ns = timeout_s > 0.0 ? deadline_after(timeout_s) : 0;
     return 0;

@@ -8,6 +8,13 @@
 
 #include <stddef.h>
 
+/* What the running version's Barrier says. */
+#if PY_VERSION_HEX >= 0x030E0000
+#define FEW_PARTIES "parties must be >= 1"
+#else
+#define FEW_PARTIES "parties must be > 0"
+#endif
+
 enum barrier_state {
     FILLING = 0,
     DRAINING = 1,
@@ -365,7 +372,7 @@ barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
         return -1;
     }
     if (parties < 1) {
-        PyErr_SetString(PyExc_ValueError, "parties must be > 0");
+        PyErr_SetString(PyExc_ValueError, FEW_PARTIES);
         return -1;
     }
     plus_condition_object *cond = plus_condition_new(state, NULL);

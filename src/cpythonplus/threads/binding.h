@@ -121,8 +121,8 @@ plus_acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_
 int
 plus_check_deadline(uint64_t deadline_ns);
 
-/* Dead line of a wait(timeout=None): 0 for a time-out that is not above zero (or no number), as in
- * threading.Condition; may be TOO_LARGE.  -1 with TypeError. */
+/* Dead line of a wait(timeout=None): 0 for a time-out that is not above zero, as in
+ * threading.Condition; may be TOO_LARGE or, from 3.14 on, NAN.  -1 with TypeError. */
 int
 plus_wait_deadline(PyObject *timeout, uint64_t *deadline_ns);
 

@@ -580,8 +580,16 @@ static const struct plus_signature init_signature = {
 static int
 check_lock(PyObject *lock)
 {
-    for (int i = 0; i < 2; i++) {
-        PyObject *method = PyObject_GetAttrString(lock, i == 0 ? "acquire" : "release");
+    static const char *const names[] = {
+        "acquire",
+        "release",
+#if PY_VERSION_HEX >= 0x030E0000
+        "locked",
+#endif
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        PyObject *method = PyObject_GetAttrString(lock, names[i]);
 
         if (method == NULL) {
             return -1;
