@@ -375,11 +375,10 @@ barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_ValueError, FEW_PARTIES);
         return -1;
     }
-    plus_condition_object *cond = plus_condition_new(state, NULL);
-    if (cond == NULL) {
+    /* Made anew while threads wait: they go on waiting in the condition that they are in. */
+    if (self->cond == NULL && (self->cond = plus_condition_new(state, NULL)) == NULL) {
         return -1;
     }
-    Py_XSETREF(self->cond, cond);
     Py_XSETREF(self->action, Py_NewRef(given[1] != NULL ? given[1] : Py_None));
     Py_XSETREF(self->timeout, Py_NewRef(given[2] != NULL ? given[2] : Py_None));
     self->parties = parties;

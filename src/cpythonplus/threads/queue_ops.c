@@ -291,41 +291,42 @@ plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
 }
 
 /* As many as are there, up to `limit`; what comes meanwhile, from those who waited for a place, is not
- * taken too.  How many, or -1 with an exception; the list has what was taken before. */
-static Py_ssize_t
+ * taken too.  -1 with an exception; the list has what was taken before. */
+static int
 take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
     Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
-    Py_ssize_t taken = 0;
 
-    while (taken < size && taken < limit) {
+    for (Py_ssize_t i = 0; i < size && i < limit; i++) {
         PyObject *item = plus_store_get(self, plus_store_kind(self));
+        int rc = item != NULL ? PyList_Append(items, item) : -1;
 
-        if (item == NULL) {
-            return -1;
-        }
-        int rc = PyList_Append(items, item);
-        Py_DECREF(item);
+        Py_XDECREF(item);
         if (rc < 0) {
             return -1;
         }
-        taken++;
     }
-    return size < 0 ? -1 : taken;
+    return size < 0 ? -1 : 0;
 }
 
 static int
 drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
-    Py_ssize_t taken = take_all(self, items, limit);
-    int rc = taken < 0 ? -1 : 0;
+    PyObject *type, *value, *traceback;
+    int rc = take_all(self, items, limit);
 
-    while (taken-- > 0 && rc == 0) {
-        rc = fill_place(self, plus_store_kind(self));
+    PyErr_Fetch(&type, &value, &traceback);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
+        if (fill_place(self, plus_store_kind(self)) < 0) {
+            PyErr_WriteUnraisable((PyObject *)self);
+        }
     }
+    PyErr_Restore(type, value, traceback);
     return rc;
 }
 
+/* What was taken before a hook raised is not lost with it: it is returned, and the exception is only
+ * reported.  It comes again with the next call, if it lasts. */
 int
 plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
@@ -334,6 +335,10 @@ plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
     }
     int rc = drain_locked(self, items, limit);
     leave(self);
+    if (rc < 0 && PyList_GET_SIZE(items) > 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+        rc = 0;
+    }
     return rc;
 }
 

@@ -21,7 +21,8 @@ plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns);
 PyObject *
 plus_queue_get(plus_queue_object *self, uint64_t deadline_ns);
 
-/* Appends what is there, up to `limit` items, to a list.  0, or -1 with what a hook raised. */
+/* Appends what is there, up to `limit` items, to a list.  0, or -1 with what a hook raised before there
+ * was any. */
 int
 plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit);
 

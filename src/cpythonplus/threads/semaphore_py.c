@@ -164,8 +164,8 @@ release(semaphore_object *self, Py_ssize_t count)
     if (check_initialised(self) < 0 || plus_condition_enter(self->cond) < 0) {
         return -1;
     }
-    bool too_many = self->initial >= 0 && count > self->initial - self->value;
-    if (!too_many && count > PY_SSIZE_T_MAX - self->value) {
+    bool too_many = self->initial >= 0 && self->value > self->initial - count;
+    if (!too_many && self->value > PY_SSIZE_T_MAX - count) {
         plus_condition_leave(self->cond);
         PyErr_SetString(PyExc_OverflowError, "semaphore value is too large");
         return -1;
@@ -273,11 +273,10 @@ initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounde
         PyErr_SetString(PyExc_ValueError, "semaphore initial value must be >= 0");
         return -1;
     }
-    plus_condition_object *cond = plus_condition_new(state, NULL);
-    if (cond == NULL) {
+    /* Made anew while threads wait: they go on waiting in the condition that they are in. */
+    if (self->cond == NULL && (self->cond = plus_condition_new(state, NULL)) == NULL) {
         return -1;
     }
-    Py_XSETREF(self->cond, cond);
     self->value = value;
     self->initial = bounded ? value : -1;
     return 0;
