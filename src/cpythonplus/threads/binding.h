@@ -148,7 +148,7 @@ plus_heeds_signals(void)
 }
 
 /* Waits until `lock` is the calling thread's or the dead line has passed; signal handlers run
- * meanwhile.  1: acquired; 0: timed out; -1 with what a handler raised. */
+ * meanwhile.  1: acquired; 0: timed out; -1 with what a handler raised, or PythonFinalizationError. */
 int
 plus_acquire(struct plus_lock *lock, uint64_t deadline_ns);
 

@@ -16,6 +16,24 @@ run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter)
     return rc;
 }
 
+/* Once the interpreter finalises no other thread runs Python code, so nobody can end a wait without a
+ * dead line: an exception, as in the standard library from 3.15 on, instead of a process that hangs.
+ * Up to 3.12 there is no exception for it, and it hangs there too. */
+static bool
+is_hopeless(uint64_t deadline_ns)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    if (deadline_ns == PLUS_FUTEX_NO_DEADLINE && plus_compat_is_finalizing()) {
+        PyErr_SetString(PyExc_PythonFinalizationError,
+                        "cannot wait for a lock at interpreter finalization");
+        return true;
+    }
+#else
+    (void)deadline_ns;
+#endif
+    return false;
+}
+
 /* One wait for the lock, queued already or not. */
 static enum plus_wait_result
 wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
@@ -35,6 +53,9 @@ plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
     struct plus_waiter waiter;
     uint32_t generation = plus_fork_generation;
 
+    if (is_hopeless(deadline_ns)) {
+        return -1;
+    }
     plus_waiter_init(&waiter, plus_heeds_signals());
     for (;;) {
         switch (wait_for_lock(lock, &waiter, deadline_ns)) {
@@ -86,6 +107,10 @@ plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadlin
 {
     enum plus_wait_result result;
 
+    if (is_hopeless(deadline_ns)) {
+        *ended = plus_waiter_leave(queue, waiter);
+        return PLUS_WAIT_SIGNAL;
+    }
     for (;;) {
         Py_BEGIN_ALLOW_THREADS result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
