@@ -256,6 +256,7 @@ class _Plain:
         self._lock = threading.Lock()
         self.acquire = self._lock.acquire
         self.release = self._lock.release
+        self.locked = self._lock.locked  # from 3.14 on
 
     def __enter__(self) -> bool:
         return self.acquire()
