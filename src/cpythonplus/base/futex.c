@@ -48,6 +48,22 @@ plus_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
     }
 }
 
+bool
+plus_futex_poll(const _Atomic uint32_t *word, uint32_t value, uint64_t limit_ns)
+{
+    uint64_t start = plus_now_ns();
+
+    do {
+        for (int i = 0; i < 8; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value) {
+                return true;
+            }
+            plus_cpu_relax();
+        }
+    } while (plus_now_ns() - start < limit_ns);
+    return false;
+}
+
 void
 plus_futex_wake(_Atomic uint32_t *word, int count)
 {

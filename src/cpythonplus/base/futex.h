@@ -7,6 +7,7 @@
 #define PLUS_BASE_FUTEX_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum plus_futex_result {
@@ -20,6 +21,11 @@ enum plus_futex_result {
  * (PLUS_FUTEX_NO_DEADLINE: without limit).  May return early without a reason. */
 enum plus_futex_result
 plus_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Polls *word while it equals `value`, for at most about limit_ns.  True when it changed: then what was
+ * written before it can be read. */
+bool
+plus_futex_poll(const _Atomic uint32_t *word, uint32_t value, uint64_t limit_ns);
 
 /* Wakes at most `count` sleepers. */
 void

@@ -3,15 +3,32 @@
 #include <string.h>
 
 PyObject *
+plus_import_from(const char *module_name, const char *name)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *found = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+
+    Py_XDECREF(module);
+    return found;
+}
+
+int
+plus_raise_from(const char *module_name, const char *name)
+{
+    PyObject *type = plus_import_from(module_name, name);
+
+    if (type != NULL) {
+        PyErr_SetNone(type);
+        Py_DECREF(type);
+    }
+    return -1;
+}
+
+PyObject *
 plus_raise_unsupported(const char *reason)
 {
-    PyObject *module = PyImport_ImportModule("cpythonplus.base.errors");
-    PyObject *type = NULL;
+    PyObject *type = plus_import_from("cpythonplus.base.errors", "UnsupportedPlatform");
 
-    if (module != NULL) {
-        type = PyObject_GetAttrString(module, "UnsupportedPlatform");
-        Py_DECREF(module);
-    }
     if (type != NULL) {
         PyErr_SetString(type, reason);
         Py_DECREF(type);

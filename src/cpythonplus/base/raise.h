@@ -1,9 +1,17 @@
-/* How C code raises: one place, so that messages name the failing call and look alike.
+/* How C code raises and finds what the Python half has: one place, so that messages name the failing call and look alike.
  * All with the GIL held. */
 #ifndef PLUS_BASE_RAISE_H
 #define PLUS_BASE_RAISE_H
 
 #include "compat.h"
+
+/* The attribute of a module, which is imported if need be.  NULL with an exception. */
+PyObject *
+plus_import_from(const char *module_name, const char *name);
+
+/* Raises the exception type that a module has by that name.  Returns -1. */
+int
+plus_raise_from(const char *module_name, const char *name);
 
 /* Raises cpythonplus.UnsupportedPlatform(reason).  Returns NULL. */
 PyObject *

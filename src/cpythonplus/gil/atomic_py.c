@@ -82,7 +82,8 @@ enter(struct plus_thread *self)
     if (plus_sched_atomic_enter(self)) {
         /* Somebody asked for the GIL before the section began: it goes to them now, and taking it
          * again withdraws the request. */
-        Py_BEGIN_ALLOW_THREADS Py_END_ALLOW_THREADS
+        Py_BEGIN_ALLOW_THREADS
+        Py_END_ALLOW_THREADS
     }
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 1u) {
         self->atomic_start_ns = coarse_now_ns();
@@ -113,7 +114,8 @@ hand_over(struct plus_thread *self)
     uint32_t sequence = plus_sched_hand_over_begins(self);
 
     counts.contended++;
-    Py_BEGIN_ALLOW_THREADS plus_sched_hand_over_nogil(sequence);
+    Py_BEGIN_ALLOW_THREADS
+    plus_sched_hand_over_nogil(sequence);
     Py_END_ALLOW_THREADS
 }
 

@@ -156,7 +156,8 @@ find_gil(char reason[PLUS_REASON_SIZE])
     }
     found = await_word(&sighting->seen, PLUS_SEEN_WAIT);
     if (found) {
-        Py_BEGIN_ALLOW_THREADS found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
+        Py_BEGIN_ALLOW_THREADS
+        found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
         Py_END_ALLOW_THREADS
     }
     if (!found) {
@@ -189,7 +190,8 @@ begin_change(void)
 {
     plus_rank_taken(PLUS_RANK_CONTROL);
     if (pthread_mutex_trylock(&control_lock) != 0) {
-        Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&control_lock);
+        Py_BEGIN_ALLOW_THREADS
+        pthread_mutex_lock(&control_lock);
         Py_END_ALLOW_THREADS
     }
     atomic_store(&control_owner, plus_thread_self());

@@ -2,15 +2,13 @@
 #include "sched.h"
 
 #include "../base/clock.h"
+#include "../base/cpus.h"
 #include "../base/futex.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
-
-/* How often the set of processors that the process may use is read again. */
-#define CPUS_RECHECK_NS (UINT64_C(100) * PLUS_NS_PER_MS)
 
 /* Who waits for a switch looks again this often: a request from before the installation is not known
  * to us, and its waiter is not told. */
@@ -69,7 +67,6 @@ static struct {
     _Atomic uint64_t abandoned_sections; /* written by threads that end */
 
     bool many_cpus;
-    uint64_t cpus_read_ns;
     struct plus_sched_counts counts;
 } S;
 
@@ -78,44 +75,12 @@ static struct {
  */
 
 static void
-read_cpus(uint64_t now)
-{
-    cpu_set_t cpus;
-
-    if (now - S.cpus_read_ns < CPUS_RECHECK_NS && S.cpus_read_ns != 0) {
-        return;
-    }
-    S.cpus_read_ns = now;
-    /* Fails on machines with more processors than cpu_set_t holds: those have many. */
-    S.many_cpus = sched_getaffinity(0, sizeof(cpus), &cpus) != 0 || CPU_COUNT(&cpus) > 1;
-}
-
-/* Polls *word for `limit_ns` while it equals `value`.  Returns true when it changed. */
-static bool
-poll_word(_Atomic uint32_t *word, uint32_t value, uint64_t limit_ns)
-{
-    uint64_t start = plus_now_ns();
-
-    for (;;) {
-        for (int i = 0; i < 8; i++) {
-            if (atomic_load_explicit(word, memory_order_acquire) != value) {
-                return true;
-            }
-            plus_cpu_relax();
-        }
-        if (plus_now_ns() - start >= limit_ns) {
-            return false;
-        }
-    }
-}
-
-static void
 park_nogil(struct plus_thread *self, uint64_t poll_ns, uint64_t deadline_ns)
 {
     uint32_t waiting = PLUS_PARK_WAITING;
 
     if (poll_ns > 0) {
-        bool changed = poll_word(&self->parking, PLUS_PARK_WAITING, poll_ns);
+        bool changed = plus_futex_poll(&self->parking, PLUS_PARK_WAITING, poll_ns);
         atomic_fetch_sub(&S.pollers, 1);
         if (changed) {
             return;
@@ -351,7 +316,7 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
     if (atomic_load(&S.granted) == self) {
         atomic_store(&S.granted, NULL);
     }
-    read_cpus(now);
+    S.many_cpus = plus_usable_cpus(now) > 1u;
     S.slice_ns = S.policy.batch_slice_ns > interval_ns ? S.policy.batch_slice_ns : interval_ns;
     enqueue(self, now);
     for (bool first = true; S.running; first = false) {
@@ -398,7 +363,7 @@ plus_sched_await_switch(pthread_mutex_t *switch_mutex)
 
     pthread_mutex_unlock(switch_mutex);
     if (!atomic_load(&S.granted_polling) ||
-        !poll_word(&S.switch_sequence, sequence, atomic_load(&S.spin_ns))) {
+        !plus_futex_poll(&S.switch_sequence, sequence, atomic_load(&S.spin_ns))) {
         atomic_fetch_add(&S.switch_sleepers, 1);
         while (atomic_load(&S.switch_sequence) == sequence && atomic_load(&S.running)) {
             plus_futex_wait(&S.switch_sequence, sequence, plus_now_ns() + SWITCH_RECHECK_NS);
@@ -760,9 +725,8 @@ plus_sched_start(const struct plus_policy *policy, bool (*ending)(void))
     plus_threads_visit(reset_waiting, NULL);
     plus_sched_track();
     S.running = true;
-    S.cpus_read_ns = 0;
     S.holder->acquired_ns = plus_now_ns();
-    read_cpus(S.holder->acquired_ns);
+    S.many_cpus = plus_usable_cpus(S.holder->acquired_ns) > 1u;
 }
 
 void

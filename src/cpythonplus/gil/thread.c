@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include "../base/identity.h"
 #include "../base/rank.h"
 
 #include <stdio.h>
@@ -97,12 +98,10 @@ make_record(void)
         fprintf(stderr, "cpythonplus: no memory for a thread's record\n");
         abort();
     }
-    static uint64_t last_serial; /* under registry_lock */
-
     thread->ident = pthread_self();
     thread->native_id = (pid_t)syscall(SYS_gettid);
+    thread->serial = plus_identity();
     lock_registry();
-    thread->serial = ++last_serial;
     thread->registry_next = registry;
     if (registry != NULL) {
         registry->registry_prev = thread;

@@ -62,7 +62,7 @@ struct plus_thread {
     uint64_t wait_ns, hold_ns, waits, switches;
 
     /* Fixed after creation; links under the registry's lock. */
-    uint64_t serial; /* never used twice, unlike the record's address */
+    uint64_t serial; /* its identity: never used twice, unlike the record's address */
     pthread_t ident;
     pid_t native_id;
     struct plus_thread *registry_next, *registry_prev;

@@ -125,6 +125,16 @@ plus_init_arguments(const struct plus_signature *signature, PyObject *args, PyOb
     return check_required(signature, out);
 }
 
+int
+plus_no_arguments(const char *name, PyObject *args, PyObject *kwargs)
+{
+    if (PyTuple_GET_SIZE(args) == 0 && (kwargs == NULL || PyDict_GET_SIZE(kwargs) == 0)) {
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "%s() takes no arguments", name);
+    return -1;
+}
+
 /* ------------------------------------------------------------------------------------------------
  * Time-outs
  */
@@ -175,8 +185,8 @@ is_blocking(PyObject *flag)
     return flag == NULL || flag == Py_True ? 1 : PyObject_IsTrue(flag);
 }
 
-int
-plus_acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns)
+static int
+acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns)
 {
     int waits = is_blocking(blocking);
     double timeout_s = timeout != NULL ? seconds(timeout) : -1.0;
@@ -204,6 +214,28 @@ plus_acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_
     }
     *deadline_ns = deadline_after(timeout_s);
     return plus_check_deadline(*deadline_ns);
+}
+
+static const struct plus_signature acquire_signature = {
+    .name = "acquire",
+    .parameters = (const char *const[]){"blocking", "timeout"},
+    .count = 2,
+};
+
+int
+plus_acquire_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                       uint64_t *deadline_ns)
+{
+    PyObject *given[2];
+
+    if (nargs == 0 && kwnames == NULL) {
+        *deadline_ns = PLUS_FUTEX_NO_DEADLINE;
+        return 0;
+    }
+    if (plus_arguments(&acquire_signature, args, nargs, kwnames, given) < 0) {
+        return -1;
+    }
+    return acquire_deadline(given[0], given[1], deadline_ns);
 }
 
 int

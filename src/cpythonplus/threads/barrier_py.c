@@ -336,8 +336,7 @@ barrier_statistics(PyObject *op, PyObject *ignored)
         return NULL;
     }
     plus_condition_leave(barrier(op)->cond);
-    struct plus_wait_counts counts = plus_waitq_counts(&barrier(op)->cond->queue);
-    return plus_statistics(&counts);
+    return plus_statistics_of(&barrier(op)->cond->queue);
 }
 
 static PyObject *

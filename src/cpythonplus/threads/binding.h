@@ -12,6 +12,9 @@
 #endif
 #include "lock.h"
 
+#include "../base/futex.h"
+#include "../base/raise.h"
+
 /* ---- objects ---------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -34,13 +37,10 @@ typedef struct {
     bool recursive;
 } plus_condition_object;
 
-/* What the types of one interpreter refer to.  Fixed once the module is initialised, but for those
- * said to be made at their first use. */
+/* What the types of one interpreter refer to.  Fixed once the module is initialised. */
 struct plus_threads_state {
     PyTypeObject *lock, *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
     PyTypeObject *queue, *lifo_queue, *priority_queue, *simple_queue;
-    /* At the first use: */
-    PyObject *empty, *full, *shutdown, *broken_barrier;
     PyObject *deque, *deque_append, *deque_popleft; /* the type and its functions */
     PyObject *heappush, *heappop;
     /* _init, _qsize, _put and _get of each kind of queue, to see what a subclass overrides. */
@@ -106,10 +106,15 @@ int
 plus_init_arguments(const struct plus_signature *signature, PyObject *args, PyObject *kwargs,
                     PyObject **out);
 
-/* Dead line of an acquire(blocking=True, timeout=-1); 0: do not wait.  0, or -1 with ValueError,
+/* 0, or -1 with TypeError if anything was given to a callable without parameters. */
+int
+plus_no_arguments(const char *name, PyObject *args, PyObject *kwargs);
+
+/* Dead line of a call of acquire(blocking=True, timeout=-1); 0: do not wait.  0, or -1 with ValueError,
  * OverflowError or TypeError. */
 int
-plus_acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns);
+plus_acquire_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                       uint64_t *deadline_ns);
 
 /* Dead lines that are none: as in the standard library, such a time-out is an error only for a call
  * that has to wait.  plus_check_deadline raises it: 0, or -1 with OverflowError or ValueError. */
@@ -152,7 +157,17 @@ plus_heeds_signals(void)
 int
 plus_acquire(struct plus_lock *lock, uint64_t deadline_ns);
 
-/* The same without a dead line, and handlers run later: never fails. */
+/* The same without a dead line; tries first.  0, or -1 with an exception. */
+static inline int
+plus_lock_enter(struct plus_lock *lock)
+{
+    if (plus_lock_try(lock, plus_identity())) {
+        return 0;
+    }
+    return plus_acquire(lock, PLUS_FUTEX_NO_DEADLINE) < 0 ? -1 : 0;
+}
+
+/* Without a dead line too, and handlers run later: never fails. */
 void
 plus_acquire_surely(struct plus_lock *lock);
 
@@ -172,6 +187,10 @@ plus_waiting_init(void);
 /* A new WaitStatistics. */
 PyObject *
 plus_statistics(const struct plus_wait_counts *counts);
+
+/* The same of one queue. */
+PyObject *
+plus_statistics_of(struct plus_waitq *queue);
 
 /* Adds up; the longest is the maximum. */
 void
@@ -246,12 +265,7 @@ plus_condition_lock(plus_condition_object *self)
 static inline int
 plus_condition_enter(plus_condition_object *self)
 {
-    struct plus_lock *lock = plus_condition_lock(self);
-
-    if (plus_lock_try(lock, plus_identity())) {
-        return 0;
-    }
-    return plus_acquire(lock, UINT64_MAX) < 0 ? -1 : 0;
+    return plus_lock_enter(plus_condition_lock(self));
 }
 
 static inline void
@@ -287,10 +301,6 @@ void
 plus_barrier_atfork_child(void);
 
 /* ---- what types have in common (threads_py.c) -------------------------------------------------- */
-
-/* Raises the exception that a Python module has by that name.  -1. */
-int
-plus_raise_from(const char *module_name, const char *name);
 
 /* "<module.Type at 0x...: state>", the state formatted as by PyUnicode_FromFormat. */
 PyObject *

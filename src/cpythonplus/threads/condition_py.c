@@ -137,12 +137,7 @@ static void
 enqueue(plus_condition_object *self, struct plus_waiter *waiter)
 {
     plus_waitq_lock(&self->queue);
-    if (waiter->start_ns == 0) {
-        plus_waitq_append(&self->queue, waiter);
-    }
-    else {
-        plus_waitq_prepend(&self->queue, waiter);
-    }
+    plus_waitq_enqueue(&self->queue, waiter);
     plus_waitq_unlock(&self->queue);
 }
 
@@ -494,9 +489,7 @@ condition_get_waiters(PyObject *op, void *closure)
 static PyObject *
 condition_statistics(PyObject *op, PyObject *ignored)
 {
-    struct plus_wait_counts counts = plus_waitq_counts(&condition(op)->queue);
-
-    return plus_statistics(&counts);
+    return plus_statistics_of(&condition(op)->queue);
 }
 
 static PyObject *

@@ -130,9 +130,7 @@ event_reinit(PyObject *op, PyObject *ignored)
 static PyObject *
 event_statistics(PyObject *op, PyObject *ignored)
 {
-    struct plus_wait_counts counts = plus_waitq_counts(&event(op)->cond->queue);
-
-    return plus_statistics(&counts);
+    return plus_statistics_of(&event(op)->cond->queue);
 }
 
 static PyObject *
@@ -160,8 +158,7 @@ event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static int
 event_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    if (PyTuple_GET_SIZE(args) != 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0)) {
-        PyErr_SetString(PyExc_TypeError, "Event() takes no arguments");
+    if (plus_no_arguments("Event", args, kwargs) < 0) {
         return -1;
     }
     atomic_store(&event(op)->flag, false);

@@ -133,7 +133,6 @@ done:
 static bool
 enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
 {
-    bool again = waiter->start_ns != 0;
     uint32_t seen = atomic_load(&lock->word);
 
     do {
@@ -141,13 +140,8 @@ enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
             return false;
         }
     } while (!atomic_compare_exchange_weak(&lock->word, &seen, seen | PLUS_LOCK_SLOW));
-    if (again) {
-        plus_waitq_prepend(&lock->queue, waiter);
-    }
-    else {
-        lock->queue.counts.contended++;
-        plus_waitq_append(&lock->queue, waiter);
-    }
+    lock->queue.counts.contended += waiter->start_ns == 0;
+    plus_waitq_enqueue(&lock->queue, waiter);
     return true;
 }
 

@@ -44,7 +44,7 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity);
 int
 plus_lock_release_slowly(struct plus_lock *lock);
 
-/* The word from one value to another, if it has the one: private to the two functions below.
+/* The word from one value to another, if it has the one: private to this room.
  *
  * Whoever includes this file for an interpreter with a GIL defines PLUS_LOCK_UNDER_GIL: then a look and
  * a store do, without a locked instruction, which is a third of the time of a `with lock:`.  For only

@@ -44,24 +44,14 @@ lock_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static const struct plus_signature acquire_signature = {
-    .name = "acquire",
-    .parameters = (const char *const[]){"blocking", "timeout"},
-    .count = 2,
-};
-
 static PyObject *
 lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     struct plus_lock *lock = &((plus_lock_object *)op)->lock;
-    PyObject *given[2];
-    uint64_t deadline_ns = UINT64_MAX;
+    uint64_t deadline_ns;
 
-    if (nargs != 0 || kwnames != NULL) {
-        if (plus_arguments(&acquire_signature, args, nargs, kwnames, given) < 0 ||
-            plus_acquire_deadline(given[0], given[1], &deadline_ns) < 0) {
-            return NULL;
-        }
+    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
+        return NULL;
     }
     if (plus_lock_try(lock, plus_identity())) {
         Py_RETURN_TRUE;
@@ -78,7 +68,7 @@ lock_enter(PyObject *op, PyObject *ignored)
 {
     struct plus_lock *lock = &((plus_lock_object *)op)->lock;
 
-    if (!plus_lock_try(lock, plus_identity()) && plus_acquire(lock, UINT64_MAX) < 0) {
+    if (plus_lock_enter(lock) < 0) {
         return NULL;
     }
     Py_RETURN_TRUE;
@@ -116,9 +106,7 @@ lock_reinit(PyObject *op, PyObject *ignored)
 static PyObject *
 lock_statistics(PyObject *op, PyObject *ignored)
 {
-    struct plus_wait_counts counts = plus_waitq_counts(&((plus_lock_object *)op)->lock.queue);
-
-    return plus_statistics(&counts);
+    return plus_statistics_of(&((plus_lock_object *)op)->lock.queue);
 }
 
 static PyObject *

@@ -14,15 +14,6 @@ is_negative(uint64_t deadline_ns)
     return deadline_ns == PLUS_DEADLINE_NEGATIVE || deadline_ns == PLUS_DEADLINE_VERY_NEGATIVE;
 }
 
-static inline int
-enter(plus_queue_object *self)
-{
-    if (plus_lock_try(self->lock, plus_identity())) {
-        return 0;
-    }
-    return plus_acquire(self->lock, PLUS_FUTEX_NO_DEADLINE) < 0 ? -1 : 0;
-}
-
 static inline void
 leave(plus_queue_object *self)
 {
@@ -174,7 +165,7 @@ put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 int
 plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 {
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return -1;
     }
     int rc = put_locked(self, item, deadline_ns);
@@ -282,7 +273,7 @@ get_locked(plus_queue_object *self, uint64_t deadline_ns)
 PyObject *
 plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
 {
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return NULL;
     }
     PyObject *item = get_locked(self, deadline_ns);
@@ -330,7 +321,7 @@ drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 int
 plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return -1;
     }
     int rc = drain_locked(self, items, limit);
@@ -349,7 +340,7 @@ plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 int
 plus_queue_task_done(plus_queue_object *self)
 {
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return -1;
     }
     bool too_often = self->unfinished <= 0;
@@ -387,7 +378,7 @@ join_locked(plus_queue_object *self, uint64_t deadline_ns)
 int
 plus_queue_join(plus_queue_object *self, uint64_t deadline_ns)
 {
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return -1;
     }
     int done = join_locked(self, deadline_ns);
@@ -420,7 +411,7 @@ plus_queue_shutdown(plus_queue_object *self, bool immediate)
 {
     int rc = 0;
 
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return -1;
     }
     self->is_shutdown = true;
@@ -437,7 +428,7 @@ plus_queue_shutdown(plus_queue_object *self, bool immediate)
 Py_ssize_t
 plus_queue_size(plus_queue_object *self)
 {
-    if (enter(self) < 0) {
+    if (plus_lock_enter(self->lock) < 0) {
         return -1;
     }
     Py_ssize_t size = plus_store_size(self, plus_store_kind(self));

@@ -216,16 +216,6 @@ plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
  * The four methods that subclasses override and call
  */
 
-/* By the container that is there now, not by the hooks. */
-static enum plus_queue_kind
-own_kind(plus_queue_object *self)
-{
-    PyTypeObject *expected =
-        self->base == PLUS_QUEUE_FIFO ? (PyTypeObject *)self->state->deque : &PyList_Type;
-
-    return Py_IS_TYPE(self->queue, expected) ? self->base : PLUS_QUEUE_HOOKED;
-}
-
 PyObject *
 plus_store_hook_init(PyObject *op, PyObject *maxsize)
 {
@@ -261,7 +251,7 @@ plus_store_hook_put(PyObject *op, PyObject *item)
     if (require_container(self) == NULL) {
         return NULL;
     }
-    if (own_kind(self) == PLUS_QUEUE_HOOKED) {
+    if (!plus_store_is_own(self, self->base)) {
         PyObject *result = put_foreign(self, item);
         if (result == NULL) {
             return NULL;
@@ -282,7 +272,7 @@ plus_store_hook_get(PyObject *op, PyObject *ignored)
     if (require_container(self) == NULL) {
         return NULL;
     }
-    if (own_kind(self) != PLUS_QUEUE_HOOKED) {
+    if (plus_store_is_own(self, self->base)) {
         return plus_store_get(self, self->base);
     }
     switch (self->base) {
@@ -299,16 +289,6 @@ plus_store_hook_get(PyObject *op, PyObject *ignored)
  * What the modules _collections and _heapq have
  */
 
-static PyObject *
-import_from(const char *module_name, const char *name)
-{
-    PyObject *module = PyImport_ImportModule(module_name);
-    PyObject *found = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
-
-    Py_XDECREF(module);
-    return found;
-}
-
 static int
 collect_hooks(PyTypeObject *type, PyObject **hooks)
 {
@@ -324,14 +304,14 @@ collect_hooks(PyTypeObject *type, PyObject **hooks)
 int
 plus_store_exec(struct plus_threads_state *state)
 {
-    state->deque = import_from("collections", "deque");
+    state->deque = plus_import_from("_collections", "deque");
     if (state->deque == NULL) {
         return -1;
     }
     state->deque_append = PyObject_GetAttrString(state->deque, "append");
     state->deque_popleft = PyObject_GetAttrString(state->deque, "popleft");
-    state->heappush = import_from("heapq", "heappush");
-    state->heappop = import_from("heapq", "heappop");
+    state->heappush = plus_import_from("_heapq", "heappush");
+    state->heappop = plus_import_from("_heapq", "heappop");
     if (state->deque_append == NULL || state->deque_popleft == NULL || state->heappush == NULL ||
         state->heappop == NULL) {
         return -1;

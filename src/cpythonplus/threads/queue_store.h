@@ -38,15 +38,21 @@ plus_store_is_hook(PyObject *name);
 int
 plus_store_init(plus_queue_object *self);
 
+/* Whether the container is what this room puts there. */
+static inline bool
+plus_store_is_own(const plus_queue_object *self, enum plus_queue_kind kind)
+{
+    PyTypeObject *expected =
+        kind == PLUS_QUEUE_FIFO ? (PyTypeObject *)self->state->deque : &PyList_Type;
+
+    return self->queue != NULL && Py_IS_TYPE(self->queue, expected);
+}
+
 /* The kind to go by now: a container that somebody replaced makes a queue hooked. */
 static inline enum plus_queue_kind
 plus_store_kind(const plus_queue_object *self)
 {
-    PyTypeObject *expected =
-        self->kind == PLUS_QUEUE_FIFO ? (PyTypeObject *)self->state->deque : &PyList_Type;
-
-    return self->queue != NULL && Py_IS_TYPE(self->queue, expected) ? self->kind
-                                                                    : PLUS_QUEUE_HOOKED;
+    return plus_store_is_own(self, self->kind) ? self->kind : PLUS_QUEUE_HOOKED;
 }
 
 /* -1 with an exception. */

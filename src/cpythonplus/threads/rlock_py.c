@@ -105,23 +105,13 @@ rlock_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-static const struct plus_signature acquire_signature = {
-    .name = "acquire",
-    .parameters = (const char *const[]){"blocking", "timeout"},
-    .count = 2,
-};
-
 static PyObject *
 rlock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    PyObject *given[2];
-    uint64_t deadline_ns = PLUS_FUTEX_NO_DEADLINE;
+    uint64_t deadline_ns;
 
-    if (nargs != 0 || kwnames != NULL) {
-        if (plus_arguments(&acquire_signature, args, nargs, kwnames, given) < 0 ||
-            plus_acquire_deadline(given[0], given[1], &deadline_ns) < 0) {
-            return NULL;
-        }
+    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
+        return NULL;
     }
     int acquired = plus_rlock_acquire(rlock(op), deadline_ns);
     return acquired < 0 ? NULL : PyBool_FromLong(acquired);
@@ -214,9 +204,7 @@ rlock_reinit(PyObject *op, PyObject *ignored)
 static PyObject *
 rlock_statistics(PyObject *op, PyObject *ignored)
 {
-    struct plus_wait_counts counts = plus_waitq_counts(&rlock(op)->lock.queue);
-
-    return plus_statistics(&counts);
+    return plus_statistics_of(&rlock(op)->lock.queue);
 }
 
 static PyObject *

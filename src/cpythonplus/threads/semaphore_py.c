@@ -234,8 +234,7 @@ semaphore_statistics(PyObject *op, PyObject *ignored)
     if (check_initialised(semaphore(op)) < 0) {
         return NULL;
     }
-    struct plus_wait_counts counts = plus_waitq_counts(&semaphore(op)->cond->queue);
-    return plus_statistics(&counts);
+    return plus_statistics_of(&semaphore(op)->cond->queue);
 }
 
 static PyObject *

@@ -352,9 +352,7 @@ simple_queue_sizeof(PyObject *op, PyObject *ignored)
 static PyObject *
 simple_queue_statistics(PyObject *op, PyObject *ignored)
 {
-    struct plus_wait_counts counts = plus_waitq_counts(&simple_queue(op)->waiters);
-
-    return plus_statistics(&counts);
+    return plus_statistics_of(&simple_queue(op)->waiters);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -375,8 +373,7 @@ simple_queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static int
 simple_queue_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    if (PyTuple_GET_SIZE(args) != 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0)) {
-        PyErr_SetString(PyExc_TypeError, "SimpleQueue() takes no arguments");
+    if (plus_no_arguments("SimpleQueue", args, kwargs) < 0) {
         return -1;
     }
     return 0;

@@ -1,38 +1,15 @@
-#define _GNU_SOURCE
 #include "spin.h"
 
-#include "../base/clock.h"
-
-#include <sched.h>
+#include "../base/cpus.h"
 
 #define CREDIT_MAX 8u
 #define CREDIT_PAID 2u /* one that paid outweighs one that did not */
 /* One wait in so many is tried all the same, if the wait before was short. */
 #define TRIAL_EVERY 16u
-#define CPUS_RECHECK_NS (UINT64_C(100) * PLUS_NS_PER_MS)
 
 /* Plain atomics without a lock: two writers at once lose one lesson, which does not matter. */
-static _Atomic uint32_t cpus = 1;
-static _Atomic uint64_t cpus_read_ns;
 static _Atomic uint32_t pollers;
 static _Atomic uint8_t first_credit = CREDIT_MAX; /* what new objects begin with */
-
-static uint32_t
-usable_cpus(uint64_t now_ns)
-{
-    uint64_t read_ns = atomic_load_explicit(&cpus_read_ns, memory_order_relaxed);
-
-    if (read_ns == 0 || now_ns - read_ns >= CPUS_RECHECK_NS) {
-        cpu_set_t set;
-        /* Fails on machines with more processors than cpu_set_t holds: those have many. */
-        bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
-
-        atomic_store_explicit(&cpus, known ? (uint32_t)CPU_COUNT(&set) : (uint32_t)CPU_SETSIZE,
-                              memory_order_relaxed);
-        atomic_store_explicit(&cpus_read_ns, now_ns, memory_order_relaxed);
-    }
-    return atomic_load_explicit(&cpus, memory_order_relaxed);
-}
 
 static bool
 book(uint32_t places)
@@ -56,7 +33,7 @@ plus_spin_begins(struct plus_spin *spin, uint64_t now_ns)
     if (spin->credit == 0 && ++spin->passed < TRIAL_EVERY) {
         return PLUS_SPIN_NOT;
     }
-    uint32_t usable = usable_cpus(now_ns);
+    uint32_t usable = plus_usable_cpus(now_ns);
     if (atomic_load_explicit(&spin->polling, memory_order_relaxed) ||
         (usable > 1u && !book(usable - 1u))) {
         return PLUS_SPIN_NOT;

@@ -11,23 +11,10 @@ const char plus_acquire_timeout_doc[] =
     "`with lock.acquire_timeout(0.5) as acquired:` runs its block in either case and\n"
     "releases at the end what was acquired.";
 
-static PyObject *
-from_python_half(const char *module_name, const char *name)
-{
-    PyObject *module = PyImport_ImportModule(module_name);
-
-    if (module == NULL) {
-        return NULL;
-    }
-    PyObject *found = PyObject_GetAttrString(module, name);
-    Py_DECREF(module);
-    return found;
-}
-
 PyObject *
 plus_statistics(const struct plus_wait_counts *counts)
 {
-    PyObject *type = from_python_half("cpythonplus.threads.stats", "WaitStatistics");
+    PyObject *type = plus_import_from("cpythonplus.threads.stats", "WaitStatistics");
 
     if (type == NULL) {
         return NULL;
@@ -38,6 +25,14 @@ plus_statistics(const struct plus_wait_counts *counts)
                                            (unsigned long long)counts->longest_ns);
     Py_DECREF(type);
     return made;
+}
+
+PyObject *
+plus_statistics_of(struct plus_waitq *queue)
+{
+    struct plus_wait_counts counts = plus_waitq_counts(queue);
+
+    return plus_statistics(&counts);
 }
 
 void
@@ -58,7 +53,7 @@ plus_counts_add(struct plus_wait_counts *sum, const struct plus_wait_counts *mor
 PyObject *
 plus_acquire_timeout(PyObject *self, PyObject *timeout)
 {
-    PyObject *type = from_python_half("cpythonplus.threads.holding", "AcquireTimeout");
+    PyObject *type = plus_import_from("cpythonplus.threads.holding", "AcquireTimeout");
 
     if (type == NULL) {
         return NULL;

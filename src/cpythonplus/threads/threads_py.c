@@ -40,20 +40,6 @@ plus_dealloc(PyObject *op, PyObject **weakrefs, inquiry clear)
     Py_DECREF(type);
 }
 
-int
-plus_raise_from(const char *module_name, const char *name)
-{
-    PyObject *module = PyImport_ImportModule(module_name);
-    PyObject *type = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
-
-    if (type != NULL) {
-        PyErr_SetNone(type);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(module);
-    return -1;
-}
-
 PyGetSetDef plus_dict_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

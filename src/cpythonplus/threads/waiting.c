@@ -41,7 +41,8 @@ wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadl
     enum plus_wait_result result = PLUS_WAIT_WOKEN;
 
     if (plus_lock_enqueue(lock, waiter)) {
-        Py_BEGIN_ALLOW_THREADS result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
+        Py_BEGIN_ALLOW_THREADS
+        result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
     }
     return result;
@@ -112,11 +113,10 @@ plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadlin
         return PLUS_WAIT_SIGNAL;
     }
     for (;;) {
-        Py_BEGIN_ALLOW_THREADS result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
+        Py_BEGIN_ALLOW_THREADS
+        result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
-
-            if (result != PLUS_WAIT_SIGNAL)
-        {
+        if (result != PLUS_WAIT_SIGNAL) {
             return result;
         }
         if (run_handlers(queue, waiter) < 0) {

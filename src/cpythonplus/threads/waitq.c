@@ -156,6 +156,17 @@ plus_waitq_prepend(struct plus_waitq *queue, struct plus_waiter *waiter)
 }
 
 void
+plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    if (waiter->start_ns == 0) {
+        plus_waitq_append(queue, waiter);
+    }
+    else {
+        plus_waitq_prepend(queue, waiter);
+    }
+}
+
+void
 plus_waitq_remove(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
     assert(waiter->queued && plus_waitq_length(queue) > 0);
@@ -218,23 +229,6 @@ is_ended(const struct plus_waiter *waiter)
     return atomic_load_explicit(&waiter->state, memory_order_acquire) >= PLUS_WAITER_WOKEN;
 }
 
-/* Polls until the wait is ended, for at most limit_ns. */
-static bool
-poll_state(const struct plus_waiter *waiter, uint64_t limit_ns)
-{
-    uint64_t start = plus_now_ns();
-
-    do {
-        for (int i = 0; i < 8; i++) {
-            if (is_ended(waiter)) {
-                return true;
-            }
-            plus_cpu_relax();
-        }
-    } while (plus_now_ns() - start < limit_ns);
-    return false;
-}
-
 static bool
 await_parking(const struct plus_waiter *waiter, uint64_t limit_ns)
 {
@@ -289,7 +283,9 @@ spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadli
         limit_ns = deadline_ns > now ? deadline_ns - now : 0;
     }
     waiter->polled = true;
-    waiter->caught = way == PLUS_SPIN_POLL ? poll_state(waiter, limit_ns) : yield_state(waiter);
+    waiter->caught = way == PLUS_SPIN_POLL
+                         ? plus_futex_poll(&waiter->state, PLUS_WAITER_WAITING, limit_ns)
+                         : yield_state(waiter);
     plus_spin_ended(&queue->spin, way);
     if (waiter->caught && way == PLUS_SPIN_POLL) {
         let_waker_park(queue, waiter);

@@ -105,7 +105,10 @@ plus_waitq_unlock(struct plus_waitq *queue);
 void
 plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals);
 
-/* With the guard held.  A waiter that was woken in vain goes to the front, where it stood. */
+/* With the guard held.  enqueue appends a new waiter, and prepends one that was woken in vain: there it
+ * stood. */
+void
+plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
 plus_waitq_append(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
