@@ -38,6 +38,21 @@ PROGRAMS = {
             assert isinstance(futures[0].exception(), ZeroDivisionError)
             assert sorted(x.result() for x in f.as_completed(futures[1:])) == [(3, 1), (7, 0)]
     """,
+    "barrier of processes": """
+        import multiprocessing as mp
+        import multiprocessing.synchronize as s
+        context = mp.get_context("fork")
+        meeting = context.Barrier(2)
+        other = context.Process(target=meeting.wait, args=(30,))
+        other.start()
+        assert meeting.wait(30) in (0, 1) and meeting.n_waiting == 0
+        other.join()
+        assert other.exitcode == 0
+        # The standard class is its base, and nobody else's.
+        assert not issubclass(s.Barrier, threads.Barrier)
+        import threading
+        assert threading.Barrier is threads.Barrier
+    """,
     "process pool": """
         import concurrent.futures as f, multiprocessing as mp
         with f.ProcessPoolExecutor(2, mp_context=mp.get_context("fork")) as pool:

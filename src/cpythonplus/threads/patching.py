@@ -7,7 +7,9 @@ their import.  So a program without threads does not pay for importing them (3 m
 What is replaced in a module is each global that *is* a stock object: `threading.Lock`, and so also
 `from threading import Lock` in whichever module, and `_allocate_lock` inside `threading`.  It stays
 as it is: `_thread` and `_queue`, which the import system depends on; objects and subclasses that
-exist already; what hides in class attributes, default arguments and containers.
+exist already; what hides in class attributes, default arguments and containers.  The Barrier of
+`multiprocessing` keeps its counts in shared memory by overriding what the standard Barrier has inside,
+so it goes on being a subclass of that one.
 
 Green threads.  gevent and eventlet make the same names wait in their event loop instead of in the
 thread; a native wait would stop the loop for ever.  Importing the patcher of one of them unpatches.
@@ -57,6 +59,7 @@ NAMES = {
 _STOCK_HOMES = frozenset({"_thread", "threading", "_queue", "queue"})
 _LEFT_ALONE = frozenset({"_thread", "_queue", "_frozen_importlib", "_frozen_importlib_external"})
 _GREEN_PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
+_BUILT_ON_STOCK_BARRIER = "multiprocessing.synchronize"
 _MISSING = object()
 
 # Guards what follows; nothing is imported while it is held. Not the interpreter's: eventlet looks
@@ -254,11 +257,12 @@ class _Watcher:
     ) -> "ModuleSpec | None":
         if name in _GREEN_PATCHERS:
             unpatch()
-        if name not in NAMES:
+        if name not in NAMES and name != _BUILT_ON_STOCK_BARRIER:
             return None
         for spec in self._specs(name, path, target):
             if hasattr(spec.loader, "exec_module"):
-                spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+                loader = _Loader if name in NAMES else _StockBarrierLoader
+                spec.loader = loader(spec.loader)  # type: ignore[assignment]
             return spec
         return None
 
@@ -291,8 +295,31 @@ class _Loader:
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
+        self._execute(module)
+
+    def _execute(self, module: "ModuleType") -> None:
         self._loader.exec_module(module)
         _replace_in(module)
+
+
+class _StockBarrierLoader(_Loader):
+    """Has a module subclass the standard Barrier.
+
+    A thread that makes a Barrier during these milliseconds gets a standard one, which works too.
+    """
+
+    def _execute(self, module: "ModuleType") -> None:
+        import threading
+
+        native = threading.Barrier
+        with _lock:
+            stock = next((old for _, _, old, new in _changes if new is native), native)
+        threading.Barrier = stock  # type: ignore[assignment, misc]
+        try:
+            self._loader.exec_module(module)
+        finally:
+            if _active and threading.Barrier is stock:
+                threading.Barrier = native  # type: ignore[misc]
 
 
 _watcher = _Watcher()
