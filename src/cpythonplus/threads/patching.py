@@ -8,8 +8,8 @@ What is replaced in a module is each global that *is* a stock object: `threading
 `from threading import Lock` in whichever module, and `_allocate_lock` inside `threading`.  It stays
 as it is: `_thread` and `_queue`, which the import system depends on; objects and subclasses that
 exist already; what hides in class attributes, default arguments and containers.  The Barrier of
-`multiprocessing` keeps its counts in shared memory by overriding what the standard Barrier has inside,
-so it goes on being a subclass of that one.
+`multiprocessing` keeps its counts in shared memory by overriding what the standard Barrier has
+inside, so it goes on being a subclass of that one.
 
 Green threads.  gevent and eventlet make the same names wait in their event loop instead of in the
 thread; a native wait would stop the loop for ever.  Importing the patcher of one of them unpatches.
