@@ -1,12 +1,14 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "base/compat.h"
 #include "gil/binding.h"
+#include "prefork/binding.h"
 #include "threads/binding.h"
 
 static int
 native_exec(PyObject *module)
 {
-    if (PyModule_AddFunctions(module, plus_gil_methods) < 0) {
+    if (PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
         return -1;
     }
     if (plus_atomic_init(module) < 0) {

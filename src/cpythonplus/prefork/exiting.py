@@ -1,0 +1,120 @@
+"""Ending a worker without tearing its heap down.
+
+At a normal end the interpreter takes every object apart, and so makes all shared pages its own: for
+some seconds each worker of a large service needs as much memory as if nothing had been shared.  A
+process that is about to vanish need not do that.  What a program can see of a normal end is kept:
+the exit functions, the threads, what files have buffered, the status.
+"""
+
+import atexit
+import contextlib
+import gc
+import os
+import sys
+import threading
+from types import SimpleNamespace
+from typing import NoReturn
+
+from cpythonplus import _native
+from cpythonplus.prefork.preparing import flush_files
+
+__all__ = ["end_lightly", "fast_exit"]
+
+_CANNOT_FLUSH = 120  # CPython's own status when the standard streams cannot be written out
+
+
+def fast_exit(status: object = 0) -> NoReturn:
+    """End this process as `sys.exit` does, but leave the heap as it is.
+
+    Waits for the threads that are not daemons, calls all `atexit` functions, writes out what open
+    files and the standard streams have buffered, then ends at once (`os._exit`).  What does not
+    happen: finalisers of objects that still exist (`__del__`, `finally` in suspended generators),
+    and C libraries' exit functions.
+
+    Args:
+        status: as for `sys.exit`: a number, None for 0; anything else is printed to standard error,
+            and the status is 1.
+
+    Raises RuntimeError when another than the main thread calls it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("fast_exit() has to be called by the main thread")
+    number = _number(status)
+    _run_end()
+    if not _flush_standard_streams():
+        number = _CANNOT_FLUSH
+    os._exit(number)
+
+
+def end_lightly() -> None:
+    """Have the interpreter's own end, when it comes, find nothing to take apart.
+
+    For processes whose status only the interpreter knows.  Replaces `threading._shutdown`, which is
+    called first of all at the end, in this process.
+    """
+    original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # what CPython calls
+
+    def shutdown() -> None:
+        threading._shutdown = original  # type: ignore[attr-defined]  # noqa: SLF001
+        _run_end()
+        _flush_standard_streams()
+        _hide_heap()
+
+    threading._shutdown = shutdown  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _number(status: object) -> int:
+    if status is None:
+        return 0
+    if isinstance(status, int):
+        return status & 0xFF
+    print(status, file=sys.stderr)  # noqa: T201  # as sys.exit does
+    return 1
+
+
+def _run_end() -> None:
+    """Do what the interpreter does before it takes anything apart."""
+    # Each tells of its exceptions itself, but for KeyboardInterrupt.
+    for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]  # noqa: SLF001
+        try:
+            step()
+        except BaseException as error:  # noqa: BLE001  # as at a normal end
+            _tell(error, step)
+    flush_files()
+
+
+def _tell(error: BaseException, step: object) -> None:
+    sys.unraisablehook(
+        SimpleNamespace(
+            exc_type=type(error),
+            exc_value=error,
+            exc_traceback=error.__traceback__,
+            err_msg=None,
+            object=step,
+        )
+    )
+
+
+def _flush_standard_streams() -> bool:
+    """Return False when standard output could not be written, as CPython does."""
+    done = True
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or getattr(stream, "closed", False):
+            continue
+        try:
+            stream.flush()
+        except Exception as error:  # noqa: BLE001  # whatever somebody's stream raises
+            if stream is sys.stdout:
+                done = False
+                with contextlib.suppress(Exception):
+                    _tell(error, stream)
+    return done
+
+
+def _hide_heap() -> None:
+    """Let finalisation see neither modules nor objects."""
+    modules = list(sys.modules.values())
+    _native.prefork_keep_forever(modules)
+    gc.disable()
+    gc.freeze()
+    sys.modules.clear()

@@ -1,0 +1,495 @@
+/* How the walk finds everything.
+ *
+ * The collector's lists hold the containers; tp_traverse of each leads to what it refers to.  A referent
+ * that is in the lists itself is left for its own turn; any other (strings, numbers, tuples of such,
+ * code) is handled at once, with a stack instead of recursion.  tp_traverse leaves out what cannot be in a
+ * cycle: parts of code objects, string keys of dicts, names of types; those are visited by name here.
+ *
+ * No set of visited objects is needed: an object is handled when it turns immortal, which happens once.
+ * A second call has to pass over everything again, for new objects may hang on old ones.
+ */
+#include "heap.h"
+
+#include <frameobject.h>
+#include <stddef.h>
+
+#ifdef PLUS_HAS_IMMORTAL
+
+/* ------------------------------------------------------------------------------------------------
+ * What immortal means
+ */
+
+#if PY_VERSION_HEX >= 0x030E0000
+/* The interpreter's stack references ask for this flag and not for the count. */
+#define IMMORTAL_FLAG 1u
+#define IMMORTAL_COUNT (UINT32_C(3) << 30)
+#else
+/* The low half exactly this: then an increment finds that it would overflow, and stores nothing. */
+#define IMMORTAL_COUNT UINT32_MAX
+#endif
+
+static inline bool
+is_immortal(PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return _Py_IsImmortal(op) && (op->ob_flags & IMMORTAL_FLAG) != 0;
+#else
+    return (uint32_t)op->ob_refcnt == IMMORTAL_COUNT;
+#endif
+}
+
+static inline void
+make_immortal(PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    op->ob_refcnt = IMMORTAL_COUNT;
+    op->ob_flags |= IMMORTAL_FLAG;
+#else
+    op->ob_refcnt = IMMORTAL_COUNT;
+#endif
+}
+
+static bool
+counts_stand_still(PyObject *op)
+{
+    Py_ssize_t before = Py_REFCNT(op);
+
+    Py_INCREF(op);
+    Py_INCREF(op);
+    Py_DECREF(op);
+    Py_DECREF(op);
+    Py_DECREF(op);
+    return is_immortal(op) && Py_REFCNT(op) == before && Py_REFCNT(op) == Py_REFCNT(Py_None);
+}
+
+const char *
+plus_heap_refusal(void)
+{
+    static PyObject *probe; /* leaked, as it has to be */
+
+    if (!is_immortal(Py_None)) {
+        return "None is not immortal as it should be";
+    }
+    if (probe == NULL) {
+        probe = PyBytes_FromString("cpythonplus");
+        if (probe == NULL) {
+            PyErr_Clear();
+            return "no memory";
+        }
+        if (is_immortal(probe)) {
+            return "a new object is immortal";
+        }
+        make_immortal(probe);
+    }
+    return counts_stand_still(probe) ? NULL : "an object that was made immortal is counted";
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * What stays mortal
+ */
+
+enum verdict {
+    UNKNOWN,
+    IMMORTAL,
+    WATCHABLE, /* immortal unless a weak reference with a callback points to it */
+    MORTAL,
+};
+
+#define VERDICTS 1024u /* a power of two */
+#define NO_TALLY SIZE_MAX
+
+/* How many objects of a type were kept mortal. */
+struct tally {
+    PyTypeObject *type;
+    Py_ssize_t kept, watched;
+};
+
+struct walk {
+    PyObject *types, *mortal; /* the caller's lists */
+    struct plus_heap_report *report;
+    struct {
+        PyTypeObject *type;
+        enum verdict verdict;
+        size_t tally;
+    } verdicts[VERDICTS]; /* a cache: types share places */
+    struct tally *tallies;
+    size_t tally_count;
+    PyObject *leaves; /* set of addresses: mortal objects that the collector does not know */
+    PyObject **stack;
+    size_t depth, capacity;
+    bool failed; /* no memory */
+};
+
+/* By address: a metaclass may define how its types are hashed, in Python. */
+static bool
+is_listed(PyObject *types, PyTypeObject *type)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types); i++) {
+        if (PyList_GET_ITEM(types, i) == (PyObject *)type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum verdict
+judge(const struct walk *walk, PyTypeObject *type)
+{
+    if (type->tp_finalize != NULL || type->tp_del != NULL || type == &PyFrame_Type ||
+        type == &PyTraceBack_Type || PyType_FastSubclass(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) ||
+        is_listed(walk->mortal, type)) {
+        return MORTAL;
+    }
+    /* Classes are counted with each instance, and ABCs watch them. */
+    bool watchable = type->tp_weaklistoffset != 0 && type != &PyFunction_Type &&
+                     type != &PyModule_Type &&
+                     !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS);
+    return watchable ? WATCHABLE : IMMORTAL;
+}
+
+static size_t
+place_of(struct walk *walk, PyTypeObject *type)
+{
+    size_t place = ((uintptr_t)type >> 4) % VERDICTS;
+
+    if (walk->verdicts[place].type != type) {
+        walk->verdicts[place].type = type;
+        walk->verdicts[place].verdict = judge(walk, type);
+        walk->verdicts[place].tally = NO_TALLY;
+    }
+    return place;
+}
+
+/* The tally of a type, a new one if need be; NULL without memory. */
+static struct tally *
+tally_of(struct walk *walk, PyTypeObject *type)
+{
+    size_t *known = &walk->verdicts[place_of(walk, type)].tally;
+
+    for (size_t i = 0; *known == NO_TALLY && i < walk->tally_count; i++) {
+        if (walk->tallies[i].type == type) {
+            *known = i;
+        }
+    }
+    if (*known == NO_TALLY) {
+        struct tally *more =
+            PyMem_RawRealloc(walk->tallies, (walk->tally_count + 1) * sizeof(*more));
+        if (more == NULL) {
+            walk->failed = true;
+            return NULL;
+        }
+        more[walk->tally_count] = (struct tally){.type = type};
+        walk->tallies = more;
+        *known = walk->tally_count++;
+    }
+    return &walk->tallies[*known];
+}
+
+static bool
+is_watched(PyObject *op)
+{
+    PyWeakReference *reference = *(PyWeakReference **)PyObject_GET_WEAKREFS_LISTPTR(op);
+
+    for (; reference != NULL; reference = reference->wr_next) {
+        if (reference->wr_callback != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a mortal object is met for the first time.  One that the collector knows is met once. */
+static bool
+is_new(struct walk *walk, PyObject *op)
+{
+    if (PyObject_IS_GC(op) && PyObject_GC_IsTracked(op)) {
+        return true;
+    }
+    PyObject *address = PyLong_FromVoidPtr(op);
+    int known = -1;
+
+    if (address != NULL) {
+        known = PySet_Contains(walk->leaves, address);
+        if (known == 0 && PySet_Add(walk->leaves, address) < 0) {
+            known = -1;
+        }
+        Py_DECREF(address);
+    }
+    if (known < 0) {
+        PyErr_Clear();
+        walk->failed = true;
+    }
+    return known == 0;
+}
+
+static void
+keep(struct walk *walk, PyObject *op, enum verdict verdict)
+{
+    struct tally *tally = is_new(walk, op) ? tally_of(walk, Py_TYPE(op)) : NULL;
+
+    if (tally == NULL) {
+        return;
+    }
+    tally->kept += verdict != WATCHABLE;
+    tally->watched += verdict == WATCHABLE;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The walk
+ */
+
+static Py_ssize_t
+own_size(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    Py_ssize_t size = type->tp_basicsize;
+
+    if (PyUnicode_Check(op)) {
+        Py_ssize_t length = PyUnicode_GET_LENGTH(op) + 1;
+
+        return PyUnicode_IS_COMPACT_ASCII(op)
+                   ? (Py_ssize_t)sizeof(PyASCIIObject) + length
+                   : (Py_ssize_t)sizeof(PyCompactUnicodeObject) + length * PyUnicode_KIND(op);
+    }
+    if (PyList_Check(op)) {
+        size += ((PyListObject *)op)->allocated * (Py_ssize_t)sizeof(PyObject *);
+    }
+    else if (PyLong_Check(op)) {
+        return size;
+    }
+    else if (type->tp_itemsize > 0 && Py_SIZE(op) > 0) {
+        size += Py_SIZE(op) * type->tp_itemsize;
+    }
+    if (PyDict_Check(op)) {
+        /* Keys, values and the index, two thirds full at most. */
+        size += PyDict_GET_SIZE(op) * 3 * (Py_ssize_t)sizeof(PyObject *) * 3 / 2;
+    }
+    return PyType_IS_GC(type) ? size + 2 * (Py_ssize_t)sizeof(void *) : size;
+}
+
+/* Turns one object immortal unless it has to stay mortal.  Whether it did so. */
+static bool
+treat(struct walk *walk, PyObject *op)
+{
+    if (is_immortal(op)) {
+        return false;
+    }
+    enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
+    if (verdict == MORTAL || (verdict == WATCHABLE && is_watched(op))) {
+        keep(walk, op, verdict);
+        return false;
+    }
+    walk->report->objects++;
+    walk->report->bytes += own_size(op);
+    make_immortal(op);
+    return true;
+}
+
+static void
+push(struct walk *walk, PyObject *op)
+{
+    if (walk->depth == walk->capacity) {
+        size_t capacity = walk->capacity > 0 ? 2 * walk->capacity : 1024;
+        PyObject **stack = PyMem_RawRealloc(walk->stack, capacity * sizeof(*stack));
+
+        if (stack == NULL) {
+            walk->failed = true;
+            return;
+        }
+        walk->stack = stack;
+        walk->capacity = capacity;
+    }
+    walk->stack[walk->depth++] = op;
+}
+
+/* What something refers to; a visitproc. */
+static int
+meet(PyObject *op, void *argument)
+{
+    struct walk *walk = argument;
+
+    /* The order saves time: most referents have been here. */
+    if (op == NULL || is_immortal(op)) {
+        return 0;
+    }
+    bool is_gc = PyObject_IS_GC(op);
+    if (is_gc && PyObject_GC_IsTracked(op)) {
+        return 0; /* has its own turn */
+    }
+    if (treat(walk, op) && (is_gc || PyCode_Check(op) || PyType_Check(op))) {
+        push(walk, op);
+    }
+    return 0;
+}
+
+static void
+meet_code(struct walk *walk, PyCodeObject *code)
+{
+    PyObject *parts[] = {code->co_consts,     code->co_names,           code->co_localsplusnames,
+                         code->co_filename,   code->co_localspluskinds, code->co_name,
+                         code->co_qualname,   code->co_linetable,       code->co_exceptiontable};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        meet(parts[i], walk);
+    }
+}
+
+static void
+meet_dict(struct walk *walk, PyObject *dict)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        meet(key, walk);
+        meet(value, walk);
+    }
+}
+
+/* Not type_traverse alone: it stops the process for a type that is not on the heap, and leaves names
+ * out. */
+static void
+meet_type(struct walk *walk, PyTypeObject *type)
+{
+    PyObject *dict = PyType_GetDict(type);
+
+    if (dict != NULL) {
+        treat(walk, dict);
+        meet_dict(walk, dict);
+        Py_DECREF(dict);
+    }
+    meet(type->tp_mro, walk);
+    meet(type->tp_bases, walk);
+    if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+        PyHeapTypeObject *heap_type = (PyHeapTypeObject *)type;
+
+        meet(heap_type->ht_name, walk);
+        meet(heap_type->ht_qualname, walk);
+        meet(heap_type->ht_slots, walk);
+    }
+}
+
+static void
+meet_referents(struct walk *walk, PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+
+    if (PyCode_Check(op)) {
+        meet_code(walk, (PyCodeObject *)op);
+    }
+    else if (PyType_Check(op)) {
+        meet_type(walk, (PyTypeObject *)op);
+    }
+    else if (PyDict_Check(op)) {
+        meet_dict(walk, op);
+    }
+    if (type->tp_traverse != NULL && PyObject_IS_GC(op) && !PyDict_CheckExact(op)) {
+        type->tp_traverse(op, meet, walk);
+    }
+}
+
+static void
+empty_stack(struct walk *walk)
+{
+    while (walk->depth > 0) {
+        meet_referents(walk, walk->stack[--walk->depth]);
+    }
+}
+
+/* The collector's lists; a gcvisitobjects_t. */
+static int
+take_turn(PyObject *op, void *argument)
+{
+    struct walk *walk = argument;
+
+    /* What belongs to the walk is not part of the program. */
+    if (op == walk->types || op == walk->mortal || op == walk->leaves) {
+        return 1;
+    }
+    treat(walk, op);
+    meet_referents(walk, op);
+    empty_stack(walk);
+    return !walk->failed;
+}
+
+static PyObject *
+list_tallies(const struct walk *walk)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < walk->tally_count; i++) {
+        const struct tally *tally = &walk->tallies[i];
+        PyObject *entry = Py_BuildValue("(Onn)", tally->type, tally->kept, tally->watched);
+
+        if (entry == NULL || PyList_Append(list, entry) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
+static int
+walk_everything(struct walk *walk)
+{
+    PyUnstable_GC_VisitObjects(take_turn, walk);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(walk->types) && !walk->failed; i++) {
+        PyObject *type = PyList_GET_ITEM(walk->types, i);
+
+        treat(walk, type);
+        meet_referents(walk, type);
+        empty_stack(walk);
+    }
+    if (walk->failed) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    walk->report->kept = list_tallies(walk);
+    return walk->report->kept != NULL ? 0 : -1;
+}
+
+int
+plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report)
+{
+    struct walk *walk = PyMem_RawCalloc(1, sizeof(*walk));
+    int rc = -1;
+
+    *report = (struct plus_heap_report){0};
+    if (walk == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    walk->types = types;
+    walk->mortal = mortal;
+    walk->report = report;
+    walk->leaves = PySet_New(NULL);
+    if (walk->leaves != NULL) {
+        rc = walk_everything(walk);
+    }
+    Py_XDECREF(walk->leaves);
+    PyMem_RawFree(walk->tallies);
+    PyMem_RawFree(walk->stack);
+    PyMem_RawFree(walk);
+    return rc;
+}
+
+#else /* no immortal objects */
+
+const char *
+plus_heap_refusal(void)
+{
+#ifdef Py_GIL_DISABLED
+    return "a free-threaded build counts references in another way";
+#else
+    return "objects can be immortal from CPython 3.12 on";
+#endif
+}
+
+int
+plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report)
+{
+    PyErr_SetString(PyExc_RuntimeError, plus_heap_refusal());
+    return -1;
+}
+
+#endif

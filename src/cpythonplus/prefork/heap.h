@@ -1,0 +1,43 @@
+/* Making every object that is reachable now immortal, and leaving no half-used memory behind.
+ *
+ * All with the GIL held, in the process that is about to fork.  Python code runs only where a comment
+ * says so.
+ */
+#ifndef PLUS_PREFORK_HEAP_H
+#define PLUS_PREFORK_HEAP_H
+
+#include "../base/compat.h"
+
+#include <stdint.h>
+
+/* Objects can be immortal from 3.12 on; not on a free-threaded build, whose counts work otherwise. */
+#if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
+#define PLUS_HAS_IMMORTAL 1
+#endif
+
+/* NULL if this interpreter treats an object that plus_heap_immortalize has changed as immortal; else
+ * the reason why it must not be called. */
+const char *
+plus_heap_refusal(void);
+
+struct plus_heap_report {
+    Py_ssize_t objects; /* made immortal by this call */
+    Py_ssize_t bytes;   /* of their own structures */
+    PyObject *kept;     /* list of (type, how many stayed mortal for it, how many for a weak reference) */
+};
+
+/* Makes immortal what the garbage collector knows, what hangs on it, and the types in the list `types`.
+ * Kept mortal: objects whose type has a finaliser or is in the list `mortal`, frames, tracebacks and
+ * exceptions, and objects (but for types, functions and modules) that a weak reference with a callback
+ * points to.  The collector must be off and nothing frozen.  Runs no Python code.
+ * 0, or -1 with MemoryError; the report's list is the caller's. */
+int
+plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report);
+
+/* Takes the free blocks of pymalloc's half-used pools for good, so that what a child allocates lies on
+ * fresh pages and not between what it shares.  Returns the bytes taken; -1 where the objects' allocator
+ * is not pymalloc as it is known here (then nothing was taken). */
+Py_ssize_t
+plus_pools_fill(void);
+
+#endif

@@ -1,0 +1,109 @@
+/* pymalloc, as far as it has to be known: blocks of one size lie in a pool, 16 KiB that begin at a multiple
+ * of 16 KiB with a header, which counts the blocks that are taken.  A request is served from a half-used
+ * pool of its size if there is one, else from a fresh one.  So: ask until the answer comes from a pool in
+ * which it is the only block.  (Objects/obmalloc.c, 'pool_header'; the same from 3.11 to 3.15.) */
+#define _GNU_SOURCE
+#include "heap.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define POOL_BYTES ((uintptr_t)16 * 1024)
+#define BLOCK_STEP 16u
+#define LARGEST_BLOCK 512u
+
+/* Half-used pools hold a few MB at most; whatever would take more has not been understood. */
+#define FILL_LIMIT ((Py_ssize_t)256 * 1024 * 1024)
+
+struct pool_header {
+    uint32_t taken;
+    uint32_t padding;
+    void *free_block, *next, *prev;
+    uint32_t arena;
+    uint32_t size_index;
+    uint32_t next_offset, last_offset;
+};
+
+/* What was taken, linked through itself: for the leak checker it is in use. */
+static void *taken;
+
+/* Through the kernel: an address that another allocator gave out may lie at the beginning of a mapping. */
+static bool
+read_header(const void *block, struct pool_header *header)
+{
+    struct iovec here = {header, sizeof(*header)};
+    struct iovec there = {(void *)((uintptr_t)block & ~(POOL_BYTES - 1)), sizeof(*header)};
+
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)sizeof(*header);
+}
+
+/* Whether the header is that of a pool of blocks of `size` bytes that `block` is one of. */
+static bool
+fits(const struct pool_header *header, const void *block, size_t size)
+{
+    size_t offset = (uintptr_t)block & (POOL_BYTES - 1);
+    size_t blocks = (POOL_BYTES - sizeof(*header)) / size;
+
+    return header->size_index == size / BLOCK_STEP - 1u && header->taken >= 1u &&
+           header->taken <= blocks && offset >= sizeof(*header) &&
+           (offset - sizeof(*header)) % size == 0 &&
+           header->last_offset == POOL_BYTES - size;
+}
+
+/* 1: the block is the first of a fresh pool; 0: it is not; -1: no pool. */
+static int
+is_fresh(void *block, size_t size, uintptr_t *pool)
+{
+    struct pool_header header;
+    uintptr_t own = (uintptr_t)block & ~(POOL_BYTES - 1);
+
+    if (own == *pool) { /* verified, and it had another block already */
+        return 0;
+    }
+    if (!read_header(block, &header) || !fits(&header, block, size)) {
+        return -1;
+    }
+    *pool = own;
+    return header.taken == 1u;
+}
+
+static Py_ssize_t
+fill_size(size_t size)
+{
+    Py_ssize_t filled = 0;
+    uintptr_t pool = 0;
+
+    while (filled < FILL_LIMIT) {
+        void **block = PyObject_Malloc(size);
+        if (block == NULL) {
+            return filled;
+        }
+        int fresh = is_fresh(block, size, &pool);
+        if (fresh != 0) {
+            PyObject_Free(block);
+            return fresh < 0 ? -1 : filled;
+        }
+        *block = taken;
+        taken = block;
+        filled += (Py_ssize_t)size;
+    }
+    return filled;
+}
+
+Py_ssize_t
+plus_pools_fill(void)
+{
+    Py_ssize_t filled = 0;
+
+#ifdef Py_GIL_DISABLED
+    return -1;
+#endif
+    for (size_t size = BLOCK_STEP; size <= LARGEST_BLOCK; size += BLOCK_STEP) {
+        Py_ssize_t more = fill_size(size);
+        if (more < 0) {
+            return filled > 0 ? filled : -1;
+        }
+        filled += more;
+    }
+    return filled;
+}

@@ -1,0 +1,77 @@
+/* The room's functions of the extension module; preparing.py gives them their public form. */
+#include "binding.h"
+#include "heap.h"
+
+static PyObject *
+prefork_refusal(PyObject *module, PyObject *ignored)
+{
+    const char *refusal = plus_heap_refusal();
+
+    if (refusal == NULL) {
+        Py_RETURN_NONE;
+    }
+    return PyUnicode_FromString(refusal);
+}
+
+static PyObject *
+prefork_immortalize(PyObject *module, PyObject *args)
+{
+    PyObject *types, *mortal;
+    struct plus_heap_report report;
+    const char *refusal = plus_heap_refusal();
+
+    if (!PyArg_ParseTuple(args, "O!O!:prefork_immortalize", &PyList_Type, &types, &PyList_Type,
+                          &mortal)) {
+        return NULL;
+    }
+    if (refusal != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, refusal);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types); i++) {
+        if (!PyType_Check(PyList_GET_ITEM(types, i))) {
+            PyErr_SetString(PyExc_TypeError, "types must be a list of types");
+            return NULL;
+        }
+    }
+    if (plus_heap_immortalize(types, mortal, &report) < 0) {
+        return NULL;
+    }
+    return Py_BuildValue("(nnN)", report.objects, report.bytes, report.kept);
+}
+
+static PyObject *
+prefork_fill_pools(PyObject *module, PyObject *ignored)
+{
+    return PyLong_FromSsize_t(plus_pools_fill());
+}
+
+static PyObject *
+prefork_keep_forever(PyObject *module, PyObject *op)
+{
+    Py_INCREF(op); /* never given back */
+    Py_RETURN_NONE;
+}
+
+PyMethodDef plus_prefork_methods[] = {
+    {"prefork_refusal", prefork_refusal, METH_NOARGS,
+     PyDoc_STR("prefork_refusal($module, /)\n--\n\n"
+               "Return why no object can be made immortal here, or None.")},
+    {"prefork_immortalize", prefork_immortalize, METH_VARARGS,
+     PyDoc_STR(
+         "prefork_immortalize($module, types, mortal, /)\n--\n\n"
+         "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
+         "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
+         "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
+         "exceptions, and what a weak reference with a callback points to.  Returns the\n"
+         "number of objects, their bytes, and a list of (type, kept, kept for a weak\n"
+         "reference).")},
+    {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
+     PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
+               "Take the free blocks of half-used pools for good and return their bytes.\n\n"
+               "-1: the objects' allocator is not the usual one, and nothing was taken.")},
+    {"prefork_keep_forever", prefork_keep_forever, METH_O,
+     PyDoc_STR("prefork_keep_forever($module, op, /)\n--\n\n"
+               "Add one reference that is never given back.")},
+    {NULL, NULL, 0, NULL},
+};

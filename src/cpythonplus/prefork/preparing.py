@@ -1,0 +1,262 @@
+"""Making a process ready to be forked: its heap stays shared with the children.
+
+A forked child shares the parent's memory until one of them writes to it, and CPython writes to an
+object whenever it is looked at: its reference count goes up and down.  From 3.12 on an object can
+be immortal, which means that it is not counted (PEP 683).  `prepare` makes everything that is there
+immortal, tells the garbage collector to leave it alone, and leaves no half-used memory behind in
+which the children would place new objects.
+"""
+
+import gc
+import io
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, TracebackType
+
+from cpythonplus.base.errors import UnsupportedPlatform
+
+try:
+    from cpythonplus import _native
+except ImportError as error:  # not Linux
+    raise UnsupportedPlatform(f"cpythonplus has no native part here: {error}") from None
+
+__all__ = ["PrepareReport", "has_grown", "prepare"]
+
+# What may have been added since the last time before it is worth another pass: this many memory
+# blocks, or this share of all.
+_GROWTH_BLOCKS = 20_000
+_GROWTH_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareReport:
+    """What one call of `prepare` did.
+
+    Attributes:
+        immortal: whether objects were made immortal, and not only frozen.
+        objects: how many objects this call made immortal.
+        bytes: what those occupy themselves, in bytes; tables of dicts and sets are estimated.
+        kept_mortal: how many objects were kept mortal, by reason.
+        filled_bytes: free blocks that were taken for good, in bytes.
+        frozen: how many objects the garbage collector leaves alone from now on.
+        seconds: the whole call, with the warm-up.
+        note: what could not be done, and why; or empty.
+    """
+
+    immortal: bool
+    objects: int
+    bytes: int
+    kept_mortal: Mapping[str, int]
+    filled_bytes: int
+    frozen: int
+    seconds: float
+    note: str
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.objects:,} objects of {self.bytes / 2**20:.1f} MB made immortal"
+            if self.immortal
+            else "nothing made immortal",
+            f"{self.frozen:,} frozen",
+            f"{self.filled_bytes / 2**20:.1f} MB of free blocks taken",
+            f"{sum(self.kept_mortal.values()):,} kept mortal",
+            f"{self.seconds:.2f} s",
+        ]
+        return "prepared: " + ", ".join(parts) + (f" ({self.note})" if self.note else "")
+
+
+# The C base of all files; io.IOBase itself is an ABC, which hashes and remembers what it is asked
+# about.
+_FILE_TYPE = io.IOBase.__mro__[1]
+
+# Open when the heap was frozen; the collector does not list them any more.
+_files: list[weakref.ref[io.IOBase]] = []
+_blocks_after = 0  # memory blocks after the last call; 0: never called
+
+
+def prepare(
+    warm_up: Callable[[], object] | None = None,
+    *,
+    immortal: bool = True,
+    fill_pools: bool = True,
+    keep_mortal: Callable[[type], bool] | None = None,
+) -> PrepareReport:
+    """Make this process ready to be forked, right before it is.
+
+    Runs `warm_up`, collects garbage, writes out what open files have buffered (a child would write
+    it once more), makes every object immortal, freezes the heap (`gc.freeze`) and takes the free
+    blocks of half-used memory pools.  May be called again: then what is new since the last call is
+    added.
+
+    Kept mortal are objects of types with a finaliser (open files, sockets, generators, `__del__`),
+    exceptions with their tracebacks and frames, objects that a weak reference with a callback
+    points to (`weakref.finalize`, `WeakValueDictionary`), and those that you name.
+
+    Args:
+        warm_up: called first, without arguments: let it do what a worker does, so that caches fill
+            and bytecode specialises once, in memory that is shared.  What it raises ends the call,
+            before anything was changed.
+        immortal: make objects immortal, where the interpreter can: CPython 3.12 or later.
+        fill_pools: take the free blocks of half-used pools, so that children allocate on new pages.
+        keep_mortal: called with each class; those for which it returns true, and their subclasses,
+            keep mortal instances.
+
+    Returns a report.  Raises nothing but what `warm_up` and `keep_mortal` raise.
+
+    An immortal object is never freed: what the program drops later stays allocated in every
+    process, and what hangs on it too.  The reference says what else is different.
+    """
+    global _blocks_after  # noqa: PLW0603
+    start = time.perf_counter()
+    if warm_up is not None:
+        warm_up()
+    mortal = _chosen(keep_mortal)
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        _remember(_open_files())
+        made = _make_immortal(mortal) if immortal else _Made()
+        flush_files()
+        gc.freeze()
+        filled = _native.prefork_fill_pools() if fill_pools else 0
+    finally:
+        if was_enabled:
+            gc.enable()
+    _blocks_after = sys.getallocatedblocks()
+    no_pools = "memory comes from another allocator than pymalloc: no pools to fill"
+    return PrepareReport(
+        immortal=immortal and not made.refusal,
+        objects=made.objects,
+        bytes=made.bytes,
+        kept_mortal=_by_reason(made.kept),
+        filled_bytes=max(filled, 0),
+        frozen=gc.get_freeze_count(),
+        seconds=time.perf_counter() - start,
+        note="; ".join(filter(None, [made.refusal, no_pools if filled < 0 else ""])),
+    )
+
+
+@dataclass(slots=True)
+class _Made:
+    objects: int = 0
+    bytes: int = 0
+    kept: list[tuple[type, int, int]] = field(default_factory=list)
+    refusal: str = ""
+
+
+def _make_immortal(mortal: list[type]) -> _Made:
+    refusal = _native.prefork_refusal()
+    if refusal is not None:
+        return _Made(refusal=f"{refusal}: the heap was frozen only")
+    # Frozen objects are not passed over, but new ones may hang on them.
+    gc.unfreeze()
+    return _Made(*_native.prefork_immortalize(list(_all_types()), mortal))
+
+
+def has_grown() -> bool:
+    """Return whether so much was allocated since `prepare` that another call is worth its time.
+
+    True also when it was never called.  Takes a fraction of a millisecond.
+    """
+    if _blocks_after == 0:
+        return True
+    grown = sys.getallocatedblocks() - _blocks_after
+    return grown > max(_GROWTH_BLOCKS, _GROWTH_SHARE * _blocks_after)
+
+
+def flush_files() -> None:
+    """Write out what open files hold in their buffers: the frozen ones and those opened since.
+
+    Text layers before binary ones, for they write into those.  A file that cannot be written is
+    passed over: its owner will see it.
+    """
+    frozen = [each for each in (reference() for reference in _files) if each is not None]
+    files = {id(each): each for each in (*frozen, *_open_files()) if not _is_closed(each)}
+    for each in sorted(files.values(), key=lambda each: not hasattr(each, "newlines")):
+        try:
+            if each.writable():
+                each.flush()
+        except (OSError, ValueError):
+            continue
+
+
+def _remember(files: list[io.IOBase]) -> None:
+    known = [reference for reference in _files if reference() is not None]
+    ids = {id(reference()) for reference in known}
+    new = [each for each in files if id(each) not in ids and not _is_closed(each)]
+    _files[:] = known + [weakref.ref(each) for each in new]
+
+
+def _open_files() -> list[io.IOBase]:
+    """Return those that the collector lists: not the frozen ones."""
+    # By the type: an object may lie about its class.
+    return [each for each in gc.get_objects() if issubclass(type(each), _FILE_TYPE)]
+
+
+def _is_closed(file: io.IOBase) -> bool:
+    try:
+        return file.closed
+    except ValueError:  # detached, or never initialised
+        return True
+
+
+def _all_types() -> Iterable[type]:
+    seen: set[int] = set()
+    waiting: list[type] = [object]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            waiting += type.__subclasses__(each)
+
+
+def _chosen(keep_mortal: Callable[[type], bool] | None) -> list[type]:
+    if keep_mortal is None:
+        return []
+    chosen: dict[int, type] = {}
+    for each in _all_types():
+        if id(each) not in chosen and keep_mortal(each):
+            chosen[id(each)] = each
+    # The walk looks at the exact type.
+    for each in list(chosen.values()):
+        chosen.update((id(sub), sub) for sub in _subclasses(each))
+    return list(chosen.values())
+
+
+def _subclasses(root: type) -> Iterable[type]:
+    waiting = [root]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += type.__subclasses__(each)
+
+
+def _by_reason(kept: list[tuple[type, int, int]]) -> dict[str, int]:
+    reasons: dict[str, int] = {}
+    for each, for_type, for_reference in kept:
+        for reason, count in (
+            (_reason(each), for_type),
+            ("weak reference with a callback", for_reference),
+        ):
+            if count:
+                reasons[reason] = reasons.get(reason, 0) + count
+    return reasons
+
+
+def _reason(kind: type) -> str:
+    if issubclass(kind, _FILE_TYPE):
+        return "open file"
+    if kind.__name__ == "socket" or any(base.__module__ == "_socket" for base in kind.__mro__):
+        return "socket"
+    if issubclass(kind, (GeneratorType, CoroutineType, AsyncGeneratorType)):
+        return "generator or coroutine"
+    if issubclass(kind, (FrameType, TracebackType, BaseException)):
+        return "exception, traceback or frame"
+    if "__del__" in {name for base in kind.__mro__ for name in base.__dict__}:
+        return "finaliser (__del__)"
+    return f"type {kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,260 @@
+"""fast_exit, and the light end of children: what a program can see of its end is as ever."""
+
+import signal
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import run_child
+
+# What happens at the end of a process, in order; written with one system call each.
+TELL = """
+import atexit, os, sys, threading
+
+def tell(text):
+    os.write(1, text.encode() + b"\\n")
+
+class Guard:
+    def __del__(self, write=os.write):
+        write(1, b"finalised\\n")
+
+atexit.register(tell, "registered before")
+from cpythonplus import prefork
+"""
+
+AT_END = """
+atexit.register(tell, "registered after")
+gate = threading.Event()
+def work():
+    gate.wait()
+    tell("thread done")
+threading.Thread(target=work).start()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+guard = Guard()
+file = open(sys.argv[1], "w")
+file.write("buffered")
+print("printed")
+gate.set()
+"""
+
+IN_ORDER = ["thread done", "registered after", "registered before", "printed", ""]
+
+
+# Else what is printed does not wait in a buffer.
+BUFFERED = {"PYTHONUNBUFFERED": ""}
+
+
+def end(program: str, path: Path, status: int) -> str:
+    done = run_child(TELL + AT_END + dedent(program), args=[str(path)], env=BUFFERED, status=status)
+    assert path.read_text() == "buffered"
+    return done.out
+
+
+@pytest.mark.parametrize(
+    ("argument", "status"), [("", 0), ("0", 0), ("3", 3), ("None", 0), ("True", 1), ("-1", 255)]
+)
+def test_fast_exit_ends_in_order(tmp_path: Path, argument: str, status: int) -> None:
+    out = end(f"prefork.fast_exit({argument})", tmp_path / "file", status)
+    assert out.split("\n") == IN_ORDER
+
+
+def test_fast_exit_with_a_message(tmp_path: Path) -> None:
+    program = TELL + "prefork.fast_exit('went wrong')"
+    done = run_child(program, args=[str(tmp_path)], status=1)
+    assert done.err == "went wrong\n"
+
+
+def test_fast_exit_leaves_the_heap_alone(tmp_path: Path) -> None:
+    assert "finalised" in run_child(TELL + "guard = Guard()").out
+    assert "finalised" not in end("prefork.fast_exit()", tmp_path / "file", 0)
+
+
+def test_fast_exit_is_for_the_main_thread() -> None:
+    run_child(
+        TELL
+        + dedent("""
+        def work():
+            try:
+                prefork.fast_exit(4)
+            except RuntimeError as error:
+                tell(str(error))
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        """)
+    )
+
+
+def test_an_exit_function_that_raises(tmp_path: Path) -> None:
+    program = dedent("""
+        def fail():
+            raise LookupError("in an exit function")
+        atexit.register(fail)
+        prefork.fast_exit(7)
+    """)
+    done = run_child(TELL + program, status=7)
+    assert "LookupError: in an exit function" in done.err
+    assert "registered before" in done.out
+
+
+def test_standard_output_that_cannot_be_written() -> None:
+    program = dedent("""
+        sys.stdout = open("/dev/full", "w")
+        print("lost")
+        prefork.fast_exit(3)
+    """)
+    assert run_child(
+        program.join(["from cpythonplus import prefork\nimport sys\n", ""]), status=120
+    )
+
+
+def test_streams_that_are_not_there() -> None:
+    run_child(
+        """
+        import sys
+        from cpythonplus import prefork
+        sys.stdout = sys.stderr = None
+        prefork.fast_exit(6)
+    """,
+        status=6,
+    )
+
+
+# ---- children of a process that called enable() -------------------------------------------------
+
+FORK = (
+    TELL
+    + """
+prefork.enable()
+heap = [[str(n)] for n in range(1000)]
+pid = os.fork()
+if pid:
+    tell(f"status {os.waitpid(pid, 0)[1]}")
+    os._exit(0)
+"""
+    + AT_END
+)
+ENDINGS = {
+    "pass": 0,
+    "sys.exit(3)": 3 << 8,
+    "sys.exit('message')": 1 << 8,
+    "raise SystemExit": 0,
+    "raise ValueError": 1 << 8,
+    "prefork.fast_exit(4)": 4 << 8,
+    "raise KeyboardInterrupt": int(signal.SIGINT),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_children_end_with_their_status(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "file"
+    done = run_child(FORK + ending, args=[str(path)], env=BUFFERED)
+    lines = done.out.split("\n")
+    # After the script the interpreter writes standard output out, before all of this.
+    assert lines[-2] == f"status {ENDINGS[ending]}", done
+    assert lines.count("printed") == 1
+    assert "finalised" not in lines
+    assert [line for line in lines if line in IN_ORDER[:3]] == IN_ORDER[:3]
+    assert path.read_text() == "buffered"
+
+
+def test_without_fast_exit_children_take_their_heap_apart() -> None:
+    program = TELL + dedent("""
+        prefork.enable(fast_exit=False)
+        pid = os.fork()
+        if pid:
+            os.waitpid(pid, 0)
+            os._exit(0)
+        sys.guard = Guard()  # not in a module whose dict is frozen in a cycle
+    """)
+    assert "finalised" in run_child(program).out
+
+
+def test_enable_prepares_before_the_fork_and_again_when_the_heap_has_grown() -> None:
+    run_child("""
+        import os, sys, gc
+        from cpythonplus import prefork
+        warmed = []
+        prefork.enable(warm_up=lambda: warmed.append(1))
+        def fork():
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+        fork()
+        assert warmed == [1]
+        first = gc.get_freeze_count()
+        assert first > 1000
+        fork()
+        assert gc.get_freeze_count() == first  # nothing to speak of was new
+        more = [[n] for n in range(100_000)]
+        fork()
+        assert gc.get_freeze_count() >= first + 100_000 and warmed == [1]
+        prefork.disable()
+        even_more = [[n] for n in range(100_000)]
+        fork()
+        assert gc.get_freeze_count() < first + 200_000
+    """)
+
+
+def test_a_child_that_goes_on_to_fork() -> None:
+    run_child("""
+        import os, sys
+        from cpythonplus import prefork
+        prefork.enable()
+        for depth in range(5):
+            pid = os.fork()
+            if pid:
+                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                sys.exit(0 if depth == 0 and status == 5 else status + (depth > 0) * 0)
+        sys.exit(5)
+    """)
+
+
+def test_child_may_be_called_twice_and_elsewhere() -> None:
+    done = run_child(
+        TELL
+        + dedent("""
+        prefork.child()
+        prefork.child()
+        print("alone")
+        """),
+        env=BUFFERED,
+    )
+    assert done.out == "alone\nregistered before\n"
+
+
+# ---- the collector ------------------------------------------------------------------------------
+
+
+def test_gc_is_kept_off() -> None:
+    done = run_child("""
+        import gc, warnings, weakref
+        taken_before = gc.enable
+        from cpythonplus import prefork
+        thresholds = gc.get_threshold()
+        prefork.keep_gc_off()
+        prefork.keep_gc_off()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            gc.enable()
+            gc.set_threshold(1)
+        assert len(caught) == 2 and "kept off" in str(caught[0].message)
+        taken_before()  # a library that had taken it out of the module
+        class Node:
+            pass
+        watches = []
+        for _ in range(20_000):
+            node = Node()
+            node.self = node
+            watches.append(weakref.ref(node))
+        del node
+        assert all(watch() is not None for watch in watches), "it has run"
+        gc.collect()
+        assert all(watch() is None for watch in watches)
+        prefork.let_gc_run()
+        prefork.let_gc_run()
+        assert gc.isenabled() and gc.get_threshold() == thresholds
+    """)
+    assert done.err == ""

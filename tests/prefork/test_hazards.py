@@ -1,0 +1,593 @@
+"""What a prepared heap may do to a program: one hazard a test, each in a process of its own.
+
+Every program prepares, forks, and does in the child what the hazard is about.  What differs from
+stock CPython is in docs/reference/prefork.md.
+"""
+
+import importlib.util
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import compile_c, run_child
+
+PRELUDE = '''
+import gc, os, sys
+from cpythonplus import prefork
+
+IMMORTAL = sys.version_info >= (3, 12) and not hasattr(sys, "_is_gil_enabled") or (
+    sys.version_info >= (3, 13) and sys._is_gil_enabled())
+
+
+def in_child(body):
+    """Run body() in a forked child that ends fast; fail unless its status is 0."""
+    pid = os.fork()
+    if pid == 0:
+        prefork.child()
+        status = 1
+        try:
+            body()
+            status = 0
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+        prefork.fast_exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def is_immortal(op):
+    return sys.getrefcount(op) == sys.getrefcount(None)
+'''
+
+
+def check(program: str, *args: str) -> None:
+    run_child(PRELUDE + dedent(program), args=args)
+
+
+def test_an_open_file_with_unflushed_data(tmp_path: Path) -> None:
+    # Stock writes the buffer once in the parent and once more in the child.
+    check(
+        """
+        path = sys.argv[1]
+        class Log:
+            def __init__(self):
+                self.file = open(path, "w")
+        log = Log()
+        log.file.write("before ")
+        prefork.prepare()
+        def body():
+            log.file.write("child ")
+        in_child(body)
+        log.file.write("parent")
+        log.file.close()
+        assert open(path).read() == "before child parent", open(path).read()
+        """,
+        str(tmp_path / "log"),
+    )
+
+
+def test_a_dropped_file_is_closed(tmp_path: Path) -> None:
+    check(
+        """
+        holder = [open(sys.argv[1], "w")]
+        descriptor = holder[0].fileno()
+        prefork.prepare()
+        def body():
+            import warnings
+            warnings.simplefilter("ignore")
+            holder[0].write("x")
+            holder.clear()
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                pass
+            else:
+                raise AssertionError("still open")
+            assert open(sys.argv[1]).read() == "x"
+        in_child(body)
+        """,
+        str(tmp_path / "log"),
+    )
+
+
+def test_a_dropped_socket_is_closed() -> None:
+    check("""
+        import socket, warnings
+        warnings.simplefilter("ignore")
+        here, there = socket.socketpair()
+        holder = [there]
+        del there
+        prefork.prepare()
+        def body():
+            here.send(b"ping")
+            assert holder[0].recv(4) == b"ping"
+            number = holder[0].fileno()
+            holder.clear()
+            try:
+                os.fstat(number)
+            except OSError:
+                return
+            raise AssertionError("still open")
+        in_child(body)
+    """)
+
+
+def test_finalisers() -> None:
+    check("""
+        calls = []
+        class Guard:
+            def __del__(self):
+                calls.append(os.getpid())
+        holder = {"guard": Guard()}
+        report = prefork.prepare()
+        if IMMORTAL:
+            assert report.kept_mortal["finaliser (__del__)"] == 1, report.kept_mortal
+        def body():
+            del holder["guard"]
+            assert calls == [os.getpid()], calls
+        in_child(body)
+        assert calls == []
+    """)
+
+
+def test_a_generator_suspended_in_finally() -> None:
+    check("""
+        done = []
+        def steps():
+            try:
+                yield 1
+            finally:
+                done.append(True)
+        holder = [steps()]
+        next(holder[0])
+        prefork.prepare()
+        def body():
+            holder.clear()
+            assert done == [True]
+        in_child(body)
+    """)
+
+
+def test_weakref_finalize_and_callbacks() -> None:
+    check("""
+        import weakref
+        calls = []
+        class Thing:
+            pass
+        holder = [Thing(), Thing(), Thing()]
+        weakref.finalize(holder[0], calls.append, "finalize")
+        plain = weakref.ref(holder[1], lambda ref: calls.append("callback"))
+        values = weakref.WeakValueDictionary(key=holder[2])
+        prefork.prepare()
+        def body():
+            holder.clear()
+            assert sorted(calls) == ["callback", "finalize"], calls
+            assert plain() is None and not values
+        in_child(body)
+    """)
+
+
+def test_a_weak_reference_without_a_callback_keeps_working() -> None:
+    check("""
+        import weakref
+        class Thing:
+            pass
+        thing = Thing()
+        ref = weakref.ref(thing)
+        prefork.prepare()
+        def body():
+            assert ref() is thing and weakref.ref(thing) is ref
+        in_child(body)
+        del thing
+        # Immortal: the program has dropped it, and it is there still. Documented.
+        assert (ref() is not None) is IMMORTAL
+    """)
+
+
+def test_a_temporary_directory(tmp_path: Path) -> None:
+    check(
+        """
+        import tempfile
+        holder = [tempfile.TemporaryDirectory(dir=sys.argv[1])]
+        name = holder[0].name
+        prefork.prepare()
+        def body():
+            assert os.path.isdir(name)
+        # A child's end must not remove the parent's directory, and stock's does: weakref.finalize
+        # compares process numbers? It does not, so neither is promised. What is: dropping it cleans
+        # up.
+        pid = os.fork()
+        if pid == 0:
+            import warnings
+            warnings.simplefilter("ignore")
+            holder.clear()
+            os._exit(0 if not os.path.exists(name) else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+        """,
+        str(tmp_path),
+    )
+
+
+def test_locks_held() -> None:
+    check("""
+        import threading
+        lock, rlock = threading.Lock(), threading.RLock()
+        condition = threading.Condition()
+        lock.acquire(); rlock.acquire()
+        prefork.prepare()
+        def body():
+            assert lock.locked() and not lock.acquire(blocking=False)
+            lock.release()
+            rlock.release()
+            with lock, rlock, condition:
+                assert not condition.wait(0.01)
+        in_child(body)
+        lock.release(); rlock.release()
+    """)
+
+
+def test_threads_alive_in_the_parent() -> None:
+    check("""
+        import threading, warnings
+        warnings.simplefilter("ignore")
+        stop, started = threading.Event(), threading.Barrier(4)
+        def work():
+            local = [object() for _ in range(100)]
+            started.wait()
+            while not stop.wait(0.001):
+                local.append(str(len(local)))
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        for _ in range(3):
+            prefork.prepare()
+            def body():
+                assert threading.active_count() == 1
+                fresh = threading.Thread(target=stop.is_set)
+                fresh.start()
+                fresh.join()
+            in_child(body)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    """)
+
+
+def test_types_changed_later() -> None:
+    check("""
+        import abc
+        class Root:
+            pass
+        class Base(Root):
+            kind = "base"
+            def say(self):
+                return self.kind
+        class Shape(abc.ABC):
+            pass
+        thing = Base()
+        prefork.prepare()
+        def body():
+            Base.kind = "changed"
+            Base.extra = property(lambda self: 7)
+            assert thing.say() == "changed" and thing.extra == 7
+            del Base.extra
+            assert not hasattr(thing, "extra")
+            class Derived(Base):
+                pass
+            thing.__class__ = Derived
+            assert isinstance(thing, Derived) and Derived in Base.__subclasses__()
+            Shape.register(Base)
+            assert isinstance(thing, Shape)
+            Base.__bases__ = (type("Mixin", (Root,), {"mixed": 1}),)
+            assert thing.mixed == 1
+            for number in range(2000):  # more names than a type's keys are shared for
+                setattr(thing, f"name{number}", number)
+            assert thing.name1999 == 1999
+        in_child(body)
+    """)
+
+
+def test_interned_strings() -> None:
+    check("""
+        plain = "".join(["not ", "yet ", "interned"])
+        interned = sys.intern("".join(["interned ", "before"]))
+        names = {f"key{n}": n for n in range(1000)}
+        prefork.prepare()
+        def body():
+            assert sys.intern(plain) is plain
+            assert sys.intern("".join(["not ", "yet ", "interned"])) is plain
+            assert sys.intern("".join(["interned ", "before"])) is interned
+            class Thing:
+                pass
+            thing = Thing()
+            for name in names:
+                setattr(thing, name, 1)  # interns them
+            assert getattr(thing, "".join(["key", "999"])) == 1
+            exec("key5 = 5\\nassert key5 == 5", {})
+        for _ in range(2):
+            in_child(body)
+        body()
+        prefork.prepare()
+    """)
+
+
+def test_interned_strings_at_a_normal_end() -> None:
+    check("""
+        names = [sys.intern(f"some name {n}") for n in range(1000)]
+        prefork.prepare()
+        pid = os.fork()
+        if pid == 0:
+            del names
+            more = [sys.intern(f"other {n}") for n in range(1000)]
+            sys.exit(0)  # the interpreter's own, full end
+        assert os.waitpid(pid, 0)[1] == 0
+        # and the parent's
+    """)
+
+
+def test_an_asyncio_loop_in_the_parent() -> None:
+    check("""
+        import asyncio, warnings
+        warnings.simplefilter("ignore")
+        async def soon(value):
+            await asyncio.sleep(0)
+            return value
+        async def main():
+            task = asyncio.ensure_future(soon(1))
+            prefork.prepare()
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0 if not task.done() else 1)
+            assert os.waitpid(pid, 0)[1] == 0
+            assert await task == 1
+            return await asyncio.gather(*(soon(n) for n in range(10)))
+        assert asyncio.run(main()) == list(range(10))
+        def body():
+            assert asyncio.run(soon(5)) == 5
+        in_child(body)
+    """)
+
+
+def test_numpy_arrays() -> None:
+    if importlib.util.find_spec("numpy") is None:
+        pytest.skip("numpy has no wheel for this interpreter")
+    check("""
+        import numpy
+        array = numpy.arange(100_000)
+        view = array[10:20]
+        prefork.prepare()
+        def body():
+            array[:] += 1
+            assert view[0] == 11 and array.sum() == sum(range(1, 100_001))
+            assert numpy.sort(array[::-1])[0] == 1
+            grown = numpy.append(array, 5)
+            assert len(grown) == 100_001
+            mine = numpy.zeros(10)
+            mine.resize(20)
+            if IMMORTAL:
+                try:  # documented: it asks for the only reference
+                    array.resize(200_000)
+                except ValueError:
+                    array.resize(200_000, refcheck=False)
+                assert len(array) == 200_000
+        in_child(body)
+    """)
+
+
+SUB_INTERPRETERS = """
+    try:
+        import _interpreters as interpreters
+        run = interpreters.run_string
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+        run = interpreters.run_string
+    first = interpreters.create()
+    run(first, "import json; data = json.loads('[1, {\\"a\\": 2}]')")
+    prefork.prepare()
+    run(first, "data.append(3); assert len(data) == 3")
+    def body():
+        second = interpreters.create()
+        run(second, "import json; assert json.dumps([1, None, True]) == '[1, null, true]'")
+        interpreters.destroy(second)
+    body()
+    interpreters.destroy(first)
+    in_child(lambda: None)
+"""
+
+
+def test_sub_interpreters() -> None:
+    check(SUB_INTERPRETERS)
+
+
+OLD_EXTENSION = """
+/* As compiled long ago: the count is one word, and whoever takes a reference adds one to it. */
+#include <Python.h>
+
+static PyObject *
+churn(PyObject *module, PyObject *op)
+{
+    Py_ssize_t *count = (Py_ssize_t *)op;
+
+    for (int i = 0; i < 1000; i++) {
+        ++*count;
+        Py_INCREF(op);
+        Py_DECREF(op);
+        --*count;
+    }
+    ++*count;
+    return op;
+}
+
+static PyObject *
+leak(PyObject *module, PyObject *op)
+{
+    for (int i = 0; i < 100000; i++) {
+        ++*(Py_ssize_t *)op;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"churn", churn, METH_O, NULL}, {"leak", leak, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyModuleDef old = {PyModuleDef_HEAD_INIT, .m_name = "old", .m_methods = methods};
+
+PyMODINIT_FUNC
+PyInit_old(void)
+{
+    return PyModule_Create(&old);
+}
+"""
+
+
+def test_c_extensions_with_inlined_counts(tmp_path: Path) -> None:
+    import sysconfig
+
+    include = sysconfig.get_path("include")
+    if not Path(include, "Python.h").is_file():
+        pytest.skip("this interpreter came without its headers")
+    source = tmp_path / "old.c"
+    source.write_text(OLD_EXTENSION)
+    compile_c(tmp_path / "old.so", [source], "-shared", "-fPIC", f"-I{include}")
+    check(
+        """
+        sys.path.insert(0, sys.argv[1])
+        import old
+        things = [[n, str(n)] for n in range(1000)]
+        prefork.prepare()
+        def body():
+            for thing in things:
+                for _ in range(3):
+                    assert old.churn(thing) is thing
+            old.leak(things[0])
+            for number, thing in enumerate(things):
+                other = [thing, thing]
+                del other
+                assert thing == [number, str(number)]
+            things.clear()
+            gc.collect()
+        in_child(body)
+        """,
+        str(tmp_path),
+    )
+
+
+def test_exceptions_kept() -> None:
+    check("""
+        class Kept(Exception):
+            pass
+        SINGLETON = Kept("again and again")
+        try:
+            raise Kept("with a traceback")
+        except Kept as error:
+            kept = error
+        prefork.prepare()
+        def body():
+            import weakref
+            class Local:
+                pass
+            def fail():
+                local = Local()
+                watch.append(weakref.ref(local))
+                raise SINGLETON
+            watch = []
+            try:
+                fail()
+            except Kept as error:
+                assert error is SINGLETON
+            SINGLETON.__traceback__ = None
+            gc.collect()
+            assert watch[0]() is None, "the frame is kept"
+            assert kept.__traceback__.tb_frame is not None
+            try:
+                raise kept from SINGLETON
+            except Kept as error:
+                assert error.__cause__ is SINGLETON
+        in_child(body)
+    """)
+
+
+def test_caches_that_grow_and_shrink() -> None:
+    check("""
+        import functools
+        @functools.lru_cache(maxsize=100)
+        def square(n):
+            return n * n
+        for n in range(100):
+            square(n)
+        cache = {n: [n] for n in range(1000)}
+        prefork.prepare()
+        def body():
+            class Mine:
+                alive = 0
+                def __init__(self):
+                    Mine.alive += 1
+                def __del__(self):
+                    Mine.alive -= 1
+            for n in range(10_000):
+                assert square(n) == n * n
+                cache[n] = Mine()
+            assert Mine.alive == 10_000
+            cache.clear()
+            assert Mine.alive == 0  # what came after the fork dies as ever
+            square.cache_clear()
+        in_child(body)
+    """)
+
+
+def test_ten_forks_in_a_row() -> None:
+    check("""
+        data = {n: str(n) for n in range(1000)}
+        for turn in range(10):
+            report = prefork.prepare()
+            data[f"turn {turn}"] = [turn]
+            def body():
+                assert len(data) == 1001 + turn and data[f"turn {turn}"] == [turn]
+                data.clear()
+            in_child(body)
+        if IMMORTAL:
+            report = prefork.prepare()
+            assert is_immortal(data["turn 9"]) and report.objects < 1000, report
+    """)
+
+
+def test_the_fork_of_a_fork() -> None:
+    check("""
+        data = [str(n) for n in range(1000)]
+        prefork.prepare()
+        def grandchild():
+            assert data[5] == "5" and own == ["child"]
+        def body():
+            global own
+            own = ["child"]
+            prefork.prepare()
+            assert not IMMORTAL or is_immortal(own)
+            in_child(grandchild)
+        own = None
+        in_child(body)
+        assert own is None
+    """)
+
+
+def test_new_garbage_is_still_collected() -> None:
+    check("""
+        data = [[n] for n in range(1000)]
+        prefork.prepare()
+        def body():
+            import weakref
+            class Node:
+                pass
+            node = Node()
+            node.self = node
+            node.old = data  # a cycle that refers to what is immortal
+            data.append(None)
+            watch = weakref.ref(node)
+            del node
+            gc.collect()
+            assert watch() is None
+            gc.unfreeze()  # and nothing bad comes of it
+            gc.collect()
+            assert data[5] == [5] and len(gc.get_objects()) > 0
+        in_child(body)
+    """)

@@ -1,0 +1,255 @@
+"""prefork.prepare: what it makes immortal, what it leaves, what it reports."""
+
+import sys
+from textwrap import dedent
+
+import pytest
+
+from cpythonplus import prefork
+from tests.prefork.test_hazards import PRELUDE
+from tests.support import run_child
+
+HAS_IMMORTAL = sys.version_info >= (3, 12)
+
+
+def check(program: str, **options: int) -> str:
+    return run_child(PRELUDE + dedent(program), **options).out  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
+def test_everything_reachable_is_immortal() -> None:
+    check("""
+        import collections, enum, typing
+        class Item:
+            __slots__ = ("name", "rest")
+            def __init__(self, name):
+                self.name, self.rest = name, {"size": 1e6 + len(name)}
+        class Plain:
+            def __init__(self):
+                self.text = "".join(["built ", "at ", "run time"])
+        class Names(collections.OrderedDict):
+            pass
+        def function(argument, *, option=("a tuple", 12345)):
+            "documentation of it"
+            return lambda: argument
+        data = {
+            "items": [Item(f"name {n}") for n in range(100)],
+            ("tuple", 4.5): frozenset({"in a set", 99999}),
+            "nested": ([{"deep": [b"bytes", 2**100]}],),
+        }
+        plain, names = Plain(), Names(a=["value"])
+        report = prefork.prepare()
+        assert report.immortal and not report.note
+        assert report.objects > 1000 and report.bytes > 10_000
+        found = [
+            data, *data, *data.values(), *data["items"], Item, Item.__init__, function,
+            function.__code__, function.__code__.co_consts, function.__code__.co_name,
+            function.__kwdefaults__["option"], function.__doc__, plain, plain.text,
+            names, names["a"], sys.modules, collections, typing.Any, data["items"][7].name,
+            data["items"][7].rest, data["items"][7].rest["size"], data["nested"][0][0]["deep"][1],
+            Item.__dict__["name"], Item.__name__, str.__dict__["join"],
+        ]
+        mortal = [op for op in found if not is_immortal(op)]
+        assert not mortal, mortal
+        assert not is_immortal(found)  # new
+    """)
+
+
+@pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
+def test_what_is_new_is_added_by_the_next_call() -> None:
+    check("""
+        old = {"list": []}
+        first = prefork.prepare()
+        old["new"] = ["hung on an old dict"]
+        old["list"].append(text := "".join(["a ", "leaf"]))
+        fresh = [object()]
+        assert not is_immortal(fresh)
+        second = prefork.prepare()
+        assert is_immortal(old["new"]) and is_immortal(text) and is_immortal(fresh[0])
+        assert second.objects < first.objects // 5
+        third = prefork.prepare()
+        assert third.objects < 100
+        assert gc.get_freeze_count() >= first.frozen
+    """)
+
+
+@pytest.mark.skipif(HAS_IMMORTAL, reason="this interpreter has immortal objects")
+def test_before_3_12_the_heap_is_frozen_only_and_it_says_so() -> None:
+    check("""
+        report = prefork.prepare()
+        assert not report.immortal and report.objects == 0 and report.frozen > 1000
+        assert "3.12" in report.note and report.note in str(report)
+    """)
+
+
+def test_what_can_be_switched_off() -> None:
+    out = check("""
+        thing = [object()]
+        report = prefork.prepare(immortal=False, fill_pools=False)
+        assert not report.immortal and report.filled_bytes == 0 and report.frozen > 0
+        assert not is_immortal(thing[0])
+        print(report)
+    """)
+    assert "nothing made immortal" in out
+
+
+def test_free_blocks_are_filled_once() -> None:
+    check("""
+        holes = [bytearray(5) for _ in range(20_000)]
+        del holes[::2]
+        first = prefork.prepare()
+        second = prefork.prepare()
+        # The odd ones lie between the gaps; then there are none.
+        assert first.filled_bytes > 100_000 > second.filled_bytes, (first, second)
+    """)
+
+
+@pytest.mark.parametrize("allocator", ["malloc", "pymalloc_debug", "debug", "mimalloc"])
+def test_another_allocator(allocator: str) -> None:
+    if allocator == "mimalloc" and sys.version_info < (3, 13):
+        pytest.skip("mimalloc came with 3.13")
+    run_child(
+        PRELUDE
+        + dedent("""
+        holes = [bytearray(5) for _ in range(20_000)]
+        del holes[::2]
+        report = prefork.prepare()
+        assert report.filled_bytes == 0 and "allocator" in report.note, report
+        in_child(lambda: None)
+        """),
+        env={"PYTHONMALLOC": allocator},
+    )
+
+
+@pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
+def test_types_that_are_to_stay_mortal() -> None:
+    check("""
+        class Kept:
+            pass
+        class Derived(Kept):
+            pass
+        class Number(int):
+            pass
+        things = [Kept(), Derived(), Kept()]
+        numbers = [Number(5)] * 10
+        asked = []
+        def keep(kind):
+            asked.append(kind)
+            return kind in (Kept, Number)
+        report = prefork.prepare(keep_mortal=keep)
+        assert not any(map(is_immortal, things)) and not is_immortal(numbers[0])
+        assert is_immortal(Kept) and is_immortal(things)
+        kept = report.kept_mortal
+        assert (kept["type __main__.Kept"], kept["type __main__.Derived"]) == (2, 1), kept
+        assert kept["type __main__.Number"] == 1, kept
+        assert len(asked) == len({id(kind) for kind in asked})
+    """)
+
+
+def test_the_warm_up_is_called_first_and_may_fail() -> None:
+    check("""
+        made = []
+        prefork.prepare(lambda: made.append(object()))
+        assert len(made) == 1 and (not IMMORTAL or is_immortal(made[0]))
+        frozen = gc.get_freeze_count()
+        def fail():
+            raise LookupError("no such page")
+        late = [object()]
+        try:
+            prefork.prepare(fail)
+        except LookupError:
+            pass
+        else:
+            raise AssertionError
+        assert not is_immortal(late[0]) and gc.isenabled() and gc.get_freeze_count() == frozen
+    """)
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    check("""
+        gc.disable()
+        prefork.prepare()
+        assert not gc.isenabled()
+        gc.enable()
+        prefork.prepare()
+        assert gc.isenabled()
+    """)
+
+
+def test_metaclasses_that_cannot_be_hashed() -> None:
+    check("""
+        class Meta(type):
+            __hash__ = None
+            def __eq__(cls, other):
+                raise RuntimeError("compared")
+        class Odd(metaclass=Meta):
+            def __del__(self):
+                pass
+        class Unhashable(list, metaclass=Meta):
+            pass
+        things = [Odd(), Unhashable()]
+        report = prefork.prepare(keep_mortal=lambda kind: kind is Unhashable)
+        if IMMORTAL:
+            assert not is_immortal(things[0]) and not is_immortal(things[1])
+        in_child(lambda: None)
+    """)
+
+
+def test_objects_that_lie_about_their_class() -> None:
+    check("""
+        class Liar:
+            @property
+            def __class__(self):
+                raise RuntimeError("asked for its class")
+        things = [Liar() for _ in range(3)]
+        prefork.prepare()
+        in_child(lambda: None)
+    """)
+
+
+def test_has_grown() -> None:
+    check("""
+        assert prefork.has_grown()
+        prefork.prepare()
+        assert not prefork.has_grown()
+        more = [object() for _ in range(100_000)]
+        assert prefork.has_grown()
+        prefork.prepare()
+        assert not prefork.has_grown()
+    """)
+
+
+@pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
+def test_a_worker_shares_what_it_looks_at() -> None:
+    # What all of this is for, in pages: looking at the whole catalogue makes next to none private.
+    out = check("""
+        def private():
+            with open("/proc/self/smaps_rollup") as file:
+                return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+        def cost(data):
+            reader, writer = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                before = private()
+                for each in data:
+                    for inner in each:
+                        inner
+                gc.collect()
+                os.write(writer, b"%d" % (private() - before))
+                os._exit(0)
+            os.waitpid(pid, 0)
+            return int(os.read(reader, 100))
+        data = [[f"{n}.{m}" for m in range(20)] for n in range(20_000)]
+        plain = cost(data)
+        prefork.prepare()
+        print(plain, cost(data))
+    """)
+    plain, prepared = map(int, out.split())
+    assert prepared < plain / 4, out
+
+
+def test_a_report_is_frozen() -> None:
+    report = prefork.PrepareReport(True, 1, 2, {"x": 3}, 4, 5, 0.5, "")
+    with pytest.raises(AttributeError):
+        report.objects = 2  # type: ignore[misc]
+    assert str(report).startswith("prepared: 1 objects")
