@@ -1,12 +1,22 @@
 """Forked workers that go on sharing their memory."""
 
+from cpythonplus.prefork.blaming import Blame, CategoryShare, OwnerShare, blame
 from cpythonplus.prefork.collector import keep_gc_off, let_gc_run
 from cpythonplus.prefork.exiting import fast_exit
 from cpythonplus.prefork.forking import child, disable, enable
 from cpythonplus.prefork.preparing import PrepareReport, has_grown, prepare
+from cpythonplus.prefork.reasons import Category
+from cpythonplus.prefork.sharing import ProcessMemory, Sharing, private_bytes, sharing
 
 __all__ = [
+    "Blame",
+    "Category",
+    "CategoryShare",
+    "OwnerShare",
     "PrepareReport",
+    "ProcessMemory",
+    "Sharing",
+    "blame",
     "child",
     "disable",
     "enable",
@@ -15,4 +25,6 @@ __all__ = [
     "keep_gc_off",
     "let_gc_run",
     "prepare",
+    "private_bytes",
+    "sharing",
 ]

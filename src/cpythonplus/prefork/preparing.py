@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, TracebackType
 
 from cpythonplus.base.errors import UnsupportedPlatform
@@ -120,7 +121,7 @@ def prepare(
     try:
         _remember(_open_files())
         made = _make_immortal(mortal) if immortal else _Made()
-        flush_files()
+        _flush_remembered()
         gc.freeze()
         filled = _native.prefork_fill_pools() if fill_pools else 0
     finally:
@@ -171,14 +172,18 @@ def has_grown() -> bool:
 def flush_files() -> None:
     """Write out what open files hold in their buffers: the frozen ones and those opened since.
 
-    Text layers before binary ones, for they write into those.  A file that cannot be written is
-    passed over: its owner will see it.
+    A file that cannot be written is passed over: its owner will see it.
     """
-    frozen = [each for each in (reference() for reference in _files) if each is not None]
-    files = {id(each): each for each in (*frozen, *_open_files()) if not _is_closed(each)}
-    for each in sorted(files.values(), key=lambda each: not hasattr(each, "newlines")):
+    _remember(_open_files())
+    _flush_remembered()
+
+
+def _flush_remembered() -> None:
+    files = [each for each in (reference() for reference in _files) if each is not None]
+    # Text layers before binary ones, for they write into those.
+    for each in sorted(files, key=lambda each: not hasattr(each, "newlines")):
         try:
-            if each.writable():
+            if not _is_closed(each) and each.writable():
                 each.flush()
         except (OSError, ValueError):
             continue
@@ -193,8 +198,11 @@ def _remember(files: list[io.IOBase]) -> None:
 
 def _open_files() -> list[io.IOBase]:
     """Return those that the collector lists: not the frozen ones."""
-    # By the type: an object may lie about its class.
-    return [each for each in gc.get_objects() if issubclass(type(each), _FILE_TYPE)]
+    # By the type, for an object may lie about its class; by its id, for a type may refuse to be
+    # hashed; and without a loop in Python, for there may be millions.
+    kinds = {id(each) for each in _subclasses(_FILE_TYPE)}
+    listed = gc.get_objects()
+    return list(compress(listed, map(kinds.__contains__, map(id, map(type, listed)))))
 
 
 def _is_closed(file: io.IOBase) -> bool:

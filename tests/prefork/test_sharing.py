@@ -1,0 +1,139 @@
+"""`sharing` and `private_bytes`: a process and its descendants, as the kernel counts them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cpythonplus.prefork.sharing import ProcessMemory, Sharing, private_bytes, sharing
+from cpythonplus.prefork.tables import megabytes, table
+from tests.support import run_child
+
+
+def test_a_family() -> None:
+    run_child(
+        """
+        import os, sys, threading
+        from cpythonplus.prefork.sharing import private_bytes, sharing
+
+        WRITTEN = 8 << 20
+        big = bytearray(b"x") * WRITTEN
+        ready, end = os.pipe(), os.pipe()
+
+        def wait():
+            os.write(ready[1], b"x")
+            os.read(end[0], 1)
+
+        def fork(function):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    function()
+                finally:
+                    os._exit(0)
+            return pid
+
+        def writer():
+            for i in range(0, WRITTEN, 4096):
+                big[i] = 1
+            wait()
+
+        def parent():
+            fork(wait)
+            wait()
+
+        children = [fork(wait), fork(writer), fork(parent)]
+        for _ in range(4):
+            assert os.read(ready[0], 1)
+        found = sharing()
+        assert found.processes[0].pid == os.getpid()
+        pids = [each.pid for each in found.processes]
+        assert len(pids) == 5, found
+        assert pids.index(children[2]) == len(pids) - 2  # its child comes behind it
+        assert set(children) < set(pids)
+        by_pid = {each.pid: each for each in found.processes}
+        quiet, written = by_pid[children[0]], by_pid[children[1]]
+        assert written.private_bytes - quiet.private_bytes > 0.9 * WRITTEN, found
+        assert quiet.shared_bytes > 0.9 * WRITTEN, found
+        total = found.total
+        assert total.resident_bytes > total.proportional_bytes > total.private_bytes, found
+        assert sharing(children[2]).processes[0].pid == children[2]
+        assert len(sharing(children[2]).processes) == 2
+        assert private_bytes(children[1]) > 0.9 * WRITTEN
+        os.write(end[1], b"four")
+        for pid in children:
+            os.waitpid(pid, 0)
+        """
+    )
+
+
+def test_this_process() -> None:
+    memory = sharing().processes[0]
+    assert memory.pid == os.getpid()
+    assert memory.name == Path("/proc/self/comm").read_text().rstrip("\n")
+    assert 0 < memory.private_bytes <= memory.proportional_bytes <= memory.resident_bytes
+    assert private_bytes() % 1024 == 0
+
+
+@pytest.mark.any_version
+def test_a_child_that_has_ended_is_left_out() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert ended.pid not in [each.pid for each in sharing().processes]
+        with pytest.raises(ProcessLookupError, match="there is no running process"):
+            private_bytes(ended.pid)
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize("pid", [0, -1, 2**40])
+def test_processes_that_are_not_there(pid: int) -> None:
+    with pytest.raises(ProcessLookupError, match=f"^there is no running process {pid}$"):
+        private_bytes(pid)
+    with pytest.raises(ProcessLookupError, match=f"^there is no running process {pid}$"):
+        sharing(pid)
+
+
+def test_another_users_process() -> None:
+    child = run_child(
+        """
+        import os
+        from cpythonplus.prefork.sharing import private_bytes
+
+        other = 1
+        if os.geteuid() == 0:
+            other = os.getppid()
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+        try:
+            private_bytes(other)
+        except PermissionError as error:
+            print(error)
+        """
+    )
+    assert "may not be looked at: it is another user's" in child.out
+
+
+@pytest.mark.any_version
+def test_it_is_printed_as_a_table() -> None:
+    found = Sharing(
+        (
+            ProcessMemory(7, "gunicorn", 260_000_000, 100_000_000, 250_000_000, 10_000_000),
+            ProcessMemory(123, "worker", 270_000_000, 90_000_000, 240_000_000, 30_000_000),
+        )
+    )
+    lines = str(found).splitlines()
+    assert " ".join(lines[0].split()) == "process pid resident proportional shared private"
+    assert " ".join(lines[2].split()) == "gunicorn 7 260.0 MB 100.0 MB 250.0 MB 10.0 MB"
+    assert " ".join(lines[-1].split()) == "total 530.0 MB 190.0 MB 490.0 MB 40.0 MB"
+    total = found.as_dict()["total"]
+    assert isinstance(total, dict)
+    assert total["private_bytes"] == 40_000_000
+
+
+@pytest.mark.any_version
+def test_tables_are_aligned() -> None:
+    assert table(("a", "long"), [("xyz", "1")]) == "a    long\n---------\nxyz     1"
+    assert megabytes(1_234_560_000) == "1,234.6 MB"
+    assert megabytes(40_960) == "41 kB"
