@@ -8,6 +8,7 @@ import pytest
 import cpythonplus
 from cpythonplus import atomic, gil
 from tests.gil.load import run
+from tests.leaks import MEASURE
 from tests.support import SANITIZED
 
 # Each public callable, as a program's line; `f` and `report` are defined below.
@@ -43,9 +44,8 @@ CALLS = {
     "threads ending inside": "t = threading.Thread(target=atomic.enter); t.start(); t.join()",
 }
 
-# What the allocators say before and after; mallinfo2 sees what C code keeps.
 PROGRAM = """
-import ctypes, gc, json, traceback
+import json, traceback
 
 CALLS = {calls}
 policy = gil.Policy(grace_us=500)
@@ -74,56 +74,25 @@ def refused(kind, call, *args):
         raise AssertionError(call)
 
 
-class Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in (
-        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
-        "fordblks", "keepcost")]
-
-
-try:
-    mallinfo2 = ctypes.CDLL(None).mallinfo2
-    mallinfo2.restype = Mallinfo2
-except AttributeError:  # another C library
-    mallinfo2 = Mallinfo2
-
-
-def used():
+def used_without_records():
     until(lambda: len(gil.statistics().threads) <= 1)  # threads' records go a little later
-    gc.collect()
-    info = mallinfo2()
-    return sys.getallocatedblocks(), info.uordblks + info.hblkhd
-
-
-def leaks(code, times):
-    for _ in range(4):
-        exec(code)
-    # A cache may fill once, and an arena may grow; what grows each time is a leak.
-    rounds = []
-    for _ in range(4):
-        before = used()
-        for _ in range(times):
-            exec(code)
-        after = used()
-        rounds.append((after[0] - before[0], after[1] - before[1]))
-    blocks = min(abs(r[0]) for r in rounds)
-    octets = min(abs(r[1]) for r in rounds)
-    return blocks, octets
+    return used()
 
 
 gil.install()
 result = {{}}
 for name, line in CALLS.items():
     times = 40 if name.startswith(("threads", "gil.uninstall")) else 200
-    blocks, octets = leaks(compile(line, name, "exec"), times)
-    if blocks > times // 4 or octets > times * 16:  # half of what malloc gives at least
-        result[name] = (times, blocks, octets)
+    leak = leaks(line, globals(), times, used_without_records)
+    if leak:
+        result[name] = leak
 print(json.dumps(result))
 """
 
 
 @pytest.fixture(scope="module")
 def leaked() -> dict[str, list[int]]:
-    child = run(PROGRAM.format(calls=CALLS), before="")
+    child = run(MEASURE + PROGRAM.format(calls=CALLS), before="")
     result: dict[str, list[int]] = json.loads(child.out)
     return result
 

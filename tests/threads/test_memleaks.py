@@ -6,6 +6,7 @@ import json
 import pytest
 
 from cpythonplus import threads
+from tests.leaks import MEASURE
 from tests.support import SANITIZED
 from tests.threads.programs import run
 from tests.threads.sides import NAMES, NATIVE
@@ -194,9 +195,8 @@ for absent in ("put in vain", "put refused", "put_nowait", "put contended"):
     del CALLS["SimpleQueue"][1][absent]
 CALLS["SimpleQueue"][1]["put_nowait"] = "it.put_nowait([1]); it.get_nowait()"
 
-# What the allocators say before and after; mallinfo2 sees what C code keeps.
 PROGRAM = """
-import ctypes, functools, json, pickle, warnings
+import functools, json, pickle, warnings
 from threading import Thread
 
 warnings.simplefilter("ignore")
@@ -224,45 +224,6 @@ def hooked(base):
     return Own
 
 
-class Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in (
-        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
-        "fordblks", "keepcost")]
-
-
-try:
-    mallinfo2 = ctypes.CDLL(None).mallinfo2
-    mallinfo2.restype = Mallinfo2
-except AttributeError:  # another C library
-    mallinfo2 = Mallinfo2
-
-
-# The cache of attribute look-ups keeps names, and fills for some thousand calls.
-clear_caches = getattr(sys, "_clear_type_cache", None) or sys._clear_internal_caches
-
-
-def used():
-    until(lambda: threading.active_count() == 1)
-    clear_caches()
-    gc.collect()
-    info = mallinfo2()
-    return sys.getallocatedblocks(), info.uordblks + info.hblkhd
-
-
-def leaks(code, names, times):
-    for _ in range(4):
-        exec(code, names)
-    # A cache may fill once, and an arena may grow; what grows each time is a leak.
-    rounds = []
-    for _ in range(6):
-        before = used()
-        for _ in range(times):
-            exec(code, names)
-        after = used()
-        rounds.append((after[0] - before[0], after[1] - before[1]))
-    return min(r[0] for r in rounds), min(r[1] for r in rounds)
-
-
 result = {{}}
 for kind, (make, lines) in CALLS.items():
     for name, line in lines.items():
@@ -271,16 +232,16 @@ for kind, (make, lines) in CALLS.items():
         names = {{**globals(), "it": it, "arguments": arguments}}
         slow = any(word in line for word in ("start", "elsewhere", "patch("))
         times = 40 if slow else 100
-        blocks, octets = leaks(compile(line, name, "exec"), names, times)
-        if blocks > times // 2 or octets > times * 16:  # half of what malloc gives at least
-            result[f"{{kind}} {{name}}"] = (times, blocks, octets)
+        leak = leaks(line, names, times)
+        if leak:
+            result[f"{{kind}} {{name}}"] = leak
 print(json.dumps(result))
 """
 
 
 @pytest.fixture(scope="module")
 def leaked() -> dict[str, list[int]]:
-    child = run(PROGRAM.format(calls=CALLS), timeout=60)
+    child = run(MEASURE + PROGRAM.format(calls=CALLS), timeout=60)
     result: dict[str, list[int]] = json.loads(child.out)
     return result
 

@@ -24,6 +24,10 @@ struct pool_header {
     uint32_t next_offset, last_offset;
 };
 
+/* Less than this is given back: it is what calls like this one leave behind themselves, and would be taken
+ * each time anew. */
+#define WORTH_FILLING ((Py_ssize_t)256 * 1024)
+
 /* What was taken, linked through itself: for the leak checker it is in use. */
 static void *taken;
 
@@ -90,9 +94,21 @@ fill_size(size_t size)
     return filled;
 }
 
+static void
+give_back(void *until)
+{
+    while (taken != until) {
+        void *block = taken;
+
+        taken = *(void **)block;
+        PyObject_Free(block);
+    }
+}
+
 Py_ssize_t
 plus_pools_fill(void)
 {
+    void *before = taken;
     Py_ssize_t filled = 0;
 
 #ifdef Py_GIL_DISABLED
@@ -101,9 +117,14 @@ plus_pools_fill(void)
     for (size_t size = BLOCK_STEP; size <= LARGEST_BLOCK; size += BLOCK_STEP) {
         Py_ssize_t more = fill_size(size);
         if (more < 0) {
-            return filled > 0 ? filled : -1;
+            give_back(before);
+            return -1;
         }
         filled += more;
+    }
+    if (filled < WORTH_FILLING) {
+        give_back(before);
+        return 0;
     }
     return filled;
 }

@@ -1,0 +1,49 @@
+"""How tests see that nothing stays behind: what the allocators say before and after many calls."""
+
+# A part of a program; it defines leaks(). mallinfo2 sees what C code keeps.
+MEASURE = """
+import ctypes, gc, sys, threading, time
+
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
+
+
+try:
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = Mallinfo2
+except AttributeError:  # another C library
+    mallinfo2 = Mallinfo2
+
+# The cache of attribute look-ups keeps names, and fills for some thousand calls.
+clear_caches = getattr(sys, "_clear_type_cache", None) or sys._clear_internal_caches
+
+
+def used():
+    while threading.active_count() > 1:
+        time.sleep(0.001)
+    clear_caches()
+    gc.collect()
+    info = mallinfo2()
+    return sys.getallocatedblocks(), info.uordblks + info.hblkhd
+
+
+def leaks(line, names, times, used=used):
+    '''Return (times, blocks, bytes) of a line of code that leaks, else None.'''
+    code = compile(line, line, "exec")
+    for _ in range(4):
+        exec(code, names)
+    # A cache may fill once, and an arena may grow; what grows each time is a leak.
+    rounds = []
+    for _ in range(6):
+        before = used()
+        for _ in range(times):
+            exec(code, names)
+        after = used()
+        rounds.append((after[0] - before[0], after[1] - before[1]))
+    blocks, octets = (min(column) for column in zip(*rounds))
+    # Half of one block a call, and half of what malloc gives at least.
+    return (times, blocks, octets) if blocks > times // 2 or octets > times * 16 else None
+"""

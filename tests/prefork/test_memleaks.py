@@ -1,0 +1,114 @@
+"""Nothing stays behind, whatever is called how often; but for what `prepare` makes immortal."""
+
+import json
+
+import pytest
+
+from cpythonplus import prefork
+from tests.leaks import MEASURE
+from tests.support import SANITIZED, run_child
+
+CALLS = {
+    "prepare refused": "refused(KeyError, lambda: prefork.prepare(fail))",
+    "prepare frozen": "prefork.prepare(immortal=False, fill_pools=False); gc.unfreeze()",
+    "has_grown": "prefork.has_grown()",
+    "PrepareReport": "str(prefork.PrepareReport(True, 1, 2, {'x': 3}, 4, 5, 0.5, ''))",
+    "enable": "prefork.enable(immortal=False)",
+    "disable": "prefork.disable()",
+    "child": "prefork.child()",
+    "fast_exit": "refused(RuntimeError, elsewhere, prefork.fast_exit)",
+    "keep_gc_off": "prefork.keep_gc_off(); prefork.let_gc_run()",
+    "let_gc_run": "prefork.let_gc_run()",
+    "sharing": "str(prefork.sharing())",
+    "sharing refused": "refused(ProcessLookupError, prefork.sharing, 2**22 + 1)",
+    "private_bytes": "prefork.private_bytes()",
+    "blame": "str(prefork.blame(worker))",
+    "blame refused": "refused(ProcessLookupError, prefork.blame, 2**22 + 1)",
+}
+# Made by the callables above.
+DATA = {"Blame", "Category", "CategoryShare", "OwnerShare", "ProcessMemory", "Sharing"}
+
+PROGRAM = """
+import json, os, signal
+from cpythonplus import prefork
+
+CALLS = {calls}
+
+
+def fail():
+    raise KeyError
+
+
+def refused(kind, call, *args):
+    try:
+        call(*args)
+    except kind:
+        pass
+    else:
+        raise AssertionError(call)
+
+
+def elsewhere(call):
+    raised = []
+    def body():
+        try:
+            call()
+        except Exception as error:
+            raised.append(error)
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    raise raised.pop()
+
+
+prefork.child()
+parent = os.getpid()
+worker = os.fork()
+if worker == 0:
+    while os.getppid() == parent:
+        time.sleep(0.05)
+    os._exit(0)
+result = {{}}
+for name, line in CALLS.items():
+    leak = leaks(line, globals(), 3 if name.startswith("blame") else 20)
+    if leak:
+        result[name] = leak
+os.kill(worker, signal.SIGKILL)
+os.waitpid(worker, 0)
+print(json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="module")
+def leaked() -> dict[str, list[int]]:
+    child = run_child(MEASURE + PROGRAM.format(calls=CALLS))
+    result: dict[str, list[int]] = json.loads(child.out)
+    return result
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator does not count like this")
+@pytest.mark.parametrize("name", CALLS)
+def test_no_leak(name: str, leaked: dict[str, list[int]]) -> None:
+    assert name not in leaked, f"calls, blocks, bytes: {leaked[name]}"
+
+
+def test_each_public_name_is_in_the_list() -> None:
+    assert set(prefork.__all__) - CALLS.keys() - DATA == {"prepare"}
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator does not count like this")
+def test_preparing_again_keeps_next_to_nothing() -> None:
+    # A list and a report are immortal with the rest each time; the heap is not copied.
+    child = run_child(
+        MEASURE
+        + """
+from cpythonplus import prefork
+for _ in range(3):
+    prefork.prepare()
+before = used()
+for _ in range(50):
+    prefork.prepare()
+print(used()[0] - before[0])
+"""
+    )
+    assert int(child.out) < 50 * 40, child.out
