@@ -1,6 +1,7 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
     base <- gil <- threads <- tasklets      memory, prefork: base only      sites: none of the C
+    (but for one file of prefork, which gives a server's workers the other rooms' public API)
     cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
@@ -32,6 +33,8 @@ ARROWS = {
     "benchmarks": EVERYTHING - {"cli"},
     "cli": EVERYTHING,
 }
+# One file may use more than its room: a server's workers get what these rooms have.
+MORE_ARROWS = {"prefork/activation.py": frozenset({"gil", "threads"})}
 # Files beside the rooms.
 LOOSE_FILES = {
     "__init__.py": EVERYTHING - {"benchmarks", "cli"},
@@ -108,6 +111,7 @@ def complaint(package: Path, use: Use) -> str | None:
     room = inside[0]
     target = use.target[0]
     allowed = LOOSE_FILES.get(room) if len(inside) == 1 else ARROWS.get(room)
+    more = MORE_ARROWS.get("/".join(inside), frozenset())
     if target == room:
         return None
     if target == "_native" and room in WITHOUT_C:
@@ -116,7 +120,7 @@ def complaint(package: Path, use: Use) -> str | None:
         hidden = [part for part in use.target if part.startswith("_") and not part.endswith("__")]
         if hidden:
             return f"{room} -> {'.'.join(use.target)}: only the public API"
-    if target in ARROWS and target not in (allowed or ()):
+    if target in ARROWS and target not in (allowed or ()) and target not in more:
         return f"{room} -> {target}"
     return None
 

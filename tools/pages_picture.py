@@ -3,10 +3,10 @@
 
     pages_picture.py FOLDER [--items N]
 
-Builds the example's catalogue, forks a worker that looks at every third item, sells some and has the
-garbage collector run, and writes pages-stock.png and pages-prepared.png into the folder: one square a
-page of 4 KiB, from low to high addresses; grey: shared, orange: the worker's copy.  Prints how many
-pages there are of each.  Needs CPython 3.12 or later for the second to differ much.
+Builds the example's catalogue, forks a worker that looks at every third item, sells some and has
+the garbage collector run, and writes pages-stock.png and pages-prepared.png into the folder: one
+square a page of 4 KiB, from low to high addresses; grey: shared, orange: the worker's copy.  Prints
+how many pages there are of each.  Needs CPython 3.12 or later for the second to differ much.
 """
 
 import argparse
@@ -20,10 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from examples.django_catalogue.catalogue import Catalogue, build, sku_of  # noqa: E402
-
 from cpythonplus import prefork  # noqa: E402
 from cpythonplus.prefork import pages  # noqa: E402
+from examples.django_catalogue.catalogue import Catalogue, build, sku_of  # noqa: E402
 
 WIDTH = 320  # pages a row
 SQUARE = 3  # pixels a page, with the gap

@@ -94,6 +94,7 @@ def _outcome(raw: dict[str, Any] | None) -> Outcome | None:
         scheduled=raw["scheduled"],
         patched=raw.get("patched"),
         notes=tuple(raw["notes"]),
+        figures=raw.get("figures", {}),
     )
 
 
@@ -207,9 +208,9 @@ def _cell(target: Target, report: Report) -> str:
         case "geometric_mean":
             mean = geometric_mean_ratio(report.scenario(target.case))
             return "-" if mean is None else formats.ratio(mean)
-        case "rate_against":
+        case "rate_against" | "rate_s" | "private_mib" | "rise_mib" | "figure_ratio":
             value = target.value(report)
-            return "-" if value is None else formats.ratio(value)
+            return "-" if value is None else formats.measured(target.quantity, value)
 
 
 _WHAT = {
@@ -217,6 +218,13 @@ _WHAT = {
     "min_share": "least share of a CPU thread",
     "rate_against": "rate against beside none",
     "extra_ms": "ms",
+    "private_mib": "private a worker",
+    "rise_mib": "most memory while stopping, above that before",
+    "rate_s": "seconds until the last process has ended",
+}
+_FIGURES = {
+    "requests_per_s": "requests/s in steady state, to stock",
+    "faults": "page faults during the load, to stock",
 }
 
 
@@ -226,7 +234,7 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
         return f"single-threaded work, geometric mean of {count}"
     case = next((c for r in reports if (c := r.case(target.case))), None)
     title, unit = (case.title, _unit(case)) if case else (target.case, "")
-    return f"{title}, {_WHAT.get(target.quantity, unit)}"
+    return f"{title}, {_FIGURES.get(target.figure) or _WHAT.get(target.quantity, unit)}"
 
 
 def _reached(target: Target, reports: Sequence[Report]) -> str:
@@ -297,7 +305,9 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
         facts += [f"cpythonplus {machine.get('cpythonplus', '?')}", machine.get("peers", "")]
         facts += [machine.get("date", "")[:10]]
         rounds, seconds = settings.get("rounds"), settings.get("seconds")
-        text = f"{', '.join(filter(None, facts))}; best of {rounds} rounds of {seconds} s"
+        by_requests = report.benchmark == "prefork"
+        size = f"median of {rounds}" if by_requests else f"best of {rounds} rounds of {seconds} s"
+        text = f"{', '.join(filter(None, facts))}; {size}"
         seen.setdefault(text, []).append(version(report))
     for text, versions in seen.items():
         yield f"{', '.join(versions)}: {text}." if len(seen) > 1 else f"{text}."
@@ -362,6 +372,25 @@ def testserver_table(reports: Sequence[Report]) -> list[list[str]]:
     ]
 
 
+def prefork_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on prefork: memory, the end, recycling, and what a peer reaches."""
+    first, *last = _STOCK_AND_PLUS
+    cases = _all_cases(reports)
+    freezing = [
+        [f"{c.title}, {_unit(c)}", *(_side_cell(r.case(c.name), "gc.freeze") for r in reports)]
+        for c in cases
+    ]
+    return [
+        _markdown(list(_targets_of(cases, reports)), reports, first, *last),
+        _markdown(freezing, reports, "stock → gc.freeze before the fork"),
+        [
+            *_machines(reports),
+            "Each side in one run on the same interpreter, in alternating rounds; the median round",
+            f"is shown. {_RAW}",
+        ],
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """What stands between one pair of marks."""
@@ -399,6 +428,7 @@ BLOCKS = (
     GILTEST,
     Block("threads", "<!-- threads:begin -->", "<!-- threads:end -->", threads_table),
     Block("testserver", "<!-- testserver:begin -->", "<!-- testserver:end -->", testserver_table),
+    Block("prefork", "<!-- prefork:begin -->", "<!-- prefork:end -->", prefork_table),
 )
 
 

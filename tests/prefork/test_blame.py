@@ -4,9 +4,13 @@ Each case is a program of its own: it makes objects, forks a worker that does on
 them, and a third process that asks; the parent does nothing meanwhile, so that all is the worker's.
 """
 
+import ctypes
 import json
+import mmap
 import os
+import struct
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
@@ -17,9 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpythonplus.prefork.blaming import blame
-from cpythonplus.prefork.blocks import POOL_BYTES, Block, Pool
+from cpythonplus.prefork.blocks import POOL_BYTES, Block, Chunks, Pool
 from cpythonplus.prefork.objects import Layout, Objects, keys_table_bytes
-from cpythonplus.prefork.pages import Memory, mappings
+from cpythonplus.prefork.pages import Mapping, Memory, mappings, stack_pointers
 from cpythonplus.prefork.reasons import Category
 from tests.support import run_child
 
@@ -193,10 +197,21 @@ CASES = {
         pages=30,
     ),
     "buffers of C written": Case(
-        "buffers = [bytearray(b'z' * 2000) for _ in range(COUNT // 10)]",
+        """
+        from array import array
+        buffers = [array("b", b"z" * 2000) for _ in range(COUNT // 10)]
+        """,
         "for each in buffers: each[1000] = 1",
         Category.C_HEAP,
         words=0,
+    ),
+    # A bytearray has a buffer of its own until 3.14, and a bytes object from 3.15 on.
+    "bytearrays written": Case(
+        "buffers = [bytearray(b'z' * 2000) for _ in range(COUNT // 10)]",
+        "for each in buffers: each[1000] = 1",
+        Category.OBJECT_FIELDS if sys.version_info >= (3, 15) else Category.C_HEAP,
+        "bytes" if sys.version_info >= (3, 15) else "",
+        words=COUNT // 10,
     ),
     "classes changed": Case(
         """
@@ -331,6 +346,118 @@ def test_a_process_that_was_not_waited_for() -> None:
 
 
 @pytest.mark.any_version
+@pytest.mark.parametrize("ending", ["worker", "reference"])
+def test_a_process_that_ends_while_it_is_read(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can no longer be read must not pass for pages that are not there."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+
+        def last_question(pid: int) -> list[int]:
+            process.communicate(b"")
+            return stack_pointers(pid)
+
+        monkeypatch.setattr("cpythonplus.prefork.pages.stack_pointers", last_question)
+        pids = (process.pid, os.getpid())
+        worker, reference = pids if ending == "worker" else pids[::-1]
+        with pytest.raises(ProcessLookupError, match=f"process {process.pid} ended while its"):
+            blame(worker, reference=reference)
+
+
+@pytest.mark.any_version
+def test_a_process_without_a_parent_in_sight() -> None:
+    with pytest.raises(ProcessLookupError, match="process 1 has no parent that can be seen"):
+        blame(1)
+
+
+@pytest.mark.any_version
+def test_a_worker_whose_parent_has_ended() -> None:
+    """What has become its parent cannot be read or was never Python: both answers say so."""
+    child = run_child(
+        """
+        import os
+        from cpythonplus.prefork.blaming import blame
+
+        told, end = os.pipe(), os.pipe()
+        if (parent := os.fork()) == 0:
+            first_parent = os.getpid()
+            if os.fork() == 0:
+                os.close(end[1])
+                while os.getppid() == first_parent:
+                    os.sched_yield()
+                os.write(told[1], str(os.getpid()).encode())
+                os.read(end[0], 1)
+            os._exit(0)
+        os.waitpid(parent, 0)
+        orphan = int(os.read(told[0], 20))
+        try:
+            print(blame(orphan).note)
+        except PermissionError as error:
+            print(error)
+        assert blame(orphan, reference=os.getpid()).compared_pages > 0
+        os.close(end[1])
+        """
+    )
+    assert "was not forked from" in child.out or "name another reference" in child.out, child
+
+
+@pytest.mark.any_version
+def test_a_program_started_after_the_fork() -> None:
+    """Even where it is the same one, at the same addresses, it shares nothing with its parent."""
+    command = ["setarch", "--addr-no-randomize", sys.executable, "-c"]
+    nested = """
+        import subprocess, sys
+        from cpythonplus.prefork.blaming import blame
+
+        program = [sys.executable, "-c", "print(flush=True); input()"]
+        with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+            started.stdout.readline()
+            report = blame(started.pid)
+            started.communicate(b"\\n")
+        assert "was not forked from" in report.note, report
+        assert report.compared_pages == 0, report
+    """
+    if subprocess.run([*command, ""], check=False, capture_output=True).returncode:
+        command = command[2:]  # no such tool, or not allowed here: random addresses then
+    subprocess.run([*command, dedent(nested)], check=True)
+
+
+@pytest.mark.any_version
+def test_names_that_are_any_bytes(tmp_path: Path) -> None:
+    """A process's name and a mapped file's, with what ends lines elsewhere and what is no text."""
+    name = b"x\rPPid:\x0c\t7\xff"
+    file = os.fsencode(tmp_path) + b"/" + name
+    child = run_child(
+        f"""
+        import mmap, os
+        from pathlib import Path
+        from cpythonplus.prefork.pages import mappings, parent_of
+
+        Path("/proc/self/comm").write_bytes({name!r})
+        with open({file!r}, "w+b") as file:
+            file.truncate(4096)
+            mapped = mmap.mmap(file.fileno(), 4096)
+        assert parent_of(os.getpid()) == os.getppid()
+        print([each.path for each in mappings(os.getpid()) if "PPid" in each.path])
+        """
+    )
+    assert child.out.count("PPid:") == 1, child
+    assert "\\xff" in child.out
+
+
+@pytest.mark.any_version
+def test_reserved_memory_is_passed_over() -> None:
+    """256 GiB of addresses that nothing was ever written to, but for one page in the middle."""
+    no_reserve = 0x4000  # mmap.MAP_NORESERVE from Python 3.13 on
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
+    with mmap.mmap(-1, 1 << 38, flags=flags) as reserved, Memory.of_this_process() as memory:
+        reserved[1 << 37] = 1
+        base = ctypes.addressof(ctypes.c_char.from_buffer(reserved))
+        own, of_files = memory.own_pages(base, base + (1 << 38))
+        assert base + (1 << 37) in own
+        assert max(own) - min(own) < 1 << 25  # where the kernel has huge pages, one of these
+        assert of_files == 0
+
+
+@pytest.mark.any_version
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="cannot be compared with itself"):
         blame(reference=os.getpid())
@@ -432,6 +559,27 @@ def test_free_blocks_in_a_circle_are_no_pool() -> None:
     words = pool_words(2, base + 48, 96, POOL_BYTES - 48)
     words[6] = base + 48
     assert Pool.read(base, words) is None
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize("head_in_size_bytes", [16, 0], ids=["until glibc 2.42", "from 2.43"])
+def test_a_chunk_with_a_mapping_of_its_own(head_in_size_bytes: int) -> None:
+    """Written by hand as malloc does, and so that another follows, and then what is none."""
+    page_bytes = mmap.PAGESIZE
+    with mmap.mmap(-1, 8 * page_bytes, flags=mmap.MAP_PRIVATE) as memory:
+        for first, pages in ((1, 2), (3, 4)):
+            size = pages * page_bytes - 16 + head_in_size_bytes
+            struct.pack_into("=QQ", memory, first * page_bytes, 0, size | 2)
+        struct.pack_into("=QQ", memory, 7 * page_bytes, 0, page_bytes - 32 | 2)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        mapping = Mapping(base, base + 8 * page_bytes, "rw-p", 0, "00:00", 0, "")
+        with Memory.of_this_process() as own:
+            chunks = Chunks(own, mapping)
+        blocks = [chunks.block(base + i * page_bytes + 16) for i in range(8)]
+    one, other = (
+        Block(base + i * page_bytes + 16, pages * page_bytes - 16) for i, pages in ((1, 2), (3, 4))
+    )
+    assert blocks == [None, one, one, other, other, other, other, None]
 
 
 @pytest.mark.any_version

@@ -225,6 +225,28 @@ def test_child_may_be_called_twice_and_elsewhere() -> None:
     assert done.out == "alone\nregistered before\n"
 
 
+def test_children_of_multiprocessing_end_in_their_own_way() -> None:
+    done = run_child(
+        TELL
+        + dedent("""
+        import multiprocessing
+        prefork.enable()
+        def work():
+            tell("working")
+            threading.Thread(target=tell, args=("thread done",)).start()
+            sys.exit(3)
+        process = multiprocessing.get_context("fork").Process(target=work)
+        process.start()
+        process.join()
+        tell(f"status {process.exitcode}")
+        os._exit(0)
+        """)
+    )
+    # They never call what atexit has, and go on in Python after threading's end.
+    assert done.out.split() == ["working", "thread", "done", "status", "3"]
+    assert done.err == ""
+
+
 # ---- the collector ------------------------------------------------------------------------------
 
 

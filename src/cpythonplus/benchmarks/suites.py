@@ -9,6 +9,7 @@ from cpythonplus.benchmarks.giltest.efficiency import scenario as efficiency
 from cpythonplus.benchmarks.giltest.kernels import scenario as kernels
 from cpythonplus.benchmarks.giltest.pairs import scenario as pairs
 from cpythonplus.benchmarks.giltest.startup import scenario as startup
+from cpythonplus.benchmarks.prefork import scenario as preforking
 from cpythonplus.benchmarks.testserver.flask_gunicorn import scenario as flask
 from cpythonplus.benchmarks.testserver.load import Load
 from cpythonplus.benchmarks.testserver.stdlib_http import scenario as http
@@ -48,6 +49,11 @@ def testserver() -> list[Case]:
     return [*http.cases(), *flask.cases()]
 
 
+def prefork(workers: int | None = None) -> list[Case]:
+    """Return the cases of `bench prefork`, with their own numbers of workers or with `workers`."""
+    return preforking.cases(workers)
+
+
 def demo() -> list[Case]:
     """Return the cases of `bench demo`: the Flask application without and with a job."""
     return flask.cases(tuple(Load(connections, job) for connections in (1, 10) for job in (0, 1)))
@@ -57,5 +63,6 @@ SUITES: dict[str, Callable[[], list[Case]]] = {
     "giltest": giltest,
     "threads": threads,
     "testserver": testserver,
+    "prefork": prefork,
     "demo": demo,
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "start a Python program with its threads scheduled",
+    "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
     "bench": "measure this Python with cpythonplus and without it",
 }
 
@@ -61,6 +62,10 @@ def call(command: str, arguments: list[str]) -> int:
         from cpythonplus.cli.commands import run
 
         return run.main(arguments)
+    if command == "serve":
+        from cpythonplus.cli.commands import serve
+
+        return serve.main(arguments)
     from cpythonplus.cli.commands import bench
 
     return bench.main(arguments)

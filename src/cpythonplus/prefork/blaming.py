@@ -147,6 +147,8 @@ def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15
 
     reference: the process that it was forked from (None: its parent), whose memory still shows what
     the pages were; what the reference has changed since cannot be told from what the worker has.
+    A worker whose parent has ended has another by then, mostly process 1, which shows nothing: the
+    note, or the PermissionError, says so.
     top: how many types and modules are named.
 
     Nothing is attached to, stopped or written.  Both processes must belong to the same user; asked
@@ -154,26 +156,49 @@ def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15
     fields are named if both processes run the interpreter that asks; else the note says that only
     whole pages could be judged.
 
-    Raises ProcessLookupError when there is no such process, PermissionError when its memory may not
-    be read, and ValueError when both are the same one or ``top`` is negative.
+    Raises ProcessLookupError when there is no such process or one of both ends meanwhile,
+    PermissionError when its memory may not be read, and ValueError when both are the same one or
+    ``top`` is negative.
     """
     worker = os.getpid() if pid is None else pid
     origin = pages.parent_of(worker) if reference is None else reference
+    if reference is None and not origin:  # process 1, threads of the kernel, another container's
+        raise ProcessLookupError(f"process {worker} has no parent that can be seen from here")
     if worker == origin:
         raise ValueError(f"process {worker} cannot be compared with itself")
     if top < 0:
         raise ValueError(f"top must not be negative, not {top}")
     began = time.monotonic()
-    with Memory(worker) as now, Memory(origin) as then:
+    with (
+        Memory(worker) as now,
+        _memory_of_parent(worker, origin) if reference is None else Memory(origin) as then,
+    ):
         tally = _Tally()
         note = _compare(now, then, tally)
+        for each in (now, then):
+            if not each.is_there():  # what was read of it since is nothing
+                raise ProcessLookupError(f"process {each.pid} ended while its pages were read")
     return tally.report(worker, origin, top, time.monotonic() - began, note)
+
+
+def _memory_of_parent(worker: int, parent: int) -> Memory:
+    """Open the parent's memory; say what else may be the matter where that is not allowed."""
+    try:
+        return Memory(parent)
+    except PermissionError as error:
+        raise PermissionError(
+            error.errno,
+            f"{error.strerror}; it is now the parent of process {worker}, but if it did not fork "
+            "it, that one has ended: name another reference",
+        ) from error
 
 
 def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     """Judge all pages; return the note."""
-    maps, origin_maps = pages.mappings(now.pid), pages.mappings(then.pid)
-    forked = _is_forked(maps, origin_maps)
+    maps = pages.mappings(now.pid)
+    pages.mappings(then.pid)  # raises if it has none
+    start = now.program_start()
+    forked = bool(start) and start == then.program_start()
     # The pages first: what is done here may change them, where this process is one of the two.
     found = [(place, *now.own_pages(place.mapping.start, place.mapping.end)) for place in
              _places(maps, pages.stack_pointers(now.pid))]  # fmt: skip
@@ -181,7 +206,8 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     if not forked:
         tally.add_whole(Category.NEW_PAGES, sum(len(own) for _, own, _ in found))
         return (
-            f"process {now.pid} was not forked from process {then.pid}: there is nothing to compare"
+            f"process {now.pid} was not forked from process {then.pid}, or runs another program "
+            "since: there is nothing to compare"
         )
     reader = _reader(now, then, maps)
     for place, own, _ in found:
@@ -192,12 +218,6 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
         for address, window in _windows(page for page in own if page in old):
             _judge(_Pair(now, then, reader, tally), place, address, window)
     return "" if reader else _NO_NAMES
-
-
-def _is_forked(maps: Sequence[pages.Mapping], origin: Sequence[pages.Mapping]) -> bool:
-    """Whether files are mapped at the same addresses, which are random for each program started."""
-    there = {(each.start, each.file, each.offset) for each in origin if each.inode}
-    return any((each.start, each.file, each.offset) in there for each in maps if each.inode)
 
 
 def _reader(now: Memory, then: Memory, maps: Sequence[pages.Mapping]) -> Reader | None:

@@ -136,8 +136,9 @@ class Chunks:
             if not head or (self._ends and page < self._ends[-1]):
                 continue
             before, size, first_free = head
-            if before == 0 and size & _CHUNK_FLAGS == _CHUNK_MAPPED and _fits(page, size, mapping):
-                self._add(page + _CHUNK_HEAD_BYTES, page + (size & ~_CHUNK_FLAGS))
+            length = 0 if before else _mapped_bytes(size)
+            if length and page + length <= mapping.end:
+                self._add(page + _CHUNK_HEAD_BYTES, page + length)
             elif _is_frames(before, size, first_free) and page + size <= mapping.end:
                 self._frames.add(page)
                 self._add(page, page + size)
@@ -147,9 +148,15 @@ class Chunks:
         self._ends.append(end)
 
 
-def _fits(page: int, size: int, mapping: Mapping) -> bool:
-    length = size & ~_CHUNK_FLAGS
-    return length > 0 and length % PAGE_BYTES == 0 and page + length <= mapping.end
+def _mapped_bytes(size_word: int) -> int:
+    """Return how long a chunk with a mapping of its own is, head included; 0 if it is none.
+
+    Its size is that of the mapping, whole pages; from glibc 2.43 on without the head.
+    """
+    size = size_word & ~_CHUNK_FLAGS
+    if size_word & _CHUNK_FLAGS != _CHUNK_MAPPED or not size:
+        return 0
+    return next((n for n in (size, size + _CHUNK_HEAD_BYTES) if n % PAGE_BYTES == 0), 0)
 
 
 def _is_frames(before: int, size: int, first_free: int) -> bool:

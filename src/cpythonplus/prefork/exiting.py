@@ -55,6 +55,11 @@ def end_lightly() -> None:
     original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # what CPython calls
 
     def shutdown() -> None:
+        if sys._getframe().f_back is not None:  # noqa: SLF001
+            # A Python function calls it, as multiprocessing's children do, which then end in their
+            # own way. At the interpreter's end there is none.
+            original()
+            return
         threading._shutdown = original  # type: ignore[attr-defined]  # noqa: SLF001
         _run_end()
         _flush_standard_streams()

@@ -30,6 +30,8 @@ _FILE = 1 << 61  # of a file, or shared memory
 _EXCLUSIVE = 1 << 56  # mapped by this process only
 
 _ENTRIES_AT_ONCE = 1 << 16
+_NO_ENTRIES = bytes(8 * _ENTRIES_AT_ONCE)
+_AT_RANDOM = 25  # in /proc/PID/auxv: where 16 random bytes are
 _ADDRESS_LIMIT = 1 << 56  # user space ends far below; beyond it a "pointer" is none
 
 
@@ -56,13 +58,10 @@ def mappings(pid: int) -> list[Mapping]:
 
     Raises ProcessLookupError and PermissionError with a sentence that says so.
     """
-    try:
-        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
-    except OSError as error:
-        raise _explained(error, pid) from error
-    if not text:  # ended and not waited for, or a thread of the kernel
+    lines = _lines(pid, "maps")
+    if not lines:  # ended and not waited for, or a thread of the kernel
         raise ProcessLookupError(f"there is no running process {pid}")
-    return [_mapping(line) for line in text.splitlines()]
+    return [_mapping(line) for line in lines]
 
 
 def _mapping(line: str) -> Mapping:
@@ -75,20 +74,30 @@ def _mapping(line: str) -> Mapping:
 
 
 def parent_of(pid: int) -> int:
-    """Return the parent's pid; raises ProcessLookupError."""
+    """Return the parent's pid, 0 for none that can be seen; raises ProcessLookupError."""
+    lines = _lines(pid, "status")
+    return next(int(line.split()[1]) for line in lines if line.startswith("PPid:"))
+
+
+def _lines(pid: int, name: str) -> list[str]:
+    """Return the lines of a file of ``/proc/PID``, which may quote names that are any bytes."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        text = Path(f"/proc/{pid}/{name}").read_bytes().decode("utf-8", errors="backslashreplace")
     except OSError as error:
         raise _explained(error, pid) from error
-    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("PPid:"))
+    # Of what ends a line for splitlines(), only this is never part of a name.
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def stack_pointers(pid: int) -> list[int]:
     """Return where the stacks of the process's sleeping threads are, as far as it may be known."""
+    threads: list[Path] = []
+    with suppress(OSError):  # glob() would raise it only in some versions
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
     found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/syscall"):
+    for thread in threads:
         with suppress(OSError, ValueError, IndexError):  # "running" has no second word
-            found.append(int(path.read_text().split()[-2], 16))
+            found.append(int((thread / "syscall").read_text().split()[-2], 16))
     return found
 
 
@@ -97,8 +106,9 @@ def _explained(error: OSError, pid: int) -> OSError:
     if isinstance(error, PermissionError):
         return PermissionError(
             error.errno,
-            f"the memory of process {pid} may not be read: it must belong to the same user, and "
-            "where kernel.yama.ptrace_scope is 1 to a descendant of the process that asks",
+            f"the memory of process {pid} may not be read: it must belong to the same user, must "
+            "not have changed its user since its program was started, and must descend from the "
+            "process that asks where kernel.yama.ptrace_scope is 1",
         )
     if isinstance(error, FileNotFoundError | ProcessLookupError):
         return ProcessLookupError(f"there is no running process {pid}")
@@ -143,6 +153,22 @@ class Memory:
             if file >= 0:
                 os.close(file)
         self._contents = self._pagemap = -1
+
+    def is_there(self) -> bool:
+        """Return whether the process still runs the program that it ran when this was opened."""
+        return bool(os.pread(self._pagemap, 8, 0))
+
+    def program_start(self) -> bytes:
+        """Return what tells each start of a program from all others, and is the same after a fork.
+
+        Raises as `mappings` does.
+        """
+        try:
+            words = memoryview(Path(f"/proc/{self.pid}/auxv").read_bytes()).cast("Q")
+        except OSError as error:
+            raise _explained(error, self.pid) from error
+        where = dict(zip(words[::2], words[1::2], strict=False)).get(_AT_RANDOM, 0)
+        return self.read(where, 16)
 
     def read(self, address: int, count_bytes: int) -> bytes:
         """Return exactly that many bytes, or none if they are not all there."""
@@ -195,7 +221,7 @@ class Memory:
                 raw = os.pread(self._pagemap, 8 * count, 8 * first)
             except OSError:
                 return
-            if raw.count(0) == len(raw):  # reserved and never touched: often gigabytes
+            if raw == _NO_ENTRIES[: len(raw)]:  # reserved and never touched: often gigabytes
                 continue
             entries = array("Q", raw)
             yield from (

@@ -12,7 +12,7 @@ from pathlib import Path
 from cpythonplus.base.errors import UnsupportedPlatform
 from cpythonplus.prefork.tables import megabytes, table
 
-__all__ = ["ProcessMemory", "Sharing", "private_bytes", "sharing"]
+__all__ = ["ProcessMemory", "Sharing", "private_bytes", "process_memory", "sharing"]
 
 _PROC = Path("/proc")
 
@@ -88,10 +88,10 @@ def sharing(pid: int | None = None) -> Sharing:
     at, and UnsupportedPlatform where the kernel does not have ``smaps_rollup`` (before Linux 4.14).
     """
     first = os.getpid() if pid is None else pid
-    found = [_memory(first)]
+    found = [process_memory(first)]
     for descendant in _descendants(first):
         with suppress(ProcessLookupError, PermissionError):
-            found.append(_memory(descendant))
+            found.append(process_memory(descendant))
     return Sharing(tuple(found))
 
 
@@ -103,7 +103,8 @@ def private_bytes(pid: int | None = None) -> int:
     return _private(_sums(os.getpid() if pid is None else pid))
 
 
-def _memory(pid: int) -> ProcessMemory:
+def process_memory(pid: int) -> ProcessMemory:
+    """Return what one process has; raises what `sharing` raises."""
     sums = _sums(pid)
     try:
         name = (_PROC / str(pid) / "comm").read_text(errors="replace").rstrip("\n")

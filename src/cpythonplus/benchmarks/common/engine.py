@@ -34,6 +34,10 @@ class Settings:
     """How often an interpreter is started on each side."""
     idle_s: float = 10.0
     """Length of one measurement of a process that does nothing."""
+    items: int = 110_000
+    """How many items the catalogue of a preforking server has."""
+    requests: int = 1500
+    """How many requests a preforking server gets for each of its workers."""
 
     @property
     def warmup_s(self) -> float:

@@ -26,10 +26,14 @@ def verdict(*, reached: bool) -> str:
 def measured(quantity: str, value: float) -> str:
     """Return a target's measured value with its unit."""
     match quantity:
-        case "ratio" | "geometric_mean" | "rate_against":
+        case "ratio" | "geometric_mean" | "rate_against" | "figure_ratio":
             return ratio(value)
         case "p99_ms" | "extra_ms":
             return f"{number(value)} ms"
+        case "rate_s":
+            return f"{number(value)} s"
+        case "private_mib" | "rise_mib":
+            return f"{number(value)} MiB"
         case "extra_cpu_s":
             return f"{value:+.3f} s"
         case _:

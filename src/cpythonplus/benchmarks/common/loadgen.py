@@ -115,7 +115,7 @@ class Load:
     def __init__(self, port: int, path: str, connections: int) -> None:
         """Prepare `connections` connections to `port` that ask for `path`."""
         self._port = port
-        self._request = _request(path)
+        self._request = request_for(path)
         self._count = connections
         self._connections: dict[int, Connection] = {}
         self._epoll = select.epoll()
@@ -152,7 +152,7 @@ class Load:
         Not waited for, so that the answers of the load are not left lying meanwhile. Raises
         OSError.
         """
-        self._open_one(_request(path), reports=True)
+        self._open_one(request_for(path), reports=True)
 
     def drain(self, limit_s: float) -> None:
         """Send nothing more, wait for the requests under way; late ones count as errors.
@@ -227,14 +227,15 @@ class Load:
                 self.errors[f"cannot connect: {error}"] += 1
 
 
-def _request(path: str) -> bytes:
+def request_for(path: str) -> bytes:
+    """Return the request for `path`."""
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n".encode()
 
 
 def await_first_answer(port: int, path: str, timeout: float) -> None:
     """Ask for `path` and wait at most `timeout` seconds. Raises OSError, AnswerError."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
-        connection.sendall(_request(path))
+        connection.sendall(request_for(path))
         answer = Answer()
         while not answer.feed(piece := connection.recv(65536)):
             if not piece:

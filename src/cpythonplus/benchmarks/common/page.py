@@ -22,12 +22,16 @@ COLOURS: dict[Side, str] = {
     "plus": "#1f6feb",
     "threads-only": "#7fb2ff",
     "peer": "#d29922",
+    "gc.freeze": "#d29922",
+    "gc-off": "#b07aa1",
 }
 _SPREAD = 0.64
 """Part of a category's height over which the lines of its sides are spread."""
 _OTHER_SIDES = {
     "threads-only": "the same with <code>--no-gil</code>",
     "peer": "another package in place of the standard library, the interpreter as it is",
+    "gc.freeze": "stock with <code>gc.freeze()</code> before the fork",
+    "gc-off": "stock with the garbage collector kept off in the workers",
 }
 _INK = "#24292f"
 _GRID = "#e4e7eb"
@@ -86,6 +90,7 @@ def render(report: Report) -> str:
     title = f"cpythonplus bench {report.benchmark}"
     machine = report.machine
     subtitle = f"{machine.get('python', '')}, {machine.get('cpu', '')}, {machine.get('date', '')}"
+    command = "serve" if report.benchmark == "prefork" else "run"
     warnings = "".join(f'<p class="warning">{escape(w)}</p>' for w in rows.warnings(report))
     sections = "".join(_section(report, scenario) for scenario in report.scenarios())
     facts = {**machine, **{k: str(v) for k, v in report.settings.items()}}
@@ -108,8 +113,8 @@ def render(report: Report) -> str:
 <p class="lead">{escape(subtitle)}</p>
 <p><span class="swatch" style="background:{COLOURS["stock"]}"></span> stock: the interpreter as it
 is. <span class="swatch" style="background:{COLOURS["plus"]}"></span> plus: the same interpreter
-under <code>cpythonplus run</code>.{_others(report)} Measured in alternation, each time in a fresh
-process.</p>
+under <code>cpythonplus {command}</code>.{_others(report)} Measured in alternation, each time in
+a fresh process.</p>
 {warnings}
 {sections}
 <h2>Machine and settings</h2>

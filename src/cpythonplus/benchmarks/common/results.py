@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import exp, log
 from pathlib import Path
@@ -16,14 +16,26 @@ from cpythonplus.benchmarks.common.percentiles import Latency
 
 SCHEMA_VERSION = 1
 
-Side = Literal["stock", "plus", "threads-only", "peer"]
-"""`stock`: the interpreter as it is; `plus`: under `cpythonplus run`; `threads-only`: under
-`cpythonplus run --no-gil`; `peer`: stock, with another package in place of the standard library.
+Side = Literal["stock", "plus", "threads-only", "peer", "gc.freeze", "gc-off"]
+"""`stock`: the interpreter as it is; `plus`: under `cpythonplus run` (servers that fork: `serve`);
+`threads-only`: under `cpythonplus run --no-gil`; `peer`: stock, with another package in place of
+the standard library; `gc.freeze`: stock, with `gc.freeze()` before the fork; `gc-off`: stock, with
+the collector off in the workers.
 """
 
 SIDES: tuple[Side, ...] = ("stock", "plus")
 """What every case has."""
-ALL_SIDES: tuple[Side, ...] = (*SIDES, "threads-only", "peer")
+ALL_SIDES: tuple[Side, ...] = (*SIDES, "threads-only", "peer", "gc.freeze", "gc-off")
+
+
+FIGURES = {
+    "private_mib": "private MiB",
+    "faults": "page faults",
+    "requests_per_s": "requests/s",
+    "before_mib": "MiB before",
+    "peak_mib": "MiB at most",
+}
+"""Headings of the columns for `Outcome.figures`, in order; one that is not here has no column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,8 @@ class Outcome:
     patched: bool | None = None
     """Whether the child's `threading` and `queue` were replaced; None where it does not tell."""
     notes: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """Whatever else was measured, by a name of FIGURES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,11 @@ class CaseResult:
         if stock is None or other is None or not stock.rate:
             return None
         return other.rate / stock.rate
+
+    def figure(self, name: str, side: Side = "plus") -> float | None:
+        """Return a further figure of the shown round of `side`; None where it has none."""
+        shown = self.shown(side)
+        return shown.figures.get(name) if shown else None
 
     def round_ratios(self) -> list[float]:
         """Return the ratio of each round for itself, plus against the stock next to it."""

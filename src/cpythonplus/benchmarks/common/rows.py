@@ -8,6 +8,7 @@ from typing import Any
 
 from cpythonplus.benchmarks.common import formats
 from cpythonplus.benchmarks.common.results import (
+    FIGURES,
     CaseResult,
     Report,
     Side,
@@ -30,9 +31,17 @@ SCENARIO_TITLES = {
     "uncontended": "Nobody else wants it (fastest sample)",
     "executor": "ThreadPoolExecutor",
     "idle": "CPU time of 32 threads that wait (median round)",
+    "memory": "Django catalogue: memory of master and workers after the load (sum of Pss)",
+    "stop": "Django catalogue: stopping the server",
+    "recycling": "Django catalogue: each worker replaced after 500 requests",
+    "small": "Small Django application (imports only): memory (sum of Pss)",
 }
 
-HEADINGS = ("side", "rate", "ns each", "p50", "p99", "max", "min share", "to stock")
+HEADINGS = (
+    *("side", "rate", "ns each", "p50", "p99", "max", "min share"),
+    *FIGURES.values(),
+    "to stock",
+)
 """Of the columns between the case's title and its targets."""
 
 _IN_MICROSECONDS = ("handover", "executor")
@@ -66,6 +75,8 @@ class Row:
     maximum: str
     share: str
     ratio: str
+    figures: tuple[str, ...] = ("",) * len(FIGURES)
+    """In the order of FIGURES."""
     latency_unit: str = "ms"
     verdicts: tuple[Verdict, ...] = ()
     remark: str = ""
@@ -80,6 +91,7 @@ class Row:
             self.p99,
             self.maximum,
             self.share,
+            *self.figures,
             self.ratio,
         )
 
@@ -126,12 +138,15 @@ def heading(place: int, found: list[Row]) -> str:
             return name
 
 
+_WITHOUT_COLUMN = {"extra_ms", "extra_cpu_s", "rate_against", "figure_ratio", "rise_mib"}
+
+
 def _by_case(targets: list[dict[str, Any]]) -> defaultdict[str, list[Verdict]]:
     found: defaultdict[str, list[Verdict]] = defaultdict(list)
     for target in targets:
         text = str(target["target"])
         # What has no column of its own is given beside the target.
-        if target["quantity"] in {"extra_ms", "extra_cpu_s", "rate_against"}:
+        if target["quantity"] in _WITHOUT_COLUMN:
             text += f" ({formats.measured(target['quantity'], target['value'])})"
         found[target["case"]].append(Verdict(text, bool(target["reached"])))
     return found
@@ -158,11 +173,17 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
         p99=formats.number(latency.p99_ms * factor) if latency else "",
         maximum=formats.number(latency.max_ms * factor) if latency else "",
         share="" if share is None else formats.number(share),
+        figures=_figures(case, side),
         ratio=formats.ratio(ratio) if ratio and side != "stock" else "",
         latency_unit=unit,
         verdicts=tuple(verdicts) if side == "plus" else (),
         remark=", ".join(remarks),
     )
+
+
+def _figures(case: CaseResult, side: Side) -> tuple[str, ...]:
+    values = (case.figure(name, side) for name in FIGURES)
+    return tuple("" if value is None else formats.number(value) for value in values)
 
 
 def warnings(report: Report) -> list[str]:
@@ -179,6 +200,7 @@ def warnings(report: Report) -> list[str]:
 
 
 FOOTNOTE = (
-    "Best round of each side (start-up and idle threads: the median one); p50, p99 and max are "
-    "those of that round. min share: least part of the GIL that a CPU thread got, over all rounds."
+    "Best round of each side (start-up, idle threads, preforking servers: the median one); p50, "
+    "p99 and max are those of that round. min share: least part of the GIL that a CPU thread got, "
+    "over all rounds."
 )

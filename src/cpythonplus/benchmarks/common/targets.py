@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from cpythonplus.benchmarks.common.results import (
+    FIGURES,
     SIDES,
     CaseResult,
     Report,
@@ -24,7 +25,17 @@ MEASURABLE = 0.1
 """Part of a cost by which two equal sides may differ without anybody being able to tell."""
 
 Quantity = Literal[
-    "ratio", "rate_against", "p99_ms", "min_share", "geometric_mean", "extra_ms", "extra_cpu_s"
+    "ratio",
+    "rate_against",
+    "p99_ms",
+    "min_share",
+    "geometric_mean",
+    "extra_ms",
+    "extra_cpu_s",
+    "rate_s",
+    "private_mib",
+    "rise_mib",
+    "figure_ratio",
 ]
 
 
@@ -40,6 +51,8 @@ class Target:
     """Whether the limit is a lower bound (reached at the limit) or an upper one."""
     other: str = ""
     """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick."""
+    figure: str = ""
+    """For `figure_ratio`: which of the outcome's figures."""
     since: tuple[int, int] = (0, 0)
     """First version of Python that it is stated for."""
     before: tuple[int, int] | None = None
@@ -49,7 +62,10 @@ class Target:
         """Return the target in words, short enough for a table's cell."""
         sign = ">=" if self.at_least else "<="
         words = _WORDS[self.quantity].format(
-            sign=sign, limit=f"{self.limit:.3g}", part=f"{MEASURABLE:.0%}"
+            sign=sign,
+            limit=f"{self.limit:.3g}",
+            part=f"{MEASURABLE:.0%}",
+            figure=FIGURES.get(self.figure, ""),
         )
         if self.since != (0, 0):
             words += f" from {_dotted(self.since)} on"
@@ -87,6 +103,8 @@ class Target:
             return None
         if self.quantity == "rate_against":
             return _rate_against(case, report.case(self.other))
+        if self.quantity == "figure_ratio":
+            return _figure_ratio(case, self.figure)
         return _OF_CASE[self.quantity](case)
 
 
@@ -98,6 +116,10 @@ _WORDS: dict[Quantity, str] = {
     "min_share": "share {sign} {limit}",
     "extra_ms": "{sign} {limit} ms more",
     "extra_cpu_s": "{sign} {limit} s more in 10 s, or {part}",
+    "rate_s": "{sign} {limit} s",
+    "private_mib": "private {sign} {limit} MiB",
+    "rise_mib": "rises by {sign} {limit} MiB",
+    "figure_ratio": "{figure} {sign} {limit} x stock",
 }
 
 
@@ -129,12 +151,31 @@ def _rate_against(case: CaseResult, other: CaseResult | None) -> float | None:
     return plus.rate / max(rates) if plus and rates and max(rates) else None
 
 
+def _figure_ratio(case: CaseResult, name: str) -> float | None:
+    stock, plus = case.figure(name, "stock"), case.figure(name)
+    return plus / stock if stock and plus is not None else None
+
+
+def _rate_s(case: CaseResult) -> float | None:
+    # Its rate is in seconds.
+    plus = case.shown("plus")
+    return plus.rate if plus else None
+
+
+def _rise_mib(case: CaseResult) -> float | None:
+    before, peak = case.figure("before_mib"), case.figure("peak_mib")
+    return max(0.0, peak - before) if before is not None and peak is not None else None
+
+
 _OF_CASE: dict[Quantity, Callable[[CaseResult], float | None]] = {
     "ratio": CaseResult.ratio,
     "min_share": lambda case: case.min_share("plus"),
     "p99_ms": _p99_ms,
     "extra_ms": _extra_ms,
     "extra_cpu_s": _extra_cpu_s,
+    "rate_s": _rate_s,
+    "private_mib": lambda case: case.figure("private_mib"),
+    "rise_mib": _rise_mib,
 }
 
 
@@ -162,6 +203,24 @@ def _threads() -> Iterable[Target]:
     yield Target("flask-50", "ratio", 1.1)
 
 
+def _prefork() -> Iterable[Target]:
+    # Before 3.12 there are no immortal objects: nothing is demanded of memory there.
+    immortal = (3, 12)
+    for case, limit in (("memory-4", 0.46), ("memory-8", 0.33)):
+        yield Target(case, "ratio", limit, at_least=False, since=immortal)
+        yield Target(case, "private_mib", 10, at_least=False, since=immortal, before=(3, 14))
+        yield Target(case, "private_mib", 13, at_least=False, since=(3, 14))
+        yield Target(case, "figure_ratio", 1.0, figure="requests_per_s")
+        yield Target(case, "figure_ratio", 1 / 7, at_least=False, figure="faults", since=immortal)
+    yield Target("memory-collected-4", "ratio", 0.42, at_least=False, since=immortal)
+    yield Target("stop-8", "rate_s", 0.6, at_least=False)
+    # Two samples of the same memory differ by some pages: 1 MiB is less than 0.1 % of stock's.
+    yield Target("stop-8", "rise_mib", 1, at_least=False)
+    yield Target("max-requests-4", "ratio", 4)
+    yield Target("max-requests-4", "p99_ms", 20, at_least=False)
+    yield Target("small-4", "ratio", 0.55, at_least=False, since=immortal)
+
+
 TARGETS: tuple[Target, ...] = (
     Target("echo-beside-1", "ratio", 200),
     Target("echo-beside-1", "rate_against", 1.0, other="echo-beside-0"),
@@ -177,6 +236,7 @@ TARGETS: tuple[Target, ...] = (
     Target("startup-module", "extra_ms", 30, at_least=False),
     Target("startup-script", "extra_ms", 30, at_least=False),
     *_threads(),
+    *_prefork(),
 )
 
 

@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from cpythonplus.benchmarks.common import engine, page
 from cpythonplus.benchmarks.common.children import Commands
 from cpythonplus.benchmarks.common.errors import UsageError as BenchmarkUsageError
 from cpythonplus.benchmarks.common.results import ALL_SIDES, SIDES
-from cpythonplus.benchmarks.suites import SUITES
+from cpythonplus.benchmarks.suites import SUITES, prefork
 from cpythonplus.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
-    from cpythonplus.benchmarks.common.results import Report
+    from cpythonplus.benchmarks.common.results import Report, Side
 
 SUMMARY = "measure this Python with cpythonplus and without it"
 
@@ -37,6 +38,8 @@ DEFAULTS = {
     "giltest": (engine.Settings(5, 1.0, 25), engine.Settings(2, 0.3, 5)),
     "threads": (engine.Settings(3, 0.5), engine.Settings(1, 0.1, idle_s=1.0)),
     "testserver": (engine.Settings(3, 2.0), engine.Settings(1, 0.5)),
+    # It goes by requests, not by seconds.
+    "prefork": (engine.Settings(3, 1.0), engine.Settings(1, 1.0, items=2000, requests=60)),
     "demo": (engine.Settings(2, 2.5), engine.Settings(1, 1.0)),
 }
 
@@ -44,8 +47,12 @@ _HELP = {
     "giltest": "how threads hand the GIL to each other: echo, pairs, CPU threads, start-up",
     "threads": "what waiting for another thread costs: locks, queues, executors, idle threads",
     "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
+    "prefork": "what preforked workers share: a Django service under gunicorn, its memory, its end",
     "demo": "Flask under gunicorn beside a CPU-bound job; under two minutes, writes a page",
 }
+
+_OPTIONAL_SIDES = {"prefork": {"gc-off"}}
+"""Sides of a benchmark that are measured only when they are named."""
 
 _DEMO_PAGE = Path("cpythonplus-demo.html")
 
@@ -79,17 +86,20 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{quick.rounds} round(s) of {quick.seconds:g} s: to see that it works",
+        help=f"{quick.rounds} round(s) of {_size(name, quick)}: to see that it works",
     )
     parser.add_argument(
         "--rounds", type=_count, metavar="N", help=f"rounds on each side ({full.rounds})"
     )
-    parser.add_argument(
-        "--seconds",
-        type=_seconds,
-        metavar="S",
-        help=f"length of one measurement in seconds ({full.seconds:g})",
-    )
+    if name == "prefork":
+        _add_prefork_options(parser, full)
+    else:
+        parser.add_argument(
+            "--seconds",
+            type=_seconds,
+            metavar="S",
+            help=f"length of one measurement in seconds ({full.seconds:g})",
+        )
     parser.add_argument(
         "--only",
         type=_names,
@@ -97,13 +107,15 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
         metavar="NAME,...",
         help="only these scenarios or cases; * matches anything (see --list)",
     )
-    if any(set(case.sides) - set(SIDES) for case in SUITES[name]()):
+    if more := _sides_of(name)[len(SIDES) :]:
+        optional = _OPTIONAL_SIDES.get(name, set())
         parser.add_argument(
             "--sides",
-            type=_sides,
-            default=ALL_SIDES,
+            type=partial(_sides, _sides_of(name)),
+            default=[side for side in _sides_of(name) if side not in optional],
             metavar="NAME,...",
-            help=f"only these sides beside stock ({', '.join(ALL_SIDES[1:])})",
+            help=f"only these sides beside stock ({', '.join((*SIDES[1:], *more))})"
+            + (f"; all but {', '.join(sorted(optional))} unless given" if optional else ""),
         )
     parser.add_argument("--list", action="store_true", help="list the cases and measure nothing")
     parser.add_argument(
@@ -126,6 +138,37 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
     # What stands in for `PYTHON -m cpythonplus run`: another build of it, or nothing at all to
     # see how far two equal sides lie apart.
     parser.add_argument("--plus-command", type=shlex.split, help=argparse.SUPPRESS)
+
+
+def _size(name: str, settings: engine.Settings) -> str:
+    """Return how large one measurement is, in words."""
+    if name == "prefork":
+        return f"{settings.items} items, {settings.requests} requests a worker"
+    return f"{settings.seconds:g} s"
+
+
+def _add_prefork_options(parser: argparse.ArgumentParser, full: engine.Settings) -> None:
+    parser.add_argument(
+        "--items", type=_count, metavar="N", help=f"items in the catalogue ({full.items})"
+    )
+    parser.add_argument(
+        "--requests",
+        type=_count,
+        metavar="N",
+        help=f"requests for each worker in one measurement ({full.requests})",
+    )
+    parser.add_argument(
+        "--workers",
+        type=_count,
+        metavar="N",
+        help="as many workers in all cases (4 and 8, as their names say)",
+    )
+
+
+def _sides_of(name: str) -> tuple[Side, ...]:
+    """Return the sides that any case of a benchmark has, in the order in which they are shown."""
+    found = {side for case in SUITES[name]() for side in case.sides}
+    return tuple(side for side in ALL_SIDES if side in found)
 
 
 def _sentence(text: str) -> str:
@@ -158,12 +201,13 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _sides(text: str) -> list[str]:
+def _sides(known: Sequence[Side], text: str) -> list[str]:
     names = _names(text)
     for name in names:
-        if name not in ALL_SIDES:
-            known = ", ".join(ALL_SIDES)
-            raise argparse.ArgumentTypeError(f"there is no side {name!r}; sides are {known}")
+        if name not in known:
+            raise argparse.ArgumentTypeError(
+                f"there is no side {name!r}; sides are {', '.join(known)}"
+            )
     return names
 
 
@@ -174,16 +218,15 @@ def run(args: argparse.Namespace) -> int:
     UsageError, before anything is measured, for what cannot be done.
     """
     try:
-        cases = engine.select(SUITES[args.benchmark](), args.only)
+        cases = engine.select(_cases(args), args.only)
         if args.list:
             return _list(cases)
         for path in (args.json, args.html):
             _check_writable(path)
         if args.html:
             page.require()
-        prefix = None if args.plus_command is None else args.plus_command or [args.python]
-        commands = Commands.of(args.python, prefix)
-        own = prefix is not None
+        own = args.plus_command is not None
+        commands = Commands.of(args.python, _plus_command(args))
         engine.check_interpreter(commands, cases, own_command=own)
         sides = getattr(args, "sides", SIDES)  # most benchmarks have no others
         cases = engine.with_sides(cases, commands, sides, own_command=own)
@@ -193,6 +236,21 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"cpythonplus bench {args.benchmark}: interrupted", file=sys.stderr)
         return INTERRUPTED_STATUS
+
+
+def _cases(args: argparse.Namespace) -> list[engine.Case]:
+    if args.benchmark == "prefork":
+        return prefork(args.workers)
+    return SUITES[args.benchmark]()
+
+
+def _plus_command(args: argparse.Namespace) -> list[str] | None:
+    """Return what starts the plus side; None for `cpythonplus run`."""
+    if args.plus_command is not None:
+        return args.plus_command or [args.python]
+    if args.benchmark == "prefork":
+        return [args.python, "-m", "cpythonplus", "serve"]
+    return None
 
 
 def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Commands) -> int:
@@ -224,9 +282,11 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
     chosen = quick if args.quick else full
     return engine.Settings(
         rounds=args.rounds or chosen.rounds,
-        seconds=args.seconds or chosen.seconds,
+        seconds=getattr(args, "seconds", None) or chosen.seconds,
         startup_rounds=max(chosen.startup_rounds, args.rounds or 0),
         idle_s=chosen.idle_s,
+        items=getattr(args, "items", None) or chosen.items,
+        requests=getattr(args, "requests", None) or chosen.requests,
     )
 
 

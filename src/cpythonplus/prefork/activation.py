@@ -1,0 +1,41 @@
+"""What a server's workers get from the other rooms: the scheduled GIL, and the native locks.
+
+The only file of this room that knows of them.
+"""
+
+from collections.abc import Callable
+
+from cpythonplus.base.errors import UnsupportedPlatform
+
+__all__ = ["gil_statistics", "schedule_gil", "use_native_locks"]
+
+
+def schedule_gil() -> str:
+    """Have this process's GIL scheduled; return why that cannot be, or an empty text."""
+    from cpythonplus import gil
+
+    return _tried(gil.install)
+
+
+def use_native_locks(*, wanted: bool = True) -> str:
+    """Put the native locks in place, or the standard ones; return why it cannot be, or nothing."""
+    from cpythonplus import threads
+
+    return _tried(threads.patch if wanted else threads.unpatch)
+
+
+def gil_statistics() -> tuple[int, int]:
+    """Return how often and how long (in nanoseconds) threads of this process waited for the GIL."""
+    from cpythonplus import gil
+
+    found = gil.statistics()
+    waits = (found.interactive.waits, found.batch.waits)
+    return sum(each.count for each in waits), sum(each.total_ns for each in waits)
+
+
+def _tried(activate: Callable[[], object]) -> str:
+    try:
+        activate()
+    except UnsupportedPlatform as error:
+        return str(error)
+    return ""

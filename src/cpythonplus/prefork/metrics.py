@@ -1,0 +1,303 @@
+"""The board as Prometheus metrics, at a path of the application or at a port of its own.
+
+The text format, version 0.0.4.  Any worker can answer for all of them, since all see the board.
+"""
+
+import errno
+import logging
+import re
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from cpythonplus.prefork.board import Board, WorkerRow
+from cpythonplus.prefork.sharing import ProcessMemory, process_memory
+
+__all__ = [
+    "CONTENT_TYPE",
+    "asgi_middleware",
+    "listen",
+    "render",
+    "serve_in_thread",
+    "wsgi_middleware",
+]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Render = Callable[[], str]
+WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Sample = tuple[Mapping[str, str], float]
+
+_MEMORY = (
+    ("private_bytes", "Memory that no other process maps."),
+    ("shared_bytes", "Memory that another process maps too."),
+    ("proportional_bytes", "Memory, each page divided by the number of processes that map it."),
+)
+_BILLION = 10**9
+_BACKLOG = 16
+_REQUEST_BYTES = 16_384
+_REQUEST_S = 2.0
+_RETRY_S = 0.1
+_ADDRESS = re.compile(
+    r"(?:(?:(?P<name>[\w.-]+)|\[(?P<v6>[\w:.%]+)\]):)?(?P<port>\d{1,5})", re.ASCII
+)
+_PATHS = ("/", "/metrics")
+_METHODS = ("GET", "HEAD")
+
+_log = logging.getLogger("cpythonplus.prefork")
+
+
+# ---- the text -----------------------------------------------------------------------------------
+
+
+def render(board: Board, *, master_pid: int) -> str:
+    """Return the metrics of `board` and of the process `master_pid` as text.
+
+    Memory is read now; of a process that may not be looked at (another user's) it is what it put on
+    the board last, and for the master it is left out.  A reading takes about 1 ms for each 100 MB
+    of a process.  Metrics with a pid are of the workers there are, and go with them; those without
+    never go down while the server runs.
+    """
+    shown = board.snapshot()
+    memory = {row.pid: _memory_of(row) for row in shown.workers}
+    lines: list[str] = []
+
+    def add(name: str, kind: str, text: str, samples: Iterable[Sample]) -> None:
+        lines.append(f"# HELP cpythonplus_{name} {text}")
+        lines.append(f"# TYPE cpythonplus_{name} {kind}")
+        lines.extend(f"cpythonplus_{name}{_labels(of)} {_number(value)}" for of, value in samples)
+
+    def of_workers(value: Callable[[WorkerRow], float]) -> list[Sample]:
+        return [({"pid": str(row.pid)}, value(row)) for row in shown.workers]
+
+    ready = sum(row.ready for row in shown.workers)
+    add("workers", "gauge", "Worker processes.", [({}, len(shown.workers))])
+    add("workers_ready", "gauge", "Worker processes that can serve.", [({}, ready)])
+    for name, text in _MEMORY:
+        samples = of_workers(lambda row, name=name: memory[row.pid][name])  # type: ignore[misc]
+        add(f"worker_{name}", "gauge", f"{text} Of each worker.", samples)
+    master = _read(master_pid)
+    for name, text in _MEMORY:
+        samples = [] if master is None else [({}, getattr(master, name))]
+        add(f"master_{name}", "gauge", f"{text} Of the master.", samples)
+    restarts: list[Sample] = [({"reason": r}, n) for r, n in shown.restarts.items()]
+    add("worker_restarts_total", "counter", "Workers that have ended, by reason.", restarts)
+    add("worker_requests_total", "counter", "Requests of all workers.", [({}, shown.requests)])
+    text = "Waits for the GIL, of each worker."
+    add("gil_waits_total", "counter", text, of_workers(lambda row: row.gil_waits))
+    text = "Time spent waiting for the GIL, of each worker."
+    waited = of_workers(lambda row: row.gil_wait_ns / _BILLION)
+    add("gil_wait_seconds_total", "counter", text, waited)
+    text = "Waits for the GIL, of all workers, those that have ended too."
+    add("workers_gil_waits_total", "counter", text, [({}, shown.gil_waits)])
+    text = "Time spent waiting for the GIL, of all workers, those that have ended too."
+    waited = [({}, shown.gil_wait_ns / _BILLION)]
+    add("workers_gil_wait_seconds_total", "counter", text, waited)
+    return "\n".join(lines) + "\n"
+
+
+def _memory_of(row: WorkerRow) -> dict[str, int]:
+    source = _read(row.pid) or row
+    return {name: getattr(source, name) for name, _ in _MEMORY}
+
+
+def _read(pid: int) -> ProcessMemory | None:
+    try:
+        return process_memory(pid)
+    except (OSError, RuntimeError):  # gone, another user's, or a kernel without the file
+        return None
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    # Pids and reasons: nothing in them has to be escaped.
+    return "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else ""
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else repr(float(value))
+
+
+# ---- at a path of the application ---------------------------------------------------------------
+
+
+def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
+    """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
+
+    path: as the application sees it (PATH_INFO).  ValueError unless it begins with a slash.
+    Everything else reaches `app` untouched.
+    """
+    _check_path(path)
+    # PEP 3333: the bytes of the path, decoded as latin-1.
+    path_info = path.encode().decode("latin-1")
+
+    def with_metrics(
+        environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        method = environ.get("REQUEST_METHOD")
+        if environ.get("PATH_INFO") != path_info or method not in _METHODS:
+            return app(environ, start_response)
+        body = render().encode()
+        start_response("200 OK", list(_headers(body).items()))
+        return [body if method == "GET" else b""]
+
+    return with_metrics
+
+
+def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
+    """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
+
+    path: with or without the `root_path` that the server gives.  ValueError unless it begins with a
+    slash.  Everything else, also websockets and lifespan, reaches `app` untouched.  `render` runs
+    in the event loop, for some milliseconds.
+    """
+    _check_path(path)
+
+    async def with_metrics(scope: Scope, receive: Receive, send: Send) -> None:
+        root = scope.get("root_path") or ""
+        if (
+            scope["type"] != "http"
+            or scope["method"] not in _METHODS
+            or scope["path"] not in {path, root + path}
+        ):
+            await app(scope, receive, send)
+            return
+        body = render().encode()
+        headers = [(k.lower().encode(), v.encode()) for k, v in _headers(body).items()]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        shown = body if scope["method"] == "GET" else b""
+        await send({"type": "http.response.body", "body": shown})
+
+    return with_metrics
+
+
+def _check_path(path: str) -> None:
+    if not path.startswith("/"):
+        raise ValueError(f"{path!r} is not a path for metrics: write it as in /metrics")
+
+
+def _headers(body: bytes) -> dict[str, str]:
+    return {
+        "Content-Type": CONTENT_TYPE,
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+    }
+
+
+# ---- at a port of its own -----------------------------------------------------------------------
+
+
+def listen(address: str) -> socket.socket:
+    """Return a socket that listens at `address`: made in the master, used in the workers.
+
+    address: '127.0.0.1:9100', 'localhost:9100', '[::1]:9100', or '9100' alone, which is 127.0.0.1:
+    who reads the metrics need not log in, so any other machine has to be asked for (0.0.0.0:9100).
+    Port 0 takes a free one.
+
+    Raises ValueError for another form, OSError, with the address in its message, when it cannot
+    listen there.
+    """
+    host, port = _host_and_port(address)
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+        )
+        family, _, _, _, name = found[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(name)
+            sock.listen(_BACKLOG)
+        except BaseException:
+            sock.close()
+            raise
+    except UnicodeError:
+        raise ValueError(f"{host!r} is not the name of a machine") from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        # gaierror has numbers of its own.
+        number = errno.EADDRNOTAVAIL if isinstance(error, socket.gaierror) else error.errno
+        raise OSError(number, f"cannot listen on {address} for metrics: {why}") from None
+    return sock
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match["port"]) >= 1 << 16:
+        raise ValueError(
+            f"{address!r} is not an address for metrics: write it as in 127.0.0.1:9100,"
+            " [::1]:9100 or 9100"
+        )
+    return match["name"] or match["v6"] or "127.0.0.1", int(match["port"])
+
+
+def serve_in_thread(sock: socket.socket, render: Render) -> threading.Thread:
+    """Answer HTTP requests on `sock` in a daemon thread of this process, and return the thread.
+
+    Called in each worker with the socket that the master made by `listen`: whichever is free
+    answers.  GET and HEAD of /metrics and / are served, one at a time, each connection once and for
+    2 seconds at most.  The thread ends with the process, or when `sock` is shut down and
+    closed.
+    """
+    thread = threading.Thread(
+        target=_serve, args=(sock, render), name="cpythonplus metrics", daemon=True
+    )
+    thread.start()
+    return thread
+
+
+def _serve(sock: socket.socket, render: Render) -> None:
+    while True:
+        try:
+            connection, _ = sock.accept()
+        except OSError:
+            if sock.fileno() < 0:
+                return
+            time.sleep(_RETRY_S)  # out of descriptors, mostly: asking at once would spin
+            continue
+        with connection, suppress(OSError):  # the client has gone
+            _answer(connection, render)
+
+
+def _answer(connection: socket.socket, render: Render) -> None:
+    last_s = time.monotonic() + _REQUEST_S
+    request = b""
+    while b"\r\n\r\n" not in request and b"\n\n" not in request:
+        connection.settimeout(max(last_s - time.monotonic(), 0.001))
+        received = connection.recv(_REQUEST_BYTES)
+        request += received
+        if not received or len(request) > _REQUEST_BYTES:
+            return
+    connection.settimeout(max(last_s - time.monotonic(), 0.001))
+    connection.sendall(_response(request, render))
+
+
+def _response(request: bytes, render: Render) -> bytes:
+    words = request.split(b"\n", 1)[0].decode("latin-1").split()
+    if len(words) != 3 or not words[2].startswith("HTTP/"):  # noqa: PLR2004
+        return _message("400 Bad Request", b"not an HTTP request\n")
+    method, target, _ = words
+    if method not in _METHODS:
+        return _message("405 Method Not Allowed", b"GET or HEAD\n", {"Allow": "GET, HEAD"})
+    if target.partition("?")[0] not in _PATHS:
+        return _message("404 Not Found", b"the metrics are at /metrics\n")
+    try:
+        answer = _message("200 OK", render().encode())
+    except Exception:  # noqa: BLE001  # somebody's function; the thread has to go on
+        _log.exception("the metrics could not be rendered")
+        answer = _message("500 Internal Server Error", b"see the server's log\n")
+    return answer if method == "GET" else answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+
+def _message(status: str, body: bytes, more: Mapping[str, str] | None = None) -> bytes:
+    headers = {**_headers(body), **(more or {}), "Connection": "close"}
+    if not status.startswith("200"):
+        headers["Content-Type"] = "text/plain; charset=utf-8"
+    head = "\r\n".join([f"HTTP/1.1 {status}", *(f"{k}: {v}" for k, v in headers.items())])
+    return f"{head}\r\n\r\n".encode() + body

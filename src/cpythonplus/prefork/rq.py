@@ -1,0 +1,42 @@
+"""RQ: ``rq worker --worker-class cpythonplus.prefork.rq.Worker``.
+
+RQ forks a process for each job, its work horse, and ends it by `os._exit`.  This worker prepares
+itself before the first one, and again when it has grown; what a horse finds loaded it neither loads
+again nor copies.
+"""
+
+from typing import TYPE_CHECKING
+
+import rq
+
+from cpythonplus.prefork.servers import Parent, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rq.job import Job
+    from rq.queue import Queue
+
+__all__ = ["Worker"]
+
+
+class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is not installed
+    """A worker whose work horses share its memory.
+
+    The settings come from the environment: CPYTHONPLUS_PREFORK_GIL, .._LOCKS and .._WARM_UP (what
+    to load before the first job); they are read when that one comes.  The GIL is scheduled and the
+    locks are patched in the worker itself: a horse inherits that, and lives for one job only.
+    """
+
+    warm_up: "Callable[[], object] | None" = None
+    """Called once before the first fork; set it in a subclass, with ``staticmethod``."""
+
+    _parent: Parent | None = None
+
+    def fork_work_horse(self, job: "Job", queue: "Queue") -> None:
+        """Prepare if that is worth it, then fork."""
+        if self._parent is None:
+            self._parent = Parent(Settings.read(), self.warm_up)
+            self._parent.activate()
+        self._parent.before_fork()
+        super().fork_work_horse(job, queue)

@@ -1,0 +1,46 @@
+"""Amounts of memory as people write them: '300M', '1.5 GiB', 262144."""
+
+import re
+
+__all__ = ["format_size", "parse_size"]
+
+_UNITS = ("", "K", "M", "G", "T")
+_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
+_LARGEST = 2**63 - 1
+
+
+def parse_size(text: str) -> int:
+    """Return the number of bytes that `text` means.
+
+    A number, then optionally K, M, G or T, then optionally B or iB; a space may stand between.
+    Case does not matter, and every unit is a power of 1024: '300M', '300MB' and '300 MiB' are the
+    same.  Without a unit it is bytes.  A fraction of a byte is cut off.
+
+    Raises ValueError, naming the text, for anything else.
+    """
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size: write a number of bytes, or 300M, 1.5G")
+    number, unit = match.groups()
+    scale = 1024 ** _UNITS.index(unit.upper())
+    # Whole numbers exactly: a float has 53 bits.
+    size = int(float(number) * scale) if "." in number else int(number) * scale
+    if size > _LARGEST:
+        raise ValueError(f"{text!r} is more memory than can be addressed")
+    return size
+
+
+def format_size(size_bytes: int) -> str:
+    """Return `size_bytes` for people, three digits or so: '512 B', '9.6 MiB', '313 MiB'.
+
+    What it returns can be read back by `parse_size`, as nearly as it was written.
+    """
+    sign, rest = ("-" if size_bytes < 0 else ""), float(abs(size_bytes))
+    if rest < 1024:  # noqa: PLR2004  # one KiB
+        return f"{size_bytes} B"
+    for unit in _UNITS[1:]:
+        rest /= 1024
+        if rest < 1023.5 or unit == _UNITS[-1]:  # noqa: PLR2004  # rounds to less than the next unit
+            break
+    shown = f"{rest:.0f}" if rest >= 99.95 else f"{rest:.1f}".removesuffix(".0")  # noqa: PLR2004
+    return f"{sign}{shown} {unit}iB"

@@ -1,0 +1,124 @@
+"""uWSGI: ``import = cpythonplus.prefork.uwsgi`` in its configuration.
+
+uWSGI forks in C and asks nobody in Python first, so the master is prepared when this module is
+imported.  ``import =`` comes before the application: the module that `module` or `wsgi` names is
+imported here first, and uWSGI finds it loaded.  A `wsgi-file` cannot be loaded from here; there the
+last line of that file imports this module instead.
+
+Rejected: `py-call-uwsgi-fork-hooks`, with which the master calls what `os.register_at_fork` knows
+before each fork.  By then uWSGI has made the tuples in which it hands requests to the application.
+It writes into them, which CPython allows for a tuple with one reference only, and not if immortal.
+
+In the workers: uWSGI's post-fork hook.  Their end is uWSGI's own, with its status; it finalises the
+interpreter, which `prefork.child` keeps from taking the heap apart.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import uwsgi  # type: ignore[import-untyped,unused-ignore]  # inside of uWSGI only
+
+from cpythonplus.prefork.forking import child
+from cpythonplus.prefork.servers import Parent, Settings, tell
+
+__all__: list[str] = []
+
+_MODULE_OPTIONS = ("module", "wsgi")
+
+
+def _option(name: str) -> str | None:
+    """Return an option's value; uWSGI has bytes, True for a flag, a list for what is repeated."""
+    value = uwsgi.opt.get(name)
+    if isinstance(value, list):
+        value = value[-1] if value else None
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return None if value is None else str(value)
+
+
+def _install(process: Parent) -> None:
+    """Hook in, and prepare."""
+    if uwsgi.worker_id() > 0:
+        # Loaded in a worker: nothing is shared, nor could the workers take turns.
+        if uwsgi.worker_id() == 1:
+            tell("with lazy-apps each worker loads the application for itself: nothing is shared")
+        child()
+        process.activate()
+        return
+    _add_post_fork_hook(lambda: _start_worker(process))
+    if process.settings.max_private_bytes:
+        _chain("after_req_hook", lambda: _after_request(process))
+    _load_application()
+    report = process.before_fork()
+    if report is not None:
+        print(f"cpythonplus prefork: {report}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _load_application() -> None:
+    """Import the application's module, which uWSGI would import next, or say how it can be had."""
+    for name in _MODULE_OPTIONS:
+        text = _option(name)
+        if text:
+            try:
+                import_module(text.partition(":")[0])
+            except Exception as error:  # noqa: BLE001  # uWSGI will meet it too, and print it whole
+                tell(f"{name} {text}: {type(error).__name__}: {error}")
+            return
+    # A file that imports this module is being loaded; uWSGI names its module so.
+    if not any(name.startswith("uwsgi_file_") for name in sys.modules):
+        tell("no 'module' is set: import cpythonplus.prefork.uwsgi in the application's last line")
+
+
+def _start_worker(process: Parent) -> None:
+    if os.getpid() != process.pid:  # without a master process the first worker is not forked
+        _let_signals_end()
+        child()
+    process.start_worker()
+
+
+def _let_signals_end() -> None:
+    """Have a worker that is stopped while it starts end at once; for the time of its start.
+
+    Until a worker is ready, a moment later in stock uWSGI, these signals are ignored, or SIGINT
+    raises a KeyboardInterrupt that uWSGI clears.  The master asks once, and kills a minute later.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in {signal.SIG_IGN, signal.default_int_handler}:
+            with suppress(ValueError):  # not the main thread: then it is not ours to set
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _after_request(process: Parent) -> None:
+    if process.worker_is_due():
+        # A worker's own SIGHUP: it ends after this request, and the master starts another one.
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _add_post_fork_hook(hook: Callable[[], None]) -> None:
+    try:
+        # Official, but it refuses to be imported without a master process.
+        postfork: Any = import_module("uwsgidecorators").postfork
+    except Exception:  # noqa: BLE001  # its own is of class Exception
+        _chain("post_fork_hook", hook)
+    else:
+        postfork(hook)
+
+
+def _chain(name: str, hook: Callable[[], None]) -> None:
+    """Make `hook` uWSGI's hook of that name, after the one that is there."""
+    earlier: Callable[[], object] | None = getattr(uwsgi, name, None)
+
+    def both() -> None:
+        if earlier is not None:
+            earlier()
+        hook()
+
+    setattr(uwsgi, name, both)
+
+
+_install(Parent(Settings.read()))

@@ -1,0 +1,265 @@
+"""Using an application before the fork, so that its caches are filled once for all workers.
+
+A path is asked for through the application's own interface, WSGI or ASGI: no socket, no server. So
+the code that answers a request has run, its bytecode is specialised and its caches are filled when
+the memory becomes shared.
+
+What it does not do: run an ASGI application's lifespan (what that opens, connections and tasks,
+belongs to a worker), follow redirects, or send a body.  A connection to a database that a request
+opened must not be used by two processes: Django's are closed afterwards, others are the
+application's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import io
+import sys
+import traceback
+from dataclasses import dataclass
+from importlib import import_module
+from time import monotonic
+from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote_to_bytes, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+__all__ = ["Answer", "Failed", "check", "is_asgi", "request", "warm_up"]
+
+REPEATS = 8
+"""Requests for each path: from the eighth run on the bytecode of 3.11 to 3.15 is specialised."""
+
+ENOUGH_S = 1.0
+"""After so many seconds a path is not asked for again: a slow start is worse than cold bytecode."""
+
+_NOT_AN_ANSWER = 400
+
+
+class Failed(Exception):  # noqa: N818  # it names what happened
+    """A warm-up that cannot be carried out; the text is the one line to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the application answered to a GET of `target`.
+
+    status: the HTTP status; 0 when there was none.  length: bytes of the body.
+    """
+
+    target: str
+    status: int
+    length: int
+
+    @property
+    def good(self) -> bool:
+        """Whether the request did what it would do for a client."""
+        return 0 < self.status < _NOT_AN_ANSWER
+
+    def __str__(self) -> str:
+        return f"warm-up of {self.target}: the application answered {self.status or 'nothing'}"
+
+
+def check(target: str | Callable[[], object]) -> str | Callable[[], object]:
+    """Return `target` if it has the form of a warm-up; ValueError says what is wrong.
+
+    A path (`/x?y=1`), an address whose host becomes the Host header (`http://example.com/x`),
+    `package.module:callable`, or a callable without arguments.
+    """
+    if callable(target):
+        return target
+    if not isinstance(target, str):
+        raise ValueError(f"a warm-up is a path or a callable, not {target!r}")
+    module, colon, name = target.partition(":")
+    parts = [*module.split("."), *name.split(".")]
+    if _is_path(target) or (colon and all(part.isidentifier() for part in parts)):
+        return target
+    raise ValueError(
+        f"{target!r} is no warm-up: give a path like /index or package.module:callable"
+    )
+
+
+def _is_path(target: str) -> bool:
+    return target.startswith(("/", "http://", "https://"))
+
+
+def warm_up(
+    targets: Sequence[str | Callable[[], object]], application: Callable[..., Any]
+) -> list[Answer]:
+    """Carry out `targets` in their order; returns what the paths among them were answered.
+
+    Raises Failed where a callable cannot be found, or where it or the application raises.
+    """
+    answers = []
+    for target in targets:
+        if isinstance(target, str) and _is_path(target):
+            answers.append(_ask(application, target))
+        else:
+            _call(target)
+    _close_connections()
+    return answers
+
+
+def _ask(application: Callable[..., Any], target: str) -> Answer:
+    end = monotonic() + ENOUGH_S
+    try:
+        answer = request(application, target)
+        for _ in range(REPEATS - 1):
+            if monotonic() > end or not answer.good:
+                break
+            answer = request(application, target)
+    except Exception as error:
+        raise Failed(f"the warm-up of {target} raised {_told(error)}") from error
+    return answer
+
+
+def _call(target: str | Callable[[], object]) -> None:
+    function = _found(target) if isinstance(target, str) else target
+    name = target if isinstance(target, str) else getattr(target, "__qualname__", repr(target))
+    try:
+        function()
+    except Exception as error:
+        raise Failed(f"the warm-up {name} raised {_told(error)}") from error
+
+
+def _found(target: str) -> Callable[[], object]:
+    module, _, name = target.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise Failed(f"the warm-up {target} cannot be imported: {_told(error)}") from error
+    if not callable(found):
+        raise Failed(f"the warm-up {target} is not callable")
+    return cast("Callable[[], object]", found)
+
+
+def _told(error: BaseException) -> str:
+    """Return the error with the place that it comes from, in one line."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    places = [frame for frame in last if not frame.filename.startswith((__file__, "<frozen"))]
+    place = f" ({places[0].filename}, line {places[0].lineno})" if places else ""
+    return " ".join(f"{type(error).__name__}: {error}{place}".split())
+
+
+def _close_connections() -> None:
+    """Close Django's connections to data bases: a child would share them with its siblings."""
+    database = sys.modules.get("django.db")
+    if database is not None:
+        database.connections.close_all()
+
+
+# ---- one request --------------------------------------------------------------------------------
+
+
+def is_asgi(application: object) -> bool:
+    """Whether `application` is called the ASGI way: a coroutine function of three arguments."""
+    call = getattr(application, "__call__", None)  # noqa: B004  # the method, not whether it is there
+    return inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(call)
+
+
+def request(application: Callable[..., Any], target: str) -> Answer:
+    """GET `target` from the application; whatever it raises is raised here."""
+    if is_asgi(application):
+        return asyncio.run(_asgi(application, target))
+    return _wsgi(application, target)
+
+
+def _wsgi(application: Callable[..., Any], target: str) -> Answer:
+    url = urlsplit(target)
+    errors = io.StringIO()
+    status = 0
+
+    def start_response(
+        line: str, headers: Iterable[tuple[str, str]], exc_info: object = None
+    ) -> Callable[[bytes], object]:
+        del headers, exc_info
+        nonlocal status
+        status = int(line.split(maxsplit=1)[0])
+        return written.append
+
+    written: list[bytes] = []
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+        # Undecoded bytes, in latin-1: PEP 3333.
+        "PATH_INFO": unquote_to_bytes(url.path or "/").decode("latin-1"),
+        "QUERY_STRING": url.query,
+        "RAW_URI": target,
+        "SERVER_NAME": url.hostname or "localhost",
+        "SERVER_PORT": str(_port(target)),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": url.netloc or "localhost",
+        "HTTP_ACCEPT": "*/*",
+        "HTTP_USER_AGENT": "cpythonplus-warm-up",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": url.scheme or "http",
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": errors,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    body = application(environ, start_response)
+    try:
+        length = sum(len(piece) for piece in body)
+    finally:
+        if hasattr(body, "close"):
+            body.close()
+    return Answer(target, status, length + sum(map(len, written)))
+
+
+async def _asgi(application: Callable[..., Any], target: str) -> Answer:
+    url = urlsplit(target)
+    host = url.netloc or "localhost"
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": url.scheme or "http",
+        "path": unquote_to_bytes(url.path or "/").decode("utf-8", "replace"),
+        "raw_path": (url.path or "/").encode(),
+        "query_string": url.query.encode(),
+        "root_path": "",
+        "headers": [
+            (b"host", host.encode()),
+            (b"accept", b"*/*"),
+            (b"user-agent", b"cpythonplus-warm-up"),
+        ],
+        "client": ("127.0.0.1", 0),
+        "server": (url.hostname or "localhost", _port(target)),
+        "state": {},
+    }
+    ended = asyncio.Event()
+    asked = status = length = 0
+
+    async def receive() -> dict[str, object]:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            return {"type": "http.request", "body": b"", "more_body": False}
+        # Asked again, an application waits for the client to go: not before it has its answer.
+        await ended.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status, length
+        if message["type"] == "http.response.start":
+            status = message["status"]
+        elif message["type"] == "http.response.body":
+            length += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                ended.set()
+
+    await application(scope, receive, send)
+    return Answer(target, status, length)
+
+
+def _port(target: str) -> int:
+    url = urlsplit(target)
+    return url.port or (443 if url.scheme == "https" else 80)

@@ -1,0 +1,179 @@
+"""celery's prefork pool, really started, with Redis as its broker."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.prefork import services
+from tests.support import child_environment
+
+APP = """
+    import os, resource, sys, threading
+    from celery import Celery
+    import cpythonplus.prefork.celery
+    from cpythonplus import gil, threads
+    from cpythonplus.prefork import servers
+
+    servers.MIN_AGE_S = servers.INTERVAL_S = 0.01
+    CATALOGUE = [{"number": n} for n in range(50_000)]
+    KEPT = []
+
+    def warm():
+        CATALOGUE.append({"number": "warm"})
+
+    app = Celery("shop", broker=os.environ["URL"], backend=os.environ["URL"])
+    app.conf.update(
+        broker_connection_retry_on_startup=True, prefork_warm_up="shop:warm", **SETTINGS
+    )
+
+    @app.task
+    def look(number):
+        return {
+            "number": number,
+            "pid": os.getpid(),
+            "immortal": sys.getrefcount(CATALOGUE[0]) > 1 << 29,
+            "gil": gil.active(),
+            "native_locks": threading.Lock is threads.Lock,
+            "resident_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            "warm": CATALOGUE[-1]["number"],
+        }
+
+    @app.task
+    def grow(megabytes):
+        KEPT.append(bytearray(os.urandom(1024) * 1024 * megabytes))
+        return os.getpid()
+"""
+
+
+@contextmanager
+def worker(folder: Path, *options: str, **settings: object) -> Iterator["Shop"]:
+    path = services.packages("celery", "celery[redis]>=5.4", needs="celery")
+    text = dedent(APP).replace("**SETTINGS", f"**{settings!r}")
+    (folder / "shop.py").write_text(text)
+    with services.redis(folder) as url:
+        env = {**services.python_path(str(folder), *path), "URL": url}
+        command = [sys.executable, "-m", "celery", "-A", "shop", "worker", "-l", "INFO", *options]
+        with services.running(command, folder=folder, env=env) as server:
+            server.says("ready.")
+            yield Shop(server, folder, env)
+
+
+class Shop:
+    """A client of the worker."""
+
+    def __init__(self, server: services.Server, folder: Path, env: dict[str, str]) -> None:
+        self.server = server
+        self._folder = folder
+        self._env = env
+
+    def ask(self, code: str) -> Any:  # noqa: ANN401  # JSON
+        """Run `code` in a process of its own, and return what it has put into `answer`."""
+        program = f"import json, shop\n{dedent(code)}\nprint(json.dumps(answer))\n"
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            check=False,
+            cwd=self._folder,
+            env=child_environment(self._env),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr + self.server.text()
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def ends(self) -> None:
+        """Stopped, it leaves nothing behind."""
+        assert self.server.stop() == 0, self.server.text()
+        assert self.server.processes() == set()
+
+
+@pytest.mark.any_version
+def test_children_share_a_prepared_heap(tmp_path: Path) -> None:
+    with worker(tmp_path, "-c", "2") as shop:
+        answers = shop.ask(
+            "answer = [shop.look.delay(n) for n in range(40)]\n"
+            "answer = [each.get(timeout=60) for each in answer]"
+        )
+        assert [answer["number"] for answer in answers] == list(range(40))
+        assert {answer["pid"] for answer in answers} <= shop.server.processes()
+        assert shop.server.process.pid not in {answer["pid"] for answer in answers}
+        assert {answer["immortal"] for answer in answers} == {sys.version_info >= (3, 12)}
+        assert all(answer["gil"] and answer["native_locks"] for answer in answers)
+        assert {answer["warm"] for answer in answers} == {"warm"}
+        # Once, although two children were started.
+        assert shop.server.text().count("prepared: ") == 1
+        shop.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
+def test_a_child_that_grew_is_replaced_and_no_task_is_lost(tmp_path: Path) -> None:
+    with worker(tmp_path, "-c", "2", prefork_max_private_memory="150M") as shop:
+        before = shop.server.processes()
+        grown, answers = shop.ask("""
+            import time
+            grown = shop.grow.delay(200).get(timeout=60)
+            answers, end = [], time.monotonic() + 60
+            while time.monotonic() < end:
+                sent = [shop.look.delay(n) for n in range(20)]
+                answers += [each.get(timeout=60) for each in sent]
+                if len({each["pid"] for each in answers[-20:]} - {grown}) == 2:
+                    break
+            answer = [grown, answers]
+        """)
+        assert grown in before
+        assert [answer["number"] for answer in answers] == list(range(20)) * (len(answers) // 20)
+        shop.server.until("its end", lambda: grown not in shop.server.processes())
+        new = {answer["pid"] for answer in answers} - before
+        assert len(new) == 1  # the other child has stayed
+        assert all(answer["immortal"] for answer in answers if answer["pid"] in new) or (
+            sys.version_info < (3, 12)
+        )
+        assert f"worker {grown} has more than 150 MiB of private memory" in shop.server.text()
+        shop.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
+def test_resident_memory_does_not_count(tmp_path: Path) -> None:
+    """What celery's own setting would count is far above the limit."""
+    with worker(tmp_path, "-c", "1", prefork_max_private_memory="45M") as shop:
+        answers = shop.ask(
+            "answer = [shop.look.delay(n).get(timeout=60) for n in range(30)]",
+        )
+        assert len({answer["pid"] for answer in answers}) == 1
+        assert min(answer["resident_kib"] for answer in answers) > 45 * 1024
+        shop.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
+def test_a_wrong_setting_is_one_line_and_work_goes_on(tmp_path: Path) -> None:
+    settings = {"prefork_max_private_memory": "much", "prefork_gil": "off", "prefork_locks": False}
+    with worker(tmp_path, "-c", "1", **settings) as shop:
+        answer = shop.ask("answer = shop.look.delay(1).get(timeout=60)")
+        assert not answer["gil"]
+        assert not answer["native_locks"]
+        lines = [line for line in shop.server.text().splitlines() if "max_private_memory" in line]
+        assert len(lines) == 1, lines
+        assert "'much' is not a size" in lines[0]
+        assert "Traceback" not in shop.server.text()
+        shop.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
+def test_a_pool_that_cannot_fork_is_left_alone(tmp_path: Path) -> None:
+    with worker(tmp_path, "--pool", "solo") as shop:
+        answer = shop.ask("answer = shop.look.delay(1).get(timeout=60)")
+        assert answer["pid"] == shop.server.process.pid
+        assert not answer["gil"]
+        assert "prepared: " not in shop.server.text()
+        shop.ends()

@@ -1,0 +1,232 @@
+"""`multiprocessing` and `ProcessPoolExecutor` with a prepared parent, in programs of their own."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from tests.support import run_child
+
+IMMORTAL = sys.version_info >= (3, 12)
+
+# A module of its own: functions of __main__ would be imported once more by the fork server.
+CATALOGUE = """
+    import os, sys, threading
+    from cpythonplus import gil, threads
+
+    ITEMS = [{"number": n} for n in range(50_000)]
+    LATER = []
+
+    def look(number=0):
+        return {
+            "number": number,
+            "pid": os.getpid(),
+            "immortal": sys.getrefcount(ITEMS[0]) > 1 << 29,
+            "later": bool(LATER) and sys.getrefcount(LATER[0]) > 1 << 29,
+            "gil": gil.active(),
+            "native_locks": threading.Lock is threads.Lock,
+            "warm": ITEMS[-1]["number"] == "warm",
+        }
+
+    def warm():
+        ITEMS.append({"number": "warm"})
+
+    def grow():
+        LATER.extend({"later": n} for n in range(100_000))
+
+    def put(queue):
+        queue.put(look())
+
+    def fail():
+        raise SystemExit(7)
+"""
+
+HEAD = """
+    import json, logging, multiprocessing, os, sys
+    from concurrent.futures import ProcessPoolExecutor
+    import catalogue
+    import cpythonplus.prefork.multiprocessing
+    from cpythonplus.prefork import multiprocessing as prepared
+    from cpythonplus.prefork import servers
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+"""
+
+
+def run(folder: Path, code: str, **env: str) -> tuple[Any, str]:
+    """Run `code`; return what it has put into `answer`, and what it wrote to standard error."""
+    (folder / "catalogue.py").write_text(dedent(CATALOGUE))
+    body = "\n".join("    " + line for line in dedent(code).strip().splitlines())
+    program = f"{dedent(HEAD)}\nif __name__ == '__main__':\n{body}\n    print(json.dumps(answer))\n"
+    path = {"PYTHONPATH": _path(folder), **env}
+    child = run_child(program, env=path)
+    return json.loads(child.out.splitlines()[-1]), child.err
+
+
+def _path(folder: Path) -> str:
+    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(folder)]))
+
+
+def test_a_forked_pool_is_prepared_once(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        prepared.enable(catalogue.warm)
+        fork = multiprocessing.get_context("fork")
+        with fork.Pool(4) as pool:
+            answer = pool.map(catalogue.look, range(20), chunksize=1)
+        with ProcessPoolExecutor(2, mp_context=fork) as pool:
+            answer += pool.map(catalogue.look, range(20, 30))
+        """,
+    )
+    assert [each["number"] for each in answer] == list(range(30))
+    assert {each["immortal"] for each in answer} == {IMMORTAL}
+    assert all(each["warm"] for each in answer)
+    # Children of computing pools are left as they are.
+    assert not any(each["gil"] or each["native_locks"] for each in answer)
+    assert err.count("prepared: ") == 1
+
+
+def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        prepared.enable(gil=True, locks=True)
+        fork = multiprocessing.get_context("fork")
+        with fork.Pool(1) as pool:
+            answer = [pool.apply(catalogue.look)]
+        catalogue.grow()
+        with fork.Pool(1) as pool:
+            answer.append(pool.apply(catalogue.look))
+        prepared.disable()
+        before = multiprocessing.popen_fork.Popen._launch
+        with fork.Pool(1) as pool:
+            answer.append(pool.apply(catalogue.look))
+        assert "enabling" not in before.__module__
+        """,
+    )
+    assert [each["later"] for each in answer] == [False, IMMORTAL, IMMORTAL]
+    assert [each["gil"] for each in answer] == [True, True, False]
+    assert [each["native_locks"] for each in answer] == [True, True, False]
+    assert err.count("prepared: ") == 2
+
+
+def test_children_end_as_ever(tmp_path: Path) -> None:
+    """Status, signals, exit functions of `multiprocessing` and what was printed."""
+    (answer, others), err = run(
+        tmp_path,
+        """
+        import atexit, time
+        from multiprocessing.util import Finalize
+
+        def printing():
+            Finalize(None, print, args=("finalised",), exitpriority=1)
+            print("from a child", end="")
+
+        prepared.enable()
+        fork = multiprocessing.get_context("fork")
+        ends = [fork.Process(target=target) for target in (printing, catalogue.fail)]
+        ends.append(fork.Process(target=time.sleep, args=(600,)))
+        for each in ends:
+            each.start()
+        ends[-1].terminate()
+        for each in ends:
+            each.join(60)
+        queue = fork.Queue()
+        nested = fork.Process(target=lambda: fork.Process(target=queue.put, args=(5,)).start())
+        nested.start()
+        value = queue.get(timeout=60)
+        nested.join(60)
+        answer = [[each.exitcode for each in ends], [value, nested.exitcode]]
+        """,
+    )
+    assert answer == [0, 7, -15]
+    assert others == [5, 0]
+    assert err.count("prepared: ") == 1
+
+
+def test_the_fork_server_is_prepared_after_what_it_preloads(tmp_path: Path) -> None:
+    answer, _ = run(
+        tmp_path,
+        """
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["catalogue"])
+        prepared.enable(gil=True, locks=True)
+        with server.Pool(2) as pool:
+            answer = pool.map(catalogue.look, range(10), chunksize=1)
+        with ProcessPoolExecutor(2, mp_context=server) as pool:
+            answer += pool.map(catalogue.look, range(10, 20))
+        """,
+        CPYTHONPLUS_PREFORK_WARM_UP="catalogue:warm",
+    )
+    assert [each["number"] for each in answer] == list(range(20))
+    assert {each["immortal"] for each in answer} == {IMMORTAL}
+    assert all(each["warm"] and each["gil"] and each["native_locks"] for each in answer)
+
+
+def test_the_fork_server_with_a_list_of_ones_own(tmp_path: Path) -> None:
+    """Not the last one of the list: what comes later is prepared before the first fork."""
+    answer, _ = run(
+        tmp_path,
+        """
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload([prepared.PRELOAD, "catalogue"])
+        with server.Pool(2) as pool:
+            answer = pool.map(catalogue.look, range(10), chunksize=1)
+        """,
+    )
+    assert {each["immortal"] for each in answer} == {IMMORTAL}
+    assert not any(each["gil"] or each["native_locks"] for each in answer)
+
+
+def test_a_fork_server_that_runs_already_is_told(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["catalogue"])
+        with server.Pool(1) as pool:
+            answer = [pool.apply(catalogue.look)]
+        prepared.enable()
+        with server.Pool(1) as pool:
+            answer.append(pool.apply(catalogue.look))
+        """,
+    )
+    assert err.count("the fork server runs already") == 1
+    assert not any(each["immortal"] for each in answer)
+
+
+def test_an_unknown_multiprocessing_is_left_alone(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        from multiprocessing import forkserver, popen_fork
+        stock = popen_fork.Popen._launch
+        popen_fork.Popen._launch = lambda popen, what: stock(popen, what)
+        del forkserver._forkserver._preload_modules
+        prepared.enable()
+        fork = multiprocessing.get_context("fork")
+        with fork.Pool(1) as pool:
+            answer = [pool.apply(catalogue.look)]
+        """,
+    )
+    assert not answer[0]["immortal"]
+    assert err.count("forks in another way") == 1
+    assert err.count("set_forkserver_preload") == 1
+
+
+def test_a_warm_up_that_fails_is_told_and_the_pool_works(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        prepared.enable(lambda: 1 / 0)
+        fork = multiprocessing.get_context("fork")
+        with fork.Pool(1) as pool:
+            answer = [pool.apply(catalogue.look)]
+        """,
+    )
+    assert answer[0]["immortal"] is IMMORTAL
+    assert err.count("the warm-up failed: ZeroDivisionError") == 1
+    assert "Traceback" not in err

@@ -1,0 +1,233 @@
+"""When a worker is told to leave: by private memory, one at a time, never in circles."""
+
+import logging
+import os
+
+import pytest
+
+from cpythonplus.prefork.board import Board
+from cpythonplus.prefork.recycling import Recycler
+from cpythonplus.prefork.sharing import ProcessMemory
+from tests.prefork.forked_workers import run_program
+
+LIMIT = 1000
+
+
+class World:
+    """A clock, and a process's memory; a reading takes `reading_s`."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.private_bytes = 10
+        self.readings = 0
+        self.reading_s = 0.0
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def read(self, pid: int) -> ProcessMemory:
+        self.readings += 1
+        self.now_s += self.reading_s
+        return ProcessMemory(pid, "worker", 10**9, 30, 20, self.private_bytes)
+
+    def recycler(self, board: Board, *, interval_s: float = 1.0, min_age_s: float = 0) -> Recycler:
+        return Recycler(
+            LIMIT,
+            board,
+            interval_s=interval_s,
+            min_age_s=min_age_s,
+            read=self.read,
+            clock=self.clock,
+        )
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize(
+    ("limit_bytes", "interval_s", "min_age_s"), [(0, 1, 1), (-1, 1, 1), (1, 0, 1), (1, 1, -1)]
+)
+def test_wrong_numbers(limit_bytes: int, interval_s: float, min_age_s: float) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        Recycler(limit_bytes, Board(1), interval_s=interval_s, min_age_s=min_age_s)
+
+
+def test_once_when_above_the_limit(world: World) -> None:
+    board = Board(2)
+    recycler = world.recycler(board)
+    for private_bytes in (10, LIMIT):
+        world.private_bytes = private_bytes
+        world.now_s += 1
+        assert not recycler.poll()
+    world.private_bytes = LIMIT + 1
+    world.now_s += 1
+    assert recycler.poll()
+    (row,) = board.snapshot().workers
+    assert (row.leaving, board.snapshot().turn_pid) == ("private_memory", os.getpid())
+    world.now_s += 1000
+    assert not recycler.poll()
+    assert board.ended(os.getpid(), 0) == "private_memory"
+
+
+def test_shared_memory_does_not_count(world: World) -> None:
+    """A gigabyte is resident in this world."""
+    recycler = world.recycler(Board(1))
+    for _ in range(5):
+        assert not recycler.poll()
+        world.now_s += 1
+
+
+def test_readings_are_rare_and_go_to_the_board(world: World) -> None:
+    board = Board(1)
+    recycler = world.recycler(board, interval_s=2)
+    for _ in range(100):
+        recycler.poll()
+    assert world.readings == 1
+    (row,) = board.snapshot().workers
+    assert (row.private_bytes, row.shared_bytes, row.proportional_bytes) == (10, 20, 30)
+    world.now_s += 1.9
+    recycler.poll()
+    assert world.readings == 1
+    world.now_s += 0.2
+    recycler.poll()
+    assert world.readings == 2
+
+
+def test_slow_readings_are_rarer(world: World) -> None:
+    recycler = world.recycler(Board(1), interval_s=1)
+    world.reading_s = 0.5
+    recycler.poll()
+    world.now_s += 48
+    recycler.poll()
+    assert world.readings == 1
+    world.now_s += 3
+    recycler.poll()
+    assert world.readings == 2
+
+
+def test_not_out_of_turn(world: World) -> None:
+    board = Board(2)
+    recycler = world.recycler(board)
+    recycler.poll()
+    assert board.take_turn(os.getppid())
+    world.private_bytes = LIMIT + 1
+    for _ in range(3):
+        world.now_s += 1
+        assert not recycler.poll()
+    assert board.snapshot().workers[0].leaving == ""
+    board.end_turn(os.getppid())
+    world.now_s += 1
+    assert recycler.poll()
+
+
+def test_a_young_worker_is_left_alone(world: World) -> None:
+    recycler = world.recycler(Board(1), min_age_s=10)
+    recycler.poll()
+    world.private_bytes = LIMIT + 1
+    world.now_s += 9
+    assert not recycler.poll()
+    world.now_s += 2
+    assert recycler.poll()
+
+
+def test_a_worker_that_has_served_nothing_is_left_alone(world: World) -> None:
+    """Where requests are counted at all."""
+    board = Board(2)
+    board.claim(os.getpid()).write(requests=1)
+    board.ended(os.getpid(), "reload")
+    recycler = world.recycler(board)
+    recycler.poll()
+    world.private_bytes = LIMIT + 1
+    world.now_s += 100
+    assert not recycler.poll()
+    board.claim(os.getpid()).count_request()
+    world.now_s += 1
+    assert recycler.poll()
+
+
+def test_a_limit_below_what_a_fresh_worker_needs(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Logged once for all workers, and each of them lives ten times as long."""
+    board = Board(1, replacement_s=0)
+    world.private_bytes = 2 << 20
+    with caplog.at_level(logging.WARNING, "cpythonplus.prefork"):
+        for _ in range(2):
+            recycler = world.recycler(board, min_age_s=10)
+            assert not recycler.poll()
+            for _ in range(9):
+                world.now_s += 10
+                assert not recycler.poll()
+            world.now_s += 11
+            assert recycler.poll()
+            board.end_turn(os.getpid())
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "2 MiB of private memory, more than the limit of 1000 B" in message
+    assert "every 100 s at most" in message
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "no"), RuntimeError("old kernel")])
+def test_memory_that_cannot_be_read(world: World, error: Exception) -> None:
+    def read(_: int) -> ProcessMemory:
+        world.readings += 1
+        raise error
+
+    recycler = Recycler(LIMIT, Board(1), read=read, clock=world.clock)
+    for _ in range(50):
+        assert not recycler.poll()
+        world.now_s += 1
+    assert world.readings == 1
+
+
+def test_a_full_board_does_not_stop_it(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    board = Board(1)
+    board.claim(os.getppid())
+    recycler = world.recycler(board)
+    assert not recycler.poll()
+    assert "is not counted: all 1 slots" in caplog.text
+    world.private_bytes = LIMIT + 1
+    world.now_s += 1
+    assert recycler.poll()
+
+
+def test_real_memory_of_real_workers() -> None:
+    """Two workers share 64 MB; one takes 32 MB for itself, and is the one that is told to leave."""
+    run_program("""
+    from cpythonplus.prefork.recycling import Recycler
+    MB = 1 << 20
+    shared = bytearray(os.urandom(4096)) * (64 * MB // 4096)
+    board = Board(4)
+    recycler = Recycler(24 * MB, board, interval_s=1e-6, min_age_s=0)
+
+    def body(size):
+        def run(worker):
+            assert not recycler.poll()
+            worker.say()
+            worker.wait()
+            own = bytearray(os.urandom(4096)) * (size // 4096)
+            time.sleep(0)
+            leaves = False
+            for _ in range(5000):  # the interval follows the cost of a reading
+                leaves = leaves or recycler.poll()
+                if leaves: break
+                time.sleep(0.0005 if size > 24 * MB else 0.00001)
+            worker.say(b'y' if leaves else b'n')
+            worker.wait()
+        return run
+
+    small, large = Worker(body(4 * MB)), Worker(body(32 * MB))
+    for worker in (small, large):
+        assert worker.said()
+        worker.go_on()
+    assert (small.said(), large.said()) == (b'n', b'y'), board.snapshot()
+    shown = row(board, large.pid)
+    assert shown.leaving == 'private_memory' and shown.private_bytes >= 32 * MB, shown
+    assert shown.shared_bytes >= 64 * MB, shown
+    assert row(board, small.pid).private_bytes < 24 * MB
+    for worker in (small, large):
+        worker.go_on()
+        board.ended(worker.pid, worker.end())
+    assert restarts(board) == {'exit': 1, 'private_memory': 1}
+    """)

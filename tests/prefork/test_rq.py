@@ -1,0 +1,154 @@
+"""RQ's worker, really started, with a Redis of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.prefork import services
+from tests.support import child_environment
+
+JOBS = """
+    import os, sys, threading
+    from cpythonplus import gil, threads
+
+    CATALOGUE = [{"number": n} for n in range(50_000)]
+
+    def warm():
+        CATALOGUE.append({"number": "warm"})
+
+    def look(number):
+        return {
+            "number": number,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "immortal": sys.getrefcount(CATALOGUE[0]) > 1 << 29,
+            "gil": gil.active(),
+            "native_locks": threading.Lock is threads.Lock,
+            "warm": CATALOGUE[-1]["number"],
+        }
+
+    def fail():
+        raise LookupError("no such item")
+
+    def die():
+        os._exit(7)
+"""
+
+ASK = """
+    import json, os, sys, time, jobs
+    import redis, rq
+
+    connection = redis.Redis.from_url(os.environ["URL"])
+    queue = rq.Queue(connection=connection)
+
+    def ended(job):
+        end = time.monotonic() + 60
+        while job.get_status(refresh=True) not in ("finished", "failed"):
+            assert time.monotonic() < end, job.get_status()
+            time.sleep(0.02)
+        return job.return_value() if job.get_status() == "finished" else job.exc_info
+"""
+
+
+class Queue:
+    """A client of the worker."""
+
+    def __init__(self, server: services.Server, folder: Path, env: dict[str, str]) -> None:
+        self.server = server
+        self._folder = folder
+        self._env = env
+
+    def ask(self, code: str) -> Any:  # noqa: ANN401  # JSON
+        """Run `code` in a process of its own, and return what it has put into `answer`."""
+        program = f"{dedent(ASK)}\n{dedent(code)}\nprint(json.dumps(answer))\n"
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            check=False,
+            cwd=self._folder,
+            env=child_environment(self._env),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr + self.server.text()
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def ends(self) -> None:
+        """Stopped, it leaves nothing behind."""
+        assert self.server.stop() == 0, self.server.text()
+        assert self.server.processes() == set()
+
+
+@contextmanager
+def worker(
+    folder: Path, *options: str, name: str = "cpythonplus.prefork.rq.Worker", **settings: str
+) -> Iterator[Queue]:
+    path = services.packages("rq", "rq>=2.0", needs="rq")
+    (folder / "jobs.py").write_text(dedent(JOBS))
+    with services.redis(folder) as url:
+        env = {**services.python_path(str(folder), *path), "URL": url, **settings}
+        program = "import sys; from rq.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", program, "worker", "--url", url, "--worker-class", name]
+        with services.running([*command, *options], folder=folder, env=env) as server:
+            server.says("Listening on default")
+            yield Queue(server, folder, env)
+
+
+@pytest.mark.any_version
+def test_work_horses_share_a_prepared_heap(tmp_path: Path) -> None:
+    with worker(tmp_path, CPYTHONPLUS_PREFORK_WARM_UP="jobs, jobs:warm") as queue:
+        answers = queue.ask("answer = [ended(queue.enqueue(jobs.look, n)) for n in range(3)]")
+        assert [answer["number"] for answer in answers] == [0, 1, 2]
+        assert len({answer["pid"] for answer in answers}) == 3
+        assert {answer["parent"] for answer in answers} == {queue.server.process.pid}
+        assert {answer["immortal"] for answer in answers} == {sys.version_info >= (3, 12)}
+        assert all(answer["gil"] and answer["native_locks"] for answer in answers)
+        assert {answer["warm"] for answer in answers} == {"warm"}
+        # Jobs that fail do so as ever.
+        why, how = queue.ask("""
+            answer = [ended(queue.enqueue(jobs.fail)), ended(queue.enqueue(jobs.die))]
+        """)
+        assert "LookupError: no such item" in why
+        assert "terminated unexpectedly" in how
+        assert queue.ask("answer = ended(queue.enqueue(jobs.look, 9))")["number"] == 9
+        queue.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
+def test_a_subclass_has_its_own_warm_up(tmp_path: Path) -> None:
+    (tmp_path / "workers.py").write_text(
+        dedent("""
+            import jobs
+            import cpythonplus.prefork.rq
+
+            class Worker(cpythonplus.prefork.rq.Worker):
+                warm_up = staticmethod(jobs.warm)
+        """)
+    )
+    off = {"CPYTHONPLUS_PREFORK_GIL": "off", "CPYTHONPLUS_PREFORK_LOCKS": "off"}
+    with worker(tmp_path, name="workers.Worker", **off) as queue:
+        answer = queue.ask("answer = ended(queue.enqueue(jobs.look, 1))")
+        assert answer["warm"] == "warm"
+        assert answer["immortal"] == (sys.version_info >= (3, 12))
+        assert not answer["gil"]
+        assert not answer["native_locks"]
+        queue.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
+def test_a_warm_up_that_fails_is_one_line_and_work_goes_on(tmp_path: Path) -> None:
+    with worker(tmp_path, CPYTHONPLUS_PREFORK_WARM_UP="jobs:missing") as queue:
+        assert queue.ask("answer = ended(queue.enqueue(jobs.look, 1))")["number"] == 1
+        text = queue.server.text()
+        assert text.count("the warm-up failed: AttributeError") == 1
+        assert "Traceback" not in text
+        queue.ends()
