@@ -58,6 +58,7 @@ def sources_fingerprint() -> str:
     paths = [ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml")]
     paths += [ROOT / name for name in ("README.md", "LICENSE")]
     paths += (ROOT / "src").rglob("*")
+    paths += (ROOT / "examples").rglob("*")
     paths += (p for p in (ROOT / "tests").rglob("*") if p.suffix in {".c", ".h", ".build"})
     digest = hashlib.sha256()
     for path in sorted(paths):

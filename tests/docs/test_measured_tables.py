@@ -1,4 +1,4 @@
-"""README's measured tables beside that of giltest: of the suites threads and testserver."""
+"""README's measured tables beside that of giltest: of the other suites."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from cpythonplus.benchmarks.common.results import Report
 from tests.benchmarks import canned
 from tools import readme_table
 
-THREADS, TESTSERVER = readme_table.BLOCKS[1:]
+THREADS, TESTSERVER, PREFORK = readme_table.BLOCKS[1:]
 README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
 
 
@@ -34,15 +34,16 @@ def test_the_tables_are_up_to_date() -> None:
 
 
 def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
-    for benchmark in ("giltest", "threads", "testserver"):
+    for benchmark in ("giltest", "threads", "testserver", "prefork"):
         written(tmp_path, benchmark, "3.13.0")
-    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1, 1, 1]
+    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1, 1, 1, 1]
     text = readme_table.updated(README, tmp_path)
-    giltest, threads, testserver, _ = text.split("text\n")
+    giltest, threads, testserver, prefork, _ = text.split("text\n")
     assert "echo beside" in giltest
     assert "Queue hand-over" in threads
     assert "echo beside" not in threads
     assert "requests/s" in testserver
+    assert "page faults" in prefork
     assert "old" not in text
     assert readme_table.updated(text, tmp_path) == text
 
@@ -50,7 +51,7 @@ def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     text = readme_table.updated(README, tmp_path)
-    assert text.count(readme_table.NOT_MEASURED) == 2
+    assert text.count(readme_table.NOT_MEASURED) == 3
     with pytest.raises(readme_table.TableError, match="threads:begin"):
         readme_table.updated(README.replace(THREADS.begin, ""), tmp_path)
 
@@ -105,3 +106,11 @@ def test_a_slim_result_gives_the_same_tables(tmp_path: Path) -> None:
     for path in tmp_path.iterdir():
         readme_table.slim(path)
     assert readme_table.updated(README, tmp_path) == before
+
+
+def test_prefork_has_a_row_for_each_target_and_the_peer(tmp_path: Path) -> None:
+    written(tmp_path, "prefork", "3.13.0")
+    found = rows(PREFORK.text(PREFORK.reports(tmp_path)))
+    assert any("private a worker" in name for name in found)
+    assert any("seconds until the last process has ended" in name for name in found)
+    assert "stock → gc.freeze before the fork" in found

@@ -99,13 +99,15 @@ def test_an_exit_function_that_raises(tmp_path: Path) -> None:
 
 
 def test_standard_output_that_cannot_be_written() -> None:
-    program = dedent("""
+    run_child(
+        """
+        import sys
+        from cpythonplus import prefork
         sys.stdout = open("/dev/full", "w")
         print("lost")
         prefork.fast_exit(3)
-    """)
-    assert run_child(
-        program.join(["from cpythonplus import prefork\nimport sys\n", ""]), status=120
+        """,
+        status=120,
     )
 
 

@@ -134,8 +134,8 @@ def test_workers_share_a_prepared_heap(tmp_path: Path) -> None:
 def test_a_worker_that_grew_is_replaced_and_no_request_is_lost(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    limit = {"CPYTHONPLUS_PREFORK_MAX_PRIVATE_MEMORY": "120M"}
-    with serving(tmp_path, *MODULE, *options, **limit) as site:
+    limit = "120M"
+    with serving(tmp_path, *MODULE, *options, CPYTHONPLUS_PREFORK_MAX_PRIVATE_MEMORY=limit) as site:
         first = site.server.processes()
         grown = site.get("/grow")["pid"]
         assert grown in first

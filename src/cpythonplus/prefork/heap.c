@@ -142,8 +142,7 @@ judge(const struct walk *walk, PyTypeObject *type)
     }
     /* Classes are counted with each instance, and ABCs watch them. */
     bool watchable = type->tp_weaklistoffset != 0 && type != &PyFunction_Type &&
-                     type != &PyModule_Type &&
-                     !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS);
+                     type != &PyModule_Type && !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS);
     return watchable ? WATCHABLE : IMMORTAL;
 }
 
@@ -325,9 +324,9 @@ meet(PyObject *op, void *argument)
 static void
 meet_code(struct walk *walk, PyCodeObject *code)
 {
-    PyObject *parts[] = {code->co_consts,     code->co_names,           code->co_localsplusnames,
-                         code->co_filename,   code->co_localspluskinds, code->co_name,
-                         code->co_qualname,   code->co_linetable,       code->co_exceptiontable};
+    PyObject *parts[] = {code->co_consts,   code->co_names,           code->co_localsplusnames,
+                         code->co_filename, code->co_localspluskinds, code->co_name,
+                         code->co_qualname, code->co_linetable,       code->co_exceptiontable};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         meet(parts[i], walk);

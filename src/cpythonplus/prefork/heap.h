@@ -23,7 +23,8 @@ plus_heap_refusal(void);
 struct plus_heap_report {
     Py_ssize_t objects; /* made immortal by this call */
     Py_ssize_t bytes;   /* of their own structures */
-    PyObject *kept;     /* list of (type, how many stayed mortal for it, how many for a weak reference) */
+    PyObject
+        *kept; /* list of (type, how many stayed mortal for it, how many for a weak reference) */
 };
 
 /* Makes immortal what the garbage collector knows, what hangs on it, and the types in the list `types`.

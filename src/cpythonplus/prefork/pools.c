@@ -50,8 +50,7 @@ fits(const struct pool_header *header, const void *block, size_t size)
 
     return header->size_index == size / BLOCK_STEP - 1u && header->taken >= 1u &&
            header->taken <= blocks && offset >= sizeof(*header) &&
-           (offset - sizeof(*header)) % size == 0 &&
-           header->last_offset == POOL_BYTES - size;
+           (offset - sizeof(*header)) % size == 0 && header->last_offset == POOL_BYTES - size;
 }
 
 /* 1: the block is the first of a fresh pool; 0: it is not; -1: no pool. */

@@ -58,14 +58,13 @@ PyMethodDef plus_prefork_methods[] = {
      PyDoc_STR("prefork_refusal($module, /)\n--\n\n"
                "Return why no object can be made immortal here, or None.")},
     {"prefork_immortalize", prefork_immortalize, METH_VARARGS,
-     PyDoc_STR(
-         "prefork_immortalize($module, types, mortal, /)\n--\n\n"
-         "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
-         "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
-         "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
-         "exceptions, and what a weak reference with a callback points to.  Returns the\n"
-         "number of objects, their bytes, and a list of (type, kept, kept for a weak\n"
-         "reference).")},
+     PyDoc_STR("prefork_immortalize($module, types, mortal, /)\n--\n\n"
+               "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
+               "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
+               "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
+               "exceptions, and what a weak reference with a callback points to.  Returns the\n"
+               "number of objects, their bytes, and a list of (type, kept, kept for a weak\n"
+               "reference).")},
     {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
      PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
                "Take the free blocks of half-used pools for good and return their bytes.\n\n"
