@@ -306,7 +306,7 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
         facts += [machine.get("date", "")[:10]]
         rounds, seconds = settings.get("rounds"), settings.get("seconds")
         by_requests = report.benchmark == "prefork"
-        size = f"median of {rounds}" if by_requests else f"best of {rounds} rounds of {seconds} s"
+        size = f"{rounds} rounds" if by_requests else f"{rounds} rounds of {seconds} s"
         text = f"{', '.join(filter(None, facts))}; {size}"
         seen.setdefault(text, []).append(version(report))
     for text, versions in seen.items():
@@ -325,9 +325,9 @@ def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
         _markdown(list(_rows(reports, demanding=False)), reports, first, *last),
         [
             *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; p99 is that of",
-            "the round shown; shares are the least of all rounds; start-up is the median.",
-            _RAW,
+            "Each side in one run on the same interpreter, in alternating rounds. Shown is the median",
+            "round, for single-threaded work the fastest sample; p99 is that of the round shown;",
+            f"shares are the least of all rounds. {_RAW}",
         ],
     ]
 
@@ -340,8 +340,8 @@ def threads_table(reports: Sequence[Report]) -> list[list[str]]:
         _markdown(list(_peer_rows(reports)), reports, "stock → another package"),
         [
             *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; CPU time is the",
-            f"median round's. {_RAW}",
+            "Each side in one run on the same interpreter, in alternating rounds; shown is the best",
+            f"round, CPU time is the median round's. {_RAW}",
         ],
     ]
 
@@ -366,8 +366,8 @@ def testserver_table(reports: Sequence[Report]) -> list[list[str]]:
         _markdown(p99, reports, first),
         [
             *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; p99 is that of",
-            f"the round shown. {_RAW}",
+            "Each side in one run on the same interpreter, in alternating rounds; shown is the best",
+            f"round; p99 is that of it. {_RAW}",
         ],
     ]
 

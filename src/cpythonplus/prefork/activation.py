@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cpythonplus.base.errors import UnsupportedPlatform
 
-__all__ = ["gil_statistics", "schedule_gil", "use_native_locks"]
+__all__ = ["gil_statistics", "rehearse_gil", "schedule_gil", "use_native_locks"]
 
 
 def schedule_gil() -> str:
@@ -15,6 +15,18 @@ def schedule_gil() -> str:
     from cpythonplus import gil
 
     return _tried(gil.install)
+
+
+def rehearse_gil() -> None:
+    """Do once in the parent what each worker would have to do to have its GIL scheduled.
+
+    That is importing, and a trial in a process of its own: the answer is inherited.
+    """
+    if not schedule_gil():
+        from cpythonplus import gil
+
+        gil.statistics()
+        gil.uninstall()
 
 
 def use_native_locks(*, wanted: bool = True) -> str:

@@ -36,7 +36,12 @@ from gunicorn.errors import HaltServer
 
 from cpythonplus import prefork
 from cpythonplus.prefork import metrics, warming
-from cpythonplus.prefork.activation import gil_statistics, schedule_gil, use_native_locks
+from cpythonplus.prefork.activation import (
+    gil_statistics,
+    rehearse_gil,
+    schedule_gil,
+    use_native_locks,
+)
 from cpythonplus.prefork.board import Board, BoardError
 from cpythonplus.prefork.recycling import Recycler
 from cpythonplus.prefork.sizes import format_size
@@ -227,6 +232,8 @@ class Service:
                 self._port = metrics.listen(options.metrics)
             except (OSError, ValueError) as error:
                 raise HaltServer(f"metrics: {error}", _FAILED_STATUS) from None
+        if options.gil:
+            rehearse_gil()
         self._warm_up(server)
 
     def _warm_up(self, server: Any) -> None:

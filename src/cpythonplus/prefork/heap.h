@@ -41,4 +41,8 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report
 Py_ssize_t
 plus_pools_fill(void);
 
+/* The same with the gaps of the C library's heap that no pool would fill.  0 where they cannot be seen. */
+Py_ssize_t
+plus_malloc_fill(void);
+
 #endif

@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "heap.h"
 
+#include <malloc.h>
+#include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -127,3 +129,50 @@ plus_pools_fill(void)
     }
     return filled;
 }
+
+/* ------------------------------------------------------------------------------------------------
+ * The C heap
+ */
+
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
+
+#define LARGEST_GAP ((size_t)96 * 1024) /* below what malloc maps for itself */
+#define SMALLEST_GAP ((size_t)528)      /* what is smaller comes from pymalloc's pools */
+
+static void *gaps; /* what was taken, linked through itself */
+
+/* The main heap grows at its top, and what lies below the top and is free is a gap.  Larger gaps first,
+ * for a small request would split them. */
+Py_ssize_t
+plus_malloc_fill(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    uintptr_t top = (uintptr_t)sbrk(0) - info.keepcost;
+    Py_ssize_t filled = 0;
+
+    for (size_t size = LARGEST_GAP; size >= SMALLEST_GAP; size -= size / 8) {
+        for (;;) {
+            void **block = malloc(size);
+
+            /* From the top, or from another arena: then there is no such gap any more. */
+            if (block == NULL || (uintptr_t)block >= top || filled > FILL_LIMIT) {
+                free(block);
+                break;
+            }
+            *block = gaps;
+            gaps = block;
+            filled += (Py_ssize_t)malloc_usable_size(block);
+        }
+    }
+    return filled;
+}
+
+#else
+
+Py_ssize_t
+plus_malloc_fill(void)
+{
+    return 0;
+}
+
+#endif

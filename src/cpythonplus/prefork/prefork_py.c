@@ -43,7 +43,9 @@ prefork_immortalize(PyObject *module, PyObject *args)
 static PyObject *
 prefork_fill_pools(PyObject *module, PyObject *ignored)
 {
-    return PyLong_FromSsize_t(plus_pools_fill());
+    Py_ssize_t pools = plus_pools_fill();
+
+    return PyLong_FromSsize_t(pools < 0 ? -1 : pools + plus_malloc_fill());
 }
 
 static PyObject *
@@ -67,7 +69,8 @@ PyMethodDef plus_prefork_methods[] = {
                "reference).")},
     {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
      PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
-               "Take the free blocks of half-used pools for good and return their bytes.\n\n"
+               "Take the free blocks of half-used pools and of the C heap for good.\n\n"
+               "Returns their bytes.  "
                "-1: the objects' allocator is not the usual one, and nothing was taken.")},
     {"prefork_keep_forever", prefork_keep_forever, METH_O,
      PyDoc_STR("prefork_keep_forever($module, op, /)\n--\n\n"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 
-from cpythonplus.prefork.activation import schedule_gil, use_native_locks
+from cpythonplus.prefork.activation import rehearse_gil, schedule_gil, use_native_locks
 from cpythonplus.prefork.board import Board, BoardError
 from cpythonplus.prefork.preparing import PrepareReport, has_grown, prepare
 from cpythonplus.prefork.recycling import Recycler
@@ -133,6 +133,7 @@ class Parent:
         self.settings = settings
         self.board = Board(_SLOTS) if settings.max_private_bytes else None
         self._recycler: Recycler | None = None  # in a worker
+        self._rehearsed = False
         self._asking = threading.Lock()
         self._warm_up = warm_up if warm_up is not None else warm_up_of(settings.warm_up)
 
@@ -201,6 +202,9 @@ class Parent:
 
     def _warm(self) -> None:
         """Do the warm-up, once; one that fails must not keep the server from starting."""
+        if self.settings.gil and not self._rehearsed:
+            self._rehearsed = True
+            rehearse_gil()
         warm_up, self._warm_up = self._warm_up, None
         if warm_up is None:
             return

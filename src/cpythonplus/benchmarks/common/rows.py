@@ -200,7 +200,7 @@ def warnings(report: Report) -> list[str]:
 
 
 FOOTNOTE = (
-    "Best round of each side (start-up, idle threads, preforking servers: the median one); p50, "
-    "p99 and max are those of that round. min share: least part of the GIL that a CPU thread got, "
-    "over all rounds."
+    "Median round of each side (locks, queues, executors, threaded servers and single-threaded "
+    "work: the best one); p50, p99 and max are those of that round. min share: least part of the "
+    "GIL that a CPU thread got, over all rounds."
 )

@@ -18,7 +18,14 @@ def cases() -> list[Case]:
     found = []
     for n in (0, 1, 2, 8):
         title = f"echo beside {n or 'no'} CPU thread{'s' * (n != 1)}"
-        case = Case(f"echo-beside-{n}", "echo", title, "requests/s", partial(_measure, n))
+        case = Case(
+            f"echo-beside-{n}",
+            "echo",
+            title,
+            "requests/s",
+            partial(_measure, n),
+            statistic="median",
+        )
         found.append(case)
     return found
 

@@ -14,7 +14,14 @@ def cases() -> list[Case]:
     """Return the cases of this scenario."""
     titles = {1: "one CPU thread", 2: "two CPU threads, nothing else"}
     return [
-        Case(f"efficiency-{n}", "efficiency", title, "units/s", partial(_measure, n))
+        Case(
+            f"efficiency-{n}",
+            "efficiency",
+            title,
+            "units/s",
+            partial(_measure, n),
+            statistic="median",
+        )
         for n, title in titles.items()
     ]
 

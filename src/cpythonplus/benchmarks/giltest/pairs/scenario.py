@@ -39,6 +39,7 @@ def cases() -> list[Case]:
             f"{kind.capitalize()} pair {place.words}",
             "round trips/s",
             partial(_measure, kind, place),
+            statistic="median",
         )
         for kind in ("lock", "condition", "queue")
         for place in _PLACES
