@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +47,9 @@ ALL = (
 NEEDS = {"test_socketserver": ("-u", "network"), "test_socket": ("-i", "*VSOCK*")}
 
 MODULE_LIMIT_S = 900
+
+# Modules that run beside each other: they wait more than they compute.
+AT_ONCE = 2
 
 # Tests of what a C type cannot have, or of what ours have on purpose.  They are named in the output
 # all the same.
@@ -182,10 +186,10 @@ def main() -> int:
     quick = options.quick or os.environ.get("CPYTHON_TESTS") == "quick"
     modules = options.modules or (QUICK if quick else ALL)
     verdicts = []
-    for module in modules:
-        print(f"cpython-tests {version}: {module}: ", end="", flush=True)
-        verdicts.append(judge(module))
-        print(describe(verdicts[-1]), flush=True)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for module, verdict in zip(modules, pool.map(judge, modules), strict=True):
+            verdicts.append(verdict)
+            print(f"cpython-tests {version}: {module}: {describe(verdict)}", flush=True)
     bad = sum(len(verdict.ours) for verdict in verdicts)
     ran = sum(verdict.ran for verdict in verdicts)
     print(f"cpython-tests {version}: {ran} tests in {len(modules)} modules; {bad} fail only here")

@@ -325,9 +325,9 @@ def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
         _markdown(list(_rows(reports, demanding=False)), reports, first, *last),
         [
             *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds. Shown is the median",
-            "round, for single-threaded work the fastest sample; p99 is that of the round shown;",
-            f"shares are the least of all rounds. {_RAW}",
+            "Each side in one run on the same interpreter, in alternating rounds. Shown is the",
+            "median round, for single-threaded work the fastest sample; p99 is that of the round",
+            f"shown; shares are the least of all rounds. {_RAW}",
         ],
     ]
 
@@ -340,8 +340,8 @@ def threads_table(reports: Sequence[Report]) -> list[list[str]]:
         _markdown(list(_peer_rows(reports)), reports, "stock → another package"),
         [
             *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; shown is the best",
-            f"round, CPU time is the median round's. {_RAW}",
+            "Each side in one run on the same interpreter, in alternating rounds; shown is the",
+            f"best round, CPU time is the median round's. {_RAW}",
         ],
     ]
 
@@ -366,8 +366,8 @@ def testserver_table(reports: Sequence[Report]) -> list[list[str]]:
         _markdown(p99, reports, first),
         [
             *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; shown is the best",
-            f"round; p99 is that of it. {_RAW}",
+            "Each side in one run on the same interpreter, in alternating rounds; shown is the",
+            f"best round; p99 is that of it. {_RAW}",
         ],
     ]
 

@@ -15,7 +15,8 @@ address() {
     local runtime
     runtime=$(gcc -print-file-name=libasan.so)
     [ -e "$runtime" ] || { echo "sanitize: gcc's libasan.so is not installed" >&2; exit 1; }
-    # Command line, benchmarks and documentation call no C that their rooms' tests do not.
+    # Command line, benchmarks, documentation and the servers' Python call no C that the tests of their
+    # rooms' C do not.
     # The interpreter keeps memory until the end on purpose, so leaks are not looked for here.
     # PYTHONMALLOC: its own allocator would hide overruns of small objects.
     LD_PRELOAD=$runtime \
@@ -23,7 +24,8 @@ address() {
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     PYTHONMALLOC=malloc \
     CPYTHONPLUS_SANITIZER=address \
-        python -m pytest -m 'not slow' --ignore tests/benchmarks --ignore tests/cli --ignore tests/docs "$@"
+        python -m pytest -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
+        --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' "$@"
 }
 
 # gcc's TSan needs a memory layout that address space randomisation may refuse it.
