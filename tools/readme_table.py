@@ -470,6 +470,16 @@ def updated(readme: str, folder: Path) -> str:
     return readme
 
 
+EXPLANATION = ROOT / "docs" / "explanation" / "shared-memory.md"
+
+
+def explained(page: str, folder: Path) -> str:
+    """Return the explanation's text with its table, which is README's too, made anew."""
+    block = next(block for block in BLOCKS if block.benchmark == "prefork")
+    text = block.text(block.reports(folder)).replace("](benchmarks/", "](../../benchmarks/")
+    return block.filled(page, text)
+
+
 def main() -> int:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description="Write the README's tables of measurements.")
@@ -483,19 +493,22 @@ def main() -> int:
             for path in options.slim:
                 slim(path)
             return 0
-        before = options.readme.read_text("utf-8")
-        after = updated(before, options.results)
+        pages: list[tuple[Path, Callable[[str, Path], str]]] = [(options.readme, updated)]
+        if options.readme == README:
+            pages.append((EXPLANATION, explained))
+        before = {path: path.read_text("utf-8") for path, _ in pages}
+        after = {path: make(before[path], options.results) for path, make in pages}
     except (TableError, OSError) as error:
         print(f"readme_table: {error}", file=sys.stderr)
         return 2
-    if before == after:
-        return 0
-    if options.check:
-        print(f"readme_table: {options.readme.name} is not up to date: run tools/readme_table.py")
-        return 1
-    options.readme.write_text(after, "utf-8")
-    print(f"readme_table: {options.readme.name} rewritten")
-    return 0
+    stale = [path for path in before if before[path] != after[path]]
+    for path in stale:
+        if options.check:
+            print(f"readme_table: {path.name} is not up to date: run tools/readme_table.py")
+        else:
+            path.write_text(after[path], "utf-8")
+            print(f"readme_table: {path.name} rewritten")
+    return int(options.check and bool(stale))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,13 @@ def test_the_tables_are_up_to_date() -> None:
     )
 
 
+def test_the_explanation_s_table_is_up_to_date() -> None:
+    text = readme_table.EXPLANATION.read_text("utf-8")
+    assert readme_table.explained(text, readme_table.RESULTS) == text, (
+        "run: python tools/readme_table.py"
+    )
+
+
 def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
     for benchmark in ("giltest", "threads", "testserver", "prefork"):
         written(tmp_path, benchmark, "3.13.0")
