@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.prefork.serving import ASGI_APP, Clients, Server, metric, running, until
+from tests.support import run_child
 
 SOON = "from cpythonplus.prefork.gunicorn_service import SERVICE\nSERVICE.min_age_s = 0.0\n"
 """A configuration file by which workers may be replaced as soon as they have served something."""
@@ -248,3 +249,13 @@ def test_gunicorns_own_asgi_worker(tmp_path: Path) -> None:
         server.ready(2)
         assert "warm-up of /: the application answered 200" in server.output()
         ended_well(server)
+
+
+def test_requests_are_rehearsed() -> None:
+    run_child("""
+        from gunicorn.config import Config
+        from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
+        config = Config()
+        config.set("pre_request", lambda worker, request: 1 / 0)
+        assert rehearse_requests(config)
+    """)

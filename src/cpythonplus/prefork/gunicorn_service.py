@@ -43,6 +43,7 @@ from cpythonplus.prefork.activation import (
     use_native_locks,
 )
 from cpythonplus.prefork.board import Board, BoardError
+from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
 from cpythonplus.prefork.recycling import Recycler
 from cpythonplus.prefork.sizes import format_size
 
@@ -244,6 +245,7 @@ class Service:
             answers = warming.warm_up(self.options.warm_up, server.app.wsgi())
         except warming.Failed as error:
             raise HaltServer(str(error), _FAILED_STATUS) from None
+        rehearse_requests(server.cfg)
         for answer in answers:
             (server.log.info if answer.good else server.log.warning)("%s", answer)
 
