@@ -79,6 +79,12 @@ class _Leaving(_GunicornWorker):  # type: ignore[misc]
         for conn in list(self._idle()):
             conn.timeout = min(conn.timeout, latest)
 
+    def _set_timeout(self, conn: Any) -> None:
+        """Let a leaving worker's connection be idle for as long as its client was promised."""
+        conn.set_timeout()
+        if self.told_to_stop:
+            conn.timeout = min(conn.timeout, self._now() + STOP_LINGER_S)
+
     def _now(self) -> float:
         """Return the time on the clock of the connections' timeouts."""
         return time.monotonic()
@@ -110,24 +116,38 @@ class _ThreadWorker24(_Leaving):
     def _turn(self, timeout: float) -> None:
         self.wait_for_and_dispatch_events(timeout=timeout)
         self.murder_keepalived()
-        self.murder_pending()
+        if hasattr(self, "murder_pending"):  # gunicorn 25.2 on
+            self.murder_pending()
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         """Take a connection back from the pool.  A promise to keep it alive is kept."""
         kept = (
             not self.alive and not fs.cancelled() and fs.exception() is None and fs.result() is True
         )
-        if not kept or hasattr(gthread, "STOP_KEEPALIVE_LINGER"):
-            super().finish_request(conn, fs)  # from 27 on it does the same
-            return
-        conn.sock.setblocking(False)
-        conn.set_timeout()
-        self.keepalived_conns.append(conn)
-        readable = partial(self.on_client_socket_readable, conn)
-        self.poller.register(conn.sock, selectors.EVENT_READ, readable)
+        if not kept:
+            super().finish_request(conn, fs)
+        elif not hasattr(gthread, "STOP_KEEPALIVE_LINGER"):
+            self._keep_alive(conn)
+        else:
+            super().finish_request(conn, fs)  # from 27 on it does the same, for two seconds only
+            if conn in self.keepalived_conns:
+                self._set_timeout(conn)
+
+    def _keep_alive(self, conn: Any) -> None:
+        try:
+            conn.sock.setblocking(False)
+            self._set_timeout(conn)
+            self.keepalived_conns.append(conn)
+            readable = partial(self.on_client_socket_readable, conn)
+            self.poller.register(conn.sock, selectors.EVENT_READ, readable)
+        except (OSError, ValueError):  # the application has closed it
+            if conn in self.keepalived_conns:
+                self.keepalived_conns.remove(conn)
+            self.nr_conns -= 1
+            conn.close()
 
     def _close(self) -> None:
-        for conn in [*self.keepalived_conns, *self.pending_conns]:
+        for conn in [*self.keepalived_conns, *getattr(self, "pending_conns", ())]:
             conn.close()
         self.tpool.shutdown(wait=False)
         self.poller.close()
@@ -199,7 +219,7 @@ class _ThreadWorker22(_Leaving):
     def _keep_alive(self, conn: Any) -> None:
         with suppress(OSError, ValueError):  # the client has gone
             conn.sock.setblocking(False)
-            conn.set_timeout()
+            self._set_timeout(conn)
             with self._lock:
                 self._keep.append(conn)
                 readable = partial(self.on_client_socket_readable, conn)

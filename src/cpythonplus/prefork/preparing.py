@@ -123,6 +123,9 @@ def prepare(
         made = _make_immortal(mortal) if immortal else _Made()
         _flush_remembered()
         gc.freeze()
+        # Nothing is left to look at, but the collector counts anew how much is old. Before 3.14 it
+        # would else not look for a worker's own garbage until a quarter of the heap were new.
+        gc.collect()
         filled = _native.prefork_fill_pools() if fill_pools else 0
     finally:
         if was_enabled:
