@@ -306,7 +306,8 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
         facts += [machine.get("date", "")[:10]]
         rounds, seconds = settings.get("rounds"), settings.get("seconds")
         by_requests = report.benchmark == "prefork"
-        size = f"{rounds} rounds" if by_requests else f"{rounds} rounds of {seconds} s"
+        size = f"{rounds} {'round' if rounds == 1 else 'rounds'}"
+        size += "" if by_requests else f" of {seconds} s"
         text = f"{', '.join(filter(None, facts))}; {size}"
         seen.setdefault(text, []).append(version(report))
     for text, versions in seen.items():

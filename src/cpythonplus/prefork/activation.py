@@ -20,11 +20,12 @@ def schedule_gil() -> str:
 def rehearse_gil() -> None:
     """Do once in the parent what each worker would have to do to have its GIL scheduled.
 
-    That is importing, and a trial in a process of its own: the answer is inherited.
+    That is importing, and a trial in a process of its own: the answer is inherited.  A GIL that is
+    scheduled already stays so.
     """
-    if not schedule_gil():
-        from cpythonplus import gil
+    from cpythonplus import gil
 
+    if not gil.active() and not schedule_gil():
         gil.statistics()
         gil.uninstall()
 

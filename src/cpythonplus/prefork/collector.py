@@ -25,6 +25,7 @@ def keep_gc_off() -> None:
         return
     _originals.update((name, getattr(gc, name)) for name in _NAMES)
     _originals["thresholds"] = gc.get_threshold()
+    _originals["enabled"] = gc.isenabled()
     gc.disable()
     # A library that took `enable` out of the module before turns it on all the same, to no effect.
     gc.set_threshold(0)
@@ -39,8 +40,9 @@ def let_gc_run() -> None:
     for name in _NAMES:
         setattr(gc, name, _originals[name])
     gc.set_threshold(*_originals["thresholds"])  # type: ignore[misc]
+    if _originals["enabled"]:
+        gc.enable()
     _originals.clear()
-    gc.enable()
 
 
 def _refuse(*_: object) -> None:

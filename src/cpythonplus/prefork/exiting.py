@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -22,6 +23,9 @@ __all__ = ["end_lightly", "fast_exit"]
 
 _CANNOT_FLUSH = 120  # CPython's own status when the standard streams cannot be written out
 
+_ending = False  # fast_exit is at work; a child forked meanwhile inherits it, and must not begin anew
+_light_shutdown: Callable[[], None] | None = None  # what end_lightly has put in place
+
 
 def fast_exit(status: object = 0) -> NoReturn:
     """End this process as `sys.exit` does, but leave the heap as it is.
@@ -31,6 +35,10 @@ def fast_exit(status: object = 0) -> NoReturn:
     happen: finalisers of objects that still exist (`__del__`, `finally` in suspended generators),
     and C libraries' exit functions.
 
+    Not for exit functions (`atexit.register(fast_exit)`): those that ran already would run again,
+    and the status of the process is not known there.  Called while it is at work, by a signal
+    handler or an exit function, it raises SystemExit, and the first call goes on.
+
     Args:
         status: as for `sys.exit`: a number, None for 0; anything else is printed to standard error,
             and the status is 1.
@@ -39,11 +47,18 @@ def fast_exit(status: object = 0) -> NoReturn:
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("fast_exit() has to be called by the main thread")
-    number = _number(status)
-    _run_end()
-    if not _flush_standard_streams():
-        number = _CANNOT_FLUSH
-    os._exit(number)
+    global _ending  # noqa: PLW0603
+    if _ending:
+        raise SystemExit(status)
+    _ending = True
+    number = 1
+    try:
+        number = _number(status)
+        _run_end()
+        if not _flush_standard_streams():
+            number = _CANNOT_FLUSH
+    finally:
+        os._exit(number)
 
 
 def end_lightly() -> None:
@@ -52,12 +67,14 @@ def end_lightly() -> None:
     For processes whose status only the interpreter knows.  Replaces `threading._shutdown`, which is
     called first of all at the end, in this process.
     """
+    global _light_shutdown  # noqa: PLW0603
     original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # what CPython calls
+    if original is _light_shutdown:
+        return  # inherited
 
     def shutdown() -> None:
-        if sys._getframe().f_back is not None:  # noqa: SLF001
-            # A Python function calls it, as multiprocessing's children do, which then end in their
-            # own way. At the interpreter's end there is none.
+        if not _is_interpreters_end():
+            # multiprocessing's children call it too, and then end in their own way.
             original()
             return
         threading._shutdown = original  # type: ignore[attr-defined]  # noqa: SLF001
@@ -65,7 +82,16 @@ def end_lightly() -> None:
         _flush_standard_streams()
         _hide_heap()
 
-    threading._shutdown = shutdown  # type: ignore[attr-defined]  # noqa: SLF001
+    _light_shutdown = threading._shutdown = shutdown  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _is_interpreters_end() -> bool:
+    """Whether no Python function calls `threading._shutdown`, or what somebody wrapped it in."""
+    frame = sys._getframe()  # noqa: SLF001
+    while frame.f_back is not None:
+        frame = frame.f_back
+    current = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001
+    return frame.f_code is getattr(current, "__code__", None)
 
 
 def _number(status: object) -> int:
@@ -73,7 +99,9 @@ def _number(status: object) -> int:
         return 0
     if isinstance(status, int):
         return status & 0xFF
-    print(status, file=sys.stderr)  # noqa: T201  # as sys.exit does
+    if sys.stderr is not None:
+        with contextlib.suppress(Exception):
+            print(status, file=sys.stderr)  # noqa: T201  # as sys.exit does
     return 1
 
 
@@ -89,15 +117,16 @@ def _run_end() -> None:
 
 
 def _tell(error: BaseException, step: object) -> None:
-    sys.unraisablehook(
-        SimpleNamespace(
-            exc_type=type(error),
-            exc_value=error,
-            exc_traceback=error.__traceback__,
-            err_msg=None,
-            object=step,
+    with contextlib.suppress(Exception):  # it may be the program's own
+        sys.unraisablehook(
+            SimpleNamespace(
+                exc_type=type(error),
+                exc_value=error,
+                exc_traceback=error.__traceback__,
+                err_msg=None,
+                object=step,
+            )
         )
-    )
 
 
 def _flush_standard_streams() -> bool:
@@ -111,8 +140,7 @@ def _flush_standard_streams() -> bool:
         except Exception as error:  # noqa: BLE001  # whatever somebody's stream raises
             if stream is sys.stdout:
                 done = False
-                with contextlib.suppress(Exception):
-                    _tell(error, stream)
+                _tell(error, stream)
     return done
 
 

@@ -59,7 +59,7 @@ counts_stand_still(PyObject *op)
     Py_DECREF(op);
     Py_DECREF(op);
     Py_DECREF(op);
-    return is_immortal(op) && Py_REFCNT(op) == before && Py_REFCNT(op) == Py_REFCNT(Py_None);
+    return is_immortal(op) && Py_REFCNT(op) == before;
 }
 
 const char *
@@ -67,7 +67,8 @@ plus_heap_refusal(void)
 {
     static PyObject *probe; /* leaked, as it has to be */
 
-    if (!is_immortal(Py_None)) {
+    /* Not exactly: extensions that were compiled before 3.12 count references to it. */
+    if (Py_REFCNT(Py_None) < (Py_ssize_t)(IMMORTAL_COUNT / 2)) {
         return "None is not immortal as it should be";
     }
     if (probe == NULL) {

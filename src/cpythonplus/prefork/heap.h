@@ -36,8 +36,9 @@ int
 plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report);
 
 /* Takes the free blocks of pymalloc's half-used pools for good, so that what a child allocates lies on
- * fresh pages and not between what it shares.  Returns the bytes taken, 0 if it was not worth it; -1 where the objects' allocator
- * is not pymalloc as it is known here (then nothing was taken). */
+ * fresh pages and not between what it shares.  Returns the bytes taken, 0 if it was not worth it or if earlier
+ * calls have taken as much as a process may lose; -1 where the objects' allocator is not pymalloc as it is
+ * known here (then nothing was taken). */
 Py_ssize_t
 plus_pools_fill(void);
 

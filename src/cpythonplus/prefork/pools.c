@@ -14,8 +14,9 @@
 #define BLOCK_STEP 16u
 #define LARGEST_BLOCK 512u
 
-/* Half-used pools hold a few MB at most; whatever would take more has not been understood. */
-#define FILL_LIMIT ((Py_ssize_t)256 * 1024 * 1024)
+/* For all calls of a process together, of pools and of the C heap each: a parent that goes on working frees
+ * and allocates between two calls, and would lose its holes each time anew. */
+#define FILL_LIMIT ((Py_ssize_t)64 * 1024 * 1024)
 
 struct pool_header {
     uint32_t taken;
@@ -30,8 +31,9 @@ struct pool_header {
  * each time anew. */
 #define WORTH_FILLING ((Py_ssize_t)256 * 1024)
 
-/* What was taken, linked through itself: for the leak checker it is in use. */
+/* What was taken, linked through itself: for the leak checker it is in use.  With the GIL held. */
 static void *taken;
+static Py_ssize_t taken_bytes;
 
 /* Through the kernel: an address that another allocator gave out may lie at the beginning of a mapping. */
 static bool
@@ -73,12 +75,12 @@ is_fresh(void *block, size_t size, uintptr_t *pool)
 }
 
 static Py_ssize_t
-fill_size(size_t size)
+fill_size(size_t size, Py_ssize_t limit)
 {
     Py_ssize_t filled = 0;
     uintptr_t pool = 0;
 
-    while (filled < FILL_LIMIT) {
+    while (filled < limit) {
         void **block = PyObject_Malloc(size);
         if (block == NULL) {
             return filled;
@@ -116,7 +118,7 @@ plus_pools_fill(void)
     return -1;
 #endif
     for (size_t size = BLOCK_STEP; size <= LARGEST_BLOCK; size += BLOCK_STEP) {
-        Py_ssize_t more = fill_size(size);
+        Py_ssize_t more = fill_size(size, FILL_LIMIT - taken_bytes - filled);
         if (more < 0) {
             give_back(before);
             return -1;
@@ -127,6 +129,7 @@ plus_pools_fill(void)
         give_back(before);
         return 0;
     }
+    taken_bytes += filled;
     return filled;
 }
 
@@ -140,6 +143,7 @@ plus_pools_fill(void)
 #define SMALLEST_GAP ((size_t)528)      /* what is smaller comes from pymalloc's pools */
 
 static void *gaps; /* what was taken, linked through itself */
+static Py_ssize_t gaps_bytes;
 
 /* The main heap grows at its top, and what lies below the top and is free is a gap.  Larger gaps first,
  * for a small request would split them. */
@@ -155,7 +159,7 @@ plus_malloc_fill(void)
             void **block = malloc(size);
 
             /* From the top, or from another arena: then there is no such gap any more. */
-            if (block == NULL || (uintptr_t)block >= top || filled > FILL_LIMIT) {
+            if (block == NULL || (uintptr_t)block >= top || gaps_bytes + filled > FILL_LIMIT) {
                 free(block);
                 break;
             }
@@ -164,6 +168,7 @@ plus_malloc_fill(void)
             filled += (Py_ssize_t)malloc_usable_size(block);
         }
     }
+    gaps_bytes += filled;
     return filled;
 }
 

@@ -13,17 +13,18 @@ prefork_refusal(PyObject *module, PyObject *ignored)
     return PyUnicode_FromString(refusal);
 }
 
+/* Not METH_VARARGS: the tuple would be immortal after it, with all that it holds. */
 static PyObject *
-prefork_immortalize(PyObject *module, PyObject *args)
+prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *types, *mortal;
     struct plus_heap_report report;
     const char *refusal = plus_heap_refusal();
 
-    if (!PyArg_ParseTuple(args, "O!O!:prefork_immortalize", &PyList_Type, &types, &PyList_Type,
-                          &mortal)) {
+    if (count != 2 || !PyList_Check(args[0]) || !PyList_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes two lists");
         return NULL;
     }
+    PyObject *types = args[0], *mortal = args[1];
     if (refusal != NULL) {
         PyErr_SetString(PyExc_RuntimeError, refusal);
         return NULL;
@@ -59,7 +60,7 @@ PyMethodDef plus_prefork_methods[] = {
     {"prefork_refusal", prefork_refusal, METH_NOARGS,
      PyDoc_STR("prefork_refusal($module, /)\n--\n\n"
                "Return why no object can be made immortal here, or None.")},
-    {"prefork_immortalize", prefork_immortalize, METH_VARARGS,
+    {"prefork_immortalize", (PyCFunction)(void (*)(void))prefork_immortalize, METH_FASTCALL,
      PyDoc_STR("prefork_immortalize($module, types, mortal, /)\n--\n\n"
                "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
                "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"

@@ -7,8 +7,11 @@ immortal, tells the garbage collector to leave it alone, and leaves no half-used
 which the children would place new objects.
 """
 
+import atexit
+import contextlib
 import gc
 import io
+import os
 import sys
 import time
 import weakref
@@ -30,6 +33,7 @@ __all__ = ["PrepareReport", "has_grown", "prepare"]
 # blocks, or this share of all.
 _GROWTH_BLOCKS = 20_000
 _GROWTH_SHARE = 0.01
+_BLOCK_BYTES = 64  # about, where nobody counts blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,11 @@ class PrepareReport:
 # The C base of all files; io.IOBase itself is an ABC, which hashes and remembers what it is asked
 # about.
 _FILE_TYPE = io.IOBase.__mro__[1]
+_TEXT_TYPE = io.TextIOBase.__mro__[1]
 
 # Open when the heap was frozen; the collector does not list them any more.
 _files: list[weakref.ref[io.IOBase]] = []
-_blocks_after = 0  # memory blocks after the last call; 0: never called
+_blocks_after: int | None = None  # memory blocks after the last call; None: never called
 
 
 def prepare(
@@ -130,7 +135,7 @@ def prepare(
     finally:
         if was_enabled:
             gc.enable()
-    _blocks_after = sys.getallocatedblocks()
+    _blocks_after = _allocated_blocks()
     no_pools = "memory comes from another allocator than pymalloc: no pools to fill"
     return PrepareReport(
         immortal=immortal and not made.refusal,
@@ -156,9 +161,14 @@ def _make_immortal(mortal: list[type]) -> _Made:
     refusal = _native.prefork_refusal()
     if refusal is not None:
         return _Made(refusal=f"{refusal}: the heap was frozen only")
-    # Frozen objects are not passed over, but new ones may hang on them.
-    gc.unfreeze()
-    return _Made(*_native.prefork_immortalize(list(_all_types()), mortal))
+    types = list(_all_types())
+    try:
+        # Frozen objects are not passed over, but new ones may hang on them.
+        gc.unfreeze()
+        return _Made(*_native.prefork_immortalize(types, mortal))
+    except BaseException:
+        gc.freeze()
+        raise
 
 
 def has_grown() -> bool:
@@ -166,10 +176,23 @@ def has_grown() -> bool:
 
     True also when it was never called.  Takes a fraction of a millisecond.
     """
-    if _blocks_after == 0:
+    if _blocks_after is None:
         return True
-    grown = sys.getallocatedblocks() - _blocks_after
+    grown = _allocated_blocks() - _blocks_after
     return grown > max(_GROWTH_BLOCKS, _GROWTH_SHARE * _blocks_after)
+
+
+def _allocated_blocks() -> int:
+    blocks = sys.getallocatedblocks()
+    if blocks == 0:  # pymalloc counts them, another allocator (PYTHONMALLOC) does not
+        blocks = _resident_bytes() // _BLOCK_BYTES
+    return blocks
+
+
+def _resident_bytes() -> int:
+    """Return how much memory of this process is resident, in bytes."""
+    with open("/proc/self/statm", "rb", buffering=0) as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def flush_files() -> None:
@@ -184,12 +207,21 @@ def flush_files() -> None:
 def _flush_remembered() -> None:
     files = [each for each in (reference() for reference in _files) if each is not None]
     # Text layers before binary ones, for they write into those.
-    for each in sorted(files, key=lambda each: not hasattr(each, "newlines")):
-        try:
+    for each in sorted(files, key=_is_binary):
+        # Suppressed whatever somebody's class of files raises, as when the interpreter drops it.
+        with contextlib.suppress(Exception):
             if not _is_closed(each) and each.writable():
                 each.flush()
-        except (OSError, ValueError):
-            continue
+
+
+def _flush_at_end() -> None:
+    # At a normal end a file is written out when it is dropped, and what is immortal drops nothing.
+    if _blocks_after is not None:
+        flush_files()
+
+
+# Not in prepare(): the earlier an exit function is registered, the later it runs.
+atexit.register(_flush_at_end)
 
 
 def _remember(files: list[io.IOBase]) -> None:
@@ -208,10 +240,15 @@ def _open_files() -> list[io.IOBase]:
     return list(compress(listed, map(kinds.__contains__, map(id, map(type, listed)))))
 
 
+def _is_binary(file: io.IOBase) -> bool:
+    # By the type: an object that was detached refuses to be asked.
+    return not any(base is _TEXT_TYPE for base in type(file).__mro__)
+
+
 def _is_closed(file: io.IOBase) -> bool:
     try:
         return file.closed
-    except ValueError:  # detached, or never initialised
+    except Exception:  # noqa: BLE001  # detached, never initialised, or somebody's property
         return True
 
 
