@@ -192,4 +192,8 @@ def test_reload_loads_the_application_in_the_workers(tmp_path: Path) -> None:
         os.utime(path, (4_000_000_000, 4_000_000_000))
         until(lambda: answers(server) and server.get("/") == "changed", "the new code")
         assert before != "changed"
+        path.write_text("def app(:\n")
+        os.utime(path, (4_000_000_100, 4_000_000_100))
+        until(lambda: answers(server) and "import_app" in server.get("/"), "the traceback")
+        assert server.process.poll() is None, "gunicorn waits for the next change"
         assert server.stop() == 0

@@ -82,7 +82,7 @@ def test_the_table_has_a_column_for_each_version(tmp_path: Path) -> None:
     lines = readme_table.table(readme_table.results(tmp_path)).splitlines()
     assert lines[0] == "| stock → plus | 3.9.9 | 3.12.1 | 3.13.0 | target | reached |"
     rate = next(line for line in lines if line.startswith("| echo beside 1 CPU thread, requests/s"))
-    assert rate.count("206 → 55,000 (267 x)") == 3
+    assert rate.count("185 → 49,500 (267 x)") == 3  # the median round
     assert rate.endswith("| ≥ 200 x stock | yes |")
     p99 = next(line for line in lines if line.startswith("| echo beside 8 CPU threads, p99"))
     assert p99.endswith("| p99 ≤ 2 ms | not on 3.9.9, 3.12.1, 3.13.0 |")

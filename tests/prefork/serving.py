@@ -144,10 +144,12 @@ def running(
     app: str = APP,
     files: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Iterator[Server]:
     """Start a server with the application `app:app` and wait until it answers.
 
-    Listens on a socket that is bound already: so no other test can have taken its port.
+    Listens on a socket that is bound already: so no other test can have taken its port.  Or at
+    `port`, for USR2, with which gunicorn does not have such a socket.
     """
     pytest.importorskip("gunicorn", reason="gunicorn is not installed")
     for name, text in {"app.py": app, **(files or {})}.items():
@@ -156,7 +158,7 @@ def running(
     with socket.socket() as listener, log.open("wb") as output:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
-        bind = f"fd://{listener.fileno()}"
+        bind = f"fd://{listener.fileno()}" if port is None else f"127.0.0.1:{port}"
         process = subprocess.Popen(
             [sys.executable, "-m", *command, "app:app", "--bind", bind, *words],
             cwd=folder,
@@ -167,7 +169,7 @@ def running(
             pass_fds=[listener.fileno()],
             start_new_session=True,
         )
-        server = Server(process, listener.getsockname()[1], log)
+        server = Server(process, port or listener.getsockname()[1], log)
     try:
         until(lambda: process.poll() is not None or answers(server), "an answer")
         if process.poll() is not None:

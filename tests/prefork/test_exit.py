@@ -1,6 +1,7 @@
 """fast_exit, and the light end of children: what a program can see of its end is as ever."""
 
 import signal
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -96,6 +97,72 @@ def test_an_exit_function_that_raises(tmp_path: Path) -> None:
     done = run_child(TELL + program, status=7)
     assert "LookupError: in an exit function" in done.err
     assert "registered before" in done.out
+
+
+def test_a_hook_that_raises_does_not_keep_the_process() -> None:
+    run_child(
+        """
+        import atexit, sys
+        from cpythonplus import prefork
+        def fail(*_):
+            raise LookupError
+        sys.unraisablehook = fail
+        atexit.register(fail)
+        prefork.fast_exit(3)
+        """,
+        status=3,
+    )
+
+
+@pytest.mark.parametrize("outer", ["prefork.fast_exit(3)", "sys.exit(3)"])
+def test_fast_exit_in_an_exit_function_does_not_begin_again_and_again(outer: str) -> None:
+    # It cannot know which of them ran already, so one may run twice.
+    program = TELL + dedent("""
+        atexit.register(prefork.fast_exit, 3)
+        atexit.register(tell, "registered after")
+    """)
+    lines = run_child(program + outer, status=3).out.split("\n")
+    assert lines.count("registered before") == 1
+    assert 1 <= lines.count("registered after") <= 2
+
+
+def test_a_child_that_an_exit_function_forks() -> None:
+    program = TELL + dedent("""
+        forks = []
+        def fork():
+            forks.append(1)
+            pid = os.fork()
+            if pid:
+                os.waitpid(pid, 0)
+                return
+            tell(f"child {len(forks)}")
+            prefork.fast_exit()
+        atexit.register(fork)
+        prefork.fast_exit()
+    """)
+    assert run_child(program).out.split("\n").count("child 1") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["prefork.fast_exit(3)", "sys.exit(3)"])
+def test_a_file_that_another_thread_does_not_let_go_of(tmp_path: Path, end: str) -> None:
+    if end == "sys.exit(3)" and sys.version_info[:2] == (3, 12):
+        pytest.skip("3.12 starts no thread in an exit function, and so waits for ever")
+    # A daemon thread is in the middle of a write to a full pipe, and has the lock of the buffer.
+    program = TELL + dedent("""
+        import select
+        reader, writer = os.pipe()
+        pipe = open(writer, "wb")
+        later = open(sys.argv[1], "w")
+        prefork.prepare()
+        threading.Thread(target=pipe.write, args=(bytes(10**6),), daemon=True).start()
+        while select.select([], [writer], [], 0)[1]:
+            pass
+        later.write("written")
+    """)
+    path = tmp_path / "later"
+    run_child(program + end, args=[str(path)], status=3, timeout=60)
+    assert path.read_text() == "written"
 
 
 def test_standard_output_that_cannot_be_written() -> None:
@@ -227,6 +294,28 @@ def test_child_may_be_called_twice_and_elsewhere() -> None:
     assert done.out == "alone\nregistered before\n"
 
 
+def test_the_light_end_of_a_grandchild_and_behind_a_wrapper() -> None:
+    # As gevent does: it replaces threading._shutdown by a function that calls what was there.
+    program = TELL + dedent("""
+        import threading
+        prefork.child()
+        if os.fork() == 0:
+            inherited = threading._shutdown
+            prefork.child()
+            assert threading._shutdown is inherited
+            def wrapped(inner=threading._shutdown):
+                tell("wrapped")
+                inner()
+            threading._shutdown = wrapped
+            guard = Guard()
+            sys.exit(3)
+        tell(f"status {os.wait()[1]}")
+        os._exit(0)
+    """)
+    lines = run_child(program).out.split("\n")
+    assert lines == ["wrapped", "registered before", f"status {3 << 8}", ""]
+
+
 def test_children_of_multiprocessing_end_in_their_own_way() -> None:
     done = run_child(
         TELL
@@ -280,5 +369,9 @@ def test_gc_is_kept_off() -> None:
         prefork.let_gc_run()
         prefork.let_gc_run()
         assert gc.isenabled() and gc.get_threshold() == thresholds
+        gc.disable()
+        prefork.keep_gc_off()
+        prefork.let_gc_run()
+        assert not gc.isenabled()
     """)
     assert done.err == ""

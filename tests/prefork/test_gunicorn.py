@@ -1,8 +1,10 @@
 """gunicorn with our hooks: workers that are replaced without a dropped request, and counted."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,99 @@ def test_a_silent_worker_is_counted_as_timed_out(tmp_path: Path) -> None:
         ended_well(server)
 
 
+def test_after_hup_no_replacement_is_missing_for_an_old_worker() -> None:
+    run_child("""
+        import mmap
+        from types import SimpleNamespace
+        from cpythonplus.prefork.gunicorn_service import Service
+        service = Service()
+        server = SimpleNamespace(num_workers=2, worker_age=2)
+        server.WORKERS = {100 + age: SimpleNamespace(age=age) for age in (1, 2)}
+        service._flags[1] = mmap.mmap(-1, 1)
+        service._flags[1][0] = 1
+        assert service.leaving(server) == 1
+        service.on_reload(server)
+        server.WORKERS.update({100 + age: SimpleNamespace(age=age) for age in (3, 4)})
+        assert service.leaving(server) == 0
+    """)
+
+
+IDLE = """
+    import socket, time
+    from collections import deque
+    from concurrent.futures import Future
+    from selectors import DefaultSelector
+    from types import SimpleNamespace
+    from gunicorn.workers import gthread
+    from cpythonplus.prefork.gunicorn_workers import STOP_LINGER_S, ThreadWorker
+
+    def new_worker():
+        worker = object.__new__(ThreadWorker)
+        worker.alive = False
+        worker.poller = DefaultSelector()
+        worker.keepalived_conns, worker.pending_conns = deque(), deque()
+        worker.nr_conns = 1
+        return worker
+
+    def back_from_the_pool(worker, sock):
+        conn = gthread.TConn(SimpleNamespace(keepalive=1000), sock, None, None)
+        buf = SimpleNamespace(getvalue=lambda: b"")
+        conn.parser = SimpleNamespace(unreader=SimpleNamespace(buf=buf))
+        future = Future()
+        future.set_result(True)
+        worker.finish_request(conn, future)
+        return conn
+
+    here, there = socket.socketpair()
+"""
+
+
+def modern_gthread() -> None:
+    gthread = pytest.importorskip("gunicorn.workers.gthread", reason="gunicorn is not installed")
+    if not hasattr(gthread, "PollableMethodQueue"):
+        pytest.skip("this gunicorn's gthread worker is another one")
+
+
+def test_a_leaving_worker_keeps_what_the_answer_promised() -> None:
+    modern_gthread()
+    run_child(f"""{IDLE}
+    worker = new_worker()
+    conn = back_from_the_pool(worker, here)
+    assert list(worker.keepalived_conns) == [conn]
+    assert conn.timeout - time.monotonic() > 500
+    worker = new_worker()
+    worker.told_to_stop = True
+    assert back_from_the_pool(worker, there).timeout - time.monotonic() <= STOP_LINGER_S
+    """)
+
+
+def test_a_closed_connection_does_not_end_a_leaving_worker() -> None:
+    modern_gthread()
+    run_child(f"""{IDLE}
+    worker = new_worker()
+    closed = socket.socketpair()[0]
+    make = gthread.TConn
+    def tconn(*arguments):
+        conn = make(*arguments)
+        closed.close()
+        return conn
+    gthread.TConn = tconn
+    back_from_the_pool(worker, closed)
+    assert worker.nr_conns == 0 and not worker.keepalived_conns
+    """)
+
+
+def test_the_gthread_worker_of_a_gunicorn_without_pending_connections() -> None:
+    modern_gthread()
+    run_child(f"""{IDLE}
+    worker = new_worker()
+    for name in ("murder_pending", "on_pending_socket_readable"):
+        if hasattr(gthread.ThreadWorker, name):  # gunicorn 25.2 on
+            delattr(gthread.ThreadWorker, name)
+    worker._turn(0)
+    """)
+
+
 # ---- the configuration file ---------------------------------------------------------------------
 
 CONFIGURATION = """
@@ -171,6 +266,51 @@ def test_one_line_in_a_configuration_file(tmp_path: Path, command: tuple[str, ..
     assert output.count("Exception during worker exit") == 2
 
 
+def test_what_is_wrong_in_configure_is_told_there() -> None:
+    pytest.importorskip("gunicorn", reason="gunicorn is not installed")
+    run_child("""
+        from cpythonplus.prefork.gunicorn import configure
+        from cpythonplus.prefork.gunicorn_service import SERVICE
+        wrong = ({"max_private_memory": 0}, {"max_private_memory": "3 apples"},
+                 {"metrics": "here"}, {"warm_up": ["index.html"]})
+        for each in wrong:
+            try:
+                configure(**each)
+            except ValueError:
+                continue
+            raise AssertionError(each)
+        configure(max_private_memory=3e8)
+        assert SERVICE.options.max_private_memory == 300_000_000
+    """)
+
+
+def test_the_warm_up_is_not_deaf_and_its_threads_are_told_of(tmp_path: Path) -> None:
+    text = """
+        import signal, threading
+        from cpythonplus.prefork.gunicorn import *
+        def warm():
+            print("blocked:", signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
+            threading.Thread(target=threading.Event().wait, name="mine", daemon=True).start()
+        configure(warm_up=[warm])
+        def pre_fork(server, worker):
+            print("blocked:", signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
+    """
+    with running(
+        tmp_path, "-c", "conf.py", command=("gunicorn",), files={"conf.py": text}
+    ) as server:
+        assert server.output().count("blocked: set()") == 2
+        assert re.search(r"\[WARNING\] threads of the master.*: mine\n", server.output())
+        ended_well(server)
+
+
+def test_reload_beside_the_one_line_does_not_preload(tmp_path: Path) -> None:
+    text = "from cpythonplus.prefork.gunicorn import *\n"
+    words = ("-c", "conf.py", "--reload")
+    with running(tmp_path, *words, command=("gunicorn",), files={"conf.py": text}) as server:
+        assert "preload_app is off" in server.output()
+        ended_well(server)
+
+
 def test_settings_are_names_in_a_configuration_file(tmp_path: Path) -> None:
     text = 'metrics = "/metrics"\nwarm_up = ["/missing"]\nno_immortal = True\n'
     with running(tmp_path, "-c", "conf.py", files={"conf.py": text}) as server:
@@ -198,6 +338,68 @@ def listening_ports(server: Server) -> set[int]:
         inodes.update(re.findall(r"^socket:\[(\d+)\]$", str(entry.readlink())))
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def test_a_port_of_the_metrics_is_chosen_by_hup(tmp_path: Path) -> None:
+    with running(tmp_path, "-c", "conf.py", files={"conf.py": ""}) as server:
+        first = server.workers()
+        (tmp_path / "conf.py").write_text("metrics = '127.0.0.1:0'\n")
+        server.signal(signal.SIGHUP)
+        until(lambda: not first & server.workers() or server.process.poll(), "a new worker")
+        other = until(lambda: listening_ports(server) - {server.port}, "the port").pop()
+        text = Server(server.process, other, server.log).get("/metrics")
+        assert metric(text, "workers") >= 1
+        ended_well(server)
+
+
+def test_usr2_hands_the_port_of_the_metrics_on(tmp_path: Path) -> None:
+    with socket.socket() as one, socket.socket() as other:
+        ports = []
+        for each in (one, other):
+            each.bind(("127.0.0.1", 0))
+            ports.append(each.getsockname()[1])
+    at, port = ports
+    with running(tmp_path, "--metrics", str(port), port=at) as server:
+        old = server.process.pid
+        before = server.workers()
+        server.signal(signal.SIGUSR2)
+        new = until(lambda: server.workers() - before, "the new master").pop()
+        children = Path(f"/proc/{new}/task/{new}/children")
+        until(lambda: children.exists() and children.read_text(), "its worker")
+        assert server.stop() == 0
+        text = until(lambda: shown(Server(server.process, port, server.log)), "its metrics")
+        assert metric(text, "workers") == 1
+        assert f'pid="{old}"' not in text
+        os.kill(new, signal.SIGTERM)
+        until(server.nothing_left, "the end of the new master")
+        assert "cannot listen" not in server.output()
+
+
+def shown(server: Server) -> str:
+    with contextlib.suppress(OSError):
+        return server.get("/metrics")
+    return ""
+
+
+def test_a_worker_of_another_user_says_what_memory_it_has() -> None:
+    pytest.importorskip("gunicorn", reason="gunicorn is not installed")
+    run_child("""
+        import os
+        from types import SimpleNamespace
+        from cpythonplus.prefork.board import Board
+        from cpythonplus.prefork.gunicorn_service import Options, Service
+        for user, told in ((os.geteuid(), False), (os.geteuid() + 1, True)):
+            service = Service()
+            service.options = Options(metrics="/metrics")
+            service._user = user
+            service.board = Board(1)
+            service._slot = service.board.claim(os.getpid())
+            worker = SimpleNamespace(wsgi=print, notify=lambda: None, alive=True, nr=0)
+            worker.ppid = os.getppid()
+            service.post_worker_init(worker)
+            worker.notify()
+            assert (service.board.snapshot().workers[0].private_bytes > 0) == told
+    """)
 
 
 # ---- endings ------------------------------------------------------------------------------------

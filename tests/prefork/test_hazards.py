@@ -91,6 +91,45 @@ def test_a_dropped_file_is_closed(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_that_an_immortal_object_holds_at_a_normal_end(tmp_path: Path) -> None:
+    # Nothing drops it any more, and so nobody but prepare's exit function would write it out.
+    path = tmp_path / "log"
+    check(
+        """
+        class Log:
+            def __init__(self):
+                self.file = open(sys.argv[1], "w")
+        log = Log()
+        prefork.prepare()
+        log.file.write("written after prepare")
+        """,
+        str(path),
+    )
+    assert path.read_text() == "written after prepare"
+
+
+@pytest.mark.parametrize("name", ["detached", "broken"])
+def test_files_that_refuse_to_be_asked(name: str) -> None:
+    run_child(
+        PRELUDE
+        + dedent("""
+        import io
+        class Broken(io.RawIOBase):
+            def __getattribute__(self, name):
+                raise LookupError(name)
+        if sys.argv[1] == "broken":
+            file = Broken()
+        prefork.prepare()
+        if sys.argv[1] == "detached":
+            sys.stdout = io.TextIOWrapper(sys.stdout.detach())  # sys.__stdout__ is the old one
+        prefork.prepare()
+        prefork.fast_exit(3)
+        """),
+        args=[name],
+        status=3,
+    )
+
+
 def test_a_dropped_socket_is_closed() -> None:
     check("""
         import socket, warnings
@@ -455,7 +494,8 @@ def test_c_extensions_with_inlined_counts(tmp_path: Path) -> None:
         sys.path.insert(0, sys.argv[1])
         import old
         things = [[n, str(n)] for n in range(1000)]
-        prefork.prepare()
+        old.leak(None)
+        assert prefork.prepare().immortal is IMMORTAL
         def body():
             for thing in things:
                 for _ in range(3):

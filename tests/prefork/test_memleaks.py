@@ -108,7 +108,11 @@ for _ in range(3):
 before = used()
 for _ in range(50):
     prefork.prepare()
-print(used()[0] - before[0])
+print(*[after - since for after, since in zip(used(), before)])
 """
     )
-    assert int(child.out) < 50 * 40, child.out
+    blocks, grown_bytes = map(int, child.out.split())
+    assert blocks < 50 * 40, child.out
+    # A list of all types, several kilobytes, is not part of what stays.
+    # Gaps may have come together once until taking them is worth it; not each time.
+    assert grown_bytes < 1_000_000, child.out

@@ -23,7 +23,9 @@ __all__ = ["end_lightly", "fast_exit"]
 
 _CANNOT_FLUSH = 120  # CPython's own status when the standard streams cannot be written out
 
-_ending = False  # fast_exit is at work; a child forked meanwhile inherits it, and must not begin anew
+# The thread in which fast_exit is at work. A child that an exit function forks inherits it, and
+# must not call all of them anew; one that another thread forks may.
+_ending_thread: int | None = None
 _light_shutdown: Callable[[], None] | None = None  # what end_lightly has put in place
 
 
@@ -47,10 +49,10 @@ def fast_exit(status: object = 0) -> NoReturn:
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("fast_exit() has to be called by the main thread")
-    global _ending  # noqa: PLW0603
-    if _ending:
+    global _ending_thread  # noqa: PLW0603
+    if _ending_thread == threading.get_ident():
         raise SystemExit(status)
-    _ending = True
+    _ending_thread = threading.get_ident()
     number = 1
     try:
         number = _number(status)

@@ -15,8 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cpythonplus.prefork import warming
-from cpythonplus.prefork.gunicorn_service import SERVICE, Options, install
-from cpythonplus.prefork.sizes import parse_size
+from cpythonplus.prefork.gunicorn_service import (
+    SERVICE,
+    Options,
+    install,
+    memory_limit,
+    metrics_place,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,12 +55,11 @@ def configure(
 
     Raises ValueError for a size, warm-up or place that is none.
     """
-    limit = parse_size(max_private_memory) if isinstance(max_private_memory, str) else None
     entries = [warm_up] if isinstance(warm_up, str) else warm_up
     SERVICE.options = Options(
-        max_private_memory=max_private_memory if isinstance(max_private_memory, int) else limit,
+        max_private_memory=memory_limit(max_private_memory),
         warm_up=tuple(warming.check(entry) for entry in entries),
-        metrics=None if metrics is None else str(metrics),
+        metrics=metrics_place(metrics),
         immortal=immortal,
         fill_pools=fill_pools,
         fast_exit=fast_exit,

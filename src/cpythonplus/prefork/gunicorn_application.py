@@ -21,8 +21,13 @@ from gunicorn.app.wsgiapp import WSGIApplication
 from gunicorn.arbiter import Arbiter
 
 from cpythonplus.prefork import warming
-from cpythonplus.prefork.gunicorn_service import SERVICE, Options, install
-from cpythonplus.prefork.sizes import parse_size
+from cpythonplus.prefork.gunicorn_service import (
+    SERVICE,
+    Options,
+    install,
+    memory_limit,
+    metrics_place,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,36 +53,12 @@ development, loads the application in each worker, and shares nothing."""
 # ---- settings -----------------------------------------------------------------------------------
 
 
-def memory_limit(value: object) -> int | None:
-    """Return a size in bytes; ValueError for what is none, or is nothing."""
-    if value is None:
-        return None
-    size = value if isinstance(value, int) else parse_size(str(value))
-    if size <= 0:
-        raise ValueError(f"a memory limit must be above zero, not {value!r}")
-    return size
-
-
 def warm_ups(value: Any) -> list[str | Callable[[], object]]:
     """Return a list of warm-ups; ValueError for what is none."""
     if value is None:
         return []
     entries = value if isinstance(value, (list, tuple)) else [value]
     return [warming.check(entry) for entry in entries]
-
-
-def metrics_place(value: object) -> str | None:
-    """Return a path, or an address with a port; ValueError for what is neither."""
-    if value is None:
-        return None
-    text = str(value).strip()
-    port = text.rpartition(":")[2]
-    if not text.startswith("/") and not (port.isdecimal() and int(port) <= 65535):  # noqa: PLR2004
-        raise ValueError(
-            f"{text!r} is no place for metrics: give a path like /metrics,"
-            " or a port like 9100 or 127.0.0.1:9100"
-        )
-    return text
 
 
 def switch_off(value: Any) -> bool:
@@ -241,7 +222,9 @@ class Application(WSGIApplication):
         """Return the application; one that cannot be loaded ends the start with one line."""
         try:
             return super().load()
-        except Exception as error:  # noqa: BLE001  # whatever its code raises
+        except Exception as error:  # whatever its code raises
+            if self.cfg.reload and isinstance(error, SyntaxError):
+                raise  # gunicorn shows it to the clients, and waits for the next change
             if self.cfg.loglevel.lower() == "debug":
                 traceback.print_exc()
             reason = _told(error)

@@ -1,6 +1,7 @@
 """What gunicorn's master and workers do differently, as hooks that go beside the user's own.
 
     master   setup         our hooks beside those of the configuration, our gthread worker
+             pre_exec      USR2: hand the port of the metrics on
              pre_fork      once: board, port of the metrics, warm-up; prepare, when it is worth it
     worker   post_fork     forget what is the master's, schedule the GIL
              post_worker_init   metrics, watch the private memory
@@ -24,7 +25,9 @@ import logging
 import mmap
 import os
 import signal
+import socket
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -45,10 +48,9 @@ from cpythonplus.prefork.activation import (
 from cpythonplus.prefork.board import Board, BoardError
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
 from cpythonplus.prefork.recycling import Recycler
-from cpythonplus.prefork.sizes import format_size
+from cpythonplus.prefork.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from gunicorn.app.base import BaseApplication
@@ -56,11 +58,21 @@ if TYPE_CHECKING:
 
     from cpythonplus.prefork.board import Slot
 
-__all__ = ["HOOKS", "SERVICE", "Options", "Service", "compose", "install"]
+__all__ = [
+    "HOOKS",
+    "SERVICE",
+    "Options",
+    "Service",
+    "compose",
+    "install",
+    "memory_limit",
+    "metrics_place",
+]
 
 HOOKS = (
     "on_starting",
     "on_reload",
+    "pre_exec",
     "pre_fork",
     "post_fork",
     "post_worker_init",
@@ -75,8 +87,12 @@ _OURS = "_cpythonplus_hook"
 
 _LOOK_INTERVAL_S = 1.0
 _SPARE_SLOTS = 16
+# HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
+_LEAST_SLOTS = 128
 _STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
 _FAILED_STATUS = 1
+_PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
+"""Tells the new master after USR2: descriptor, comma, what options.metrics was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,30 @@ class Options:
     threads: bool = True
 
 
+def memory_limit(value: object) -> int | None:
+    """Return a size in bytes; ValueError for what is none, or is nothing."""
+    if value is None:
+        return None
+    size = value if isinstance(value, int) else parse_size(str(value))
+    if size <= 0:
+        raise ValueError(f"a memory limit must be above zero, not {value!r}")
+    return size
+
+
+def metrics_place(value: object) -> str | None:
+    """Return a path, or an address with a port; ValueError for what is neither."""
+    if value is None:
+        return None
+    text = str(value).strip()
+    port = text.rpartition(":")[2]
+    if not text.startswith("/") and not (port.isdecimal() and int(port) <= 65535):  # noqa: PLR2004
+        raise ValueError(
+            f"{text!r} is no place for metrics: give a path like /metrics,"
+            " or a port like 9100 or 127.0.0.1:9100"
+        )
+    return text
+
+
 class Overseer(Arbiter):
     """An Arbiter with our hooks, which sees how its workers end, and that some are leaving."""
 
@@ -106,6 +146,9 @@ class Overseer(Arbiter):
 
     def setup(self, app: BaseApplication) -> None:
         """Take over a configuration, at the start and after HUP."""
+        if app.cfg.reload:
+            # The reloader has workers load new code: nothing may be loaded before.
+            app.cfg.set("preload_app", False)  # noqa: FBT003  # gunicorn's
         super().setup(app)
         compose(self.cfg)
         gthread = sys.modules.get("gunicorn.workers.gthread")
@@ -120,7 +163,7 @@ class Overseer(Arbiter):
         A worker has the master's signal handlers until it has its own.  What it was sent meanwhile
         would be lost, and stopping the server take graceful_timeout.
         """
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         SERVICE.signals_before = before
         try:
             return super().spawn_worker()
@@ -166,11 +209,13 @@ class Service:
         self.min_age_s = 10.0
         """For how long, in seconds, a worker is not replaced, whatever it has of memory."""
         self._opened = False
+        self._user = os.geteuid()  # the master's
         self._prepared = False
         self._reloaded_age = 0
         self._statuses: dict[int, int] = {}
         self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
         self._port: socket.socket | None = None
+        self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
         self._slot: Slot | None = None
         self._recycler: Recycler | None = None
@@ -195,9 +240,9 @@ class Service:
         """After HUP: a new configuration, and workers that are all going to be replaced."""
         self._reloaded_age = server.worker_age
         self._prepared = False
-        if self._opened:
+        for step in (self._listen, self._warm_up) if self._opened else ():
             try:
-                self._warm_up(server)
+                step(server)
             except HaltServer as error:
                 # What runs is better than nothing.
                 server.log.error("%s", error.reason)  # noqa: TRY400  # the reason says it all
@@ -211,6 +256,8 @@ class Service:
         flag[0] = 0
         self._hear(worker)
         self._prepare(server)
+        # Not before: what the user's hook or the warm-up starts would be deaf for ever.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
 
     def _hear(self, worker: Any) -> None:
         """Let a worker have the signals that it was sent as soon as it has its own handlers."""
@@ -227,15 +274,35 @@ class Service:
         options = self.options
         if self.threads_problem:
             server.log.warning("native locks are not used: %s", self.threads_problem)
-        self.board = Board(2 * server.num_workers + _SPARE_SLOTS)
-        if options.metrics is not None and not options.metrics.startswith("/"):
-            try:
-                self._port = metrics.listen(options.metrics)
-            except (OSError, ValueError) as error:
-                raise HaltServer(f"metrics: {error}", _FAILED_STATUS) from None
+        self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
+        self._listen(server)
         if options.gil:
             rehearse_gil()
         self._warm_up(server)
+
+    def _listen(self, server: Any) -> None:
+        """Open the port of the metrics, if one was chosen; HaltServer where it cannot be had."""
+        where = self.options.metrics
+        if where == self._listens_at:
+            return
+        port = None
+        if where is not None and not where.startswith("/"):
+            try:
+                port = _inherited(server, where) or metrics.listen(where)
+            except (OSError, ValueError) as error:
+                raise HaltServer(f"metrics: {error}", _FAILED_STATUS) from None
+        if self._port is not None:
+            self._port.close()  # the old workers have it still
+        self._port, self._listens_at = port, where
+
+    def pre_exec(self, server: Any) -> None:
+        """USR2: let the new master have the port of the metrics, which cannot be opened twice.
+
+        Called in the process that is going to be the new master.
+        """
+        if self._port is not None:
+            self._port.set_inheritable(True)
+            server.cfg.env_orig[_PORT_VARIABLE] = f"{self._port.fileno()},{self._listens_at}"
 
     def _warm_up(self, server: Any) -> None:
         if not server.cfg.preload_app:
@@ -248,6 +315,12 @@ class Service:
         rehearse_requests(server.cfg)
         for answer in answers:
             (server.log.info if answer.good else server.log.warning)("%s", answer)
+        names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
+        if names:
+            server.log.warning(
+                "threads of the master, which no worker will have, as it is forked: %s",
+                ", ".join(names),
+            )
 
     def _prepare(self, server: Any) -> None:
         # Not at every fork: it walks through the whole heap.
@@ -273,7 +346,12 @@ class Service:
         At most as many as there should be workers.  Those beyond, the oldest, are told to hurry.
         """
         workers = sorted(server.WORKERS.items(), key=lambda item: item[1].age)
-        leaving = [pid for pid, worker in workers if self._is_leaving(worker)]
+        # After HUP there is a full set of new workers: for an old one none is missing.
+        leaving = [
+            pid
+            for pid, worker in workers
+            if worker.age > self._reloaded_age and self._is_leaving(worker)
+        ]
         beyond: int = max(len(leaving) - server.num_workers, 0)
         for pid in leaving[:beyond]:
             server.kill_worker(pid, signal.SIGTERM)
@@ -322,6 +400,9 @@ class Service:
         """Watch over a worker whose application is there, and answer for the metrics."""
         self._add_metrics(worker)
         limit = self.options.max_private_memory
+        if limit is None and self.options.metrics is not None and os.geteuid() != self._user:
+            # After --user none may look at another one: each says itself what it has.
+            limit = sys.maxsize
         if limit is not None and self.board is not None and self._slot is not None:
             self._recycler = Recycler(limit, self.board, min_age_s=self.min_age_s)
         if hasattr(worker, "on_draining"):
@@ -352,8 +433,9 @@ class Service:
         where, board = self.options.metrics, self.board
         if where is not None and board is not None:
             render = functools.partial(metrics.render, board, master_pid=worker.ppid)
-            if self._port is not None:
-                metrics.serve_in_thread(self._port, render)
+            if not where.startswith("/"):
+                if self._port is not None:
+                    metrics.serve_in_thread(self._port, render)
             else:
                 wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
                 application = wrap(application, where, render)
@@ -432,6 +514,16 @@ class Service:
 
 
 SERVICE = Service()
+
+
+def _inherited(server: Any, where: str) -> socket.socket | None:
+    """Return the port that the old master had open before USR2, if that was `where`."""
+    number, _, place = os.environ.pop(_PORT_VARIABLE, "").partition(",")
+    if not server.master_pid or place != where:
+        return None
+    port = socket.socket(fileno=int(number))
+    port.set_inheritable(False)
+    return port
 
 
 def install() -> None:

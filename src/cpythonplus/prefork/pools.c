@@ -98,13 +98,13 @@ fill_size(size_t size, Py_ssize_t limit)
 }
 
 static void
-give_back(void *until)
+give_back(void **list, void *until, void (*release)(void *))
 {
-    while (taken != until) {
-        void *block = taken;
+    while (*list != until) {
+        void *block = *list;
 
-        taken = *(void **)block;
-        PyObject_Free(block);
+        *list = *(void **)block;
+        release(block);
     }
 }
 
@@ -120,13 +120,13 @@ plus_pools_fill(void)
     for (size_t size = BLOCK_STEP; size <= LARGEST_BLOCK; size += BLOCK_STEP) {
         Py_ssize_t more = fill_size(size, FILL_LIMIT - taken_bytes - filled);
         if (more < 0) {
-            give_back(before);
+            give_back(&taken, before, PyObject_Free);
             return -1;
         }
         filled += more;
     }
     if (filled < WORTH_FILLING) {
-        give_back(before);
+        give_back(&taken, before, PyObject_Free);
         return 0;
     }
     taken_bytes += filled;
@@ -152,6 +152,7 @@ plus_malloc_fill(void)
 {
     struct mallinfo2 info = mallinfo2();
     uintptr_t top = (uintptr_t)sbrk(0) - info.keepcost;
+    void *before = gaps;
     Py_ssize_t filled = 0;
 
     for (size_t size = LARGEST_GAP; size >= SMALLEST_GAP; size -= size / 8) {
@@ -167,6 +168,10 @@ plus_malloc_fill(void)
             gaps = block;
             filled += (Py_ssize_t)malloc_usable_size(block);
         }
+    }
+    if (filled < WORTH_FILLING) {
+        give_back(&gaps, before, free);
+        return 0;
     }
     gaps_bytes += filled;
     return filled;

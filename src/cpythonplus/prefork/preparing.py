@@ -13,11 +13,13 @@ import gc
 import io
 import os
 import sys
+import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
+from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, TracebackType
 
 from cpythonplus.base.errors import UnsupportedPlatform
@@ -34,6 +36,8 @@ __all__ = ["PrepareReport", "has_grown", "prepare"]
 _GROWTH_BLOCKS = 20_000
 _GROWTH_SHARE = 0.01
 _BLOCK_BYTES = 64  # about, where nobody counts blocks
+
+_GRACE_S = 1.0  # how long the end waits for a file that another thread holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ def prepare(
     try:
         _remember(_open_files())
         made = _make_immortal(mortal) if immortal else _Made()
-        _flush_remembered()
+        _flush(_remembered())
         gc.freeze()
         # Nothing is left to look at, but the collector counts anew how much is old. Before 3.14 it
         # would else not look for a worker's own garbage until a quarter of the heap were new.
@@ -191,23 +195,39 @@ def _allocated_blocks() -> int:
 
 def _resident_bytes() -> int:
     """Return how much memory of this process is resident, in bytes."""
-    with open("/proc/self/statm", "rb", buffering=0) as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def flush_files() -> None:
     """Write out what open files hold in their buffers: the frozen ones and those opened since.
 
-    A file that cannot be written is passed over: its owner will see it.
+    A file that cannot be written is passed over: its owner will see it.  So is, after a second, one
+    that another thread does not let go of, as the interpreter's own end does.
     """
     _remember(_open_files())
-    _flush_remembered()
+    waiting = _remembered()
+    thread = None
+    while thread is None or thread.is_alive():
+        # It may be stuck for ever, in the lock of a buffer; the next one takes up the rest.
+        thread = threading.Thread(target=_flush, args=(waiting,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # No more threads; so in exit functions of 3.12. Then one that is stuck keeps this one:
+            # leaving files unwritten whenever there are other threads would be worse.
+            _flush(waiting)
+            return
+        thread.join(_GRACE_S)
 
 
-def _flush_remembered() -> None:
+def _remembered() -> Iterator[io.IOBase]:
     files = [each for each in (reference() for reference in _files) if each is not None]
     # Text layers before binary ones, for they write into those.
-    for each in sorted(files, key=_is_binary):
+    return iter(sorted(files, key=_is_binary))
+
+
+def _flush(files: Iterator[io.IOBase]) -> None:
+    for each in files:
         # Suppressed whatever somebody's class of files raises, as when the interpreter drops it.
         with contextlib.suppress(Exception):
             if not _is_closed(each) and each.writable():
