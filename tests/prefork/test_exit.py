@@ -267,6 +267,26 @@ def test_enable_prepares_before_the_fork_and_again_when_the_heap_has_grown() -> 
     """)
 
 
+def test_a_warm_up_that_fails_is_called_again_before_the_next_fork() -> None:
+    done = run_child("""
+        import os
+        from cpythonplus import prefork
+        calls = []
+        def warm_up():
+            calls.append(1)
+            if len(calls) == 1:
+                raise LookupError("no such page")
+        prefork.enable(warm_up=warm_up)
+        for expected in (1, 2, 2):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+            assert len(calls) == expected, calls
+    """)
+    assert "LookupError: no such page" in done.err
+
+
 def test_a_child_that_goes_on_to_fork() -> None:
     run_child("""
         import os, sys

@@ -11,10 +11,13 @@ __all__ = ["gil_statistics", "rehearse_gil", "schedule_gil", "use_native_locks"]
 
 
 def schedule_gil() -> str:
-    """Have this process's GIL scheduled; return why that cannot be, or an empty text."""
+    """Have this process's GIL scheduled; return why that cannot be, or an empty text.
+
+    One that is scheduled already keeps its policy.
+    """
     from cpythonplus import gil
 
-    return _tried(gil.install)
+    return "" if gil.active() else _tried(gil.install)
 
 
 def rehearse_gil() -> None:

@@ -77,13 +77,14 @@ def _before() -> None:
     options = _options
     if options is None or not has_grown():
         return
-    warm_up, options.warm_up = options.warm_up, None
+    # One that raises is told of by os.fork, and called again before the next one.
     prepare(
-        warm_up,
+        options.warm_up,
         immortal=options.immortal,
         fill_pools=options.fill_pools,
         keep_mortal=options.keep_mortal,
     )
+    options.warm_up = None
 
 
 def _after() -> None:
