@@ -77,7 +77,10 @@ def at_call(number, function, action):
     def profile(frame, event, arg):
         nonlocal calls
         ours = frame.f_code.co_filename.endswith(('board.py', 'records.py'))
-        if ours and event in ('call', 'c_return'):
+        # From 3.14 on a with statement calls in plain sight what it enters. A handler that raises
+        # right then leaves any lock held, in every program: the interpreter's affair (bpo-29988).
+        entering = getattr(arg, '__name__', '') == '__enter__'
+        if ours and event in ('call', 'c_return') and not entering:
             calls += 1
             if calls == number:
                 action()

@@ -123,7 +123,7 @@ def test_children_end_as_ever(tmp_path: Path) -> None:
 
         def printing():
             Finalize(None, print, args=("finalised",), exitpriority=1)
-            print("from a child", end="")
+            print("from a child")
 
         prepared.enable()
         fork = multiprocessing.get_context("fork")
