@@ -403,7 +403,7 @@ def test_parts_that_go_while_a_thread_waits_in_them() -> None:
                 with condition:
                     assert condition.wait(0.02) is False
             waiter = start(wait, condition)
-            until(lambda: len(condition._waiters))
+            until(lambda: len(condition._waiters) or not waiter.is_alive())
             del whole, condition
             gc.collect()
             waiter.join()
@@ -411,7 +411,7 @@ def test_parts_that_go_while_a_thread_waits_in_them() -> None:
             q = Queue()
             condition = getattr(q, name)
             waiter = start(wait, condition)
-            until(lambda: len(condition._waiters))
+            until(lambda: len(condition._waiters) or not waiter.is_alive())
             del q, condition
             gc.collect()
             waiter.join()
