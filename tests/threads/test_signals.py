@@ -321,7 +321,10 @@ def test_no_lock_stays_behind() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         releaser.join()
         assert set(got) == {{True}}
-        assert len(released) + lock.locked() == {COUNT}, (len(released), lock.locked())
+        # One that was handed to the interrupted waiter may be released before it can give it back:
+        # then nobody has got it, and yet it was released.
+        more = len(released) + lock.locked() - {COUNT}
+        assert 0 <= more <= lock.statistics().hand_overs, (len(released), lock.locked())
         assert len(interrupts) > 5, len(interrupts)
         if lock.locked():
             lock.release()

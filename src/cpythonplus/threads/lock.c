@@ -196,7 +196,10 @@ plus_lock_leave(struct plus_lock *lock, struct plus_waiter *waiter)
 {
     switch (plus_waiter_leave(&lock->queue, waiter)) {
     case PLUS_WAIT_GRANTED:
-        plus_lock_release(lock);
+        /* Any thread may release: one that saw the lock held may have done so already. */
+        if (atomic_load(&lock->owner) == waiter->identity) {
+            plus_lock_release(lock);
+        }
         break;
     case PLUS_WAIT_WOKEN:
         /* Its place goes to the next: by taking the lock and releasing it, or, if somebody has the
