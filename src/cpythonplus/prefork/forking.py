@@ -75,7 +75,7 @@ def child() -> None:
 
 def _before() -> None:
     options = _options
-    if options is None or not has_grown():
+    if options is None or not (has_grown() or options.warm_up):
         return
     # One that raises is told of by os.fork, and called again before the next one.
     prepare(
