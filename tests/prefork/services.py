@@ -6,6 +6,7 @@ or into the interpreter that runs the tests.
 
 import fcntl
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -18,7 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from textwrap import dedent
+from typing import Any, TypeVar
 
 import pytest
 
@@ -224,3 +226,33 @@ def redis(folder: Path) -> Iterator[str]:
         server.says("Ready to accept connections")
         yield f"redis://127.0.0.1:{port}/0"
         server.stop()
+
+
+class Client:
+    """A client of a server with workers: each question is a process of its own."""
+
+    def __init__(self, server: Server, folder: Path, env: dict[str, str], prelude: str) -> None:
+        self.server = server
+        self._folder = folder
+        self._env = env
+        self._prelude = dedent(prelude)
+
+    def ask(self, code: str) -> Any:  # noqa: ANN401  # JSON
+        """Run the prelude and `code`, and return what they have put into `answer`."""
+        program = f"{self._prelude}\n{dedent(code)}\nprint(json.dumps(answer))\n"
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            check=False,
+            cwd=self._folder,
+            env=child_environment(self._env),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr + self.server.text()
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def ends(self) -> None:
+        """Stopped, it leaves nothing behind."""
+        assert self.server.stop() == 0, self.server.text()
+        assert self.server.processes() == set()

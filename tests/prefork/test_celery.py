@@ -1,18 +1,14 @@
 """celery's prefork pool, really started, with Redis as its broker."""
 
-import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
 from tests.prefork import services
-from tests.support import child_environment
 
 APP = """
     import os, resource, sys, threading
@@ -53,7 +49,7 @@ APP = """
 
 
 @contextmanager
-def worker(folder: Path, *options: str, **settings: object) -> Iterator["Shop"]:
+def worker(folder: Path, *options: str, **settings: object) -> Iterator[services.Client]:
     path = services.packages("celery", "celery[redis]>=5.4", needs="celery")
     text = dedent(APP).replace("**SETTINGS", f"**{settings!r}")
     (folder / "shop.py").write_text(text)
@@ -62,36 +58,7 @@ def worker(folder: Path, *options: str, **settings: object) -> Iterator["Shop"]:
         command = [sys.executable, "-m", "celery", "-A", "shop", "worker", "-l", "INFO", *options]
         with services.running(command, folder=folder, env=env) as server:
             server.says("ready.")
-            yield Shop(server, folder, env)
-
-
-class Shop:
-    """A client of the worker."""
-
-    def __init__(self, server: services.Server, folder: Path, env: dict[str, str]) -> None:
-        self.server = server
-        self._folder = folder
-        self._env = env
-
-    def ask(self, code: str) -> Any:  # noqa: ANN401  # JSON
-        """Run `code` in a process of its own, and return what it has put into `answer`."""
-        program = f"import json, shop\n{dedent(code)}\nprint(json.dumps(answer))\n"
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            check=False,
-            cwd=self._folder,
-            env=child_environment(self._env),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr + self.server.text()
-        return json.loads(done.stdout.splitlines()[-1])
-
-    def ends(self) -> None:
-        """Stopped, it leaves nothing behind."""
-        assert self.server.stop() == 0, self.server.text()
-        assert self.server.processes() == set()
+            yield services.Client(server, folder, env, "import json, shop")
 
 
 @pytest.mark.any_version

@@ -1,18 +1,14 @@
 """RQ's worker, really started, with a Redis of its own."""
 
-import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
 from tests.prefork import services
-from tests.support import child_environment
 
 JOBS = """
     import os, sys, threading
@@ -57,39 +53,10 @@ ASK = """
 """
 
 
-class Queue:
-    """A client of the worker."""
-
-    def __init__(self, server: services.Server, folder: Path, env: dict[str, str]) -> None:
-        self.server = server
-        self._folder = folder
-        self._env = env
-
-    def ask(self, code: str) -> Any:  # noqa: ANN401  # JSON
-        """Run `code` in a process of its own, and return what it has put into `answer`."""
-        program = f"{dedent(ASK)}\n{dedent(code)}\nprint(json.dumps(answer))\n"
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            check=False,
-            cwd=self._folder,
-            env=child_environment(self._env),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr + self.server.text()
-        return json.loads(done.stdout.splitlines()[-1])
-
-    def ends(self) -> None:
-        """Stopped, it leaves nothing behind."""
-        assert self.server.stop() == 0, self.server.text()
-        assert self.server.processes() == set()
-
-
 @contextmanager
 def worker(
     folder: Path, *options: str, name: str = "cpythonplus.prefork.rq.Worker", **settings: str
-) -> Iterator[Queue]:
+) -> Iterator[services.Client]:
     path = services.packages("rq", "rq>=2.0", needs="rq")
     (folder / "jobs.py").write_text(dedent(JOBS))
     with services.redis(folder) as url:
@@ -98,7 +65,7 @@ def worker(
         command = [sys.executable, "-c", program, "worker", "--url", url, "--worker-class", name]
         with services.running([*command, *options], folder=folder, env=env) as server:
             server.says("Listening on default")
-            yield Queue(server, folder, env)
+            yield services.Client(server, folder, env, ASK)
 
 
 @pytest.mark.any_version

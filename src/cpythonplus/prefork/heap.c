@@ -41,11 +41,9 @@ is_immortal(PyObject *op)
 static inline void
 make_immortal(PyObject *op)
 {
+    op->ob_refcnt = IMMORTAL_COUNT;
 #if PY_VERSION_HEX >= 0x030E0000
-    op->ob_refcnt = IMMORTAL_COUNT;
     op->ob_flags |= IMMORTAL_FLAG;
-#else
-    op->ob_refcnt = IMMORTAL_COUNT;
 #endif
 }
 
@@ -90,7 +88,6 @@ plus_heap_refusal(void)
  */
 
 enum verdict {
-    UNKNOWN,
     IMMORTAL,
     WATCHABLE, /* immortal unless a weak reference with a callback points to it */
     MORTAL,

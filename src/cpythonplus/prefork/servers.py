@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from pkgutil import resolve_name
 
 from cpythonplus.prefork.activation import rehearse_gil, schedule_gil, use_native_locks
 from cpythonplus.prefork.board import Board, BoardError
@@ -106,13 +107,13 @@ def warm_up_of(text: str) -> Callable[[], None] | None:
     def warm_up() -> None:
         for entry in entries:
             module, _, attributes = entry.partition(":")
-            found: object = import_module(module)
-            for attribute in filter(None, attributes.split(".")):
-                found = getattr(found, attribute)
-            if attributes:
-                if not callable(found):
-                    raise TypeError(f"{entry} cannot be called")
-                found()
+            if not attributes:
+                import_module(module)
+                continue
+            found = resolve_name(entry)
+            if not callable(found):
+                raise TypeError(f"{entry} cannot be called")
+            found()
 
     return warm_up
 

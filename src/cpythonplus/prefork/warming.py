@@ -18,7 +18,7 @@ import io
 import sys
 import traceback
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -125,11 +125,8 @@ def _call(target: str | Callable[[], object]) -> None:
 
 
 def _found(target: str) -> Callable[[], object]:
-    module, _, name = target.partition(":")
     try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = resolve_name(target)
     except Exception as error:
         raise Failed(f"the warm-up {target} cannot be imported: {_told(error)}") from error
     if not callable(found):
