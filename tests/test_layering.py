@@ -39,6 +39,7 @@ MORE_ARROWS = {"prefork/activation.py": frozenset({"gil", "threads"})}
 LOOSE_FILES = {
     "__init__.py": EVERYTHING - {"benchmarks", "cli"},
     "__main__.py": frozenset({"cli"}),
+    "stackless.py": frozenset({"tasklets"}),
     "_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
     "_native.pyi": EVERYTHING - {"benchmarks", "cli", "sites"},
     "_test_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},

@@ -2,16 +2,21 @@
 #include "base/compat.h"
 #include "gil/binding.h"
 #include "prefork/binding.h"
+#include "tasklets/binding.h"
 #include "threads/binding.h"
 
 static int
 native_exec(PyObject *module)
 {
     if (PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
+        PyModule_AddFunctions(module, plus_prefork_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_tasklets_methods) < 0) {
         return -1;
     }
     if (plus_atomic_init(module) < 0) {
+        return -1;
+    }
+    if (plus_tasklets_exec(module) < 0) {
         return -1;
     }
     return plus_threads_exec(module);

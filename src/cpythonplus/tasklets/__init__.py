@@ -1,0 +1,57 @@
+"""Tasklets, channels and a scheduler: Stackless Python's, as an extension of stock CPython.
+
+A tasklet is a function that runs in turns with others of its thread, each on a C stack of its own;
+a channel is where two of them meet. Names and semantics are those of Stackless Python 3.x
+(https://github.com/stackless-dev/stackless/wiki). Besides what is listed here the module has its
+computed attributes: `current`, `main`, `runcount`, `threads`.
+
+Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: another processor than
+x86-64 and aarch64, a sub-interpreter, an interpreter without a GIL.
+"""
+
+from cpythonplus.tasklets.computed import __getattr__ as __getattr__
+from cpythonplus.tasklets.native import (
+    TaskletExit,
+    atomic,
+    bomb,
+    channel,
+    get_channel_callback,
+    get_schedule_callback,
+    get_thread_info,
+    getcurrent,
+    getcurrentid,
+    getmain,
+    getruncount,
+    run,
+    schedule,
+    schedule_remove,
+    set_channel_callback,
+    set_error_handler,
+    set_schedule_callback,
+    stack_size,
+    switch_trap,
+    tasklet,
+)
+
+__all__ = [
+    "TaskletExit",
+    "atomic",
+    "bomb",
+    "channel",
+    "get_channel_callback",
+    "get_schedule_callback",
+    "get_thread_info",
+    "getcurrent",
+    "getcurrentid",
+    "getmain",
+    "getruncount",
+    "run",
+    "schedule",
+    "schedule_remove",
+    "set_channel_callback",
+    "set_error_handler",
+    "set_schedule_callback",
+    "stack_size",
+    "switch_trap",
+    "tasklet",
+]

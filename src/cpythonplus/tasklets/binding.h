@@ -1,0 +1,14 @@
+/* What the room adds to the extension module. */
+#ifndef PLUS_TASKLETS_BINDING_H
+#define PLUS_TASKLETS_BINDING_H
+
+#include "../base/compat.h"
+
+extern PyMethodDef plus_tasklets_methods[];
+
+/* Adds the types and functions, unless the interpreter cannot have them; then `tasklets_refusal` alone.  0 or -1
+ * with an exception. */
+int
+plus_tasklets_exec(PyObject *module);
+
+#endif

@@ -1,0 +1,171 @@
+/* Channels: who waits, and what happens when two meet.
+ *
+ * Semantics: Stackless Python 3.x, Stackless/module/channelobject.c.
+ */
+#include "scheduler.h"
+
+#include "../base/clock.h"
+
+void
+plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,
+                    struct plus_tasklet *before)
+{
+    struct plus_tasklet *after = before != NULL ? before->prev : channel->tail;
+
+    task->next = before;
+    task->prev = after;
+    *(before != NULL ? &before->prev : &channel->tail) = task;
+    *(after != NULL ? &after->next : &channel->head) = task;
+    channel->balance += direction;
+    task->blocked = (signed char)direction;
+    task->channel = channel;
+}
+
+void
+plus_channel_remove(struct plus_tasklet *task)
+{
+    struct plus_channel *channel = task->channel;
+
+    *(task->next != NULL ? &task->next->prev : &channel->tail) = task->prev;
+    *(task->prev != NULL ? &task->prev->next : &channel->head) = task->next;
+    channel->balance -= task->blocked;
+    task->next = task->prev = NULL;
+    task->blocked = 0;
+    task->channel = NULL;
+}
+
+static uint64_t
+coarse_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE,
+                  &now); /* 4 ms fine, and a quarter of the fine one's price */
+    return plus_timespec_ns(&now);
+}
+
+static void
+call_hook(struct plus_scheduler *sched, struct plus_channel *channel, struct plus_tasklet *task,
+          int direction, bool will_block)
+{
+    PyObject *hook = Py_NewRef(plus_channel_hook);
+
+    sched->in_callback = true;
+    PyObject *result =
+        PyObject_CallFunction(hook, "OOii", channel, task, direction > 0, will_block);
+
+    if (result == NULL) {
+        PyErr_WriteUnraisable(hook);
+    }
+    Py_XDECREF(result);
+    sched->in_callback = false;
+    Py_DECREF(hook);
+}
+
+static void
+swap_values(struct plus_tasklet *a, struct plus_tasklet *b)
+{
+    PyObject *value = a->tempval;
+
+    a->tempval = b->tempval;
+    b->tempval = value;
+}
+
+/* Somebody waits at the other side. */
+static int
+meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, PyObject **result)
+{
+    struct plus_tasklet *source = sched->running, *target = channel->head;
+    struct plus_tasklet *before = target->next, *next = source;
+    bool elsewhere = target->sched != sched;
+
+    plus_channel_remove(target);
+    swap_values(source, target);
+    if (elsewhere) {
+        plus_queue_insert(target);
+        plus_scheduler_wake(target->sched);
+    }
+    else if (channel->schedule_all) {
+        plus_queue_insert(target);
+        next = source->next;
+    }
+    else if (channel->preference == -direction) {
+        plus_queue_insert_next(target);
+        next = target;
+    }
+    else {
+        plus_queue_insert(target);
+    }
+    if (plus_schedule(sched, source, next, result) == 0) {
+        return 0;
+    }
+    plus_queue_remove(target);
+    sched->current = source;
+    swap_values(source, target);
+    plus_channel_insert(channel, target, -direction, before);
+    return -1;
+}
+
+static int
+wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int direction,
+                 PyObject **result)
+{
+    struct plus_tasklet *source = sched->running;
+
+    if (source->block_trap) {
+        PyErr_SetString(PyExc_RuntimeError, "this tasklet does not like to be blocked.");
+        return -1;
+    }
+    if (channel->closing) {
+        PyErr_SetString(PyExc_ValueError, "Send/receive operation on a closed channel");
+        return -1;
+    }
+    source->parked_ns = coarse_now_ns();
+    plus_queue_remove(source);
+    plus_channel_insert(channel, source, direction, NULL);
+    if (plus_schedule(sched, source, sched->current, result) == 0) {
+        return 0;
+    }
+    plus_channel_remove(source);
+    plus_queue_unremove(source);
+    return -1;
+}
+
+PyObject *
+plus_channel_action(struct plus_channel *channel, PyObject *value, int direction)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    PyObject *result = NULL;
+
+    if (sched == NULL) {
+        Py_DECREF(value);
+        return NULL;
+    }
+    if (sched->in_callback) {
+        Py_DECREF(value);
+        PyErr_SetString(PyExc_RuntimeError, plus_channel_hook != NULL
+                                                ? "Recursive channel call due to callbacks!"
+                                                : "Recursive scheduler call due to callbacks!");
+        return NULL;
+    }
+    struct plus_tasklet *source = sched->running;
+    PyObject *old = source->tempval;
+    bool can = direction * channel->balance < 0;
+
+    source->tempval = value;
+    if (plus_channel_hook != NULL) {
+        call_hook(sched, channel, source, direction, !can);
+        can = direction * channel->balance < 0; /* the GIL may have been given up */
+    }
+    Py_INCREF(channel); /* the last reference may be a waiting tasklet's, which a switch lets go */
+    int failed = can ? meet(sched, channel, direction, &result)
+                     : wait_for_partner(sched, channel, direction, &result);
+
+    Py_DECREF(channel);
+    if (failed) {
+        plus_set_value(source, old);
+        return NULL;
+    }
+    Py_DECREF(old);
+    return result;
+}

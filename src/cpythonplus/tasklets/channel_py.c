@@ -1,0 +1,336 @@
+/* The type `channel`. */
+#include "scheduler.h"
+
+#include <stddef.h>
+
+#if PY_VERSION_HEX < 0x030C0000
+#define Py_T_INT T_INT
+#endif
+
+static struct plus_channel *
+self_of(PyObject *op)
+{
+    return (struct plus_channel *)op;
+}
+
+static PyObject *
+channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct plus_channel *channel = (struct plus_channel *)type->tp_alloc(type, 0);
+    PyFrameObject *frame = PyEval_GetFrame();
+
+    if (channel != NULL) {
+        channel->preference = -1; /* the receiver goes first */
+        if (frame != NULL) {
+            channel->made_by = (PyObject *)PyFrame_GetCode(frame);
+            channel->made_at = PyFrame_GetLasti(frame);
+        }
+    }
+    return (PyObject *)channel;
+}
+
+static int
+channel_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    if (Py_IS_TYPE(op, &plus_channel_type) &&
+        (PyTuple_GET_SIZE(args) != 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0))) {
+        PyErr_SetString(PyExc_TypeError, "channel() takes no arguments");
+        return -1;
+    }
+    return 0;
+}
+
+static int
+channel_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    struct plus_channel *channel = self_of(op);
+
+    Py_VISIT(channel->made_by);
+    for (struct plus_tasklet *task = channel->head; task != NULL; task = task->next) {
+        Py_VISIT(task);
+    }
+    return 0;
+}
+
+static int
+channel_clear(PyObject *op)
+{
+    struct plus_channel *channel = self_of(op);
+
+    while (channel->head != NULL) {
+        struct plus_tasklet *task = channel->head;
+
+        plus_channel_remove(task);
+        Py_DECREF(task);
+    }
+    Py_CLEAR(channel->made_by);
+    return 0;
+}
+
+static void
+channel_dealloc(PyObject *op)
+{
+    PyObject_GC_UnTrack(op);
+    if (self_of(op)->weakrefs != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    (void)channel_clear(op);
+    Py_TYPE(op)->tp_free(op);
+}
+
+static PyObject *
+channel_send(PyObject *op, PyObject *value)
+{
+    return plus_channel_action(self_of(op), Py_NewRef(value), 1);
+}
+
+static PyObject *
+channel_receive(PyObject *op, PyObject *ignored)
+{
+    return plus_channel_action(self_of(op), Py_NewRef(Py_None), -1);
+}
+
+static PyObject *
+send_bomb(PyObject *op, PyObject *bomb)
+{
+    return bomb != NULL ? plus_channel_action(self_of(op), bomb, 1) : NULL;
+}
+
+static PyObject *
+channel_send_exception(PyObject *op, PyObject *args)
+{
+    if (PyTuple_GET_SIZE(args) < 1) {
+        PyErr_SetString(PyExc_TypeError, "send_exception() takes at least 1 argument");
+        return NULL;
+    }
+    PyObject *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
+
+    if (rest == NULL) {
+        return NULL;
+    }
+    PyObject *bomb =
+        plus_bomb_from_class(PyTuple_GET_ITEM(args, 0), rest, "channel.send_exception");
+
+    Py_DECREF(rest);
+    return send_bomb(op, bomb);
+}
+
+static PyObject *
+channel_send_throw(PyObject *op, PyObject *args)
+{
+    PyObject *exc, *value = Py_None, *traceback = Py_None;
+
+    if (!PyArg_UnpackTuple(args, "send_throw", 1, 3, &exc, &value, &traceback)) {
+        return NULL;
+    }
+    return send_bomb(op, plus_bomb_from_triple(exc, value, traceback));
+}
+
+static PyObject *
+channel_send_sequence(PyObject *op, PyObject *sequence)
+{
+    PyObject *iterator = PyObject_GetIter(sequence), *item;
+    Py_ssize_t count = 0;
+
+    if (iterator == NULL) {
+        return NULL;
+    }
+    for (; (item = PyIter_Next(iterator)) != NULL; count++) {
+        PyObject *result = plus_channel_action(self_of(op), item, 1);
+
+        if (result == NULL) {
+            break;
+        }
+        Py_DECREF(result);
+    }
+    Py_DECREF(iterator);
+    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(count);
+}
+
+static PyObject *
+channel_next(PyObject *op)
+{
+    struct plus_channel *channel = self_of(op);
+
+    if (channel->closing && channel->balance <= 0) {
+        return NULL; /* the end of the iteration */
+    }
+    return channel_receive(op, NULL);
+}
+
+static PyObject *
+channel_close(PyObject *op, PyObject *ignored)
+{
+    self_of(op)->closing = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+channel_open(PyObject *op, PyObject *ignored)
+{
+    self_of(op)->closing = false;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+get_queue(PyObject *op, void *ignored)
+{
+    struct plus_tasklet *head = self_of(op)->head;
+
+    return Py_NewRef(head != NULL ? (PyObject *)head : Py_None);
+}
+
+static PyObject *
+get_closing(PyObject *op, void *ignored)
+{
+    return PyBool_FromLong(self_of(op)->closing);
+}
+
+static PyObject *
+get_closed(PyObject *op, void *ignored)
+{
+    return PyBool_FromLong(self_of(op)->closing && self_of(op)->balance == 0);
+}
+
+static PyObject *
+get_preference(PyObject *op, void *ignored)
+{
+    return PyLong_FromLong(self_of(op)->preference);
+}
+
+static int
+integer_of(PyObject *value, const char *refusal, int *sign)
+{
+    int overflow;
+    long number;
+
+    if (value == NULL || !PyLong_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, refusal);
+        return -1;
+    }
+    number = PyLong_AsLongAndOverflow(value, &overflow);
+    *sign = overflow != 0 ? overflow : (number > 0) - (number < 0);
+    return 0;
+}
+
+static int
+set_preference(PyObject *op, PyObject *value, void *ignored)
+{
+    int sign;
+
+    if (integer_of(value, "preference must be set to an integer", &sign) < 0) {
+        return -1;
+    }
+    self_of(op)->preference = (signed char)sign;
+    return 0;
+}
+
+static PyObject *
+get_schedule_all(PyObject *op, void *ignored)
+{
+    return PyLong_FromLong(self_of(op)->schedule_all);
+}
+
+static int
+set_schedule_all(PyObject *op, PyObject *value, void *ignored)
+{
+    int sign;
+
+    if (integer_of(value, "preference must be set to a bool or integer", &sign) < 0) {
+        return -1;
+    }
+    self_of(op)->schedule_all = sign != 0;
+    return 0;
+}
+
+static PyObject *
+get_made_at(PyObject *op, void *ignored)
+{
+    struct plus_channel *channel = self_of(op);
+
+    if (channel->made_by == NULL) {
+        Py_RETURN_NONE;
+    }
+    PyCodeObject *code = (PyCodeObject *)channel->made_by;
+
+    return Py_BuildValue("(OiO)", code->co_filename, PyCode_Addr2Line(code, channel->made_at),
+                         code->co_name);
+}
+
+static PyObject *
+channel_repr(PyObject *op)
+{
+    struct plus_channel *channel = self_of(op);
+    int balance = channel->balance;
+
+    return PyUnicode_FromFormat("<%s %s%d at %p>", Py_TYPE(op)->tp_name,
+                                balance < 0   ? "with receivers: "
+                                : balance > 0 ? "with senders: "
+                                              : "waiting: ",
+                                balance < 0 ? -balance : balance, op);
+}
+
+static PyMethodDef channel_methods[] = {
+    {"send", channel_send, METH_O,
+     PyDoc_STR("send($self, value, /)\n--\n\n"
+               "Give a value to a receiver; blocks while there is none.\n\n"
+               "RuntimeError in a deadlock, ValueError if the channel is closed.")},
+    {"receive", channel_receive, METH_NOARGS,
+     PyDoc_STR("receive($self, /)\n--\n\n"
+               "Take the value of a sender, or raise its exception; blocks while there is none.")},
+    {"send_exception", channel_send_exception, METH_VARARGS,
+     PyDoc_STR("send_exception($self, exc_class, /, *args)\n--\n\n"
+               "Raise exc_class(*args) in a receiver.")},
+    {"send_throw", channel_send_throw, METH_VARARGS,
+     PyDoc_STR("send_throw($self, exc, val=None, tb=None, /)\n--\n\n"
+               "Raise an exception in a receiver, as `raise` would.")},
+    {"send_sequence", channel_send_sequence, METH_O,
+     PyDoc_STR("send_sequence($self, iterable, /)\n--\n\n"
+               "Send each item; return how many there were.")},
+    {"close", channel_close, METH_NOARGS,
+     PyDoc_STR("close($self, /)\n--\n\n"
+               "Let nobody block on it any more; who waits already is served.")},
+    {"open", channel_open, METH_NOARGS, PyDoc_STR("open($self, /)\n--\n\nUndo close().")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef channel_members[] = {
+    {"balance", Py_T_INT, offsetof(struct plus_channel, balance), Py_READONLY,
+     PyDoc_STR("How many wait: senders if positive, receivers if negative.")},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef channel_getset[] = {
+    {"queue", get_queue, NULL, PyDoc_STR("The first tasklet that waits, or None."), NULL},
+    {"closing", get_closing, NULL, PyDoc_STR("Whether close() was called."), NULL},
+    {"closed", get_closed, NULL, PyDoc_STR("Whether it is closing and nobody waits."), NULL},
+    {"preference", get_preference, set_preference,
+     PyDoc_STR("-1: a receiver runs at once (default); 1: a sender; 0: who acts goes on."), NULL},
+    {"schedule_all", get_schedule_all, set_schedule_all,
+     PyDoc_STR("Whether each action goes on to the next runnable tasklet."), NULL},
+    {"made_at", get_made_at, NULL,
+     PyDoc_STR("(file name, line, function) of the code that made it, or None."), NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject plus_channel_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.channel",
+    .tp_basicsize = sizeof(struct plus_channel),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_doc = PyDoc_STR("channel()\n--\n\n"
+                        "Where tasklets meet: a sender and a receiver wait for each other."),
+    .tp_new = channel_new,
+    .tp_init = channel_init,
+    .tp_alloc = PyType_GenericAlloc,
+    .tp_free = PyObject_GC_Del,
+    .tp_dealloc = channel_dealloc,
+    .tp_traverse = channel_traverse,
+    .tp_clear = channel_clear,
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = channel_next,
+    .tp_repr = channel_repr,
+    .tp_methods = channel_methods,
+    .tp_members = channel_members,
+    .tp_getset = channel_getset,
+    .tp_weaklistoffset = offsetof(struct plus_channel, weakrefs),
+};

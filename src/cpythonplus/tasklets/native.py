@@ -1,0 +1,58 @@
+"""The C half of the room, or a clear refusal; and the end of tasklets at the interpreter's end."""
+
+import atexit
+
+from cpythonplus import _native
+from cpythonplus.base.errors import UnsupportedPlatform
+
+if _native.tasklets_refusal() is not None:
+    raise UnsupportedPlatform(f"cpythonplus.tasklets: {_native.tasklets_refusal()}")
+
+from cpythonplus._native import (
+    TaskletExit,
+    bomb,
+    channel,
+    get_channel_callback,
+    get_schedule_callback,
+    get_thread_info,
+    getcurrent,
+    getcurrentid,
+    getmain,
+    getruncount,
+    run,
+    schedule,
+    schedule_remove,
+    set_channel_callback,
+    set_error_handler,
+    set_schedule_callback,
+    stack_size,
+    switch_trap,
+    tasklet,
+)
+from cpythonplus._native import tasklet_atomic as atomic
+
+__all__ = [
+    "TaskletExit",
+    "atomic",
+    "bomb",
+    "channel",
+    "get_channel_callback",
+    "get_schedule_callback",
+    "get_thread_info",
+    "getcurrent",
+    "getcurrentid",
+    "getmain",
+    "getruncount",
+    "run",
+    "schedule",
+    "schedule_remove",
+    "set_channel_callback",
+    "set_error_handler",
+    "set_schedule_callback",
+    "stack_size",
+    "switch_trap",
+    "tasklet",
+]
+
+# Blocked tasklets get TaskletExit while everything that their `finally` clauses use is still there.
+atexit.register(_native.tasklets_kill_all)

@@ -1,0 +1,287 @@
+/* Layouts of the thread state, version by version; see pystate.h. */
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1 /* 3.14: the C stack's bounds are in the private half of the thread state */
+#endif
+#include "pystate.h"
+#include "switch.h"
+
+#if PY_VERSION_HEX >= 0x030E0000
+#include "internal/pycore_tstate.h"
+#endif
+
+#include <string.h>
+
+/* 3.12 and 3.13 count C levels; the greediest common one, sorted(key=...), takes 5 KiB and counts three.
+ * 3.11 counts them together with Python's own calls, so its stacks are larger. */
+#define BYTES_PER_C_LEVEL 2048
+
+#if PY_VERSION_HEX < 0x030C0000
+const size_t plus_pystate_stack_bytes = (size_t)2 << 20;
+#else
+const size_t plus_pystate_stack_bytes = (size_t)512 << 10;
+#endif
+
+const char *
+plus_pystate_refusal(void)
+{
+#if !PLUS_HAS_SWITCH
+    return "there is no stack switching for this processor";
+#elif defined(Py_GIL_DISABLED)
+    return "tasklets need an interpreter with a GIL";
+#else
+    if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
+        return "compiled for another version of Python";
+    }
+    PyThreadState *tstate = PyThreadState_Get();
+
+    if (PyThreadState_GetInterpreter(tstate) != PyInterpreterState_Main()) {
+        return "tasklets work in the main interpreter only";
+    }
+    /* The frames that run now must lie in the data stack as this file sees it. */
+    if (tstate->datastack_chunk == NULL || tstate->datastack_top < tstate->datastack_chunk->data ||
+        tstate->datastack_top > tstate->datastack_limit || tstate->exc_info == NULL) {
+        return "the interpreter's thread state is not as expected";
+    }
+    return NULL;
+#endif
+}
+
+#if PY_VERSION_HEX >= 0x030E0000
+/* How far above a stack's low end the interpreter wants its two limits: asked once, of itself. */
+static uintptr_t soft_distance, hard_distance;
+
+static void
+learn_limits(_PyThreadStateImpl *impl, const struct plus_stack *stack)
+{
+    uintptr_t top = impl->c_stack_top, soft = impl->c_stack_soft_limit;
+    uintptr_t hard = impl->c_stack_hard_limit;
+    uintptr_t base = impl->c_stack_init_base, init_top = impl->c_stack_init_top;
+
+    if (PyUnstable_ThreadState_SetStackProtection(&impl->base, stack->low,
+                                                  (size_t)(stack->top - stack->low)) == 0) {
+        soft_distance = impl->c_stack_soft_limit - (uintptr_t)stack->low;
+        hard_distance = impl->c_stack_hard_limit - (uintptr_t)stack->low;
+    }
+    else {
+        PyErr_Clear(); /* smaller than it thinks possible: half of it then */
+        soft_distance = (uintptr_t)(stack->top - stack->low) / 2;
+        hard_distance = soft_distance / 2;
+    }
+    impl->c_stack_top = top;
+    impl->c_stack_soft_limit = soft;
+    impl->c_stack_hard_limit = hard;
+    impl->c_stack_init_base = base;
+    impl->c_stack_init_top = init_top;
+}
+#endif
+
+static void
+fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plus_stack *stack)
+{
+    /* As the interpreter makes a thread's first chunk: without a predecessor, its first entry unused, it is
+     * never given back by the interpreter itself. */
+    _PyStackChunk *chunk = (_PyStackChunk *)stack->top;
+
+    chunk->previous = NULL;
+    chunk->size = (size_t)(stack->high - stack->top);
+    chunk->top = 0;
+    state->datastack_chunk = chunk;
+    state->datastack_top = &chunk->data[1];
+    state->datastack_limit = (PyObject **)stack->high;
+#if PY_VERSION_HEX < 0x030D0000
+    memset(&state->root, 0, sizeof(state->root));
+    state->root.previous = &tstate->root_cframe;
+    state->cframe = &state->root;
+#elif PY_VERSION_HEX >= 0x030F0000
+    state->current_frame = tstate->base_frame;
+#else
+    state->current_frame = NULL;
+#endif
+}
+
+void
+plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
+                   const struct plus_stack *stack, PyObject *context)
+{
+    fresh_frames(state, tstate, stack);
+    state->exc_item.exc_value = NULL;
+    state->exc_item.previous_item = NULL;
+    state->exc_info = &state->exc_item;
+    state->context = context;
+    state->tracefunc = state->profilefunc = NULL;
+    state->traceobj = state->profileobj = NULL;
+    state->tracing = 0;
+    state->what_event = -1;
+    state->recursion_depth = 0;
+#if PY_VERSION_HEX < 0x030D0000
+    state->trash_nesting = 0;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+#if PY_VERSION_HEX < 0x030D0000
+    int limit = C_RECURSION_LIMIT;
+#else
+    int limit = Py_C_RECURSION_LIMIT;
+#endif
+    int fits = (int)((size_t)(stack->top - stack->low) / BYTES_PER_C_LEVEL);
+
+    state->c_recursion_remaining = fits < limit ? fits : limit;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    if (soft_distance == 0) {
+        learn_limits((_PyThreadStateImpl *)tstate, stack);
+    }
+    state->c_stack_top = (uintptr_t)stack->top;
+    state->c_stack_soft_limit = (uintptr_t)stack->low + soft_distance;
+    state->c_stack_hard_limit = (uintptr_t)stack->low + hard_distance;
+    state->current_executor = NULL;
+#endif
+}
+
+static inline void
+save(struct plus_pystate *state, PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    state->cframe = tstate->cframe;
+#else
+    state->current_frame = tstate->current_frame;
+#endif
+    state->datastack_chunk = tstate->datastack_chunk;
+    state->datastack_top = tstate->datastack_top;
+    state->datastack_limit = tstate->datastack_limit;
+    state->exc_info = tstate->exc_info;
+    state->context = tstate->context;
+    state->tracefunc = tstate->c_tracefunc;
+    state->profilefunc = tstate->c_profilefunc;
+    state->traceobj = tstate->c_traceobj;
+    state->profileobj = tstate->c_profileobj;
+    state->tracing = tstate->tracing;
+#if PY_VERSION_HEX < 0x030C0000
+    state->what_event = tstate->tracing_what;
+    state->recursion_depth = tstate->recursion_limit - tstate->recursion_remaining;
+    state->trash_nesting = tstate->trash_delete_nesting;
+#else
+    state->what_event = tstate->what_event;
+    state->recursion_depth = tstate->py_recursion_limit - tstate->py_recursion_remaining;
+#if PY_VERSION_HEX < 0x030D0000
+    state->trash_nesting = tstate->trash.delete_nesting;
+#endif
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    state->c_recursion_remaining = tstate->c_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
+
+    state->c_stack_top = impl->c_stack_top;
+    state->c_stack_soft_limit = impl->c_stack_soft_limit;
+    state->c_stack_hard_limit = impl->c_stack_hard_limit;
+    state->current_executor = tstate->current_executor;
+#endif
+}
+
+static inline void
+load(struct plus_pystate *state, PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    tstate->cframe = state->cframe;
+#else
+    tstate->current_frame = state->current_frame;
+#endif
+    tstate->datastack_chunk = state->datastack_chunk;
+    tstate->datastack_top = state->datastack_top;
+    tstate->datastack_limit = state->datastack_limit;
+    tstate->exc_info = state->exc_info;
+    tstate->context = state->context;
+    state->context = NULL;
+    tstate->context_ver++; /* what context variables have cached is of the other context */
+    tstate->c_tracefunc = state->tracefunc;
+    tstate->c_profilefunc = state->profilefunc;
+    tstate->c_traceobj = state->traceobj;
+    tstate->c_profileobj = state->profileobj;
+    state->traceobj = state->profileobj = NULL;
+    tstate->tracing = state->tracing;
+#if PY_VERSION_HEX < 0x030C0000
+    tstate->tracing_what = state->what_event;
+    tstate->recursion_remaining = tstate->recursion_limit - state->recursion_depth;
+    tstate->trash_delete_nesting = state->trash_nesting;
+#else
+    tstate->what_event = state->what_event;
+    tstate->py_recursion_remaining = tstate->py_recursion_limit - state->recursion_depth;
+#if PY_VERSION_HEX < 0x030D0000
+    tstate->trash.delete_nesting = state->trash_nesting;
+#endif
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    tstate->c_recursion_remaining = state->c_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
+
+    impl->c_stack_top = state->c_stack_top;
+    impl->c_stack_soft_limit = state->c_stack_soft_limit;
+    impl->c_stack_hard_limit = state->c_stack_hard_limit;
+    tstate->current_executor = state->current_executor;
+#endif
+#if PY_VERSION_HEX >= 0x030F0000
+    tstate->last_profiled_frame = NULL; /* a sampling profiler's note about the other stack */
+#endif
+}
+
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to)
+{
+    load(to, tstate);
+}
+
+void
+plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
+                    struct plus_pystate *to, void *to_sp)
+{
+    save(from, tstate);
+    load(to, tstate);
+#if PLUS_HAS_SWITCH
+    plus_switch(from_sp, to_sp);
+#endif
+}
+
+void
+plus_pystate_end(PyThreadState *tstate)
+{
+    if (tstate->c_tracefunc != NULL) {
+        PyEval_SetTrace(NULL, NULL);
+    }
+    if (tstate->c_profilefunc != NULL) {
+        PyEval_SetProfile(NULL, NULL);
+    }
+    Py_CLEAR(tstate->context);
+    tstate->context_ver++;
+}
+
+struct _PyInterpreterFrame *
+plus_pystate_frame(const struct plus_pystate *state)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return state->cframe != NULL ? state->cframe->current_frame : NULL;
+#else
+    return state->current_frame;
+#endif
+}
+
+int
+plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg)
+{
+    Py_VISIT(state->context);
+    Py_VISIT(state->traceobj);
+    Py_VISIT(state->profileobj);
+    Py_VISIT(state->exc_item.exc_value);
+    return 0;
+}
+
+void
+plus_pystate_clear(struct plus_pystate *state)
+{
+    Py_CLEAR(state->context);
+    Py_CLEAR(state->traceobj);
+    Py_CLEAR(state->profileobj);
+    Py_CLEAR(state->exc_item.exc_value);
+}

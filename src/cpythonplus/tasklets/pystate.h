@@ -1,0 +1,79 @@
+/* What of an interpreter's thread state belongs to a tasklet, and the switch that exchanges it.
+ *
+ * The one place of the room that writes into a PyThreadState.  Layouts are those of CPython 3.11 to 3.15 as
+ * compiled against; plus_pystate_refusal says where the ground differs.  All with the GIL held.
+ */
+#ifndef PLUS_TASKLETS_PYSTATE_H
+#define PLUS_TASKLETS_PYSTATE_H
+
+#include "../base/compat.h"
+#include "stacks.h"
+
+#include <stdint.h>
+
+struct plus_pystate {
+#if PY_VERSION_HEX < 0x030D0000
+    _PyCFrame *cframe;
+    _PyCFrame root; /* what a fresh stack's first evaluation links to */
+#else
+    struct _PyInterpreterFrame *current_frame;
+#endif
+    _PyStackChunk *datastack_chunk;
+    PyObject **datastack_top, **datastack_limit;
+    _PyErr_StackItem *exc_info;
+    _PyErr_StackItem exc_item; /* the bottom of exc_info's chain, unless main */
+    PyObject *context;         /* strong, or NULL */
+    Py_tracefunc tracefunc, profilefunc;
+    PyObject *traceobj, *profileobj; /* strong, or NULL */
+    int tracing, what_event;
+    int recursion_depth; /* used so far: the limit may change meanwhile */
+#if PY_VERSION_HEX < 0x030D0000
+    int trash_nesting;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    int c_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    uintptr_t c_stack_top, c_stack_soft_limit, c_stack_hard_limit;
+    PyObject *current_executor;
+#endif
+};
+
+/* C stack that a tasklet gets unless told otherwise, in bytes. */
+extern const size_t plus_pystate_stack_bytes;
+
+/* NULL if this interpreter's thread state is what this was compiled for, else the reason. */
+const char *
+plus_pystate_refusal(void);
+
+/* What a tasklet on a fresh stack starts with: no frames, no exception, no tracing, full recursion limits.
+ * Takes over the reference to `context`. */
+void
+plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
+                   const struct plus_stack *stack, PyObject *context);
+
+/* Saves into `from`, loads `to`, and goes from one C stack to the other; returns when switched back. */
+void
+plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
+                    struct plus_pystate *to, void *to_sp);
+
+/* Drops what a tasklet that has ended leaves in the thread state: its context and its tracers. */
+void
+plus_pystate_end(PyThreadState *tstate);
+
+/* Loads `to` without saving: for going on with another tasklet on the same C stack. */
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to);
+
+/* The innermost frame of a parked state, or NULL. */
+struct _PyInterpreterFrame *
+plus_pystate_frame(const struct plus_pystate *state);
+
+int
+plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg);
+
+/* Drops the references of a state that will not be switched to again. */
+void
+plus_pystate_clear(struct plus_pystate *state);
+
+#endif

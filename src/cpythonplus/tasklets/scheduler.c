@@ -1,0 +1,683 @@
+/* Switching between the tasklets of a thread, and what happens when there is none to switch to.
+ *
+ * A tasklet that has ended and whose successor has not begun hands its C stack over: spawning and ending a
+ * thousand of them costs no switch of stacks at all.  Rejected: a scheduler of its own to which every tasklet
+ * returns; each going from one to the other would be two switches.
+ */
+#include "scheduler.h"
+
+#include "../base/clock.h"
+#include "../base/futex.h"
+#include "overflow.h"
+#include "switch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RECHECK_NS PLUS_NS_PER_S /* a thread that ends tells nobody that the others are stuck now */
+
+_Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
+struct plus_scheduler *plus_schedulers;
+PyObject *plus_tasklet_exit, *plus_error_handler, *plus_schedule_hook, *plus_channel_hook;
+size_t plus_new_stack_bytes;
+
+static const char dict_key[] = "cpythonplus.tasklets";
+
+/* ---- schedulers ------------------------------------------------------------------------------- */
+
+struct plus_scheduler *
+plus_scheduler_of(PyThreadState *tstate)
+{
+    struct plus_scheduler *sched = plus_schedulers;
+
+    while (sched != NULL && sched->tstate != tstate) {
+        sched = sched->next_scheduler;
+    }
+    return sched;
+}
+
+struct plus_scheduler *
+plus_scheduler_of_thread(unsigned long ident)
+{
+    struct plus_scheduler *sched = plus_schedulers;
+
+    while (sched != NULL && sched->tstate->thread_id != ident) {
+        sched = sched->next_scheduler;
+    }
+    return sched;
+}
+
+void
+plus_scheduler_release(struct plus_scheduler *sched)
+{
+    if (--sched->references == 0) {
+        plus_stacks_free(&sched->stacks);
+        free(sched->watchdogs);
+        free(sched);
+    }
+}
+
+static void
+drop_runnables(struct plus_scheduler *sched)
+{
+    while (sched->current != NULL) {
+        struct plus_tasklet *task = sched->current;
+
+        plus_queue_remove(task);
+        Py_DECREF(task);
+    }
+}
+
+/* The thread state is being cleared: by its own thread at its end, or by another one when the interpreter
+ * ends or after a fork; then the C stacks cannot be run and are left as they are. */
+static void
+scheduler_end(PyObject *capsule)
+{
+    struct plus_scheduler *sched = PyCapsule_GetPointer(capsule, dict_key);
+    struct plus_scheduler **link = &plus_schedulers;
+
+    if (sched == plus_scheduler_own) {
+        if (!plus_compat_is_finalizing()) {
+            plus_scheduler_kill_all(sched);
+        }
+        plus_scheduler_own = NULL;
+        plus_overflow_thread_end(sched->signal_stack);
+    }
+    while (*link != NULL && *link != sched) {
+        link = &(*link)->next_scheduler;
+    }
+    if (*link == sched) {
+        *link = sched->next_scheduler;
+    }
+    drop_runnables(sched);
+    sched->tstate = NULL;
+    Py_CLEAR(sched->main);
+    plus_scheduler_release(sched);
+}
+
+static int
+tie_to_thread(struct plus_scheduler *sched)
+{
+    PyObject *dict = PyThreadState_GetDict();
+    PyObject *capsule = PyCapsule_New(sched, dict_key, scheduler_end);
+
+    if (capsule == NULL) {
+        return -1;
+    }
+    sched->references++;
+    if (dict == NULL || PyDict_SetItemString(dict, dict_key, capsule) < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_NoMemory();
+        }
+        PyCapsule_SetDestructor(capsule, NULL);
+        sched->references--;
+        Py_DECREF(capsule);
+        return -1;
+    }
+    Py_DECREF(capsule);
+    return 0;
+}
+
+struct plus_scheduler *
+plus_scheduler_make(void)
+{
+    struct plus_scheduler *sched = calloc(1, sizeof(*sched));
+
+    if (sched == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    sched->references = 1;
+    sched->tstate = PyThreadState_Get();
+    sched->stacks.stack_bytes = plus_new_stack_bytes;
+    sched->main = sched->running = plus_tasklet_make_main(sched);
+    if (sched->main == NULL) {
+        plus_scheduler_release(sched);
+        return NULL;
+    }
+    plus_queue_insert((struct plus_tasklet *)Py_NewRef(sched->main));
+    if (tie_to_thread(sched) < 0) {
+        drop_runnables(sched);
+        Py_CLEAR(sched->main);
+        plus_scheduler_release(sched);
+        return NULL;
+    }
+    plus_scheduler_release(sched); /* the thread's dict has it */
+    sched->next_scheduler = plus_schedulers;
+    plus_schedulers = sched;
+    plus_scheduler_own = sched;
+    sched->signal_stack = plus_overflow_thread_begin();
+    plus_overflow_install();
+    return sched;
+}
+
+static int
+find_owner(void *owner, void *arg)
+{
+    struct plus_tasklet *task = owner;
+
+    if (task->alive && task->sched->running != task) {
+        *(struct plus_tasklet **)arg = task;
+        return 1;
+    }
+    return 0;
+}
+
+void
+plus_scheduler_kill_all(struct plus_scheduler *sched)
+{
+    /* One that catches TaskletExit and goes on is asked again, but not for ever. */
+    size_t attempts = 3 * sched->stacks.in_use + 100;
+    struct plus_tasklet *task;
+
+    while (attempts-- > 0 && plus_stacks_each(&sched->stacks, find_owner, &task) != 0) {
+        Py_INCREF(task);
+        PyObject *result = plus_tasklet_kill(task, false);
+
+        if (result == NULL) {
+            PyErr_WriteUnraisable((PyObject *)task);
+        }
+        Py_XDECREF(result);
+        Py_DECREF(task);
+    }
+}
+
+/* ---- callbacks -------------------------------------------------------------------------------- */
+
+void
+plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
+                        struct plus_tasklet *next)
+{
+    PyObject *type, *value, *traceback;
+    struct plus_tasklet *current = sched->current;
+    PyObject *after = sched->after_switch;
+    PyObject *hook = Py_NewRef(plus_schedule_hook);
+
+    if (sched->in_callback) {
+        Py_FatalError("Recursive scheduler call due to callbacks!");
+    }
+    sched->after_switch = NULL;
+    sched->in_callback = true;
+    sched->current = prev != NULL && plus_is_runnable(prev) ? prev : current;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *result =
+        PyObject_CallFunctionObjArgs(hook, prev != NULL ? (PyObject *)prev : Py_None,
+                                     next != NULL ? (PyObject *)next : Py_None, NULL);
+
+    if (result == NULL) {
+        PyErr_WriteUnraisable(hook);
+    }
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, traceback);
+    sched->current = current;
+    sched->in_callback = false;
+    sched->after_switch = after;
+    Py_DECREF(hook);
+}
+
+/* ---- going from one to the other -------------------------------------------------------------- */
+
+static void
+after_switch(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *finished = sched->finished;
+    PyObject *object = sched->after_switch;
+
+    sched->finished = NULL;
+    sched->after_switch = NULL;
+    if (finished != NULL) {
+        if (finished->stack != NULL) {
+            plus_stack_give(&sched->stacks, finished->stack);
+            finished->stack = NULL;
+        }
+        Py_DECREF(finished);
+    }
+    Py_XDECREF(object);
+}
+
+static inline void
+settle(struct plus_scheduler *sched)
+{
+    if (sched->finished != NULL || sched->after_switch != NULL) {
+        after_switch(sched);
+    }
+}
+
+/* What a new tasklet runs: its function, once.  Gives the result, or NULL with an exception. */
+static PyObject *
+run_function(struct plus_tasklet *task)
+{
+    PyObject *value = plus_claim_value(task);
+    PyObject *result = NULL;
+
+    task->started = true;
+    settle(task->sched);
+    if (plus_is_bomb(value)) { /* killed before it began */
+        (void)plus_bomb_explode(value);
+    }
+    else {
+        Py_DECREF(value);
+        /* They stay in the tasklet, where the garbage collector sees them. */
+        result = PyObject_Call(task->func, task->args, task->kwargs);
+    }
+    Py_CLEAR(task->func);
+    Py_CLEAR(task->args);
+    Py_CLEAR(task->kwargs);
+    return result;
+}
+
+static struct plus_tasklet *
+wakes_up(struct plus_scheduler *sched)
+{
+    return sched->watchdog_count > 0 ? sched->watchdogs[sched->watchdog_count - 1] : sched->main;
+}
+
+/* What an exception that leaves a tasklet becomes: a bomb for main, or NULL if nothing is left of it. */
+static PyObject *
+bomb_for_main(void)
+{
+    if (PyErr_ExceptionMatches(plus_tasklet_exit)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (plus_error_handler != NULL) {
+        PyObject *type, *value, *traceback;
+
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyObject *result =
+            PyObject_CallFunctionObjArgs(plus_error_handler, type, value ? value : Py_None,
+                                         traceback ? traceback : Py_None, NULL);
+
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        if (result != NULL) {
+            Py_DECREF(result);
+            return NULL;
+        }
+    }
+    return plus_bomb_from_error();
+}
+
+static bool
+others_may_run(struct plus_scheduler *sched)
+{
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(sched->tstate->interp);
+
+    for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
+        struct plus_scheduler *other = plus_scheduler_of(tstate);
+
+        if (tstate != sched->tstate && (other == NULL || !other->thread_blocked)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+plus_scheduler_wake(struct plus_scheduler *sched)
+{
+    if (sched->thread_blocked) {
+        sched->thread_blocked = false;
+        atomic_fetch_add(&sched->wakeups, 1);
+        plus_futex_wake(&sched->wakeups, 1);
+    }
+}
+
+/* Waits for another thread to make a tasklet of this one runnable.  1: there is one; 0: nobody can; -1: a signal
+ * handler has raised. */
+static int
+wait_for_others(struct plus_scheduler *sched)
+{
+    int result = 1;
+
+    while (sched->current == NULL) {
+        uint32_t wakeups = atomic_load(&sched->wakeups);
+
+        if (!others_may_run(sched)) {
+            result = 0;
+            break;
+        }
+        sched->thread_blocked = true;
+        Py_BEGIN_ALLOW_THREADS(void)
+        plus_futex_wait(&sched->wakeups, wakeups, plus_now_ns() + RECHECK_NS);
+        Py_END_ALLOW_THREADS
+        sched->thread_blocked = false;
+        /* No tasklet is current now: a handler may look, but not switch. */
+        bool in_callback = sched->in_callback;
+
+        sched->in_callback = true;
+        int signals = PyErr_CheckSignals();
+
+        sched->in_callback = in_callback;
+        if (signals < 0) {
+            result = -1;
+            break;
+        }
+    }
+    return result;
+}
+
+static PyObject *
+error_bomb(const char *text)
+{
+    PyErr_SetString(PyExc_RuntimeError, text);
+    return plus_bomb_from_error();
+}
+
+/* Who runs after a tasklet that has ended with an exception (bomb, taken) or without one (NULL). */
+static struct plus_tasklet *
+successor(struct plus_scheduler *sched, PyObject *bomb)
+{
+    struct plus_tasklet *wakeup = wakes_up(sched);
+
+    if (bomb == NULL && sched->current == NULL && wakeup->blocked) {
+        int found = wait_for_others(sched);
+
+        if (found < 0) {
+            bomb = plus_bomb_from_error();
+        }
+        else if (found == 0) {
+            bomb = error_bomb(wakeup->blocked < 0
+                                  ? "the main tasklet is receiving without a sender available."
+                                  : "the main tasklet is sending without a receiver available.");
+        }
+    }
+    if (bomb != NULL) {
+        plus_set_value(wakeup, bomb);
+        return wakeup;
+    }
+    return sched->current != NULL ? sched->current : wakeup;
+}
+
+/* Puts `next` into the run queue if it is in none or in a channel's. */
+static void
+make_runnable(struct plus_tasklet *next)
+{
+    if (next->blocked) {
+        plus_channel_remove(next);
+        plus_queue_insert(next);
+    }
+    else if (next->next == NULL) {
+        plus_queue_insert((struct plus_tasklet *)Py_NewRef(next));
+    }
+}
+
+int
+plus_make_ready(struct plus_tasklet *task)
+{
+    if (task->stack != NULL || task->started) {
+        return 0;
+    }
+    task->stack = plus_stack_take(&task->sched->stacks, task);
+    if (task->stack == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
+}
+
+static void
+tasklet_entry(void);
+
+static void
+prepare_stack(struct plus_tasklet *task)
+{
+    PyObject *context = task->state.context;
+
+    plus_pystate_fresh(&task->state, task->sched->tstate, task->stack, context);
+    task->sp = plus_switch_prepare(task->stack->top, tasklet_entry);
+}
+
+/* The end of `task`, which is current; its result or exception is dealt with.  Returns only when the next
+ * tasklet is a new one and has taken over this C stack. */
+static void
+leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
+{
+    void *nowhere;
+    struct plus_pystate dead;
+
+    if (plus_schedule_hook != NULL) {
+        plus_call_schedule_hook(sched, task, next);
+    }
+    Py_CLEAR(sched->tstate->context); /* of the hook or a signal handler, if there is one again */
+    sched->finished = task;
+    sched->current = sched->running = next;
+    if (!next->started && next->stack == NULL) {
+        next->stack = task->stack;
+        next->stack->owner = next;
+        task->stack = NULL;
+        plus_pystate_fresh(&next->state, sched->tstate, next->stack, next->state.context);
+        plus_pystate_load(sched->tstate, &next->state);
+        return;
+    }
+    if (!next->started) {
+        prepare_stack(next);
+    }
+    plus_pystate_switch(sched->tstate, &dead, &nowhere, &next->state, next->sp);
+    Py_FatalError("a tasklet that has ended was switched to");
+}
+
+static void
+tasklet_entry(void)
+{
+    for (;;) {
+        struct plus_scheduler *sched = plus_scheduler_own;
+        struct plus_tasklet *task = sched->running;
+        PyObject *result = run_function(task);
+        PyObject *bomb = result == NULL ? bomb_for_main() : NULL;
+
+        Py_XDECREF(result);
+        plus_pystate_end(sched->tstate); /* may run destructors, for which it is still current */
+        plus_queue_remove(task);         /* its reference goes to `finished` */
+        struct plus_tasklet *next = successor(sched, bomb);
+
+        task->alive = false;
+        make_runnable(next);
+        leave(sched, task, next);
+    }
+}
+
+static int
+switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
+           PyObject **result)
+{
+    if (prev != next) {
+        if (plus_schedule_hook != NULL) {
+            plus_call_schedule_hook(sched, prev, next);
+        }
+        if (!next->started) {
+            prepare_stack(next);
+        }
+        sched->current = sched->running = next;
+        plus_pystate_switch(sched->tstate, &prev->state, &prev->sp, &next->state, next->sp);
+        PyObject *value = plus_claim_value(prev);
+
+        settle(sched); /* may run Python code, so the value is in safety */
+        *result = plus_value_or_raise(value);
+        return 0;
+    }
+    sched->current = next;
+    PyObject *value = plus_claim_value(prev);
+
+    settle(sched);
+    *result = plus_value_or_raise(value);
+    return 0;
+}
+
+static int
+schedule_in_other_thread(struct plus_tasklet *prev, struct plus_tasklet *next, PyObject **result)
+{
+    if (next->sched->tstate == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "tasklet has no thread");
+        return -1;
+    }
+    make_runnable(next);
+    plus_scheduler_wake(next->sched);
+    *result = plus_value_or_raise(plus_claim_value(prev));
+    return 0;
+}
+
+/* Nothing is runnable: wake who called run(), or wait for other threads, or it is a deadlock. */
+static int
+schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObject **result)
+{
+    struct plus_tasklet *wakeup = wakes_up(sched);
+    bool revive = plus_is_floating(wakeup) && !sched->threadblock;
+    int found = revive ? 0 : wait_for_others(sched);
+
+    if (found < 0) {
+        return -1;
+    }
+    if (found > 0) {
+        return plus_schedule(sched, prev, sched->current, result);
+    }
+    if (plus_is_floating(wakeup)) {
+        if (wakeup != prev && plus_is_bomb(prev->tempval)) {
+            plus_set_value(wakeup, Py_NewRef(prev->tempval));
+        }
+        return plus_schedule(sched, prev, wakeup, result);
+    }
+    plus_set_value(prev, error_bomb("Deadlock: the last runnable tasklet cannot be blocked."));
+    return plus_schedule(sched, prev, prev, result);
+}
+
+int
+plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
+              PyObject **result)
+{
+    *result = NULL;
+    if (next == NULL) {
+        return schedule_nobody(sched, prev, result);
+    }
+    if (next->sched != sched && next != prev) {
+        return schedule_in_other_thread(prev, next, result);
+    }
+    if (next != prev) {
+        if (sched->switch_trap) {
+            PyErr_SetString(PyExc_RuntimeError, "switch_trap");
+            return -1;
+        }
+        if (sched->in_callback) {
+            PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+            return -1;
+        }
+        if (!next->started && plus_make_ready(next) < 0) {
+            return -1;
+        }
+    }
+    make_runnable(next);
+    return switch_now(sched, prev, next, result);
+}
+
+PyObject *
+plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove)
+{
+    struct plus_tasklet *prev = sched->running;
+    struct plus_tasklet *next = prev->next;
+    PyObject *result, *old;
+
+    if (sched->in_callback) {
+        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+        return NULL;
+    }
+    old = prev->tempval;
+    prev->tempval = Py_NewRef(value);
+    if (remove) {
+        plus_queue_remove(prev);
+        next = sched->current;
+        /* Held until the switch is done: then nobody may be left who wants it. */
+        sched->after_switch = (PyObject *)prev;
+    }
+    if (plus_schedule(sched, prev, next, &result) < 0) {
+        plus_set_value(prev, old);
+        if (remove) {
+            sched->after_switch = NULL;
+            plus_queue_unremove(prev);
+        }
+        return NULL;
+    }
+    Py_DECREF(old);
+    return result;
+}
+
+/* ---- run() ------------------------------------------------------------------------------------ */
+
+static int
+push_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    if (sched->watchdog_count == sched->watchdog_room) {
+        int room = sched->watchdog_room * 2 + 4;
+        struct plus_tasklet **more = realloc(sched->watchdogs, (size_t)room * sizeof(*more));
+
+        if (more == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        sched->watchdogs = more;
+        sched->watchdog_room = room;
+    }
+    sched->watchdogs[sched->watchdog_count++] = (struct plus_tasklet *)Py_NewRef(task);
+    return 0;
+}
+
+static bool
+is_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    for (int i = 0; i < sched->watchdog_count; i++) {
+        if (sched->watchdogs[i] == task) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Back in `task`: it and those that called run() after it have nothing to wait for any more. */
+static void
+pop_watchdogs(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    while (is_watchdog(sched, task)) {
+        struct plus_tasklet *popped = sched->watchdogs[--sched->watchdog_count];
+
+        if (plus_is_floating(popped)) {
+            plus_queue_insert(popped);
+        }
+        else {
+            Py_DECREF(popped);
+        }
+    }
+}
+
+int
+plus_run(struct plus_scheduler *sched, bool threadblock)
+{
+    struct plus_tasklet *caller = sched->running;
+    bool outer = sched->threadblock;
+    PyObject *result;
+
+    if (sched->in_callback) {
+        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+        return -1;
+    }
+    if (push_watchdog(sched, caller) < 0) {
+        return -1;
+    }
+    sched->threadblock = threadblock;
+    plus_queue_remove(caller);
+    Py_DECREF(caller); /* the queue's; the watchdogs have one */
+    if (sched->current == NULL && !threadblock) {
+        plus_queue_unremove((struct plus_tasklet *)Py_NewRef(caller));
+        result = Py_NewRef(Py_None);
+    }
+    else if (plus_schedule(sched, caller, sched->current, &result) < 0) {
+        sched->threadblock = outer;
+        sched->watchdog_count--;
+        plus_queue_unremove(caller);
+        return -1;
+    }
+    sched->threadblock = outer;
+    pop_watchdogs(sched, caller);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}

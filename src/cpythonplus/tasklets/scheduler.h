@@ -1,0 +1,229 @@
+/* Which tasklet of a thread runs next, and the going there.
+ *
+ * All with the GIL held.  What says "takes" consumes a reference, what says "gives" returns one.
+ * Semantics: Stackless Python 3.x, Stackless/module/scheduling.c.
+ */
+#ifndef PLUS_TASKLETS_SCHEDULER_H
+#define PLUS_TASKLETS_SCHEDULER_H
+
+#include "tasklet.h"
+
+#include "../base/identity.h"
+
+extern _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
+extern PyObject *plus_tasklet_exit;  /* the exception TaskletExit */
+extern PyObject *plus_error_handler; /* or NULL */
+extern PyObject *plus_schedule_hook; /* or NULL */
+extern PyObject *plus_channel_hook;  /* or NULL */
+extern size_t plus_new_stack_bytes;  /* of stacks of schedulers made from now on */
+
+/* Makes this thread's scheduler and its main tasklet.  NULL with an exception. */
+struct plus_scheduler *
+plus_scheduler_make(void);
+
+static inline struct plus_scheduler *
+plus_scheduler_get(void)
+{
+    struct plus_scheduler *sched = plus_scheduler_own;
+
+    return sched != NULL ? sched : plus_scheduler_make();
+}
+
+/* The scheduler of a thread state or of a thread's identity, or NULL. */
+struct plus_scheduler *
+plus_scheduler_of(PyThreadState *tstate);
+struct plus_scheduler *
+plus_scheduler_of_thread(unsigned long ident);
+
+/* Tasklets keep their scheduler's memory. */
+void
+plus_scheduler_release(struct plus_scheduler *sched);
+
+/* Kills what has a C stack, as at a thread's end.  Exceptions go to sys.unraisablehook. */
+void
+plus_scheduler_kill_all(struct plus_scheduler *sched);
+
+/* ---- the run queue: circular, `current` first; takes a reference, remove gives it ---- */
+
+static inline void
+plus_queue_link(struct plus_tasklet *task, struct plus_tasklet *before)
+{
+    task->next = before;
+    task->prev = before->prev;
+    before->prev->next = task;
+    before->prev = task;
+}
+
+/* At the end: before current. */
+static inline void
+plus_queue_insert(struct plus_tasklet *task)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (sched->current == NULL) {
+        task->next = task->prev = task;
+        sched->current = task;
+    }
+    else {
+        plus_queue_link(task, sched->current);
+    }
+    sched->runcount++;
+}
+
+/* Right behind current, which must be there. */
+static inline void
+plus_queue_insert_next(struct plus_tasklet *task)
+{
+    plus_queue_link(task, task->sched->current->next);
+    task->sched->runcount++;
+}
+
+static inline void
+plus_queue_remove(struct plus_tasklet *task)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (task->next == task) {
+        sched->current = NULL;
+    }
+    else {
+        task->next->prev = task->prev;
+        task->prev->next = task->next;
+        if (sched->current == task) {
+            sched->current = task->next;
+        }
+    }
+    task->next = task->prev = NULL;
+    sched->runcount--;
+}
+
+/* Puts a removed current back to where it was. */
+static inline void
+plus_queue_unremove(struct plus_tasklet *task)
+{
+    plus_queue_insert(task);
+    task->sched->current = task;
+}
+
+/* In no queue at all. */
+static inline bool
+plus_is_floating(const struct plus_tasklet *task)
+{
+    return task->next == NULL && !task->blocked;
+}
+
+static inline bool
+plus_is_runnable(const struct plus_tasklet *task)
+{
+    return task->next != NULL && !task->blocked;
+}
+
+/* ---- values ---- */
+
+/* Gives tempval, and leaves None. */
+static inline PyObject *
+plus_claim_value(struct plus_tasklet *task)
+{
+    PyObject *value = task->tempval;
+
+    task->tempval = Py_NewRef(Py_None);
+    return value;
+}
+
+/* Takes value. */
+static inline void
+plus_set_value(struct plus_tasklet *task, PyObject *value)
+{
+    PyObject *old = task->tempval;
+
+    task->tempval = value;
+    Py_DECREF(old);
+}
+
+/* Takes a value; a bomb explodes: NULL with its exception. */
+static inline PyObject *
+plus_value_or_raise(PyObject *value);
+
+/* ---- bombs: exceptions on their way into a tasklet (bomb.c) ---- */
+
+PyObject *
+plus_bomb_from_error(void); /* of the current exception, which is cleared; never NULL */
+/* As `raise` has it: class or instance, value, traceback (NULL or None: not given).  NULL with an exception. */
+PyObject *
+plus_bomb_from_triple(PyObject *exc, PyObject *value, PyObject *traceback);
+PyObject *
+plus_bomb_from_class(PyObject *klass, PyObject *args, const char *who);
+/* Takes the bomb; returns NULL with its exception set. */
+PyObject *
+plus_bomb_explode(PyObject *bomb);
+
+static inline PyObject *
+plus_value_or_raise(PyObject *value)
+{
+    return plus_is_bomb(value) ? plus_bomb_explode(value) : value;
+}
+
+/* ---- switching ---- */
+
+/* Makes a tasklet able to run: gives it a C stack.  0, or -1 with MemoryError. */
+int
+plus_make_ready(struct plus_tasklet *task);
+
+/* Leaves `prev`, which is running, for `next` (NULL: nothing is runnable).  Returns when prev runs again: 0,
+ * and *result is its tempval, or NULL with the exception that was sent to it; or -1 with an exception if
+ * nothing was done, and the caller undoes what it has prepared. */
+int
+plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
+              PyObject **result);
+
+/* schedule() and schedule_remove().  Gives the value, or NULL with an exception. */
+PyObject *
+plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove);
+
+/* run() without a time-out.  0, or -1 with an exception. */
+int
+plus_run(struct plus_scheduler *sched, bool threadblock);
+
+/* Makes a thread look at its queue again, if it waits for other threads. */
+void
+plus_scheduler_wake(struct plus_scheduler *sched);
+
+/* A chain's callbacks, in callback.c: never fail. */
+void
+plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
+                        struct plus_tasklet *next);
+
+/* ---- tasklets (tasklet.c): 0 or -1 with an exception, with Stackless's wording ---- */
+
+int
+plus_tasklet_insert(struct plus_tasklet *task);
+int
+plus_tasklet_remove(struct plus_tasklet *task);
+PyObject *
+plus_tasklet_run(struct plus_tasklet *task, bool remove_current);
+/* Takes the bomb. */
+PyObject *
+plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb);
+PyObject *
+plus_tasklet_kill(struct plus_tasklet *task, bool pending);
+int
+plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyObject *kwargs);
+/* Takes args (a tuple) and kwargs (a dict or NULL). */
+int
+plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert);
+/* A main tasklet for the scheduler that is being made; NULL with an exception. */
+struct plus_tasklet *
+plus_tasklet_make_main(struct plus_scheduler *sched);
+
+/* ---- channels (channel.c) ---- */
+
+void
+plus_channel_remove(struct plus_tasklet *task); /* gives the queue's reference */
+void
+plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,
+                    struct plus_tasklet *before); /* takes a reference; before NULL: at the end */
+/* Takes the value. */
+PyObject *
+plus_channel_action(struct plus_channel *channel, PyObject *value, int direction);
+
+#endif

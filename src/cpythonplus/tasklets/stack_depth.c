@@ -1,0 +1,344 @@
+/* The data-flow pass: depth 0 at the start, the depths of the exception table at its handlers, and
+ * from there along each fall-through and each jump until nothing new is found. */
+#include "stack_depth.h"
+
+#if PY_VERSION_HEX < 0x030E0000
+
+#include <opcode.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#if PY_VERSION_HEX < 0x030C0000
+#define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
+#define PyUnstable_Code_GetExtra _PyCode_GetExtra
+#define PyUnstable_Code_SetExtra _PyCode_SetExtra
+#endif
+
+enum { UNREACHED = -1, UNIT = 2 /* bytes of an instruction, and of each of its cache entries */ };
+
+/* Of one code object, in the order of their offsets. */
+struct call_sites {
+    int count;
+    struct plus_call_site sites[];
+};
+
+struct flow {
+    const uint8_t *bytes; /* without specialised or instrumented instructions */
+    int units, most;      /* length in units; the depth that the compiler allowed for */
+    int *depths;          /* before each unit */
+    bool changed, broken;
+};
+
+struct instruction {
+    int at, next; /* units; next: behind the cache entries, where jumps count from */
+    int opcode, oparg;
+};
+
+/* Steps to the next instruction; starts with all zero.  A prefix counts as an instruction. */
+static bool
+step(const struct flow *flow, struct instruction *ins)
+{
+    int prefix = ins->opcode == EXTENDED_ARG ? ins->oparg : 0;
+
+    if (ins->next >= flow->units) {
+        return false;
+    }
+    ins->at = ins->next++;
+    ins->opcode = flow->bytes[ins->at * UNIT];
+    ins->oparg = (int)((unsigned)prefix << 8 | flow->bytes[ins->at * UNIT + 1]);
+    while (ins->next < flow->units && flow->bytes[ins->next * UNIT] == CACHE) {
+        ins->next++;
+    }
+    return true;
+}
+
+static void
+reach(struct flow *flow, int unit, int depth)
+{
+    if (unit < 0 || unit >= flow->units || depth < 0 || depth > flow->most) {
+        flow->broken = true;
+    }
+    else if (flow->depths[unit] == UNREACHED) {
+        flow->depths[unit] = depth;
+        flow->changed = true;
+    }
+    else if (flow->depths[unit] != depth) {
+        flow->broken = true;
+    }
+}
+
+/* 1: jumps forward, -1: backward, 0: does not jump. */
+static int
+direction(int opcode)
+{
+    switch (opcode) {
+    case FOR_ITER:
+    case JUMP_FORWARD:
+    case SEND:
+#if PY_VERSION_HEX < 0x030C0000
+    case JUMP_IF_FALSE_OR_POP:
+    case JUMP_IF_TRUE_OR_POP:
+    case POP_JUMP_FORWARD_IF_FALSE:
+    case POP_JUMP_FORWARD_IF_TRUE:
+    case POP_JUMP_FORWARD_IF_NONE:
+    case POP_JUMP_FORWARD_IF_NOT_NONE:
+#else
+    case POP_JUMP_IF_FALSE:
+    case POP_JUMP_IF_TRUE:
+    case POP_JUMP_IF_NONE:
+    case POP_JUMP_IF_NOT_NONE:
+#endif
+        return 1;
+    case JUMP_BACKWARD:
+    case JUMP_BACKWARD_NO_INTERRUPT:
+#if PY_VERSION_HEX < 0x030C0000
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+#endif
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+static bool
+falls_through(int opcode)
+{
+    switch (opcode) {
+    case JUMP_FORWARD:
+    case JUMP_BACKWARD:
+    case JUMP_BACKWARD_NO_INTERRUPT:
+    case RETURN_VALUE:
+    case RAISE_VARARGS:
+    case RERAISE:
+#if PY_VERSION_HEX >= 0x030C0000
+    case RETURN_CONST:
+    case INTERPRETER_EXIT:
+#endif
+        return false;
+    default:
+        return true;
+    }
+}
+
+static int
+depth_after(struct flow *flow, const struct instruction *ins, int jumps)
+{
+    int effect = ins->opcode == EXTENDED_ARG
+                     ? 0
+                     : PyCompile_OpcodeStackEffectWithJump(ins->opcode, ins->oparg, jumps);
+
+    if (effect == PY_INVALID_STACK_EFFECT) {
+        flow->broken = true;
+        return 0;
+    }
+    return flow->depths[ins->at] + effect;
+}
+
+static void
+follow(struct flow *flow)
+{
+    struct instruction ins = {0};
+
+    while (!flow->broken && step(flow, &ins)) {
+        if (flow->depths[ins.at] == UNREACHED) {
+            continue;
+        }
+        if (falls_through(ins.opcode)) {
+            reach(flow, ins.next, depth_after(flow, &ins, 0));
+        }
+        int way = direction(ins.opcode);
+        if (way != 0) {
+            reach(flow, ins.next + way * ins.oparg, depth_after(flow, &ins, 1));
+        }
+    }
+}
+
+/* A number of the exception table: six bits a byte, the highest first; 64: more follow. */
+static int
+table_number(const uint8_t **at, const uint8_t *end)
+{
+    unsigned value = 0;
+
+    while (*at < end) {
+        uint8_t byte = *(*at)++;
+        value = value << 6 | (byte & 63);
+        if (!(byte & 64)) {
+            break;
+        }
+    }
+    return (int)value;
+}
+
+/* Each entry is start, length, target and depth, the depth with a bit that says that the offset of
+ * the failing instruction is pushed below the exception. */
+static void
+reach_handlers(struct flow *flow, PyObject *table)
+{
+    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(table);
+    const uint8_t *end = at + PyBytes_GET_SIZE(table);
+
+    while (at < end) {
+        (void)table_number(&at, end);
+        (void)table_number(&at, end);
+        int target = table_number(&at, end);
+        int depth = table_number(&at, end);
+        reach(flow, target, (depth >> 1) + (depth & 1) + 1);
+    }
+}
+
+static bool
+find_depths(struct flow *flow, PyCodeObject *code)
+{
+    for (int unit = 0; unit < flow->units; unit++) {
+        flow->depths[unit] = UNREACHED;
+    }
+    reach(flow, 0, 0);
+    reach_handlers(flow, code->co_exceptiontable);
+    while (flow->changed && !flow->broken) {
+        flow->changed = false;
+        follow(flow);
+    }
+    return !flow->broken;
+}
+
+/* False: the instruction does not call. */
+static bool
+describe_call(const struct flow *flow, const struct instruction *ins, struct plus_call_site *site)
+{
+    int depth = flow->depths[ins->at], taken, unpacked = -1;
+
+    switch (ins->opcode) {
+#if PY_VERSION_HEX < 0x030C0000
+    case PRECALL:
+        taken = ins->oparg + 2;
+        break;
+    case CALL:
+        depth +=
+            ins->oparg; /* the compiler's books let PRECALL take the arguments; it leaves them */
+        taken = ins->oparg + 2;
+        break;
+#else
+    case CALL:
+        taken = ins->oparg + 2;
+        break;
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    case CALL_KW:
+        taken = ins->oparg + 3;
+        break;
+#endif
+    case CALL_FUNCTION_EX:
+        taken = 3 + (ins->oparg & 1);
+        unpacked = depth - 1 - (ins->oparg & 1);
+        break;
+    case FOR_ITER:
+        taken = 1;
+        break;
+    default:
+        return false;
+    }
+    *site = (struct plus_call_site){.offset = ins->at * UNIT,
+                                    .depth = depth,
+                                    .base = depth - taken,
+                                    .unpacked = unpacked,
+                                    .is_for = ins->opcode == FOR_ITER};
+    return flow->depths[ins->at] != UNREACHED && site->base >= 0;
+}
+
+/* Writes to `sites` unless it is NULL; returns how many there are. */
+static int
+collect_calls(const struct flow *flow, struct plus_call_site *sites)
+{
+    struct instruction ins = {0};
+    struct plus_call_site site;
+    int count = 0;
+
+    while (step(flow, &ins)) {
+        if (describe_call(flow, &ins, &site)) {
+            if (sites != NULL) {
+                sites[count] = site;
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+/* NULL: no memory. */
+static struct call_sites *
+analyse(PyCodeObject *code, PyObject *bytes)
+{
+    struct flow flow = {.bytes = (const uint8_t *)PyBytes_AS_STRING(bytes),
+                        .units = (int)(PyBytes_GET_SIZE(bytes) / UNIT),
+                        .most = code->co_stacksize};
+    struct call_sites *calls = NULL;
+
+    flow.depths = PyMem_RawMalloc(((size_t)flow.units + 1) * sizeof(int));
+    if (flow.depths == NULL) {
+        return NULL;
+    }
+    int count = find_depths(&flow, code) ? collect_calls(&flow, NULL) : 0;
+    calls = PyMem_RawMalloc(sizeof(*calls) + (size_t)count * sizeof(calls->sites[0]));
+    if (calls != NULL) {
+        calls->count = count;
+        if (count > 0) {
+            collect_calls(&flow, calls->sites);
+        }
+    }
+    PyMem_RawFree(flow.depths);
+    return calls;
+}
+
+/* What the code object keeps for us; made when it is first asked for.  NULL: it cannot be. */
+static const struct call_sites *
+calls_of(PyCodeObject *code)
+{
+    static Py_ssize_t place = -1; /* of the main interpreter, the only one that has tasklets */
+    void *kept = NULL;
+
+    if (place < 0) {
+        place = PyUnstable_Eval_RequestCodeExtraIndex(PyMem_RawFree);
+    }
+    if (place < 0 || PyUnstable_Code_GetExtra((PyObject *)code, place, &kept) < 0 || kept != NULL) {
+        return kept;
+    }
+    PyObject *bytes = PyCode_GetCode(code);
+    if (bytes != NULL) {
+        kept = analyse(code, bytes);
+        Py_DECREF(bytes);
+    }
+    if (kept != NULL && PyUnstable_Code_SetExtra((PyObject *)code, place, kept) < 0) {
+        PyMem_RawFree(kept);
+        kept = NULL;
+    }
+    return kept;
+}
+
+static int
+compare_offsets(const void *key, const void *member)
+{
+    int offset = *(const int *)key;
+    const struct plus_call_site *site = member;
+
+    return (offset > site->offset) - (offset < site->offset);
+}
+
+const struct plus_call_site *
+plus_stack_depth_at(PyCodeObject *code, int offset)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    const struct call_sites *calls = calls_of(code);
+    PyErr_Restore(type, value, traceback);
+    if (calls == NULL || calls->count == 0) {
+        return NULL;
+    }
+    return bsearch(&offset, calls->sites, (size_t)calls->count, sizeof(calls->sites[0]),
+                   compare_offsets);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* switch.h for x86-64 (System V ABI). */
+#include "switch.h"
+
+#if PLUS_HAS_SWITCH && defined(__x86_64__)
+
+#include <stdint.h>
+
+/* What lies at a parked stack's pointer:
+ *
+ *     sp ->  mxcsr, x87 control word   (4 + 4 bytes)
+ *            r15  r14  r13  r12  rbx  rbp
+ *            return address
+ *
+ * No `ret` into the trampoline would be needed if it were called, but then switching to a fresh and to a
+ * parked stack would be two paths.  The trampoline ends the chain of frames for debuggers and unwinders.
+ */
+__asm__(".text\n"
+        ".globl plus_switch\n"
+        ".hidden plus_switch\n"
+        ".type plus_switch, @function\n"
+        ".p2align 4\n"
+        "plus_switch:\n"
+        "    .cfi_startproc\n"
+        "    pushq %rbp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_rel_offset %rbp, 0\n"
+        "    pushq %rbx\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_rel_offset %rbx, 0\n"
+        "    pushq %r12\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_rel_offset %r12, 0\n"
+        "    pushq %r13\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_rel_offset %r13, 0\n"
+        "    pushq %r14\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_rel_offset %r14, 0\n"
+        "    pushq %r15\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_rel_offset %r15, 0\n"
+        "    subq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    stmxcsr (%rsp)\n"
+        "    fnstcw 4(%rsp)\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    ldmxcsr (%rsp)\n"
+        "    fldcw 4(%rsp)\n"
+        "    addq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %r15\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %r14\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %r13\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %r12\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rbx\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rbp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size plus_switch, .-plus_switch\n"
+        ".type switch_trampoline, @function\n"
+        ".p2align 4\n"
+        "switch_trampoline:\n"
+        "    .cfi_startproc\n"
+        "    .cfi_undefined %rip\n"
+        "    xorl %ebp, %ebp\n"
+        "    call *%rbx\n"
+        "    ud2\n"
+        "    .cfi_endproc\n"
+        ".size switch_trampoline, .-switch_trampoline\n");
+
+extern void
+switch_trampoline(void) __attribute__((visibility("hidden")));
+
+void *
+plus_switch_prepare(void *top, void (*entry)(void))
+{
+    uintptr_t *sp = top;
+    uint32_t mxcsr;
+    uint16_t control;
+
+    *--sp = 0; /* keeps the stack aligned where the trampoline calls */
+    *--sp = 0;
+    *--sp = (uintptr_t)switch_trampoline;
+    *--sp = 0;                /* rbp */
+    *--sp = (uintptr_t)entry; /* rbx */
+    for (int i = 0; i < 4; i++) {
+        *--sp = 0; /* r12 to r15 */
+    }
+    __asm__("stmxcsr %0" : "=m"(mxcsr));
+    __asm__("fnstcw %0" : "=m"(control));
+    *--sp = (uintptr_t)mxcsr | (uintptr_t)control << 32;
+    return sp;
+}
+
+#endif

@@ -1,0 +1,297 @@
+/* What can be done with a tasklet from outside of it.
+ *
+ * Semantics and wording: Stackless Python 3.x, Stackless/module/taskletobject.c.
+ */
+#include "scheduler.h"
+
+static int
+refuse(const char *text)
+{
+    PyErr_SetString(PyExc_RuntimeError, text);
+    return -1;
+}
+
+static bool
+has_c_stack(const struct plus_tasklet *task)
+{
+    return task->alive && task->started && task->sched->tstate != NULL;
+}
+
+int
+plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert)
+{
+    const char *why = NULL;
+
+    if (task->alive) {
+        why = "tasklet is alive";
+    }
+    else if (task->tempval == Py_None) {
+        why = "the tasklet was not bound to a function";
+    }
+    else if (task->sched->tstate == NULL) {
+        why = "tasklet has no thread";
+    }
+    PyObject *context = NULL;
+
+    if (why == NULL && PyThreadState_Get()->context != NULL) {
+        context = PyContext_CopyCurrent();
+    }
+    if (why != NULL || PyErr_Occurred()) {
+        Py_DECREF(args);
+        Py_XDECREF(kwargs);
+        return why != NULL ? refuse(why) : -1;
+    }
+    Py_XSETREF(task->state.context, context);
+    task->func = plus_claim_value(task);
+    task->args = args;
+    task->kwargs = kwargs;
+    task->alive = true;
+    task->started = false;
+    if (insert) {
+        plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
+        plus_scheduler_wake(task->sched);
+    }
+    return 0;
+}
+
+/* Takes what a tasklet that has not begun would call. */
+static void
+unbind(struct plus_tasklet *task)
+{
+    task->alive = task->started = false;
+    Py_CLEAR(task->func);
+    Py_CLEAR(task->args);
+    Py_CLEAR(task->kwargs);
+}
+
+int
+plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyObject *kwargs)
+{
+    if (func != NULL && !PyCallable_Check(func)) {
+        PyErr_SetString(PyExc_TypeError, "tasklet function must be a callable or None");
+        return -1;
+    }
+    if (task->sched->tstate != NULL && task->sched->running == task) {
+        return refuse("can't (re)bind the current tasklet");
+    }
+    if (!plus_is_floating(task)) {
+        return refuse("tasklet is scheduled");
+    }
+    if (has_c_stack(task)) {
+        return refuse("tasklet has C state on its stack");
+    }
+    unbind(task);
+    if (args == NULL && kwargs == NULL) {
+        plus_set_value(task, Py_NewRef(func != NULL ? func : Py_None));
+        return 0;
+    }
+    if (args != NULL && !PyTuple_Check(args)) {
+        PyErr_Format(PyExc_TypeError, "args must be a tuple or None, not %.100s",
+                     Py_TYPE(args)->tp_name);
+        return -1;
+    }
+    if (kwargs != NULL && !PyDict_Check(kwargs)) {
+        PyErr_Format(PyExc_TypeError, "kwargs must be a dict or None, not %.100s",
+                     Py_TYPE(kwargs)->tp_name);
+        return -1;
+    }
+    PyObject *old = Py_NewRef(task->tempval);
+
+    if (func != NULL) {
+        plus_set_value(task, Py_NewRef(func));
+    }
+    args = args != NULL ? Py_NewRef(args) : PyTuple_New(0);
+    if (args == NULL || plus_tasklet_setup(task, args, Py_XNewRef(kwargs), false) < 0) {
+        plus_set_value(task, old);
+        return -1;
+    }
+    Py_DECREF(old);
+    return 0;
+}
+
+int
+plus_tasklet_insert(struct plus_tasklet *task)
+{
+    if (task->blocked) {
+        return refuse("You cannot run a blocked tasklet");
+    }
+    if (task->next != NULL) {
+        return 0;
+    }
+    if (!task->alive && task->sched->running != task) {
+        return refuse("You cannot run an unbound(dead) tasklet");
+    }
+    if (task->sched->tstate == NULL) {
+        return refuse("Target thread isn't initialized");
+    }
+    plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
+    plus_scheduler_wake(task->sched);
+    return 0;
+}
+
+int
+plus_tasklet_remove(struct plus_tasklet *task)
+{
+    if (task->sched->tstate == NULL) {
+        return 0;
+    }
+    if (task->blocked) {
+        return refuse("You cannot remove a blocked tasklet.");
+    }
+    if (task == task->sched->running) {
+        return refuse("The current tasklet cannot be removed.");
+    }
+    if (task->next != NULL) {
+        plus_queue_remove(task);
+        Py_DECREF(task);
+    }
+    return 0;
+}
+
+static PyObject *
+run_in_other_thread(struct plus_tasklet *task)
+{
+    struct plus_scheduler *there = task->sched;
+    bool queued = task->next != NULL, idle = there->thread_blocked;
+
+    if (there->tstate == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "tasklet has no thread");
+        return NULL;
+    }
+    if (plus_tasklet_insert(task) < 0) {
+        return NULL;
+    }
+    if (!queued && there->current != task) {
+        /* It is to be the next one there. */
+        plus_queue_remove(task);
+        if (idle) {
+            plus_queue_insert(task);
+            there->current = task;
+        }
+        else {
+            plus_queue_insert_next(task);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    PyObject *result;
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    if (task->sched != sched) {
+        if (remove_current) {
+            PyErr_SetString(PyExc_RuntimeError, "can't switch to a different thread.");
+            return NULL;
+        }
+        return run_in_other_thread(task);
+    }
+    if (sched->in_callback) {
+        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+        return NULL;
+    }
+    struct plus_tasklet *prev = sched->running;
+    bool inserted = task->next == NULL;
+
+    if (plus_tasklet_insert(task) < 0) {
+        return NULL;
+    }
+    if (remove_current && task != prev) {
+        plus_queue_remove(prev);
+        sched->after_switch = (PyObject *)prev;
+    }
+    if (plus_schedule(sched, prev, task, &result) < 0) {
+        if (remove_current && task != prev) {
+            sched->after_switch = NULL;
+            plus_queue_unremove(prev);
+        }
+        if (inserted) {
+            plus_queue_remove(task);
+            Py_DECREF(task);
+        }
+        return NULL;
+    }
+    return result;
+}
+
+static bool
+is_exit(PyObject *bomb)
+{
+    PyObject *type = PyObject_GetAttrString(bomb, "type");
+    int is = type != NULL && PyType_Check(type) ? PyObject_IsSubclass(type, plus_tasklet_exit) : 0;
+
+    Py_XDECREF(type);
+    if (is < 0 || type == NULL) {
+        PyErr_Clear();
+        is = 0;
+    }
+    return is != 0;
+}
+
+/* Makes it runnable with the bomb as its value. */
+static PyObject *
+throw_later(struct plus_tasklet *task)
+{
+    if (task->blocked) {
+        plus_channel_remove(task);
+        plus_queue_insert(task);
+        plus_scheduler_wake(task->sched);
+    }
+    else if (plus_tasklet_insert(task) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    PyObject *result;
+
+    if (sched == NULL) {
+        Py_DECREF(bomb);
+        return NULL;
+    }
+    if (sched->running == task) {
+        return plus_bomb_explode(bomb);
+    }
+    if (task->sched->tstate == NULL || !task->alive) {
+        bool harmless = is_exit(bomb);
+
+        Py_DECREF(bomb);
+        if (harmless) {
+            Py_RETURN_NONE;
+        }
+        PyErr_SetString(PyExc_RuntimeError, "You cannot throw to a dead tasklet");
+        return NULL;
+    }
+    PyObject *old = task->tempval;
+
+    task->tempval = bomb;
+    if (pending || task->sched != sched) {
+        result = throw_later(task);
+    }
+    else if (plus_schedule(sched, sched->running, task, &result) < 0) {
+        plus_set_value(task, old);
+        return NULL;
+    }
+    Py_DECREF(old);
+    return result;
+}
+
+PyObject *
+plus_tasklet_kill(struct plus_tasklet *task, bool pending)
+{
+    if (!task->alive || task->sched->tstate == NULL) {
+        Py_RETURN_NONE;
+    }
+    PyObject *bomb = plus_bomb_from_triple(plus_tasklet_exit, NULL, NULL);
+
+    return bomb != NULL ? plus_tasklet_throw(task, pending, bomb) : NULL;
+}

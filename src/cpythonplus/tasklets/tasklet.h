@@ -1,0 +1,83 @@
+/* What the files of this room share: tasklets, channels and the scheduler that each thread has.
+ *
+ * Everything here is called with the GIL held.  The words are Stackless Python's: a tasklet is
+ * *current*, *runnable* (in the circular queue of its scheduler), *blocked* (in a channel's queue) or
+ * *floating* (in none).
+ */
+#ifndef PLUS_TASKLETS_TASKLET_H
+#define PLUS_TASKLETS_TASKLET_H
+
+#include "../base/compat.h"
+#include "pystate.h"
+#include "stacks.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct plus_scheduler;
+struct plus_channel;
+
+struct plus_tasklet {
+    PyObject_HEAD
+        /* Links of the run queue, which is a circle, or of a channel's queue, which ends with NULL; that queue
+     * owns a reference to the tasklet.  Both NULL and not blocked: in neither. */
+        struct plus_tasklet *next,
+        *prev;
+    PyObject *tempval;            /* what goes in or comes out at the next switch; never NULL */
+    struct plus_scheduler *sched; /* of its thread; NULL when the thread has ended */
+    struct plus_channel *channel; /* that it is blocked on (borrowed: the queue's owner), or NULL */
+    PyObject *func, *args,
+        *kwargs;              /* to be called, or being called; NULL: no arguments yet, or ended */
+    void *sp;                 /* where its C stack was left, while it is parked */
+    struct plus_stack *stack; /* NULL: main, not started, or finished */
+    struct plus_pystate state;
+    PyObject *weakrefs;
+    uint64_t parked_ns;  /* coarse monotonic time of the last blocking; 0: never */
+    signed char blocked; /* 1: sending, -1: receiving */
+    bool alive;          /* bound with arguments and not finished, or main */
+    bool started;        /* has Python frames or a C stack */
+    bool is_main;
+    bool uncalled; /* parked from inside of a finaliser; see frames.h */
+    bool atomic, ignore_nesting, block_trap, pending_irq;
+};
+
+struct plus_channel {
+    PyObject_HEAD struct plus_tasklet *head, *tail;
+    int balance; /* > 0: so many senders wait; < 0: receivers */
+    signed char preference;
+    bool schedule_all, closing;
+    PyObject *made_by; /* code object that made it, or NULL */
+    int made_at;       /* offset in it, in bytes */
+    PyObject *weakrefs;
+};
+
+/* One for each thread that has used tasklets; lives as long as its thread state. */
+struct plus_scheduler {
+    PyThreadState *tstate;
+    struct plus_tasklet *main;
+    struct plus_tasklet
+        *current; /* first of the run queue, whose references it owns; NULL: empty */
+    struct plus_tasklet *running;    /* the same, but for moments in which it has left the queue */
+    int runcount;                    /* length of the run queue, with current */
+    struct plus_tasklet *finished;   /* ended just now; its stack is given back after the switch */
+    PyObject *after_switch;          /* let go after the switch */
+    struct plus_tasklet **watchdogs; /* callers of run(), innermost last; strong */
+    int watchdog_count, watchdog_room;
+    void *signal_stack; /* ours, for SIGSEGV; or NULL */
+    int switch_trap;
+    bool in_callback;         /* inside a channel or schedule callback */
+    bool thread_blocked;      /* waits for another thread to make a tasklet runnable */
+    bool threadblock;         /* run(threadblock=True) is going on */
+    _Atomic uint32_t wakeups; /* futex word of thread_blocked */
+    struct plus_stack_pool stacks;
+    Py_ssize_t references;                 /* of its thread and of its tasklets */
+    struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */
+};
+
+extern PyTypeObject plus_tasklet_type, plus_channel_type, plus_bomb_type;
+extern struct plus_scheduler *plus_schedulers; /* all, newest first */
+
+#define plus_is_tasklet(op) PyObject_TypeCheck(op, &plus_tasklet_type)
+#define plus_is_bomb(op) Py_IS_TYPE(op, &plus_bomb_type)
+
+#endif

@@ -1,0 +1,649 @@
+/* The type `tasklet`. */
+#include "frames.h"
+#include "scheduler.h"
+
+#include <stddef.h>
+
+static struct plus_tasklet *
+self_of(PyObject *op)
+{
+    return (struct plus_tasklet *)op;
+}
+
+static PyObject *
+self_or_null(PyObject *op, int failed)
+{
+    return failed ? NULL : Py_NewRef(op);
+}
+
+/* ---- life ------------------------------------------------------------------------------------- */
+
+static struct plus_tasklet *
+make(PyTypeObject *type, struct plus_scheduler *sched)
+{
+    struct plus_tasklet *task = (struct plus_tasklet *)type->tp_alloc(type, 0);
+
+    if (task != NULL) { /* the rest is zero */
+        task->tempval = Py_NewRef(Py_None);
+        task->sched = sched;
+        sched->references++;
+    }
+    return task;
+}
+
+struct plus_tasklet *
+plus_tasklet_make_main(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *task = make(&plus_tasklet_type, sched);
+
+    if (task != NULL) {
+        task->alive = task->started = task->is_main = true;
+    }
+    return task;
+}
+
+static PyObject *
+tasklet_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    struct plus_tasklet *task = sched != NULL ? make(type, sched) : NULL;
+
+    if (task != NULL) {
+        task->atomic = sched->running->atomic;
+    }
+    return (PyObject *)task;
+}
+
+static PyObject *
+null_if_none(PyObject *op)
+{
+    return op == Py_None ? NULL : op;
+}
+
+static int
+bind(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"func", "args", "kwargs", NULL};
+    PyObject *func = Py_None, *func_args = Py_None, *func_kwargs = Py_None;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:bind", names, &func, &func_args,
+                                     &func_kwargs)) {
+        return -1;
+    }
+    return plus_tasklet_bind(self_of(op), null_if_none(func), null_if_none(func_args),
+                             null_if_none(func_kwargs));
+}
+
+/* tasklet(func) without a detour over tuples: half of what making one costs. */
+static PyObject *
+tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+
+    if (kwnames != NULL || count != 1 || !PyCallable_Check(args[0])) {
+        PyObject *tuple = PyTuple_New(count), *dict = NULL, *result = NULL;
+
+        for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
+            PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+        }
+        if (tuple != NULL && kwnames != NULL) {
+            dict = PyDict_New();
+            for (Py_ssize_t i = 0; dict != NULL && i < PyTuple_GET_SIZE(kwnames); i++) {
+                if (PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, i), args[count + i]) < 0) {
+                    Py_CLEAR(dict);
+                }
+            }
+        }
+        if (tuple != NULL && (kwnames == NULL || dict != NULL)) {
+            result = tasklet_new((PyTypeObject *)type, NULL, NULL);
+            if (result != NULL && bind(result, tuple, dict) < 0) {
+                Py_CLEAR(result);
+            }
+        }
+        Py_XDECREF(tuple);
+        Py_XDECREF(dict);
+        return result;
+    }
+    PyObject *op = tasklet_new((PyTypeObject *)type, NULL, NULL);
+
+    if (op != NULL) {
+        plus_set_value(self_of(op), Py_NewRef(args[0]));
+    }
+    return op;
+}
+
+static int
+tasklet_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return bind(op, args, kwargs);
+}
+
+/* Nobody knows it any more: it gets TaskletExit, so that its `finally` clauses run. */
+static void
+tasklet_finalize(PyObject *op)
+{
+    struct plus_tasklet *task = self_of(op);
+
+    if (!task->alive || !task->started || task->is_main || task->sched->tstate == NULL ||
+        task->sched->running == task) {
+        return;
+    }
+    PyObject *type, *value, *traceback;
+    bool here = task->sched == plus_scheduler_own;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_tasklet *killer = here ? task->sched->running : task;
+    bool uncalled = killer->uncalled;
+
+    killer->uncalled = true;
+    PyObject *result = plus_tasklet_kill(task, !here || task->sched->in_callback);
+
+    killer->uncalled = uncalled;
+
+    if (result == NULL) {
+        PyErr_WriteUnraisable(op);
+    }
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, traceback);
+}
+
+static int
+tasklet_clear(PyObject *op)
+{
+    struct plus_tasklet *task = self_of(op);
+
+    if (task->alive && task->started) {
+        return 0; /* its stack still uses all of it */
+    }
+    plus_set_value(task, Py_NewRef(Py_None));
+    Py_CLEAR(task->func);
+    Py_CLEAR(task->args);
+    Py_CLEAR(task->kwargs);
+    plus_pystate_clear(&task->state);
+    return 0;
+}
+
+/* On a C stack of its own, and not running: nobody but the garbage collector sees what it refers to. */
+static bool
+is_parked(const struct plus_tasklet *task)
+{
+    return task->stack != NULL && task->started && task->alive && task->sched->tstate != NULL &&
+           task->sched->running != task;
+}
+
+static struct plus_frames
+frames_of(const struct plus_tasklet *task)
+{
+    return (struct plus_frames){.top = plus_pystate_frame(&task->state),
+                                .uncalled = task->uncalled};
+}
+
+static int
+tasklet_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    struct plus_tasklet *task = self_of(op);
+
+    Py_VISIT(task->tempval);
+    Py_VISIT(task->func);
+    Py_VISIT(task->args);
+    Py_VISIT(task->kwargs);
+    if (is_parked(task)) {
+        struct plus_frames frames = frames_of(task);
+
+        if (task->blocked) {
+            Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */
+        }
+        int result = plus_frames_visit(&frames, visit, arg);
+
+        if (result != 0) {
+            return result;
+        }
+    }
+    return plus_pystate_traverse(&task->state, visit, arg);
+}
+
+static void
+tasklet_dealloc(PyObject *op)
+{
+    struct plus_tasklet *task = self_of(op);
+
+    if (task->alive && task->started) {
+        if (PyObject_CallFinalizerFromDealloc(op) < 0) {
+            return; /* somebody has it again */
+        }
+        if (task->alive && task->started && !task->is_main) {
+            /* It could not be ended (its thread is gone, or it was asked before): its stack, and what that
+             * refers to, stays for ever. */
+            Py_SET_REFCNT(op, 1);
+            return;
+        }
+    }
+    PyObject_GC_UnTrack(op);
+    if (task->weakrefs != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    task->alive = false;
+    (void)tasklet_clear(op);
+    Py_DECREF(task->tempval);
+    if (task->stack != NULL) {
+        plus_stack_give(&task->sched->stacks, task->stack);
+    }
+    plus_scheduler_release(task->sched);
+    Py_TYPE(op)->tp_free(op);
+}
+
+/* ---- methods ---------------------------------------------------------------------------------- */
+
+static PyObject *
+tasklet_bind(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return self_or_null(op, bind(op, args, kwargs));
+}
+
+static PyObject *
+tasklet_call(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return self_or_null(op,
+                        plus_tasklet_setup(self_of(op), Py_NewRef(args), Py_XNewRef(kwargs), true));
+}
+
+static PyObject *
+tasklet_insert(PyObject *op, PyObject *ignored)
+{
+    return self_or_null(op, plus_tasklet_insert(self_of(op)));
+}
+
+static PyObject *
+tasklet_remove(PyObject *op, PyObject *ignored)
+{
+    return self_or_null(op, plus_tasklet_remove(self_of(op)));
+}
+
+static PyObject *
+tasklet_run(PyObject *op, PyObject *ignored)
+{
+    return plus_tasklet_run(self_of(op), false);
+}
+
+static PyObject *
+tasklet_switch(PyObject *op, PyObject *ignored)
+{
+    return plus_tasklet_run(self_of(op), true);
+}
+
+static PyObject *
+tasklet_throw(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"exc", "val", "tb", "pending", NULL};
+    PyObject *exc, *value = Py_None, *traceback = Py_None;
+    int pending = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOp:throw", names, &exc, &value, &traceback,
+                                     &pending)) {
+        return NULL;
+    }
+    PyObject *bomb = plus_bomb_from_triple(exc, value, traceback);
+
+    return bomb != NULL ? plus_tasklet_throw(self_of(op), pending != 0, bomb) : NULL;
+}
+
+static PyObject *
+tasklet_raise_exception(PyObject *op, PyObject *args)
+{
+    if (PyTuple_GET_SIZE(args) < 1) {
+        PyErr_SetString(PyExc_TypeError, "raise_exception() takes at least 1 argument");
+        return NULL;
+    }
+    PyObject *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
+    PyObject *bomb = NULL;
+
+    if (rest != NULL) {
+        bomb = plus_bomb_from_class(PyTuple_GET_ITEM(args, 0), rest, "tasklet.raise_exception");
+        Py_DECREF(rest);
+    }
+    if (bomb == NULL) {
+        return NULL;
+    }
+    return plus_tasklet_throw(self_of(op), false, bomb);
+}
+
+static PyObject *
+tasklet_kill(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"pending", NULL};
+    int pending = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:kill", names, &pending)) {
+        return NULL;
+    }
+    return plus_tasklet_kill(self_of(op), pending != 0);
+}
+
+static PyObject *
+set_flag(bool *flag, PyObject *value, const char *name)
+{
+    bool old = *flag;
+
+    if (!PyLong_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s needs exactly one bool or integer", name);
+        return NULL;
+    }
+    *flag = PyObject_IsTrue(value) > 0;
+    return PyBool_FromLong(old);
+}
+
+static PyObject *
+tasklet_set_atomic(PyObject *op, PyObject *value)
+{
+    return set_flag(&self_of(op)->atomic, value, "set_atomic");
+}
+
+static PyObject *
+tasklet_set_ignore_nesting(PyObject *op, PyObject *value)
+{
+    return set_flag(&self_of(op)->ignore_nesting, value, "set_ignore_nesting");
+}
+
+static PyObject *
+tasklet_bind_thread(PyObject *op, PyObject *args)
+{
+    struct plus_tasklet *task = self_of(op);
+    struct plus_scheduler *target;
+    long ident = -1;
+
+    if (!PyArg_ParseTuple(args, "|l:bind_thread", &ident)) {
+        return NULL;
+    }
+    target = ident == -1 ? plus_scheduler_get() : plus_scheduler_of_thread((unsigned long)ident);
+    if (target == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "bad thread");
+        }
+        return NULL;
+    }
+    if (target == task->sched) {
+        Py_RETURN_NONE;
+    }
+    if (task->next != NULL && !task->blocked) {
+        PyErr_SetString(PyExc_RuntimeError, "can't (re)bind a runnable tasklet");
+        return NULL;
+    }
+    if (task->alive && task->started) {
+        PyErr_SetString(PyExc_RuntimeError, "tasklet has C state on its stack");
+        return NULL;
+    }
+    target->references++;
+    plus_scheduler_release(task->sched);
+    task->sched = target;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklet_reduce(PyObject *op, PyObject *ignored)
+{
+    PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(op)->tp_name);
+    return NULL;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------- */
+
+enum {
+    BLOCKED,
+    ATOMIC,
+    IGNORE_NESTING,
+    BLOCK_TRAP,
+    IS_MAIN,
+    IS_CURRENT,
+    ALIVE,
+    PAUSED,
+    SCHEDULED,
+    RESTORABLE
+};
+
+static PyObject *
+get_flag(PyObject *op, void *which)
+{
+    const struct plus_tasklet *task = self_of(op);
+    bool there = task->sched->tstate != NULL;
+
+    switch ((intptr_t)which) {
+    case BLOCKED:
+        return PyBool_FromLong(task->blocked);
+    case ATOMIC:
+        return PyBool_FromLong(task->atomic);
+    case IGNORE_NESTING:
+        return PyBool_FromLong(task->ignore_nesting);
+    case BLOCK_TRAP:
+        return PyBool_FromLong(task->block_trap);
+    case IS_MAIN:
+        return PyBool_FromLong(there && task->is_main);
+    case IS_CURRENT:
+        return PyBool_FromLong(there && task->sched->running == task);
+    case ALIVE:
+        return PyBool_FromLong(task->alive);
+    case PAUSED:
+        return PyBool_FromLong(task->alive && plus_is_floating(task) &&
+                               task->sched->running != task);
+    case SCHEDULED:
+        return PyBool_FromLong(!plus_is_floating(task));
+    default:
+        return PyBool_FromLong(!(task->alive && task->started));
+    }
+}
+
+static int
+set_block_trap(PyObject *op, PyObject *value, void *ignored)
+{
+    if (value == NULL || !PyLong_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "block_trap must be set to a bool or integer");
+        return -1;
+    }
+    self_of(op)->block_trap = PyObject_IsTrue(value) > 0;
+    return 0;
+}
+
+static PyObject *
+object_or_none(void *op)
+{
+    return Py_NewRef(op != NULL ? (PyObject *)op : Py_None);
+}
+
+static PyObject *
+get_next(PyObject *op, void *ignored)
+{
+    return object_or_none(self_of(op)->next);
+}
+
+static PyObject *
+get_prev(PyObject *op, void *ignored)
+{
+    return object_or_none(self_of(op)->prev);
+}
+
+static PyObject *
+get_channel(PyObject *op, void *ignored)
+{
+    return object_or_none(self_of(op)->channel);
+}
+
+static PyObject *
+get_tempval(PyObject *op, void *ignored)
+{
+    return Py_NewRef(self_of(op)->tempval);
+}
+
+static int
+set_tempval(PyObject *op, PyObject *value, void *ignored)
+{
+    plus_set_value(self_of(op), Py_NewRef(value != NULL ? value : Py_None));
+    return 0;
+}
+
+static PyObject *
+get_thread_id(PyObject *op, void *ignored)
+{
+    PyThreadState *tstate = self_of(op)->sched->tstate;
+
+    return tstate != NULL ? PyLong_FromUnsignedLong(tstate->thread_id) : PyLong_FromLong(-1);
+}
+
+static PyObject *
+get_frame(PyObject *op, void *ignored)
+{
+    struct plus_tasklet *task = self_of(op);
+    PyObject *frame = NULL;
+
+    if (task->sched->tstate != NULL && task->sched->running == task) {
+        frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
+    }
+    else if (task->alive && task->started && task->sched->tstate != NULL) {
+        struct plus_frames frames = frames_of(task);
+
+        frame = plus_frames_object(&frames);
+    }
+    if (frame == NULL && !PyErr_Occurred()) {
+        Py_RETURN_NONE;
+    }
+    return frame;
+}
+
+static PyObject *
+get_recursion_depth(PyObject *op, void *ignored)
+{
+    struct plus_tasklet *task = self_of(op);
+    int depth = task->alive && task->started ? task->state.recursion_depth : 0;
+
+    if (task->sched->tstate != NULL && task->sched->running == task) {
+#if PY_VERSION_HEX < 0x030C0000
+        depth = task->sched->tstate->recursion_limit - task->sched->tstate->recursion_remaining;
+#else
+        depth =
+            task->sched->tstate->py_recursion_limit - task->sched->tstate->py_recursion_remaining;
+#endif
+    }
+    return PyLong_FromLong(depth);
+}
+
+static PyObject *
+get_trace(PyObject *op, void *profile)
+{
+    struct plus_tasklet *task = self_of(op);
+    PyThreadState *tstate = task->sched->tstate;
+
+    if (tstate != NULL && task->sched->running == task) {
+        return object_or_none(profile != NULL ? tstate->c_profileobj : tstate->c_traceobj);
+    }
+    return object_or_none(profile != NULL ? task->state.profileobj : task->state.traceobj);
+}
+
+static PyObject *
+tasklet_repr(PyObject *op)
+{
+    const struct plus_tasklet *task = self_of(op);
+    const char *state = !task->alive ? (task->tempval == Py_None ? "dead" : "bound")
+                        : task->sched->tstate == NULL  ? "without thread"
+                        : task->sched->running == task ? "current"
+                        : task->blocked > 0            ? "sending"
+                        : task->blocked < 0            ? "receiving"
+                        : task->next != NULL           ? "runnable"
+                                                       : "paused";
+
+    return PyUnicode_FromFormat("<%s %s%s at %p>", Py_TYPE(op)->tp_name,
+                                task->is_main ? "main, " : "", state, op);
+}
+
+#define KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef tasklet_methods[] = {
+    {"bind", KEYWORDS(tasklet_bind),
+     PyDoc_STR(
+         "bind($self, /, func=None, args=None, kwargs=None)\n--\n\n"
+         "Bind to a function, and to arguments if given; not made runnable.  Returns self.\n\n"
+         "RuntimeError if it is scheduled, current, or has begun.")},
+    {"setup", KEYWORDS(tasklet_call),
+     PyDoc_STR("setup($self, /, *args, **kwargs)\n--\n\n"
+               "Give the arguments and make it runnable, at the end of the queue.  Returns self.")},
+    {"insert", tasklet_insert, METH_NOARGS,
+     PyDoc_STR("insert($self, /)\n--\n\n"
+               "Make it runnable, at the end of its thread's queue.  Returns self.")},
+    {"remove", tasklet_remove, METH_NOARGS,
+     PyDoc_STR("remove($self, /)\n--\n\nTake it out of the queue.  Returns self.")},
+    {"run", tasklet_run, METH_NOARGS,
+     PyDoc_STR("run($self, /)\n--\n\n"
+               "Run it now; in another thread: as the next one there.")},
+    {"switch", tasklet_switch, METH_NOARGS,
+     PyDoc_STR("switch($self, /)\n--\n\nRun it now, and take the current one out of the queue.")},
+    {"throw", KEYWORDS(tasklet_throw),
+     PyDoc_STR("throw($self, /, exc, val=None, tb=None, pending=False)\n--\n\n"
+               "Raise an exception in it: at once, or (pending) when its turn comes.")},
+    {"raise_exception", tasklet_raise_exception, METH_VARARGS,
+     PyDoc_STR("raise_exception($self, exc_class, /, *args)\n--\n\n"
+               "Raise exc_class(*args) in it at once.")},
+    {"kill", KEYWORDS(tasklet_kill),
+     PyDoc_STR("kill($self, /, pending=False)\n--\n\n"
+               "Raise TaskletExit in it; a tasklet that has not begun is just unbound.")},
+    {"set_atomic", tasklet_set_atomic, METH_O,
+     PyDoc_STR("set_atomic($self, flag, /)\n--\n\n"
+               "Whether a watchdog must not interrupt it.  Returns what it was.")},
+    {"set_ignore_nesting", tasklet_set_ignore_nesting, METH_O,
+     PyDoc_STR("set_ignore_nesting($self, flag, /)\n--\n\n"
+               "Whether a watchdog may interrupt it inside of C calls.  Returns what it was.")},
+    {"bind_thread", tasklet_bind_thread, METH_VARARGS,
+     PyDoc_STR("bind_thread($self, thread_id=-1, /)\n--\n\n"
+               "Let it run in the current thread, or in that one.  RuntimeError if it has begun.")},
+    {"__reduce__", tasklet_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+#define FLAG(name, which, doc) {name, get_flag, NULL, PyDoc_STR(doc), (void *)(intptr_t)(which)}
+
+static PyGetSetDef tasklet_getset[] = {
+    FLAG("blocked", BLOCKED, "Whether it waits on a channel."),
+    FLAG("atomic", ATOMIC, "See set_atomic."),
+    FLAG("ignore_nesting", IGNORE_NESTING, "See set_ignore_nesting."),
+    FLAG("is_main", IS_MAIN, "Whether it is the first of its thread."),
+    FLAG("is_current", IS_CURRENT, "Whether it is the one that its thread runs."),
+    FLAG("alive", ALIVE, "Whether it has arguments and has not ended."),
+    FLAG("paused", PAUSED, "Whether it is alive and neither runnable nor blocked."),
+    FLAG("scheduled", SCHEDULED, "Whether it is runnable or blocked."),
+    FLAG("restorable", RESTORABLE, "Whether it has no C stack."),
+    {"block_trap", get_flag, set_block_trap,
+     PyDoc_STR("Whether blocking on a channel raises RuntimeError instead."),
+     (void *)(intptr_t)BLOCK_TRAP},
+    {"next", get_next, NULL, PyDoc_STR("The one after it in its queue, or None."), NULL},
+    {"prev", get_prev, NULL, PyDoc_STR("The one before it in its queue, or None."), NULL},
+    {"_channel", get_channel, NULL, PyDoc_STR("The channel it waits on, or None."), NULL},
+    {"tempval", get_tempval, set_tempval,
+     PyDoc_STR("What it gets when it runs next; before that, its function."), NULL},
+    {"thread_id", get_thread_id, NULL,
+     PyDoc_STR("threading.get_ident() of its thread; -1 when that has ended."), NULL},
+    {"frame", get_frame, NULL, PyDoc_STR("The innermost Python frame that it is in, or None."),
+     NULL},
+    {"recursion_depth", get_recursion_depth, NULL, PyDoc_STR("Python calls that it is in."), NULL},
+    {"trace_function", get_trace, NULL, PyDoc_STR("Its sys.gettrace()."), NULL},
+    {"profile_function", get_trace, NULL, PyDoc_STR("Its sys.getprofile()."), (void *)1},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject plus_tasklet_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.tasklet",
+    .tp_basicsize = sizeof(struct plus_tasklet),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_doc = PyDoc_STR("tasklet(func=None, args=None, kwargs=None)\n--\n\n"
+                        "A function that runs in turns with others of its thread.\n\n"
+                        "tasklet(func)(*args) makes it runnable."),
+    .tp_new = tasklet_new,
+    .tp_init = tasklet_init,
+    .tp_alloc = PyType_GenericAlloc,
+    .tp_free = PyObject_GC_Del,
+    .tp_dealloc = tasklet_dealloc,
+    .tp_finalize = tasklet_finalize,
+    .tp_traverse = tasklet_traverse,
+    .tp_clear = tasklet_clear,
+    .tp_call = tasklet_call,
+    .tp_repr = tasklet_repr,
+    .tp_methods = tasklet_methods,
+    .tp_getset = tasklet_getset,
+    .tp_weaklistoffset = offsetof(struct plus_tasklet, weakrefs),
+    .tp_vectorcall = tasklet_vectorcall_new,
+};

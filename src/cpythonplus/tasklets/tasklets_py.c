@@ -1,0 +1,400 @@
+/* The room's functions of the extension module, and the context manager `atomic`. */
+#include "binding.h"
+#include "scheduler.h"
+
+#define KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_VARARGS | METH_KEYWORDS
+
+/* ---- scheduling ------------------------------------------------------------------------------- */
+
+static PyObject *
+schedule_with(PyObject *const *args, Py_ssize_t count, PyObject *kwnames, bool remove,
+              const char *name)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    Py_ssize_t keywords = kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0;
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    if (count + keywords > 1) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most 1 argument (%zd given)", name,
+                     count + keywords);
+        return NULL;
+    }
+    if (keywords == 1 &&
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "retval") != 0) {
+        PyErr_Format(PyExc_TypeError, "'%U' is an invalid keyword argument for %s()",
+                     PyTuple_GET_ITEM(kwnames, 0), name);
+        return NULL;
+    }
+    return plus_schedule_current(
+        sched, count + keywords == 1 ? args[0] : (PyObject *)sched->running, remove);
+}
+
+static PyObject *
+tasklets_schedule(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    return schedule_with(args, count, kwnames, false, "schedule");
+}
+
+static PyObject *
+tasklets_schedule_remove(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                         PyObject *kwnames)
+{
+    return schedule_with(args, count, kwnames, true, "schedule_remove");
+}
+
+static PyObject *
+tasklets_run(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout",        "threadblock",  "soft",
+                            "ignore_nesting", "totaltimeout", NULL};
+    struct plus_scheduler *sched = plus_scheduler_get();
+    long timeout = 0;
+    int threadblock = 0, soft = 0, ignore_nesting = 0, totaltimeout = 0;
+
+    if (sched == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|lpppp:run", names, &timeout, &threadblock,
+                                     &soft, &ignore_nesting, &totaltimeout)) {
+        return NULL;
+    }
+    if (timeout > 0) {
+        PyErr_SetString(PyExc_NotImplementedError,
+                        "run(timeout=...): interrupting tasklets is not there yet");
+        return NULL;
+    }
+    if (plus_run(sched, threadblock != 0) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---- looking ---------------------------------------------------------------------------------- */
+
+static PyObject *
+tasklets_getcurrent(PyObject *module, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    return sched != NULL ? Py_NewRef(sched->running) : NULL;
+}
+
+static PyObject *
+tasklets_getmain(PyObject *module, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    return sched != NULL ? Py_NewRef(sched->main) : NULL;
+}
+
+static PyObject *
+tasklets_getruncount(PyObject *module, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    return sched != NULL ? PyLong_FromLong(sched->runcount) : NULL;
+}
+
+static PyObject *
+tasklets_getcurrentid(PyObject *module, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    return sched->running == sched->main ? PyLong_FromUnsignedLong(sched->tstate->thread_id)
+                                         : PyLong_FromVoidPtr(sched->running);
+}
+
+static PyObject *
+tasklets_get_thread_info(PyObject *module, PyObject *args)
+{
+    unsigned long ident = 0;
+    struct plus_scheduler *sched;
+
+    if (!PyArg_ParseTuple(args, "|k:get_thread_info", &ident)) {
+        return NULL;
+    }
+    sched = ident == 0 ? plus_scheduler_get() : plus_scheduler_of_thread(ident);
+    if (sched == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_RuntimeError, "Thread id not found");
+        }
+        return NULL;
+    }
+    struct plus_tasklet *current = sched == plus_scheduler_own ? sched->running : sched->current;
+
+    return Py_BuildValue("(OOi)", sched->main, current != NULL ? (PyObject *)current : Py_None,
+                         sched->runcount);
+}
+
+static PyObject *
+tasklets_threads(PyObject *module, PyObject *ignored)
+{
+    PyObject *list = PyList_New(0);
+
+    if (plus_scheduler_get() == NULL) {
+        Py_CLEAR(list);
+    }
+    for (struct plus_scheduler *sched = plus_schedulers; list != NULL && sched != NULL;
+         sched = sched->next_scheduler) {
+        PyObject *ident = PyLong_FromUnsignedLong(sched->tstate->thread_id);
+
+        if (ident == NULL || PyList_Append(list, ident) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(ident);
+    }
+    return list;
+}
+
+/* ---- callbacks -------------------------------------------------------------------------------- */
+
+/* Puts a callable or None into *slot; gives what was there. */
+static PyObject *
+exchange(PyObject **slot, PyObject *callable, const char *refusal)
+{
+    PyObject *old = *slot;
+
+    if (callable != Py_None && !PyCallable_Check(callable)) {
+        PyErr_SetString(PyExc_TypeError, refusal);
+        return NULL;
+    }
+    *slot = callable != Py_None ? Py_NewRef(callable) : NULL;
+    return old != NULL ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *
+tasklets_set_channel_callback(PyObject *module, PyObject *callable)
+{
+    return exchange(&plus_channel_hook, callable, "channel callback must be callable");
+}
+
+static PyObject *
+tasklets_get_channel_callback(PyObject *module, PyObject *ignored)
+{
+    return Py_NewRef(plus_channel_hook != NULL ? plus_channel_hook : Py_None);
+}
+
+static PyObject *
+tasklets_set_schedule_callback(PyObject *module, PyObject *callable)
+{
+    return exchange(&plus_schedule_hook, callable, "schedule callback must be callable");
+}
+
+static PyObject *
+tasklets_get_schedule_callback(PyObject *module, PyObject *ignored)
+{
+    return Py_NewRef(plus_schedule_hook != NULL ? plus_schedule_hook : Py_None);
+}
+
+static PyObject *
+tasklets_set_error_handler(PyObject *module, PyObject *callable)
+{
+    return exchange(&plus_error_handler, callable, "error handler must be callable");
+}
+
+static PyObject *
+tasklets_switch_trap(PyObject *module, PyObject *args)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    int change = 0;
+
+    if (sched == NULL || !PyArg_ParseTuple(args, "|i:switch_trap", &change)) {
+        return NULL;
+    }
+    int old = sched->switch_trap;
+
+    sched->switch_trap += change;
+    return PyLong_FromLong(old);
+}
+
+/* ---- stacks ----------------------------------------------------------------------------------- */
+
+static PyObject *
+tasklets_stack_size(PyObject *module, PyObject *args)
+{
+    Py_ssize_t bytes = -1;
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    if (sched == NULL || !PyArg_ParseTuple(args, "|n:stack_size", &bytes)) {
+        return NULL;
+    }
+    size_t old = sched->stacks.stack_bytes;
+
+    if (PyTuple_GET_SIZE(args) == 1) {
+        size_t wanted = bytes == 0 ? plus_pystate_stack_bytes : (size_t)bytes;
+
+        if (bytes < 0 || wanted < PLUS_STACK_BYTES_MIN || wanted > PLUS_STACK_BYTES_MAX) {
+            PyErr_Format(PyExc_ValueError,
+                         "stack size must be 0 or between %zu and %zu bytes, not %zd",
+                         PLUS_STACK_BYTES_MIN, PLUS_STACK_BYTES_MAX, bytes);
+            return NULL;
+        }
+        plus_new_stack_bytes = wanted;
+        plus_stacks_resize(&sched->stacks, wanted);
+    }
+    return PyLong_FromSize_t(old);
+}
+
+static PyObject *
+tasklets_kill_all(PyObject *module, PyObject *ignored)
+{
+    if (plus_scheduler_own != NULL) {
+        plus_scheduler_kill_all(plus_scheduler_own);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_refusal(PyObject *module, PyObject *ignored)
+{
+    const char *refusal = plus_pystate_refusal();
+
+    return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
+}
+
+/* ---- atomic ----------------------------------------------------------------------------------- */
+
+struct atomic {
+    PyObject_HEAD bool old;
+};
+
+static PyObject *
+atomic_enter(PyObject *op, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    ((struct atomic *)op)->old = sched->running->atomic;
+    sched->running->atomic = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+atomic_exit(PyObject *op, PyObject *args)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    sched->running->atomic = ((struct atomic *)op)->old;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef atomic_methods[] = {
+    {"__enter__", atomic_enter, METH_NOARGS, NULL},
+    {"__exit__", atomic_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject atomic_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.atomic",
+    .tp_basicsize = sizeof(struct atomic),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = PyDoc_STR("atomic()\n--\n\n"
+                        "Context manager: no watchdog interrupts the current tasklet inside."),
+    .tp_new = PyType_GenericNew,
+    .tp_methods = atomic_methods,
+};
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+
+PyMethodDef plus_tasklets_methods[] = {
+    {"tasklets_refusal", tasklets_refusal, METH_NOARGS,
+     PyDoc_STR("tasklets_refusal($module, /)\n--\n\nWhy there are no tasklets here, or None.")},
+    {"tasklets_kill_all", tasklets_kill_all, METH_NOARGS,
+     PyDoc_STR("tasklets_kill_all($module, /)\n--\n\n"
+               "End this thread's tasklets that have begun, as at the thread's end.")},
+    {"tasklets_threads", tasklets_threads, METH_NOARGS,
+     PyDoc_STR("tasklets_threads($module, /)\n--\n\n"
+               "Identities of the threads that have used tasklets.")},
+    {"schedule", (PyCFunction)(void (*)(void))tasklets_schedule, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR(
+         "schedule($module, /, retval=current)\n--\n\n"
+         "Let the next runnable tasklet run; return retval when it is this one's turn again.")},
+    {"schedule_remove", (PyCFunction)(void (*)(void))tasklets_schedule_remove,
+     METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("schedule_remove($module, /, retval=current)\n--\n\n"
+               "The same, and take the current tasklet out of the queue.")},
+    {"run", KEYWORDS(tasklets_run),
+     PyDoc_STR("run($module, /, timeout=0, threadblock=False, soft=False, ignore_nesting=False,\n"
+               "    totaltimeout=False)\n--\n\n"
+               "Run all tasklets until none is runnable.\n\n"
+               "An exception that leaves a tasklet is raised here.")},
+    {"getcurrent", tasklets_getcurrent, METH_NOARGS,
+     PyDoc_STR("getcurrent($module, /)\n--\n\nThe tasklet that runs.")},
+    {"getmain", tasklets_getmain, METH_NOARGS,
+     PyDoc_STR("getmain($module, /)\n--\n\nThe first tasklet of this thread.")},
+    {"getruncount", tasklets_getruncount, METH_NOARGS,
+     PyDoc_STR("getruncount($module, /)\n--\n\nHow many tasklets of this thread are runnable.")},
+    {"getcurrentid", tasklets_getcurrentid, METH_NOARGS,
+     PyDoc_STR("getcurrentid($module, /)\n--\n\n"
+               "A number for the tasklet that runs; main's is that of its thread.")},
+    {"get_thread_info", tasklets_get_thread_info, METH_VARARGS,
+     PyDoc_STR("get_thread_info($module, thread_id=0, /)\n--\n\n"
+               "(main tasklet, current tasklet, number of runnables) of a thread.\n\n"
+               "RuntimeError if that thread has no tasklets.")},
+    {"set_channel_callback", tasklets_set_channel_callback, METH_O,
+     PyDoc_STR("set_channel_callback($module, callable, /)\n--\n\n"
+               "Call callable(channel, tasklet, sending, willblock) before each action; None: no "
+               "more.\n\n"
+               "Returns the previous one.")},
+    {"get_channel_callback", tasklets_get_channel_callback, METH_NOARGS,
+     PyDoc_STR("get_channel_callback($module, /)\n--\n\nThe callable, or None.")},
+    {"set_schedule_callback", tasklets_set_schedule_callback, METH_O,
+     PyDoc_STR("set_schedule_callback($module, callable, /)\n--\n\n"
+               "Call callable(previous, next) before each switch; None: no more.\n\n"
+               "Returns the previous one.")},
+    {"get_schedule_callback", tasklets_get_schedule_callback, METH_NOARGS,
+     PyDoc_STR("get_schedule_callback($module, /)\n--\n\nThe callable, or None.")},
+    {"set_error_handler", tasklets_set_error_handler, METH_O,
+     PyDoc_STR(
+         "set_error_handler($module, callable, /)\n--\n\n"
+         "Call callable(type, value, traceback) for what leaves a tasklet, instead of raising it\n"
+         "in main; None: raise it there.  Returns the previous one.")},
+    {"switch_trap", tasklets_switch_trap, METH_VARARGS,
+     PyDoc_STR(
+         "switch_trap($module, change=0, /)\n--\n\n"
+         "Change the level above 0 of which switching raises RuntimeError; return the old one.")},
+    {"stack_size", tasklets_stack_size, METH_VARARGS,
+     PyDoc_STR(
+         "stack_size($module, size_bytes=None, /)\n--\n\n"
+         "Size of the C stacks of tasklets that begin from now on, in bytes; 0: the default.\n\n"
+         "Returns the old size.  ValueError outside of 64 KiB to 1 GiB.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+plus_tasklets_exec(PyObject *module)
+{
+    PyTypeObject *types[] = {&plus_tasklet_type, &plus_channel_type, &plus_bomb_type};
+
+    if (plus_pystate_refusal() != NULL) {
+        return 0;
+    }
+    plus_new_stack_bytes = plus_pystate_stack_bytes;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (PyModule_AddType(module, types[i]) < 0) {
+            return -1;
+        }
+    }
+    /* `atomic` is the GIL's in this module. */
+    if (PyType_Ready(&atomic_type) < 0 ||
+        PyModule_AddObjectRef(module, "tasklet_atomic", (PyObject *)&atomic_type) < 0) {
+        return -1;
+    }
+    if (plus_tasklet_exit == NULL) {
+        plus_tasklet_exit = PyErr_NewExceptionWithDoc("cpythonplus.tasklets.TaskletExit",
+                                                      "Raised in a tasklet that is to end.",
+                                                      PyExc_SystemExit, NULL);
+    }
+    if (plus_tasklet_exit == NULL) {
+        return -1;
+    }
+    return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);
+}
