@@ -43,6 +43,7 @@ bench: ## all benchmarks, stock and plus in one run; raw results in build/bench
 	@$(in_env) -- cpythonplus bench giltest --json build/bench/giltest.json --html build/bench/giltest.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench threads --json build/bench/threads.json --html build/bench/threads.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench testserver --json build/bench/testserver.json --html build/bench/testserver.html $(BENCH_ARGS)
+	@$(in_env) -- cpythonplus bench tasklets --json build/bench/tasklets.json --html build/bench/tasklets.html $(BENCH_ARGS)
 
 .PHONY: sanitize
 sanitize: ## the tests under the address and undefined sanitizers, C programs under the thread one

@@ -22,6 +22,8 @@ from typing import Any
 from cpythonplus.benchmarks.common import formats, rows
 from cpythonplus.benchmarks.common.percentiles import Latency
 from cpythonplus.benchmarks.common.results import (
+    ALL_SIDES,
+    FIGURES,
     SCHEMA_VERSION,
     CaseResult,
     Outcome,
@@ -47,7 +49,7 @@ _CASES_WITHOUT_TARGET = ("echo-beside-0",)
 _DEMANDING = ("echo",)
 """Scenarios of the first table, what gets better; the second one has what must not get worse."""
 
-_OPTIONAL = {"better": "higher", "peer": ""}
+_OPTIONAL = {"better": "higher", "peer": "", "base": "stock", "own": "plus", "absent": ()}
 """What a case in an older file does not say, with what it then is."""
 
 
@@ -208,7 +210,7 @@ def _cell(target: Target, report: Report) -> str:
         case "geometric_mean":
             mean = geometric_mean_ratio(report.scenario(target.case))
             return "-" if mean is None else formats.ratio(mean)
-        case "rate_against" | "rate_s" | "private_mib" | "rise_mib" | "figure_ratio":
+        case _:
             value = target.value(report)
             return "-" if value is None else formats.measured(target.quantity, value)
 
@@ -221,10 +223,15 @@ _WHAT = {
     "private_mib": "private a worker",
     "rise_mib": "most memory while stopping, above that before",
     "rate_s": "seconds until the last process has ended",
+    "cost_to": "to {side}",
+    "times_faster": "{side} to it",
 }
 _FIGURES = {
     "requests_per_s": "requests/s in steady state, to stock",
     "faults": "page faults during the load, to stock",
+    "to_shallow": "to the same when shallow",
+    "cold_kb": "cold, KB",
+    "peak_gb": "GB at most",
 }
 
 
@@ -234,7 +241,8 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
         return f"single-threaded work, geometric mean of {count}"
     case = next((c for r in reports if (c := r.case(target.case))), None)
     title, unit = (case.title, _unit(case)) if case else (target.case, "")
-    return f"{title}, {_FIGURES.get(target.figure) or _WHAT.get(target.quantity, unit)}"
+    what = _FIGURES.get(target.figure) or _WHAT.get(target.quantity, unit)
+    return f"{title}, {what.format(side=target.side)}"
 
 
 def _reached(target: Target, reports: Sequence[Report]) -> str:
@@ -303,6 +311,7 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
         machine, settings = report.machine, report.settings
         facts = [machine.get(key, "") for key in ("cpu", "cores", "kernel")]
         facts += [f"cpythonplus {machine.get('cpythonplus', '?')}", machine.get("peers", "")]
+        facts += [machine.get("go", "")]
         facts += [machine.get("date", "")[:10]]
         rounds, seconds = settings.get("rounds"), settings.get("seconds")
         by_requests = report.benchmark == "prefork"
@@ -392,6 +401,40 @@ def prefork_table(reports: Sequence[Report]) -> list[list[str]]:
     ]
 
 
+def tasklets_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on tasklets: the targets, and all sides on the newest interpreter."""
+    targets = list(_targets_of(_all_cases(reports), reports))
+    return [
+        _markdown(targets, reports, "tasklets", "target", "reached"),
+        _sides_beside(reports[-1]),
+        [
+            *_machines(reports),
+            "Each side in one run, in alternating rounds, each in a process of its own, without",
+            f"garbage collection; the best round is shown. KB and GB are powers of ten. {_RAW}",
+        ],
+    ]
+
+
+def _sides_beside(report: Report) -> list[str]:
+    """Return a table with a column for each side of one report, and rows for its figures."""
+    sides = [side for side in ALL_SIDES if any(side in case.sides() for case in report.cases)]
+    lines = [[f"on {version(report)}", *sides], ["---", *["--:"] * len(sides)]]
+    for case in report.cases:
+        shown = [case.shown(side) for side in sides]
+        lines.append(
+            [f"{case.title}, {case.unit}", *(_number(o.rate if o else None) for o in shown)]
+        )
+        for name, heading in FIGURES.items():
+            values = [case.figure(name, side) for side in sides]
+            if any(value is not None for value in values):
+                lines.append([f"{case.title}, {heading}", *map(_number, values)])
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else formats.number(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """What stands between one pair of marks."""
@@ -430,6 +473,7 @@ BLOCKS = (
     Block("threads", "<!-- threads:begin -->", "<!-- threads:end -->", threads_table),
     Block("testserver", "<!-- testserver:begin -->", "<!-- testserver:end -->", testserver_table),
     Block("prefork", "<!-- prefork:begin -->", "<!-- prefork:end -->", prefork_table),
+    Block("tasklets", "<!-- tasklets:begin -->", "<!-- tasklets:end -->", tasklets_table),
 )
 
 

@@ -44,7 +44,16 @@ def outcome(
 
 def result(case: Case, *rounds: tuple[Side, Outcome]) -> CaseResult:
     found = CaseResult(
-        case.name, case.scenario, case.title, case.unit, case.statistic, case.better, case.peer
+        case.name,
+        case.scenario,
+        case.title,
+        case.unit,
+        case.statistic,
+        case.better,
+        case.peer,
+        case.base,
+        case.own,
+        case.absent,
     )
     for position, (side, measured) in enumerate(rounds):
         found.rounds.append(Round(side, position // 2, position, measured))
@@ -66,17 +75,19 @@ def report(benchmark: str = "giltest") -> Report:
             case.name, ((900 + 100 * place, 1, 8, 40), (890 + 101 * place, 0.9, 2, 5))
         )
         shares = (Share(0.4, 0.41),) if case.name.endswith(("-1", "-2", "-8", "-cpu")) else ()
+        one, two, *others = case.sides
+        on = two == "plus"
         cases.append(
             result(
                 case,
-                ("stock", outcome(*stock, scheduled=False, shares=shares)),
-                ("plus", outcome(*plus, scheduled=True, shares=shares)),
-                ("plus", outcome(plus[0] * 0.9, *plus[1:], scheduled=True, shares=shares)),
-                ("stock", outcome(stock[0] * 0.9, *stock[1:], scheduled=False, shares=shares)),
-                *((side, outcome(stock[0] * 0.5, *stock[1:])) for side in case.sides[2:]),
+                (one, outcome(*stock, scheduled=False, shares=shares)),
+                (two, outcome(*plus, scheduled=on, shares=shares)),
+                (two, outcome(plus[0] * 0.9, *plus[1:], scheduled=on, shares=shares)),
+                (one, outcome(stock[0] * 0.9, *stock[1:], scheduled=False, shares=shares)),
+                *((side, outcome(stock[0] * 0.5, *stock[1:])) for side in others),
             )
         )
-    if benchmark == "prefork":
+    if benchmark in {"prefork", "tasklets"}:
         for found in cases:
             found.rounds = [_with_figures(entry) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)

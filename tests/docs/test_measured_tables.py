@@ -8,7 +8,7 @@ from cpythonplus.benchmarks.common.results import Report
 from tests.benchmarks import canned
 from tools import readme_table
 
-THREADS, TESTSERVER, PREFORK = readme_table.BLOCKS[1:]
+THREADS, TESTSERVER, PREFORK, TASKLETS = readme_table.BLOCKS[1:]
 README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
 
 
@@ -41,24 +41,25 @@ def test_the_explanation_s_table_is_up_to_date() -> None:
 
 
 def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
-    for benchmark in ("giltest", "threads", "testserver", "prefork"):
+    for benchmark in ("giltest", "threads", "testserver", "prefork", "tasklets"):
         written(tmp_path, benchmark, "3.13.0")
-    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1, 1, 1, 1]
+    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1, 1, 1, 1, 1]
     text = readme_table.updated(README, tmp_path)
-    giltest, threads, testserver, prefork, _ = text.split("text\n")
+    giltest, threads, testserver, prefork, tasklets, _ = text.split("text\n")
     assert "echo beside" in giltest
     assert "Queue hand-over" in threads
     assert "echo beside" not in threads
     assert "requests/s" in testserver
     assert "page faults" in prefork
-    assert "old" not in text
+    assert "greenlet" in tasklets
+    assert "\nold\n" not in text
     assert readme_table.updated(text, tmp_path) == text
 
 
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     text = readme_table.updated(README, tmp_path)
-    assert text.count(readme_table.NOT_MEASURED) == 3
+    assert text.count(readme_table.NOT_MEASURED) == 4
     with pytest.raises(readme_table.TableError, match="threads:begin"):
         readme_table.updated(README.replace(THREADS.begin, ""), tmp_path)
 
@@ -121,3 +122,19 @@ def test_prefork_has_a_row_for_each_target_and_the_peer(tmp_path: Path) -> None:
     assert any("private a worker" in name for name in found)
     assert any("seconds until the last process has ended" in name for name in found)
     assert "stock → gc.freeze before the fork" in found
+
+
+def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: Path) -> None:
+    for python in ("3.12.1", "3.13.0"):
+        written(tmp_path, "tasklets", python)
+    text = TASKLETS.text(TASKLETS.reports(tmp_path))
+    found = rows(text)
+    assert text.startswith("| tasklets | 3.12.1 | 3.13.0 | target | reached |")
+    # What canned results have: 810 ns on the own side, 450 on all beyond the second.
+    trip = "Channel round trip, 2 transfers"
+    assert found[f"{trip}, to go"] == ["1.800 x"] * 2 + ["≤ 0.5 x go", "not on 3.12.1, 3.13.0"]
+    assert found[f"{trip}, gevent to it"][2] == "≥ 20 x faster than gevent"
+    assert "on 3.13.0 | tasklets | greenlet | gevent | asyncio | go | threads" in text
+    assert found[f"{trip}, ns"] == ["810", "801", "450", "450", "450", "450"]
+    assert found["Switch, both 50 C frames deep, ns"][3:5] == ["-", "-"]
+    assert "A parked one, cold, KB" in found

@@ -10,6 +10,7 @@ from cpythonplus.benchmarks.giltest.kernels import scenario as kernels
 from cpythonplus.benchmarks.giltest.pairs import scenario as pairs
 from cpythonplus.benchmarks.giltest.startup import scenario as startup
 from cpythonplus.benchmarks.prefork import scenario as preforking
+from cpythonplus.benchmarks.tasklets import scenario as microthreads
 from cpythonplus.benchmarks.testserver.flask_gunicorn import scenario as flask
 from cpythonplus.benchmarks.testserver.load import Load
 from cpythonplus.benchmarks.testserver.stdlib_http import scenario as http
@@ -54,6 +55,11 @@ def prefork(workers: int | None = None) -> list[Case]:
     return preforking.cases(workers)
 
 
+def tasklets() -> list[Case]:
+    """Return the cases of `bench tasklets`."""
+    return microthreads.cases()
+
+
 def demo() -> list[Case]:
     """Return the cases of `bench demo`: the Flask application without and with a job."""
     return flask.cases(tuple(Load(connections, job) for connections in (1, 10) for job in (0, 1)))
@@ -64,5 +70,6 @@ SUITES: dict[str, Callable[[], list[Case]]] = {
     "threads": threads,
     "testserver": testserver,
     "prefork": prefork,
+    "tasklets": tasklets,
     "demo": demo,
 }

@@ -128,7 +128,7 @@ def _table(report: Report, scenario: str) -> Table:
     last = ""
     for row in found:
         title = row.title if row.title != last else ""
-        style = "bold" if row.side == "plus" else ""
+        style = "bold" if row.own else ""
         cells = [Text(row.cells()[place], style=style) for place in columns]
         table.add_row(title, *cells, *([_verdicts(row)] if targets else []))
         last = row.title

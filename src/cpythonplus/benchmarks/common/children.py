@@ -51,7 +51,7 @@ class Commands:
                 return list(self.plus_prefix)
             case "threads-only":
                 return [*self.plus_prefix, "--no-gil"]
-            case "stock" | "peer" | "gc.freeze" | "gc-off":
+            case _:
                 return [self.python]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from cpythonplus.benchmarks.common import machine, targets
@@ -38,6 +39,10 @@ class Settings:
     """How many items the catalogue of a preforking server has."""
     requests: int = 1500
     """How many requests a preforking server gets for each of its workers."""
+    parked: int = 100_000
+    """How many microthreads are parked where the memory of one is measured."""
+    many: int = 1_000_000
+    """How many are parked where each is woken once."""
 
     @property
     def warmup_s(self) -> float:
@@ -72,9 +77,23 @@ class Case:
     sides: tuple[Side, ...] = SIDES
     peer: str = ""
     """The package on the `peer` side: its name on PyPI, which is that of its module as well."""
+    base: Side = "stock"
+    """The side that is always measured, and that ratios refer to."""
+    own: Side = "plus"
+    """The side that targets are stated for."""
+    packages: Mapping[Side, str] = field(default_factory=dict)
+    """What a side other than `peer` needs: names on PyPI, which are those of modules as well."""
+    programs: Mapping[Side, str] = field(default_factory=dict)
+    """What a side needs on PATH; it tells its version when called with `version`."""
+    absent: tuple[Side, ...] = ()
+    """Sides that are not measured because they lack what they need."""
+    once: bool = False
+    """Whether one round is enough, however many the others take."""
 
     def rounds(self, settings: Settings) -> int:
         """Return the number of rounds."""
+        if self.once:
+            return 1
         return settings.startup_rounds if self.starts_interpreters else settings.rounds
 
 
@@ -138,26 +157,41 @@ def _matches(case: Case, pattern: str) -> bool:
 def with_sides(
     cases: Iterable[Case], commands: Commands, wanted: Sequence[Side], *, own_command: bool
 ) -> list[Case]:
-    """Return `cases` with those of their sides that are wanted and can be measured; stock always.
+    """Return `cases` with those of their sides that are wanted and can be measured; base always.
 
     A peer that is not installed is left out. With `own_command` (see `check_interpreter`) so is
-    the side that needs an option of `cpythonplus run`.
+    the side that needs an option of `cpythonplus run`. A side that lacks its package or program
+    becomes one of the absent ones.
     """
     found = list(cases)
-    peers = sorted({case.peer for case in found if "peer" in case.sides and "peer" in wanted})
+    peers = sorted({package for case in found for package in _packages(case, wanted)})
     missing = machine.missing_modules(commands.python, *peers) if peers else []
 
-    def is_measured(case: Case, side: Side) -> bool:
+    def is_wanted(case: Case, side: Side) -> bool:
         if side == "peer":
             return side in wanted and case.peer not in missing
-        return side == "stock" or (side in wanted and not (side == "threads-only" and own_command))
-
-    return [
-        dataclasses.replace(
-            case, sides=tuple(side for side in case.sides if is_measured(case, side))
+        return side == case.base or (
+            side in wanted and not (side == "threads-only" and own_command)
         )
-        for case in found
-    ]
+
+    def is_absent(case: Case, side: Side) -> bool:
+        program = case.programs.get(side)
+        return case.packages.get(side) in missing or bool(program and not shutil.which(program))
+
+    def with_its_sides(case: Case) -> Case:
+        sides = [side for side in case.sides if is_wanted(case, side)]
+        absent = tuple(side for side in sides if is_absent(case, side))
+        present = tuple(side for side in sides if side not in absent)
+        return dataclasses.replace(case, sides=present, absent=absent)
+
+    return [with_its_sides(case) for case in found]
+
+
+def _packages(case: Case, wanted: Sequence[Side]) -> list[str]:
+    """Return the packages that the wanted sides of `case` need beside cpythonplus."""
+    sides = [side for side in case.sides if side in wanted]
+    found = [case.packages[side] for side in sides if side in case.packages]
+    return [*found, case.peer] if "peer" in sides else found
 
 
 def check_interpreter(commands: Commands, cases: Iterable[Case], *, own_command: bool) -> None:
@@ -190,14 +224,26 @@ def run(
     """
     results = {
         case.name: CaseResult(
-            case.name, case.scenario, case.title, case.unit, case.statistic, case.better, case.peer
+            case.name,
+            case.scenario,
+            case.title,
+            case.unit,
+            case.statistic,
+            case.better,
+            case.peer,
+            case.base,
+            case.own,
+            case.absent,
         )
         for case in cases
     }
-    peers = sorted({case.peer for case in cases if "peer" in case.sides})
+    peers = sorted({package for case in cases for package in _packages(case, case.sides)})
+    programs = sorted(
+        {p for case in cases for side, p in case.programs.items() if side in case.sides}
+    )
     report = Report(
         benchmark=benchmark,
-        machine=machine.describe(commands.python, peers),
+        machine=machine.describe(commands.python, peers, programs),
         settings={**dataclasses.asdict(settings), "plus_command": " ".join(commands.plus_prefix)},
         cases=list(results.values()),
     )

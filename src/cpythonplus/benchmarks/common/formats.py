@@ -26,7 +26,14 @@ def verdict(*, reached: bool) -> str:
 def measured(quantity: str, value: float) -> str:
     """Return a target's measured value with its unit."""
     match quantity:
-        case "ratio" | "geometric_mean" | "rate_against" | "figure_ratio":
+        case (
+            "ratio"
+            | "geometric_mean"
+            | "rate_against"
+            | "figure_ratio"
+            | "cost_to"
+            | "times_faster"
+        ):
             return ratio(value)
         case "p99_ms" | "extra_ms":
             return f"{number(value)} ms"

@@ -67,11 +67,14 @@ def _package_version() -> str:
     return version
 
 
-def describe(python: str, peers: Sequence[str] = ()) -> dict[str, str]:
+def describe(
+    python: str, peers: Sequence[str] = (), programs: Sequence[str] = ()
+) -> dict[str, str]:
     """Describe this machine and the interpreter `python`; values are text.
 
-    `peers` are packages installed for it whose versions belong to the description. Raises
-    UsageError with one line when the interpreter does not run.
+    `peers` are packages installed for it whose versions belong to the description, and `programs`
+    what was measured beside it; `PROGRAM version` tells theirs. Raises UsageError with one line
+    when the interpreter or a program does not run.
     """
     interpreter: dict[str, str] = json.loads(_ask(python, _PROBE))
     return {
@@ -84,6 +87,7 @@ def describe(python: str, peers: Sequence[str] = ()) -> dict[str, str]:
         **interpreter,
         "cpythonplus": _package_version(),
         **({"peers": _versions(python, peers)} if peers else {}),
+        **{program: _output(program, "version").strip() for program in programs},
     }
 
 
@@ -111,9 +115,14 @@ def scripts_folder(python: str) -> str:
 
 
 def _ask(python: str, code: str, *arguments: str) -> str:
+    return _output(python, "-c", code, *arguments, what="the interpreter ")
+
+
+def _output(program: str, *arguments: str, what: str = "") -> str:
+    """Return what `program` prints; UsageError when it does not end well."""
     try:
         done = subprocess.run(
-            [python, "-c", code, *arguments],
+            [program, *arguments],
             capture_output=True,
             text=True,
             timeout=30,
@@ -121,8 +130,8 @@ def _ask(python: str, code: str, *arguments: str) -> str:
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise UsageError(f"cannot run the interpreter {python}: {error}") from error
+        raise UsageError(f"cannot run {what}{program}: {error}") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"the interpreter {python} does not work: {last}")
+        raise UsageError(f"{what}{program} does not work: {last}")
     return done.stdout

@@ -24,6 +24,12 @@ COLOURS: dict[Side, str] = {
     "peer": "#d29922",
     "gc.freeze": "#d29922",
     "gc-off": "#b07aa1",
+    "tasklets": "#1f6feb",
+    "greenlet": "#2f9e6e",
+    "gevent": "#9bc53d",
+    "asyncio": "#8a8f98",
+    "go": "#d29922",
+    "threads": "#b07aa1",
 }
 _SPREAD = 0.64
 """Part of a category's height over which the lines of its sides are spread."""
@@ -32,6 +38,12 @@ _OTHER_SIDES = {
     "peer": "another package in place of the standard library, the interpreter as it is",
     "gc.freeze": "stock with <code>gc.freeze()</code> before the fork",
     "gc-off": "stock with the garbage collector kept off in the workers",
+    "tasklets": "<code>cpythonplus.tasklets</code>",
+    "greenlet": "switches by name",
+    "gevent": "its greenlets, queues and event loop",
+    "asyncio": "tasks and queues of the standard library",
+    "go": "goroutines, on one core",
+    "threads": "of the operating system",
 }
 _INK = "#24292f"
 _GRID = "#e4e7eb"
@@ -90,7 +102,6 @@ def render(report: Report) -> str:
     title = f"cpythonplus bench {report.benchmark}"
     machine = report.machine
     subtitle = f"{machine.get('python', '')}, {machine.get('cpu', '')}, {machine.get('date', '')}"
-    command = "serve" if report.benchmark == "prefork" else "run"
     warnings = "".join(f'<p class="warning">{escape(w)}</p>' for w in rows.warnings(report))
     sections = "".join(_section(report, scenario) for scenario in report.scenarios())
     facts = {**machine, **{k: str(v) for k, v in report.settings.items()}}
@@ -111,10 +122,7 @@ def render(report: Report) -> str:
 <body>
 <h1>{escape(title)}</h1>
 <p class="lead">{escape(subtitle)}</p>
-<p><span class="swatch" style="background:{COLOURS["stock"]}"></span> stock: the interpreter as it
-is. <span class="swatch" style="background:{COLOURS["plus"]}"></span> plus: the same interpreter
-under <code>cpythonplus {command}</code>.{_others(report)} Measured in alternation, each time in
-a fresh process.</p>
+<p>{_two_sides(report)}{_others(report)} Measured in alternation, each time in a fresh process.</p>
 {warnings}
 {sections}
 <h2>Machine and settings</h2>
@@ -122,6 +130,18 @@ a fresh process.</p>
 </body>
 </html>
 """
+
+
+def _two_sides(report: Report) -> str:
+    """Return what stock and plus are, where the benchmark has them."""
+    if not set(SIDES) <= set(_sides(report.cases)):
+        return ""
+    command = "serve" if report.benchmark == "prefork" else "run"
+    return (
+        f'<span class="swatch" style="background:{COLOURS["stock"]}"></span> stock: the '
+        f'interpreter as it is. <span class="swatch" style="background:{COLOURS["plus"]}"></span> '
+        f"plus: the same interpreter under <code>cpythonplus {command}</code>."
+    )
 
 
 def _others(report: Report) -> str:
@@ -175,7 +195,7 @@ def _table(report: Report, scenario: str) -> str:
         remark = f'<span class="target missed">{escape(row.remark)}</span>' if row.remark else ""
         head = f'<td class="text" rowspan="{heights[row.title]}">{escape(row.title)}</td>'
         body.append(
-            f'<tr class="{row.side}{" first" if first else ""}">'
+            f'<tr class="{"plus" if row.own else "other"}{" first" if first else ""}">'
             f"{head if first else ''}{cells}"
             f"<td>{verdicts}{remark}</td></tr>"
         )

@@ -10,22 +10,35 @@ from dataclasses import asdict, dataclass, field
 from math import exp, log
 from pathlib import Path
 from statistics import median_low
-from typing import Literal
+from typing import Literal, get_args
 
 from cpythonplus.benchmarks.common.percentiles import Latency
 
 SCHEMA_VERSION = 1
 
-Side = Literal["stock", "plus", "threads-only", "peer", "gc.freeze", "gc-off"]
+Side = Literal[
+    "stock",
+    "plus",
+    "threads-only",
+    "peer",
+    "gc.freeze",
+    "gc-off",
+    "tasklets",
+    "greenlet",
+    "gevent",
+    "asyncio",
+    "go",
+    "threads",
+]
 """`stock`: the interpreter as it is; `plus`: under `cpythonplus run` (servers that fork: `serve`);
 `threads-only`: under `cpythonplus run --no-gil`; `peer`: stock, with another package in place of
 the standard library; `gc.freeze`: stock, with `gc.freeze()` before the fork; `gc-off`: stock, with
-the collector off in the workers.
+the collector off in the workers. From `tasklets` on: what the same work is written with.
 """
 
 SIDES: tuple[Side, ...] = ("stock", "plus")
-"""What every case has."""
-ALL_SIDES: tuple[Side, ...] = (*SIDES, "threads-only", "peer", "gc.freeze", "gc-off")
+"""What a case has that does not say otherwise."""
+ALL_SIDES: tuple[Side, ...] = get_args(Side)
 
 
 FIGURES = {
@@ -34,6 +47,11 @@ FIGURES = {
     "requests_per_s": "requests/s",
     "before_mib": "MiB before",
     "peak_mib": "MiB at most",
+    "shallow_ns": "shallow ns",
+    "to_shallow": "to shallow",
+    "cold_kb": "cold KB",
+    "wake_s": "waking s",
+    "peak_gb": "GB at most",
 }
 """Headings of the columns for `Outcome.figures`, in order; one that is not here has no column."""
 
@@ -82,7 +100,7 @@ class Round:
 
 @dataclass(slots=True)
 class CaseResult:
-    """All rounds of one case, stock and plus."""
+    """All rounds of one case, on all its sides."""
 
     name: str
     scenario: str
@@ -94,11 +112,17 @@ class CaseResult:
     """Which rate is the better one; lower where it is a cost."""
     peer: str = ""
     """Name of the package on the `peer` side."""
+    base: Side = "stock"
+    """The side that the ratios of the others refer to."""
+    own: Side = "plus"
+    """The side that targets are stated for."""
+    absent: tuple[Side, ...] = ()
+    """Sides that were not measured because what they need is not installed."""
     rounds: list[Round] = field(default_factory=list)
 
     def sides(self) -> tuple[Side, ...]:
         """Return the sides that were measured, in the order in which they are shown."""
-        found = {r.side for r in self.rounds}
+        found = {r.side for r in self.rounds}.union(self.absent)
         return tuple(side for side in ALL_SIDES if side in found) or SIDES
 
     def label(self, side: Side) -> str:
@@ -129,8 +153,8 @@ class CaseResult:
         return self.best(side) if self.statistic == "best" else self.median(side)
 
     def ratio(self, side: Side = "plus") -> float | None:
-        """Return the rate of `side` divided by that of stock, each one's shown round."""
-        stock, other = self.shown("stock"), self.shown(side)
+        """Return the rate of `side` divided by that of `base`, each one's shown round."""
+        stock, other = self.shown(self.base), self.shown(side)
         if stock is None or other is None or not stock.rate:
             return None
         return other.rate / stock.rate
@@ -175,8 +199,8 @@ class CaseResult:
     def as_dict(self) -> dict[str, object]:
         """Return the case with all its rounds and what is derived from them, JSON-ready."""
         raw = asdict(self)
-        raw["ratio"] = self.ratio()
-        raw["ratios"] = {side: self.ratio(side) for side in self.sides() if side != "stock"}
+        raw["ratio"] = self.ratio(self.own) if self.own != self.base else None
+        raw["ratios"] = {side: self.ratio(side) for side in self.sides() if side != self.base}
         raw["median_ratio"] = self.median_ratio()
         raw["round_ratios"] = self.round_ratios()
         raw["min_share"] = {side: self.min_share(side) for side in self.sides()}

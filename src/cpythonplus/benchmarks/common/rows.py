@@ -34,6 +34,12 @@ SCENARIO_TITLES = {
     "memory": "Django catalogue: memory of master and workers after the load (sum of Pss)",
     "stop": "Django catalogue: stopping the server",
     "recycling": "Django catalogue: each worker replaced after 500 requests",
+    "channel": "Channel round trip between two (fastest sample)",
+    "schedule": "Switch between two that call schedule() (fastest sample)",
+    "spawn": "Spawn and finish, 100 at a time (fastest sample)",
+    "depth": "Switch between two deep ones, and between two shallow ones (fastest samples)",
+    "parked": "Resident memory of a parked one",
+    "million": "Very many parked in one process, each then woken once",
     "small": "Small Django application (imports only): memory (sum of Pss)",
 }
 
@@ -78,6 +84,10 @@ class Row:
     figures: tuple[str, ...] = ("",) * len(FIGURES)
     """In the order of FIGURES."""
     latency_unit: str = "ms"
+    base: Side = "stock"
+    """What `ratio` refers to."""
+    own: bool = False
+    """Whether it is the side that the benchmark is about."""
     verdicts: tuple[Verdict, ...] = ()
     remark: str = ""
 
@@ -109,6 +119,7 @@ def rows(report: Report, scenario: str) -> list[Row]:
                 unit="",
                 side="plus",
                 label="plus",
+                own=True,
                 rate="",
                 each="",
                 p50="",
@@ -134,11 +145,21 @@ def heading(place: int, found: list[Row]) -> str:
             return found[0].unit
         case "p50" | "p99" | "max" as name:
             return f"{name} {found[0].latency_unit}"
+        case "to stock":
+            return f"to {found[0].base}"
         case name:
             return name
 
 
-_WITHOUT_COLUMN = {"extra_ms", "extra_cpu_s", "rate_against", "figure_ratio", "rise_mib"}
+_WITHOUT_COLUMN = {
+    "extra_ms",
+    "extra_cpu_s",
+    "rate_against",
+    "figure_ratio",
+    "rise_mib",
+    "cost_to",
+    "times_faster",
+}
 
 
 def _by_case(targets: list[dict[str, Any]]) -> defaultdict[str, list[Verdict]]:
@@ -157,7 +178,7 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
     latency = shown.latency if shown else None
     unit, factor = ("us", 1e3) if case.scenario in _IN_MICROSECONDS else ("ms", 1.0)
     priced = shown is not None and shown.rate > 0 and case.scenario in COSTS_OF_ONE
-    remarks = []
+    remarks = ["not installed"] if side in case.absent else []
     if failed := sum(1 for r in case.failures() if r.side == side):
         remarks.append(f"{failed} failed")
     if errors := case.errors(side):
@@ -174,9 +195,11 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
         maximum=formats.number(latency.max_ms * factor) if latency else "",
         share="" if share is None else formats.number(share),
         figures=_figures(case, side),
-        ratio=formats.ratio(ratio) if ratio and side != "stock" else "",
+        ratio=formats.ratio(ratio) if ratio and side != case.base else "",
         latency_unit=unit,
-        verdicts=tuple(verdicts) if side == "plus" else (),
+        base=case.base,
+        own=side == case.own,
+        verdicts=tuple(verdicts) if side == case.own else (),
         remark=", ".join(remarks),
     )
 
@@ -200,7 +223,7 @@ def warnings(report: Report) -> list[str]:
 
 
 FOOTNOTE = (
-    "Median round of each side (locks, queues, executors, threaded servers and single-threaded "
-    "work: the best one); p50, p99 and max are those of that round. min share: least part of the "
-    "GIL that a CPU thread got, over all rounds."
+    "Median round of each side (locks, queues, executors, tasklets, threaded servers and "
+    "single-threaded work: the best one); p50, p99 and max are those of that round. min share: "
+    "least part of the GIL that a CPU thread got, over all rounds."
 )

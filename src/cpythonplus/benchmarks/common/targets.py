@@ -15,6 +15,7 @@ from cpythonplus.benchmarks.common.results import (
     SIDES,
     CaseResult,
     Report,
+    Side,
     geometric_mean_ratio,
 )
 
@@ -36,6 +37,10 @@ Quantity = Literal[
     "private_mib",
     "rise_mib",
     "figure_ratio",
+    "cost",
+    "cost_to",
+    "times_faster",
+    "figure",
 ]
 
 
@@ -52,7 +57,11 @@ class Target:
     other: str = ""
     """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick."""
     figure: str = ""
-    """For `figure_ratio`: which of the outcome's figures."""
+    """For `figure_ratio` and `figure`: which of the outcome's figures."""
+    side: Side = "stock"
+    """For `cost_to` and `times_faster`: whose cost is the yardstick."""
+    unit: str = ""
+    """For `cost`: of the case's rate, which is what something costs."""
     since: tuple[int, int] = (0, 0)
     """First version of Python that it is stated for."""
     before: tuple[int, int] | None = None
@@ -66,6 +75,8 @@ class Target:
             limit=f"{self.limit:.3g}",
             part=f"{MEASURABLE:.0%}",
             figure=FIGURES.get(self.figure, ""),
+            side=self.side,
+            unit=self.unit,
         )
         if self.since != (0, 0):
             words += f" from {_dotted(self.since)} on"
@@ -103,8 +114,8 @@ class Target:
             return None
         if self.quantity == "rate_against":
             return _rate_against(case, report.case(self.other))
-        if self.quantity == "figure_ratio":
-            return _figure_ratio(case, self.figure)
+        if self.quantity in _OF_TARGET:
+            return _OF_TARGET[self.quantity](case, self)
         return _OF_CASE[self.quantity](case)
 
 
@@ -120,6 +131,10 @@ _WORDS: dict[Quantity, str] = {
     "private_mib": "private {sign} {limit} MiB",
     "rise_mib": "rises by {sign} {limit} MiB",
     "figure_ratio": "{figure} {sign} {limit} x stock",
+    "cost": "{sign} {limit} {unit}",
+    "cost_to": "{sign} {limit} x {side}",
+    "times_faster": "{sign} {limit} x faster than {side}",
+    "figure": "{figure} {sign} {limit}",
 }
 
 
@@ -151,9 +166,25 @@ def _rate_against(case: CaseResult, other: CaseResult | None) -> float | None:
     return plus.rate / max(rates) if plus and rates and max(rates) else None
 
 
-def _figure_ratio(case: CaseResult, name: str) -> float | None:
-    stock, plus = case.figure(name, "stock"), case.figure(name)
+def _figure_ratio(case: CaseResult, target: Target) -> float | None:
+    stock, plus = case.figure(target.figure, "stock"), case.figure(target.figure)
     return plus / stock if stock and plus is not None else None
+
+
+def _cost(case: CaseResult) -> float | None:
+    own = case.shown(case.own)
+    return own.rate if own else None
+
+
+def _cost_to(case: CaseResult, target: Target) -> float | None:
+    """Return what the case's own side costs as a part of what the target's side does."""
+    own, other = case.shown(case.own), case.shown(target.side)
+    return own.rate / other.rate if own and other and other.rate else None
+
+
+def _times_faster(case: CaseResult, target: Target) -> float | None:
+    part = _cost_to(case, target)
+    return 1 / part if part else None
 
 
 def _rate_s(case: CaseResult) -> float | None:
@@ -176,6 +207,15 @@ _OF_CASE: dict[Quantity, Callable[[CaseResult], float | None]] = {
     "rate_s": _rate_s,
     "private_mib": lambda case: case.figure("private_mib"),
     "rise_mib": _rise_mib,
+    "cost": _cost,
+}
+
+
+_OF_TARGET: dict[Quantity, Callable[[CaseResult, Target], float | None]] = {
+    "figure_ratio": _figure_ratio,
+    "figure": lambda case, target: case.figure(target.figure, case.own),
+    "cost_to": _cost_to,
+    "times_faster": _times_faster,
 }
 
 
@@ -221,6 +261,20 @@ def _prefork() -> Iterable[Target]:
     yield Target("small-4", "ratio", 0.55, at_least=False, since=immortal)
 
 
+def _tasklets() -> Iterable[Target]:
+    yield Target("channel", "cost_to", 0.5, at_least=False, side="go")
+    yield Target("channel", "times_faster", 20, side="gevent")
+    yield Target("channel", "cost", 130, at_least=False, unit="ns")
+    yield Target("schedule", "cost_to", 1.0, at_least=False, side="go")
+    yield Target("spawn", "cost_to", 0.6, at_least=False, side="go")
+    yield Target("spawn", "times_faster", 50, side="greenlet")
+    yield Target("depth-python-200", "figure", 1.2, at_least=False, figure="to_shallow")
+    yield Target("depth-c-50", "figure", 1.2, at_least=False, figure="to_shallow")
+    yield Target("parked", "cost", 8.5, at_least=False, unit="KB")
+    yield Target("parked", "figure", 2.7, at_least=False, figure="cold_kb")
+    yield Target("million", "figure", 4, at_least=False, figure="peak_gb")
+
+
 TARGETS: tuple[Target, ...] = (
     Target("echo-beside-1", "ratio", 200),
     Target("echo-beside-1", "rate_against", 1.0, other="echo-beside-0"),
@@ -237,6 +291,7 @@ TARGETS: tuple[Target, ...] = (
     Target("startup-script", "extra_ms", 30, at_least=False),
     *_threads(),
     *_prefork(),
+    *_tasklets(),
 )
 
 

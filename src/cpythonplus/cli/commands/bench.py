@@ -40,6 +40,7 @@ DEFAULTS = {
     "testserver": (engine.Settings(3, 2.0), engine.Settings(1, 0.5)),
     # It goes by requests, not by seconds.
     "prefork": (engine.Settings(3, 1.0), engine.Settings(1, 1.0, items=2000, requests=60)),
+    "tasklets": (engine.Settings(5, 0.5), engine.Settings(1, 0.1, parked=2000, many=20_000)),
     "demo": (engine.Settings(2, 2.5), engine.Settings(1, 1.0)),
 }
 
@@ -48,6 +49,7 @@ _HELP = {
     "threads": "what waiting for another thread costs: locks, queues, executors, idle threads",
     "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
     "prefork": "what preforked workers share: a Django service under gunicorn, its memory, its end",
+    "tasklets": "tasklets beside greenlet, gevent, asyncio, Go and threads: switches, memory",
     "demo": "Flask under gunicorn beside a CPU-bound job; under two minutes, writes a page",
 }
 
@@ -100,6 +102,8 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
             metavar="S",
             help=f"length of one measurement in seconds ({full.seconds:g})",
         )
+    if name == "tasklets":
+        _add_counts(parser, full)
     parser.add_argument(
         "--only",
         type=_names,
@@ -107,14 +111,15 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
         metavar="NAME,...",
         help="only these scenarios or cases; * matches anything (see --list)",
     )
-    if more := _sides_of(name)[len(SIDES) :]:
+    base, *others = _sides_of(name)
+    if (base, *others) != SIDES:
         optional = _OPTIONAL_SIDES.get(name, set())
         parser.add_argument(
             "--sides",
             type=partial(_sides, _sides_of(name)),
             default=[side for side in _sides_of(name) if side not in optional],
             metavar="NAME,...",
-            help=f"only these sides beside stock ({', '.join((*SIDES[1:], *more))})"
+            help=f"only these sides beside {base} ({', '.join(others)})"
             + (f"; all but {', '.join(sorted(optional))} unless given" if optional else ""),
         )
     parser.add_argument("--list", action="store_true", help="list the cases and measure nothing")
@@ -162,6 +167,21 @@ def _add_prefork_options(parser: argparse.ArgumentParser, full: engine.Settings)
         type=_count,
         metavar="N",
         help="as many workers in all cases (4 and 8, as their names say)",
+    )
+
+
+def _add_counts(parser: argparse.ArgumentParser, full: engine.Settings) -> None:
+    parser.add_argument(
+        "--parked",
+        type=_count,
+        metavar="N",
+        help=f"parked ones whose memory is measured ({full.parked})",
+    )
+    parser.add_argument(
+        "--many",
+        type=_count,
+        metavar="N",
+        help=f"parked ones that are each woken once ({full.many})",
     )
 
 
@@ -287,6 +307,8 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
         idle_s=chosen.idle_s,
         items=getattr(args, "items", None) or chosen.items,
         requests=getattr(args, "requests", None) or chosen.requests,
+        parked=getattr(args, "parked", None) or chosen.parked,
+        many=getattr(args, "many", None) or chosen.many,
     )
 
 

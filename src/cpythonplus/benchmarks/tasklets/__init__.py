@@ -1,0 +1,1 @@
+"""What tasklets cost beside greenlet, gevent, asyncio, Go and threads."""
