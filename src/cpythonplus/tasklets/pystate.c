@@ -11,6 +11,50 @@
 
 #include <string.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+
+/* Who has switched last; NULL: one that has ended.  Only the side that arrives learns the bounds of the stack
+ * that was left: of a thread's own stack there is no other source. */
+static _Thread_local struct plus_pystate *came_from;
+
+static void
+announce(struct plus_pystate *from, const struct plus_pystate *to)
+{
+    came_from = from;
+    __sanitizer_start_switch_fiber(from != NULL ? &from->fake_stack : NULL, to->sanitizer_low,
+                                   to->sanitizer_bytes);
+}
+
+static void
+arrive(struct plus_pystate *here)
+{
+    const void *low;
+    size_t bytes;
+
+    __sanitizer_finish_switch_fiber(here != NULL ? here->fake_stack : NULL, &low, &bytes);
+    if (came_from != NULL) {
+        came_from->sanitizer_low = low;
+        came_from->sanitizer_bytes = bytes;
+    }
+}
+
+static void
+describe(struct plus_pystate *state, const struct plus_stack *stack)
+{
+    /* What ran on it before has left its marks: it did not return. */
+    __asan_unpoison_memory_region(stack->low, (size_t)(stack->high - stack->low));
+    state->fake_stack = NULL;
+    state->sanitizer_low = stack->low;
+    state->sanitizer_bytes = (size_t)(stack->top - stack->low);
+}
+#else
+#define announce(from, to) ((void)0)
+#define arrive(here) ((void)0)
+#define describe(state, stack) ((void)0)
+#endif
+
 /* 3.12 and 3.13 count C levels; the greediest common one, sorted(key=...), takes 5 KiB and counts three.
  * 3.11 counts them together with Python's own calls, so its stacks are larger. */
 #define BYTES_PER_C_LEVEL 2048
@@ -104,6 +148,7 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
                    const struct plus_stack *stack, PyObject *context)
 {
     fresh_frames(state, tstate, stack);
+    describe(state, stack);
     state->exc_item.exc_value = NULL;
     state->exc_item.previous_item = NULL;
     state->exc_info = &state->exc_item;
@@ -240,8 +285,30 @@ plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **fro
     save(from, tstate);
     load(to, tstate);
 #if PLUS_HAS_SWITCH
+    announce(from, to);
     plus_switch(from_sp, to_sp);
+    arrive(from);
 #endif
+}
+
+void
+plus_pystate_arrived(void)
+{
+    arrive(NULL);
+}
+
+_Noreturn void
+plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
+{
+    void *nowhere;
+
+    load(to, tstate);
+#if PLUS_HAS_SWITCH
+    announce(NULL, to);
+    plus_switch(&nowhere, to_sp);
+#endif
+    (void)nowhere;
+    Py_FatalError("a tasklet that has ended was switched to");
 }
 
 void

@@ -37,6 +37,11 @@ struct plus_pystate {
     uintptr_t c_stack_top, c_stack_soft_limit, c_stack_hard_limit;
     PyObject *current_executor;
 #endif
+#ifdef __SANITIZE_ADDRESS__
+    void *fake_stack;          /* AddressSanitizer's, while parked */
+    const void *sanitizer_low; /* its C stack, as AddressSanitizer is to see it */
+    size_t sanitizer_bytes;
+#endif
 };
 
 /* C stack that a tasklet gets unless told otherwise, in bytes. */
@@ -56,6 +61,14 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
 void
 plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
                     struct plus_pystate *to, void *to_sp);
+
+/* The first thing on a fresh stack: tells AddressSanitizer that it is there; else nothing. */
+void
+plus_pystate_arrived(void);
+
+/* Goes to `to` without saving anything; does not return. */
+_Noreturn void
+plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp);
 
 /* Drops what a tasklet that has ended leaves in the thread state: its context and its tracers. */
 void

@@ -435,9 +435,6 @@ prepare_stack(struct plus_tasklet *task)
 static void
 leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
 {
-    void *nowhere;
-    struct plus_pystate dead;
-
     if (plus_schedule_hook != NULL) {
         plus_call_schedule_hook(sched, task, next);
     }
@@ -455,13 +452,13 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
     if (!next->started) {
         prepare_stack(next);
     }
-    plus_pystate_switch(sched->tstate, &dead, &nowhere, &next->state, next->sp);
-    Py_FatalError("a tasklet that has ended was switched to");
+    plus_pystate_leave(sched->tstate, &next->state, next->sp);
 }
 
 static void
 tasklet_entry(void)
 {
+    plus_pystate_arrived();
     for (;;) {
         struct plus_scheduler *sched = plus_scheduler_own;
         struct plus_tasklet *task = sched->running;
