@@ -232,6 +232,24 @@ print("end")
         )
         assert child.out == "end\n"
 
+    def test_what_has_not_begun_does_not_begin_at_exit(self) -> None:
+        child = run_child(
+            IMPORTS
+            + """
+def body():
+    try:
+        channel().receive()
+    finally:
+        print("ended")
+
+tasklet(body)()
+run()
+tasklet(print)("never")
+print("end")
+"""
+        )
+        assert child.out == "end\nended\n"
+
     def test_many_threads_that_end_with_live_tasklets(self) -> None:
         child = run_child(
             IMPORTS

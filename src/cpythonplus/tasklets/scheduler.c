@@ -163,9 +163,28 @@ find_owner(void *owner, void *arg)
     return 0;
 }
 
+/* The first runnable one that has not begun, or NULL. */
+static struct plus_tasklet *
+find_new_one(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *task = sched->current;
+
+    for (int i = 0; i < sched->runcount; i++, task = task->next) {
+        if (!task->started) {
+            return task;
+        }
+    }
+    return NULL;
+}
+
 void
 plus_scheduler_kill_all(struct plus_scheduler *sched)
 {
+    /* Each end goes on with the queue; nothing is to begin now. */
+    for (struct plus_tasklet *task; (task = find_new_one(sched)) != NULL;) {
+        plus_queue_remove(task);
+        Py_DECREF(task);
+    }
     /* One that catches TaskletExit and goes on is asked again, but not for ever. */
     size_t attempts = 3 * sched->stacks.in_use + 100;
     struct plus_tasklet *task;
