@@ -129,6 +129,7 @@ CALLS = {
             "tasklets.set_error_handler(lambda *a: [a]); tasklet(raises)(KeyError([1])); run()\n"
             "tasklets.set_error_handler(None)"
         ),
+        "set_foreign_wakers": ("tasklets.set_foreign_wakers(tasklets.set_foreign_wakers(False))"),
         "switch_trap": (
             "tasklets.switch_trap(1); refused(RuntimeError, tasklet(list, ()).run)\n"
             "refused(RuntimeError, it.receive); tasklets.switch_trap(-1)"

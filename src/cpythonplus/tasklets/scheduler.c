@@ -20,6 +20,7 @@ _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
 struct plus_scheduler *plus_schedulers;
 PyObject *plus_tasklet_exit, *plus_error_handler, *plus_schedule_hook, *plus_channel_hook;
 size_t plus_new_stack_bytes;
+bool plus_foreign_wakers = true;
 
 static const char dict_key[] = "cpythonplus.tasklets";
 
@@ -327,7 +328,9 @@ others_may_run(struct plus_scheduler *sched)
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
         struct plus_scheduler *other = plus_scheduler_of(tstate);
 
-        if (tstate != sched->tstate && (other == NULL || !other->thread_blocked)) {
+        bool may = other != NULL ? !other->thread_blocked : plus_foreign_wakers;
+
+        if (tstate != sched->tstate && may) {
             return true;
         }
     }

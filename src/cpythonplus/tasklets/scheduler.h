@@ -15,7 +15,9 @@ extern PyObject *plus_tasklet_exit;  /* the exception TaskletExit */
 extern PyObject *plus_error_handler; /* or NULL */
 extern PyObject *plus_schedule_hook; /* or NULL */
 extern PyObject *plus_channel_hook;  /* or NULL */
-extern size_t plus_new_stack_bytes;  /* of stacks of schedulers made from now on */
+/* Whether threads that have never used tasklets may still do so: then nothing is a deadlock beside them. */
+extern bool plus_foreign_wakers;
+extern size_t plus_new_stack_bytes; /* of stacks of schedulers made from now on */
 
 /* Makes this thread's scheduler and its main tasklet.  NULL with an exception. */
 struct plus_scheduler *

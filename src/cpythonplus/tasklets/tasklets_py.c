@@ -210,6 +210,19 @@ tasklets_switch_trap(PyObject *module, PyObject *args)
     return PyLong_FromLong(old);
 }
 
+static PyObject *
+tasklets_set_foreign_wakers(PyObject *module, PyObject *flag)
+{
+    bool old = plus_foreign_wakers;
+    int value = PyObject_IsTrue(flag);
+
+    if (value < 0) {
+        return NULL;
+    }
+    plus_foreign_wakers = value != 0;
+    return PyBool_FromLong(old);
+}
+
 /* ---- stacks ----------------------------------------------------------------------------------- */
 
 static PyObject *
@@ -357,6 +370,13 @@ PyMethodDef plus_tasklets_methods[] = {
          "set_error_handler($module, callable, /)\n--\n\n"
          "Call callable(type, value, traceback) for what leaves a tasklet, instead of raising it\n"
          "in main; None: raise it there.  Returns the previous one.")},
+    {"set_foreign_wakers", tasklets_set_foreign_wakers, METH_O,
+     PyDoc_STR("set_foreign_wakers($module, flag, /)\n--\n\n"
+               "Whether a thread that has never used tasklets counts as one that may wake a "
+               "blocked one.\n\n"
+               "True (default, as in Stackless): beside such a thread nothing is a deadlock, "
+               "blocking waits.\n"
+               "False: for programs whose other threads only help.  Returns what it was.")},
     {"switch_trap", tasklets_switch_trap, METH_VARARGS,
      PyDoc_STR(
          "switch_trap($module, change=0, /)\n--\n\n"
