@@ -14,6 +14,7 @@
 #define Py_T_OBJECT_EX T_OBJECT_EX
 #define Py_T_BOOL T_BOOL
 #define Py_T_INT T_INT
+#define _Py_T_OBJECT T_OBJECT /* NULL reads as None */
 #endif
 
 /* May be called without the GIL: reads one atomic word. */

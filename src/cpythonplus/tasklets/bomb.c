@@ -2,11 +2,6 @@
 #include "scheduler.h"
 
 #include <stddef.h>
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_T_OBJECT_OR_NONE T_OBJECT
-#else
-#define Py_T_OBJECT_OR_NONE _Py_T_OBJECT /* NULL reads as None */
-#endif
 
 struct bomb {
     PyObject_HEAD PyObject *type, *value, *traceback; /* any may be NULL */
@@ -155,9 +150,9 @@ bomb_dealloc(PyObject *op)
 }
 
 static PyMemberDef bomb_members[] = {
-    {"type", Py_T_OBJECT_OR_NONE, offsetof(struct bomb, type), Py_READONLY, NULL},
-    {"value", Py_T_OBJECT_OR_NONE, offsetof(struct bomb, value), Py_READONLY, NULL},
-    {"traceback", Py_T_OBJECT_OR_NONE, offsetof(struct bomb, traceback), Py_READONLY, NULL},
+    {"type", _Py_T_OBJECT, offsetof(struct bomb, type), Py_READONLY, NULL},
+    {"value", _Py_T_OBJECT, offsetof(struct bomb, value), Py_READONLY, NULL},
+    {"traceback", _Py_T_OBJECT, offsetof(struct bomb, traceback), Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 

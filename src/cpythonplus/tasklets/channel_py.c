@@ -3,10 +3,6 @@
 
 #include <stddef.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_T_INT T_INT
-#endif
-
 static struct plus_channel *
 self_of(PyObject *op)
 {

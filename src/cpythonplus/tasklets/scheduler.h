@@ -142,10 +142,6 @@ plus_set_value(struct plus_tasklet *task, PyObject *value)
     Py_DECREF(old);
 }
 
-/* Takes a value; a bomb explodes: NULL with its exception. */
-static inline PyObject *
-plus_value_or_raise(PyObject *value);
-
 /* ---- bombs: exceptions on their way into a tasklet (bomb.c) ---- */
 
 PyObject *
@@ -159,6 +155,7 @@ plus_bomb_from_class(PyObject *klass, PyObject *args, const char *who);
 PyObject *
 plus_bomb_explode(PyObject *bomb);
 
+/* Takes a value; a bomb explodes: NULL with its exception. */
 static inline PyObject *
 plus_value_or_raise(PyObject *value)
 {
@@ -190,7 +187,7 @@ plus_run(struct plus_scheduler *sched, bool threadblock);
 void
 plus_scheduler_wake(struct plus_scheduler *sched);
 
-/* A chain's callbacks, in callback.c: never fail. */
+/* Calls the schedule callback; its exceptions go to sys.unraisablehook. */
 void
 plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next);

@@ -98,7 +98,6 @@ add_slab(struct plus_stack_pool *pool)
     slab->next = pool->slabs;
     pool->slabs = slab;
     pool->free_count += SLAB_STACKS;
-    pool->total += SLAB_STACKS;
     return true;
 }
 
@@ -192,7 +191,7 @@ plus_stacks_free(struct plus_stack_pool *pool)
     }
     pool->slabs = NULL;
     pool->free = NULL;
-    pool->free_count = pool->total = 0;
+    pool->free_count = 0;
 }
 
 const struct plus_stack *

@@ -35,7 +35,7 @@ struct plus_stack_pool {
     struct plus_stack *free;
     struct plus_slab *slabs;
     size_t stack_bytes; /* of stacks made from now on */
-    size_t in_use, free_count, total;
+    size_t in_use, free_count;
 };
 
 /* Sizes that plus_stack_size_valid accepts. */

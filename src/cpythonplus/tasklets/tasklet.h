@@ -24,7 +24,7 @@ struct plus_tasklet {
         struct plus_tasklet *next,
         *prev;
     PyObject *tempval;            /* what goes in or comes out at the next switch; never NULL */
-    struct plus_scheduler *sched; /* of its thread; NULL when the thread has ended */
+    struct plus_scheduler *sched; /* of its thread; its tstate is NULL when that has ended */
     struct plus_channel *channel; /* that it is blocked on (borrowed: the queue's owner), or NULL */
     PyObject *func, *args,
         *kwargs;              /* to be called, or being called; NULL: no arguments yet, or ended */
@@ -77,7 +77,6 @@ struct plus_scheduler {
 extern PyTypeObject plus_tasklet_type, plus_channel_type, plus_bomb_type;
 extern struct plus_scheduler *plus_schedulers; /* all, newest first */
 
-#define plus_is_tasklet(op) PyObject_TypeCheck(op, &plus_tasklet_type)
 #define plus_is_bomb(op) Py_IS_TYPE(op, &plus_bomb_type)
 
 #endif
