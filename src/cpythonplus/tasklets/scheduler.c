@@ -235,6 +235,15 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     Py_DECREF(hook);
 }
 
+bool
+plus_refuse_in_callback(const struct plus_scheduler *sched)
+{
+    if (sched->in_callback) {
+        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+    }
+    return sched->in_callback;
+}
+
 /* ---- going from one to the other -------------------------------------------------------------- */
 
 static void
@@ -578,8 +587,7 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
             PyErr_SetString(PyExc_RuntimeError, "switch_trap");
             return -1;
         }
-        if (sched->in_callback) {
-            PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+        if (plus_refuse_in_callback(sched)) {
             return -1;
         }
         if (!next->started && plus_make_ready(next) < 0) {
@@ -597,8 +605,7 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
     struct plus_tasklet *next = prev->next;
     PyObject *result, *old;
 
-    if (sched->in_callback) {
-        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+    if (plus_refuse_in_callback(sched)) {
         return NULL;
     }
     old = prev->tempval;
@@ -675,8 +682,7 @@ plus_run(struct plus_scheduler *sched, bool threadblock)
     bool outer = sched->threadblock;
     PyObject *result;
 
-    if (sched->in_callback) {
-        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+    if (plus_refuse_in_callback(sched)) {
         return -1;
     }
     if (push_watchdog(sched, caller) < 0) {

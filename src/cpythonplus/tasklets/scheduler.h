@@ -192,6 +192,10 @@ void
 plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next);
 
+/* True, with RuntimeError, inside of a callback, where nothing may be switched. */
+bool
+plus_refuse_in_callback(const struct plus_scheduler *sched);
+
 /* ---- tasklets (tasklet.c): 0 or -1 with an exception, with Stackless's wording ---- */
 
 int

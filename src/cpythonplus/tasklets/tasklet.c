@@ -191,8 +191,7 @@ plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
         }
         return run_in_other_thread(task);
     }
-    if (sched->in_callback) {
-        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+    if (plus_refuse_in_callback(sched)) {
         return NULL;
     }
     struct plus_tasklet *prev = sched->running;
