@@ -6,6 +6,7 @@
 #ifndef PLUS_TASKLETS_SCHEDULER_H
 #define PLUS_TASKLETS_SCHEDULER_H
 
+#include "frames.h"
 #include "tasklet.h"
 
 #include "../base/identity.h"
@@ -120,6 +121,14 @@ plus_is_runnable(const struct plus_tasklet *task)
     return task->next != NULL && !task->blocked;
 }
 
+/* On a C stack of its own, and not running: nobody but the garbage collector sees what it refers to. */
+static inline bool
+plus_is_parked(const struct plus_tasklet *task)
+{
+    return task->stack != NULL && task->started && task->alive && task->sched->tstate != NULL &&
+           task->sched->running != task;
+}
+
 /* ---- values ---- */
 
 /* Gives tempval, and leaves None. */
@@ -214,6 +223,9 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
 /* Takes args (a tuple) and kwargs (a dict or NULL). */
 int
 plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert);
+/* The interpreter frames of a parked one. */
+struct plus_frames
+plus_tasklet_frames(const struct plus_tasklet *task);
 /* A main tasklet for the scheduler that is being made; NULL with an exception. */
 struct plus_tasklet *
 plus_tasklet_make_main(struct plus_scheduler *sched);

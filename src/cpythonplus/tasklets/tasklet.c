@@ -17,6 +17,13 @@ has_c_stack(const struct plus_tasklet *task)
     return task->alive && task->started && task->sched->tstate != NULL;
 }
 
+struct plus_frames
+plus_tasklet_frames(const struct plus_tasklet *task)
+{
+    return (struct plus_frames){.top = plus_pystate_frame(&task->state),
+                                .uncalled = task->uncalled};
+}
+
 int
 plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert)
 {

@@ -1,5 +1,4 @@
 /* The type `tasklet`. */
-#include "frames.h"
 #include "scheduler.h"
 
 #include <stddef.h>
@@ -163,21 +162,6 @@ tasklet_clear(PyObject *op)
     return 0;
 }
 
-/* On a C stack of its own, and not running: nobody but the garbage collector sees what it refers to. */
-static bool
-is_parked(const struct plus_tasklet *task)
-{
-    return task->stack != NULL && task->started && task->alive && task->sched->tstate != NULL &&
-           task->sched->running != task;
-}
-
-static struct plus_frames
-frames_of(const struct plus_tasklet *task)
-{
-    return (struct plus_frames){.top = plus_pystate_frame(&task->state),
-                                .uncalled = task->uncalled};
-}
-
 static int
 tasklet_traverse(PyObject *op, visitproc visit, void *arg)
 {
@@ -187,8 +171,8 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(task->func);
     Py_VISIT(task->args);
     Py_VISIT(task->kwargs);
-    if (is_parked(task)) {
-        struct plus_frames frames = frames_of(task);
+    if (plus_is_parked(task)) {
+        struct plus_frames frames = plus_tasklet_frames(task);
 
         if (task->blocked) {
             Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */
@@ -497,7 +481,7 @@ get_frame(PyObject *op, void *ignored)
         frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
     }
     else if (task->alive && task->started && task->sched->tstate != NULL) {
-        struct plus_frames frames = frames_of(task);
+        struct plus_frames frames = plus_tasklet_frames(task);
 
         frame = plus_frames_object(&frames);
     }
