@@ -154,6 +154,14 @@ class Forgetful:
         self.woken = sum(self.batches) - 1
 
 
+@pytest.mark.parametrize("side", ["tasklets", "asyncio"])
+def test_only_tasklets_go_cold(side: Side) -> None:
+    needs(side)
+    outcome = case_called("parked").measure(COMMANDS, side, replace(TINY, parked=5000))
+    assert ("cold_kb" in outcome.figures) == (side == "tasklets")
+    assert 0 < outcome.figures.get("cold_kb", outcome.rate / 2) < outcome.rate
+
+
 def test_one_that_was_not_woken_is_noticed() -> None:
     parked = Forgetful()
     with pytest.raises(SystemExit, match="119999 of 120000 were woken"):

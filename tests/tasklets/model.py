@@ -223,6 +223,10 @@ class Model:
         yield from ()
         return len(self.queue)
 
+    def trim(self) -> Action:
+        """Where a tasklet is kept makes no difference."""
+        yield from ()
+
     # Of tasklets.
 
     def insert(self, number: int) -> Action:
@@ -412,6 +416,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "schedule_remove": (),
     "run_all": (),
     "count": (),
+    "trim": (),
     "insert": ("tasklet",),
     "remove": ("tasklet",),
     "run_tasklet": ("tasklet",),

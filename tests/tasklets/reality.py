@@ -88,6 +88,9 @@ class Reality:
     def count(self) -> object:
         return tasklets.getruncount()
 
+    def trim(self) -> None:
+        tasklets.trim_stacks()
+
     def insert(self, number: int) -> None:
         task = self.tasklets[number]
         assert task.insert() is task

@@ -135,6 +135,7 @@ CALLS = {
             "refused(RuntimeError, it.receive); tasklets.switch_trap(-1)"
         ),
         "stack_size": "tasklets.stack_size()",
+        "trim_stacks": "tasklets.trim_stacks()",
         "TaskletExit": "tasklets.TaskletExit([1])",
         "thread": "start(lambda: (tasklet(schedule)([1]), run()))",
         "thread with a live one": "start(lambda: (blocked(channel()), parked(), None)[2])",

@@ -19,7 +19,7 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "length": st.integers(0, 3),
 }
 # What transfers, and what makes others run, comes more often than the rest.
-NAMES = [*OPERATIONS, *["send", "receive"] * 3, *["schedule", "setup", "run_all"] * 2]
+NAMES = [*OPERATIONS, *["send", "receive"] * 3, *["schedule", "setup", "run_all", "trim"] * 2]
 
 
 @st.composite

@@ -244,8 +244,12 @@ def test_a_signal_handler_puts(side: str) -> None:
     run(
         """
 numbers = itertools.count()
-signal.signal(signal.SIGALRM, lambda *_: q.put(next(numbers)))
-signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+def put(*_):
+    q.put(next(numbers))
+    # Only now the next one: between next() and put() it would overtake this one.
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+signal.signal(signal.SIGALRM, put)
+put()
 got = [q.get() for _ in range(300)]
 signal.setitimer(signal.ITIMER_REAL, 0)
 assert got == list(range(300))

@@ -30,4 +30,14 @@ plus_now_ns(void)
     return plus_timespec_ns(&ts);
 }
 
+/* The same clock, as the kernel's last tick left it (1 to 10 ms old), for a quarter of the price. */
+static inline uint64_t
+plus_now_coarse_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return plus_timespec_ns(&ts);
+}
+
 #endif

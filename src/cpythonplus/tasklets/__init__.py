@@ -32,6 +32,7 @@ from cpythonplus.tasklets.native import (
     stack_size,
     switch_trap,
     tasklet,
+    trim_stacks,
 )
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "stack_size",
     "switch_trap",
     "tasklet",
+    "trim_stacks",
 ]

@@ -34,16 +34,6 @@ plus_channel_remove(struct plus_tasklet *task)
     task->channel = NULL;
 }
 
-static uint64_t
-coarse_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE,
-                  &now); /* 4 ms fine, and a quarter of the fine one's price */
-    return plus_timespec_ns(&now);
-}
-
 static void
 call_hook(struct plus_scheduler *sched, struct plus_channel *channel, struct plus_tasklet *task,
           int direction, bool will_block)
@@ -120,7 +110,7 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
         PyErr_SetString(PyExc_ValueError, "Send/receive operation on a closed channel");
         return -1;
     }
-    source->parked_ns = coarse_now_ns();
+    source->parked_ns = plus_now_coarse_ns();
     plus_queue_remove(source);
     plus_channel_insert(channel, source, direction, NULL);
     if (plus_schedule(sched, source, sched->current, result) == 0) {

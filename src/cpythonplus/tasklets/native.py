@@ -29,6 +29,7 @@ from cpythonplus._native import (
     stack_size,
     switch_trap,
     tasklet,
+    trim_stacks,
 )
 from cpythonplus._native import tasklet_atomic as atomic
 
@@ -54,6 +55,7 @@ __all__ = [
     "stack_size",
     "switch_trap",
     "tasklet",
+    "trim_stacks",
 ]
 
 # Blocked tasklets get TaskletExit while everything that their `finally` clauses use is still there.

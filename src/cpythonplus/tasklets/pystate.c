@@ -325,13 +325,25 @@ plus_pystate_end(PyThreadState *tstate)
 }
 
 struct _PyInterpreterFrame *
-plus_pystate_frame(const struct plus_pystate *state)
+plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice)
 {
 #if PY_VERSION_HEX < 0x030D0000
-    return state->cframe != NULL ? state->cframe->current_frame : NULL;
+    const char *at = (const char *)state->cframe; /* a variable of the evaluation loop's */
+
+    if (slice != NULL && at >= slice->low && at < slice->low + slice->bytes) {
+        at = slice->data + (at - slice->low);
+    }
+    return at != NULL ? ((const _PyCFrame *)at)->current_frame : NULL;
 #else
+    (void)slice;
     return state->current_frame;
 #endif
+}
+
+char *
+plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack)
+{
+    return (char *)state->datastack_chunk == stack->top ? (char *)state->datastack_top : NULL;
 }
 
 int

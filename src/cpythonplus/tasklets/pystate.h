@@ -78,9 +78,13 @@ plus_pystate_end(PyThreadState *tstate);
 void
 plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to);
 
-/* The innermost frame of a parked state, or NULL. */
+/* The innermost frame of a parked state, or NULL.  `slice`: where a cold one's stack is kept, else NULL. */
 struct _PyInterpreterFrame *
-plus_pystate_frame(const struct plus_pystate *state);
+plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice);
+
+/* Up to where the room for frames above the C stack is in use; NULL if the frames are (also) elsewhere. */
+char *
+plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack);
 
 int
 plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg);

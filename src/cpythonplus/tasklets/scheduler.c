@@ -16,6 +16,10 @@
 
 #define RECHECK_NS PLUS_NS_PER_S /* a thread that ends tells nobody that the others are stuck now */
 
+/* Stacks in use at which one thread begins to look for cold ones by itself, 580 MB; then at each fourth more. */
+#define TRIM_AT ((size_t)131072)
+#define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
+
 _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
 struct plus_scheduler *plus_schedulers;
 PyObject *plus_tasklet_exit, *plus_error_handler, *plus_schedule_hook, *plus_channel_hook;
@@ -131,6 +135,7 @@ plus_scheduler_make(void)
     sched->references = 1;
     sched->tstate = PyThreadState_Get();
     sched->stacks.stack_bytes = plus_new_stack_bytes;
+    sched->trim_at = TRIM_AT;
     sched->main = sched->running = plus_tasklet_make_main(sched);
     if (sched->main == NULL) {
         plus_scheduler_release(sched);
@@ -441,7 +446,13 @@ plus_make_ready(struct plus_tasklet *task)
     if (task->stack != NULL || task->started) {
         return 0;
     }
-    task->stack = plus_stack_take(&task->sched->stacks, task);
+    struct plus_stack_pool *stacks = &task->sched->stacks;
+
+    if (stacks->in_use >= task->sched->trim_at) {
+        plus_scheduler_trim(task->sched, TRIM_PARKED_NS);
+        task->sched->trim_at = stacks->in_use + stacks->in_use / 4;
+    }
+    task->stack = plus_stack_take(stacks, task);
     if (task->stack == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -459,6 +470,20 @@ prepare_stack(struct plus_tasklet *task)
 
     plus_pystate_fresh(&task->state, task->sched->tstate, task->stack, context);
     task->sp = plus_switch_prepare(task->stack->top, tasklet_entry);
+}
+
+/* Whoever has no place on a stack to go on from gets one. */
+static inline void
+place(struct plus_tasklet *task)
+{
+    if (task->sp == NULL) {
+        if (task->cold != NULL) {
+            plus_tasklet_warm(task);
+        }
+        else {
+            prepare_stack(task);
+        }
+    }
 }
 
 /* The end of `task`, which is current; its result or exception is dealt with.  Returns only when the next
@@ -480,9 +505,7 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
         plus_pystate_load(sched->tstate, &next->state);
         return;
     }
-    if (!next->started) {
-        prepare_stack(next);
-    }
+    place(next);
     plus_pystate_leave(sched->tstate, &next->state, next->sp);
 }
 
@@ -515,9 +538,7 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
         if (plus_schedule_hook != NULL) {
             plus_call_schedule_hook(sched, prev, next);
         }
-        if (!next->started) {
-            prepare_stack(next);
-        }
+        place(next);
         sched->current = sched->running = next;
         plus_pystate_switch(sched->tstate, &prev->state, &prev->sp, &next->state, next->sp);
         PyObject *value = plus_claim_value(prev);
@@ -611,6 +632,7 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
     old = prev->tempval;
     prev->tempval = Py_NewRef(value);
     if (remove) {
+        prev->parked_ns = plus_now_coarse_ns();
         plus_queue_remove(prev);
         next = sched->current;
         /* Held until the switch is done: then nobody may be left who wants it. */

@@ -177,6 +177,14 @@ plus_value_or_raise(PyObject *value)
 int
 plus_make_ready(struct plus_tasklet *task);
 
+/* Makes those of a thread's tasklets cold that have been out of the run queue for so long; gives their number. */
+size_t
+plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns);
+
+/* Gives a cold tasklet its stack back, with its content where it was; else nothing. */
+void
+plus_tasklet_warm(struct plus_tasklet *task);
+
 /* Leaves `prev`, which is running, for `next` (NULL: nothing is runnable).  Returns when prev runs again: 0,
  * and *result is its tempval, or NULL with the exception that was sent to it; or -1 with an exception if
  * nothing was done, and the caller undoes what it has prepared. */

@@ -4,7 +4,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define UNPOISON(start, bytes) __asan_unpoison_memory_region(start, bytes)
+#else
+#define UNPOISON(start, bytes) ((void)(start), (void)(bytes))
+#endif
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
@@ -29,23 +37,43 @@ struct plus_slab {
 
 static size_t mprotect_guards;
 
-static bool
-guard(char *low)
+static enum plus_guard
+make_guard(char *low)
 {
     static bool no_guard_install;
     char *start = low - GUARD_BYTES;
 
     if (!no_guard_install) {
         if (madvise(start, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) {
-            return true;
+            return PLUS_GUARD_PAGES;
         }
         no_guard_install = true;
     }
     if (mprotect_guards >= MPROTECT_GUARDS || mprotect(start, GUARD_BYTES, PROT_NONE) != 0) {
-        return false;
+        *(uint64_t *)low = INTACT;
+        return PLUS_GUARD_WORD;
     }
     mprotect_guards++;
-    return true;
+    return PLUS_GUARD_MAPPING;
+}
+
+/* Before it is used: a guard takes its share of a page of page tables. */
+static void
+arm(struct plus_stack *stack)
+{
+    if (stack->guard == PLUS_GUARD_NONE) {
+        stack->guard = make_guard(stack->low);
+    }
+    stack->touched = true;
+}
+
+static void
+forget_guard(struct plus_stack *stack)
+{
+    if (stack->guard == PLUS_GUARD_MAPPING) {
+        mprotect_guards--;
+    }
+    stack->guard = PLUS_GUARD_NONE;
 }
 
 static void
@@ -58,10 +86,6 @@ make_stack(struct plus_stack_pool *pool, struct plus_slab *slab, int index, size
     stack->top = stack->low + stack_bytes + FRAMES_OFFSET;
     stack->high = start + slab->slot_bytes;
     stack->slab = slab;
-    stack->guarded = guard(stack->low);
-    if (!stack->guarded) {
-        *(uint64_t *)stack->low = INTACT;
-    }
     stack->next = pool->free;
     pool->free = stack;
 }
@@ -72,27 +96,38 @@ slot_bytes_of(const struct plus_stack_pool *pool)
     return GUARD_BYTES + ((pool->stack_bytes + PAGE - 1) & ~(PAGE - 1)) + FRAMES_BYTES;
 }
 
+/* Without pages and page tables; flags may be MAP_FIXED, over what is there.  NULL: no memory. */
+static char *
+map_fresh(char *base, size_t bytes, int flags)
+{
+    char *mapped = mmap(base, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+
+    if (mapped == MAP_FAILED) {
+        return NULL;
+    }
+    /* A huge page for a parked tasklet that needs one small page would be 500 times too much. */
+    (void)madvise(mapped, bytes, MADV_NOHUGEPAGE);
+    return mapped;
+}
+
 static bool
 add_slab(struct plus_stack_pool *pool)
 {
     size_t slot_bytes = slot_bytes_of(pool);
     size_t stack_bytes = slot_bytes - GUARD_BYTES - FRAMES_BYTES;
-    struct plus_slab *slab = malloc(sizeof(*slab));
+    struct plus_slab *slab = calloc(1, sizeof(*slab));
 
     if (slab == NULL) {
         return false;
     }
     slab->slot_bytes = slot_bytes;
-    slab->base = mmap(NULL, slot_bytes * SLAB_STACKS, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (slab->base == MAP_FAILED) {
+    slab->base = map_fresh(NULL, slot_bytes * SLAB_STACKS, 0);
+    if (slab->base == NULL) {
         free(slab);
         return false;
     }
-    /* A huge page for a parked tasklet that needs one small page would be 500 times too much. */
-    (void)madvise(slab->base, slot_bytes * SLAB_STACKS, MADV_NOHUGEPAGE);
     for (int i = SLAB_STACKS - 1; i >= 0; i--) {
-        slab->stacks[i].owner = NULL;
         make_stack(pool, slab, i, stack_bytes);
     }
     slab->next = pool->slabs;
@@ -127,13 +162,101 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     pool->free_count--;
     pool->in_use++;
     stack->owner = owner;
+    arm(stack);
     return stack;
 }
 
 bool
 plus_stack_intact(const struct plus_stack *stack)
 {
-    return stack->guarded || *(const uint64_t *)stack->low == INTACT;
+    return stack->guard != PLUS_GUARD_WORD || *(const uint64_t *)stack->low == INTACT;
+}
+
+/* The word at the low end of one without a guard stays. */
+static void
+drop_pages(struct plus_stack *stack)
+{
+    (void)madvise(stack->low + PAGE, (size_t)(stack->high - stack->low) - PAGE, MADV_DONTNEED);
+    stack->touched = false;
+}
+
+/* Where no stack has to keep its pages, a fresh mapping frees the page tables, too.  False: the process has no
+ * mapping left for the moment in which there is one more. */
+static bool
+drop_slab(struct plus_slab *slab)
+{
+    if (map_fresh(slab->base, slab->slot_bytes * SLAB_STACKS, MAP_FIXED) == NULL) {
+        return false;
+    }
+    for (int i = 0; i < SLAB_STACKS; i++) {
+        forget_guard(&slab->stacks[i]);
+        slab->stacks[i].touched = false;
+    }
+    return true;
+}
+
+struct plus_slice *
+plus_stack_copy_out(const struct plus_stack *stack, char *low, char *high)
+{
+    struct plus_slice *slice = malloc(sizeof(*slice) + (size_t)(high - low));
+
+    if (slice != NULL) {
+        slice->low = low;
+        slice->bytes = (size_t)(high - low);
+        UNPOISON(stack->low, (size_t)(stack->high - stack->low));
+        memcpy(slice->data, low, slice->bytes);
+    }
+    return slice;
+}
+
+void
+plus_stack_put_back(struct plus_stack *stack, struct plus_slice *slice)
+{
+    arm(stack);
+    stack->cold = false;
+    UNPOISON(stack->low, (size_t)(stack->high - stack->low));
+    memcpy(slice->low, slice->data, slice->bytes);
+    free(slice);
+}
+
+static size_t
+trim_slab(struct plus_slab *slab, bool (*cool)(void *owner, void *arg), void *arg)
+{
+    size_t cooled = 0;
+    int kept = 0, touched = 0;
+
+    for (int i = 0; i < SLAB_STACKS; i++) {
+        struct plus_stack *stack = &slab->stacks[i];
+
+        if (stack->owner != NULL && !stack->cold) {
+            stack->cold = cool(stack->owner, arg);
+            cooled += stack->cold;
+            kept += !stack->cold;
+        }
+        touched += stack->touched;
+    }
+    if (kept == 0 && touched > 0 && drop_slab(slab)) {
+        return cooled;
+    }
+    for (int i = 0; i < SLAB_STACKS && touched > kept; i++) {
+        struct plus_stack *stack = &slab->stacks[i];
+
+        if (stack->touched && (stack->owner == NULL || stack->cold)) {
+            drop_pages(stack);
+        }
+    }
+    return cooled;
+}
+
+size_t
+plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *arg), void *arg)
+{
+    size_t cooled = 0;
+
+    for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
+        cooled += trim_slab(slab, cool, arg);
+    }
+    return cooled;
 }
 
 void
@@ -145,8 +268,7 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
         abort();
     }
     if (pool->free_count >= KEPT_DIRTY) {
-        /* The word at the low end of an unguarded one stays. */
-        (void)madvise(stack->low + PAGE, (size_t)(stack->high - stack->low) - PAGE, MADV_DONTNEED);
+        drop_pages(stack);
     }
     stack->owner = NULL;
     pool->in_use--;
@@ -181,10 +303,7 @@ plus_stacks_free(struct plus_stack_pool *pool)
     for (struct plus_slab *slab = pool->slabs, *next; slab != NULL; slab = next) {
         next = slab->next;
         for (int i = 0; i < SLAB_STACKS; i++) {
-            /* A mapping with PROT_NONE parts is several: they are given back with the rest. */
-            if (slab->stacks[i].guarded && mprotect_guards > 0) {
-                mprotect_guards--;
-            }
+            forget_guard(&slab->stacks[i]);
         }
         munmap(slab->base, slab->slot_bytes * SLAB_STACKS);
         free(slab);

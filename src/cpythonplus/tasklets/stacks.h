@@ -10,6 +10,12 @@
  * A mapping of its own for each stack would run into vm.max_map_count at 32,000 of them; so does an mprotect for
  * each guard.  MADV_GUARD_INSTALL (Linux 6.13) makes guards inside of one mapping.  Without it the first
  * stacks have guards by mprotect, and the others a word at their end that is looked at when they are given back.
+ *
+ * A stack whose user is parked for long can be made *cold*: what is in use of it is kept elsewhere, without the
+ * rest of its pages, and comes back to the same addresses.  The addresses stay reserved meanwhile: 47 bits are
+ * enough for 200 million stacks, and lending them to others would need to move those in turn, when the first one
+ * wakes up: some cannot be moved.  When no stack of a slab is in use, its page tables are given back as well.
+ *
  * fork: the child has a copy of all of it.
  */
 #ifndef PLUS_TASKLETS_STACKS_H
@@ -28,7 +34,21 @@ struct plus_stack {
     struct plus_stack *next; /* in the pool's list of free ones */
     struct plus_slab *slab;
     void *owner; /* NULL: free */
-    bool guarded;
+    enum plus_guard {
+        PLUS_GUARD_NONE,
+        PLUS_GUARD_WORD,
+        PLUS_GUARD_PAGES,
+        PLUS_GUARD_MAPPING
+    } guard;
+    bool touched; /* may have pages of its own */
+    bool cold;
+};
+
+/* What was in use of a cold stack. */
+struct plus_slice {
+    char *low;
+    size_t bytes;
+    char data[];
 };
 
 struct plus_stack_pool {
@@ -49,6 +69,20 @@ plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes);
 /* Takes a stack.  NULL when the kernel gives no memory. */
 struct plus_stack *
 plus_stack_take(struct plus_stack_pool *pool, void *owner);
+
+/* A copy of low <= address < high, both in the stack; NULL when there is no memory.  Freed by put_back. */
+struct plus_slice *
+plus_stack_copy_out(const struct plus_stack *stack, char *low, char *high);
+
+/* Makes a cold stack usable again, with its slice where it was. */
+void
+plus_stack_put_back(struct plus_stack *stack, struct plus_slice *slice);
+
+/* Asks cool(owner, arg) for each stack in use that is not cold; where that says true, the owner has copied out
+ * what it needs, and the stack is cold from now on.  Gives the pages of cold and of free stacks back to the
+ * kernel.  Returns how many have become cold. */
+size_t
+plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *arg), void *arg);
 
 /* Gives it back: its content is lost at once.  Aborts with a message if it was overrun. */
 void

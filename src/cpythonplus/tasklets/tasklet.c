@@ -4,6 +4,8 @@
  */
 #include "scheduler.h"
 
+#include "../base/clock.h"
+
 static int
 refuse(const char *text)
 {
@@ -20,8 +22,15 @@ has_c_stack(const struct plus_tasklet *task)
 struct plus_frames
 plus_tasklet_frames(const struct plus_tasklet *task)
 {
-    return (struct plus_frames){.top = plus_pystate_frame(&task->state),
-                                .uncalled = task->uncalled};
+    struct plus_frames frames = {.top = plus_pystate_frame(&task->state, task->cold),
+                                 .uncalled = task->uncalled};
+
+    if (task->cold != NULL) {
+        frames.low = task->cold->low;
+        frames.high = task->cold->low + task->cold->bytes;
+        frames.moved = task->cold->data - task->cold->low;
+    }
+    return frames;
 }
 
 int
@@ -54,6 +63,7 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
     task->kwargs = kwargs;
     task->alive = true;
     task->started = false;
+    task->sp = NULL;
     if (insert) {
         plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
         plus_scheduler_wake(task->sched);
@@ -149,6 +159,7 @@ plus_tasklet_remove(struct plus_tasklet *task)
         return refuse("The current tasklet cannot be removed.");
     }
     if (task->next != NULL) {
+        task->parked_ns = plus_now_coarse_ns();
         plus_queue_remove(task);
         Py_DECREF(task);
     }
@@ -208,6 +219,7 @@ plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
         return NULL;
     }
     if (remove_current && task != prev) {
+        prev->parked_ns = plus_now_coarse_ns();
         plus_queue_remove(prev);
         sched->after_switch = (PyObject *)prev;
     }

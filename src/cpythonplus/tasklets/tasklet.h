@@ -27,12 +27,13 @@ struct plus_tasklet {
     struct plus_scheduler *sched; /* of its thread; its tstate is NULL when that has ended */
     struct plus_channel *channel; /* that it is blocked on (borrowed: the queue's owner), or NULL */
     PyObject *func, *args,
-        *kwargs;              /* to be called, or being called; NULL: no arguments yet, or ended */
-    void *sp;                 /* where its C stack was left, while it is parked */
+        *kwargs; /* to be called, or being called; NULL: no arguments yet, or ended */
+    void *sp;    /* where its C stack was left, while it is parked; NULL: not begun, or cold */
     struct plus_stack *stack; /* NULL: main, not started, or finished */
+    struct plus_slice *cold;  /* what was in use of its stack, which has no pages now; or NULL */
     struct plus_pystate state;
     PyObject *weakrefs;
-    uint64_t parked_ns;  /* coarse monotonic time of the last blocking; 0: never */
+    uint64_t parked_ns;  /* coarse monotonic time at which it left the run queue; 0: never */
     signed char blocked; /* 1: sending, -1: receiving */
     bool alive;          /* bound with arguments and not finished, or main */
     bool started;        /* has Python frames or a C stack */
@@ -70,7 +71,8 @@ struct plus_scheduler {
     bool threadblock;         /* run(threadblock=True) is going on */
     _Atomic uint32_t wakeups; /* futex word of thread_blocked */
     struct plus_stack_pool stacks;
-    Py_ssize_t references;                 /* of its thread and of its tasklets */
+    size_t trim_at;        /* stacks in use at which it is worthwhile to look for cold ones again */
+    Py_ssize_t references; /* of its thread and of its tasklets */
     struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */
 };
 

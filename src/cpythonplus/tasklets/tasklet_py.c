@@ -481,6 +481,7 @@ get_frame(PyObject *op, void *ignored)
         frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
     }
     else if (task->alive && task->started && task->sched->tstate != NULL) {
+        plus_tasklet_warm(task); /* a frame object points to its frame */
         struct plus_frames frames = plus_tasklet_frames(task);
 
         frame = plus_frames_object(&frames);

@@ -2,6 +2,8 @@
 #include "binding.h"
 #include "scheduler.h"
 
+#include "../base/clock.h"
+
 #define KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_VARARGS | METH_KEYWORDS
 
 /* ---- scheduling ------------------------------------------------------------------------------- */
@@ -252,6 +254,27 @@ tasklets_stack_size(PyObject *module, PyObject *args)
 }
 
 static PyObject *
+tasklets_trim_stacks(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"parked_s", NULL};
+    double parked_s = 0;
+    size_t cooled = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|d:trim_stacks", names, &parked_s)) {
+        return NULL;
+    }
+    if (!(parked_s >= 0 && parked_s <= 1e9)) {
+        PyErr_SetString(PyExc_ValueError, "parked_s must be between 0 and 1e9 seconds");
+        return NULL;
+    }
+    for (struct plus_scheduler *sched = plus_schedulers; sched != NULL;
+         sched = sched->next_scheduler) {
+        cooled += plus_scheduler_trim(sched, (uint64_t)(parked_s * PLUS_NS_PER_S));
+    }
+    return PyLong_FromSize_t(cooled);
+}
+
+static PyObject *
 tasklets_kill_all(PyObject *module, PyObject *ignored)
 {
     if (plus_scheduler_own != NULL) {
@@ -386,6 +409,13 @@ PyMethodDef plus_tasklets_methods[] = {
          "stack_size($module, size_bytes=None, /)\n--\n\n"
          "Size of the C stacks of tasklets that begin from now on, in bytes; 0: the default.\n\n"
          "Returns the old size.  ValueError outside of 64 KiB to 1 GiB.")},
+    {"trim_stacks", KEYWORDS(tasklets_trim_stacks),
+     PyDoc_STR(
+         "trim_stacks($module, /, parked_s=0.0)\n--\n\n"
+         "Let tasklets that have been blocked or paused for so many seconds keep only what is in "
+         "use of\ntheir stacks.\n\n"
+         "Those of all threads; returns how many it has done that to.  They get their stacks "
+         "back when they\nrun again.  ValueError if negative.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -67,6 +67,10 @@ class Parked:
             make(wait)()
         tasklets.run()
 
+    def trim(self) -> None:
+        """Let those that wait keep only what they use of their stacks."""
+        tasklets.trim_stacks()
+
     def wake(self) -> None:
         """Send to each."""
         send = self._gate.send
