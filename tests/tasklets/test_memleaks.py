@@ -136,6 +136,15 @@ CALLS = {
         ),
         "stack_size": "tasklets.stack_size()",
         "trim_stacks": "tasklets.trim_stacks()",
+        "report": "t = parked(); tasklets.report(); tasklets.report(all_threads=False)",
+        "dump": "t = blocked(it); tasklets.dump(io.StringIO()); t.kill()",
+        "dump_on": "tasklets.dump_on(10, io.StringIO()); tasklets.dump_off(10)",
+        "dump_on refused": "refused(ValueError, tasklets.dump_on, 9)",
+        "report of a runnable one": "tasklet(list)([1]); tasklets.report(); run()",
+        "report of a blocked one": "t = blocked(it); tasklets.report(); t.kill()",
+        "ThreadReport": "tasklets.ThreadReport(1, None, False, (), ())",
+        "TaskletReport": "tasklets.TaskletReport(1, '', 0, 0, 'paused', '', None, None, 1, ())",
+        "ChannelReport": "tasklets.ChannelReport(1, tasklets.Place('file', 1, 'function'))",
         "TaskletExit": "tasklets.TaskletExit([1])",
         "thread": "start(lambda: (tasklet(schedule)([1]), run()))",
         "thread with a live one": "start(lambda: (blocked(channel()), parked(), None)[2])",
@@ -146,7 +155,7 @@ CALLS = {
 }
 
 PROGRAM = """
-import contextvars, json, threading, weakref
+import contextvars, io, json, threading, weakref
 from cpythonplus import tasklets
 from cpythonplus.tasklets import (
     TaskletExit, atomic, bomb, channel, getcurrent, getmain, getruncount, run, schedule,

@@ -34,12 +34,28 @@ from cpythonplus.tasklets.native import (
     tasklet,
     trim_stacks,
 )
+from cpythonplus.tasklets.on_signal import dump_off, dump_on
+from cpythonplus.tasklets.reporting import (
+    ChannelReport,
+    Place,
+    TaskletReport,
+    ThreadReport,
+    dump,
+    report,
+)
 
 __all__ = [
+    "ChannelReport",
+    "Place",
     "TaskletExit",
+    "TaskletReport",
+    "ThreadReport",
     "atomic",
     "bomb",
     "channel",
+    "dump",
+    "dump_off",
+    "dump_on",
     "get_channel_callback",
     "get_schedule_callback",
     "get_thread_info",
@@ -47,6 +63,7 @@ __all__ = [
     "getcurrentid",
     "getmain",
     "getruncount",
+    "report",
     "run",
     "schedule",
     "schedule_remove",

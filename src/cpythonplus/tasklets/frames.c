@@ -354,6 +354,18 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 
 /* ---- what a frame says ----------------------------------------------------------------------- */
 
+struct plus_frames
+plus_frames_of_thread(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    Frame *top = tstate->current_frame;
+#else
+    Frame *top = tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
+#endif
+
+    return (struct plus_frames){.top = top};
+}
+
 int
 plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, int, void *),
                  void *arg)

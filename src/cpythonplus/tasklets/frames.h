@@ -30,6 +30,11 @@ struct plus_frames {
     bool uncalled;
 };
 
+/* The frames that a thread is in now, itself or while it waits for the GIL: they stay as they are until the
+ * caller gives the GIL up or returns to Python code. */
+struct plus_frames
+plus_frames_of_thread(PyThreadState *tstate);
+
 /* tp_traverse's part: visits each reference that the frames own, once: code, function, locals
  * mapping, frame object, local variables and cells, and what is on the operand stack.  0, or what
  * `visit` returned.

@@ -9,6 +9,7 @@
 #include "../base/clock.h"
 #include "../base/futex.h"
 #include "overflow.h"
+#include "report.h"
 #include "switch.h"
 
 #include <stdlib.h>
@@ -155,6 +156,29 @@ plus_scheduler_make(void)
     sched->signal_stack = plus_overflow_thread_begin();
     plus_overflow_install();
     return sched;
+}
+
+struct visit {
+    int (*each)(struct plus_tasklet *, void *);
+    void *arg;
+};
+
+static int
+visit_owner(void *owner, void *arg)
+{
+    const struct visit *visit = arg;
+    struct plus_tasklet *task = owner;
+
+    return task->started && task->alive ? visit->each(task, visit->arg) : 0;
+}
+
+int
+plus_scheduler_each(struct plus_scheduler *sched, int (*each)(struct plus_tasklet *, void *),
+                    void *arg)
+{
+    struct visit visit = {each, arg};
+
+    return plus_stacks_each(&sched->stacks, visit_owner, &visit);
 }
 
 static int
@@ -395,10 +419,23 @@ wait_for_others(struct plus_scheduler *sched)
     return result;
 }
 
+/* RuntimeError with the report of what waits for what; NULL: while that was made (Python code runs there),
+ * somebody has made a tasklet runnable, so it is no deadlock. */
 static PyObject *
-error_bomb(const char *text)
+deadlock_bomb(struct plus_scheduler *sched, const char *text)
 {
-    PyErr_SetString(PyExc_RuntimeError, text);
+    PyObject *exception = PyObject_CallFunction(PyExc_RuntimeError, "s", text);
+
+    if (exception == NULL) {
+        return plus_bomb_from_error();
+    }
+    plus_report_add_note(sched, exception);
+    if (sched->current != NULL) {
+        Py_DECREF(exception);
+        return NULL;
+    }
+    PyErr_SetObject(PyExc_RuntimeError, exception);
+    Py_DECREF(exception);
     return plus_bomb_from_error();
 }
 
@@ -415,9 +452,10 @@ successor(struct plus_scheduler *sched, PyObject *bomb)
             bomb = plus_bomb_from_error();
         }
         else if (found == 0) {
-            bomb = error_bomb(wakeup->blocked < 0
-                                  ? "the main tasklet is receiving without a sender available."
-                                  : "the main tasklet is sending without a receiver available.");
+            bomb = deadlock_bomb(sched,
+                                 wakeup->blocked < 0
+                                     ? "the main tasklet is receiving without a sender available."
+                                     : "the main tasklet is sending without a receiver available.");
         }
     }
     if (bomb != NULL) {
@@ -588,7 +626,12 @@ schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObjec
         }
         return plus_schedule(sched, prev, wakeup, result);
     }
-    plus_set_value(prev, error_bomb("Deadlock: the last runnable tasklet cannot be blocked."));
+    PyObject *bomb = deadlock_bomb(sched, "Deadlock: the last runnable tasklet cannot be blocked.");
+
+    if (bomb == NULL) {
+        return plus_schedule(sched, prev, sched->current, result);
+    }
+    plus_set_value(prev, bomb);
     return plus_schedule(sched, prev, prev, result);
 }
 

@@ -46,6 +46,12 @@ plus_scheduler_release(struct plus_scheduler *sched);
 void
 plus_scheduler_kill_all(struct plus_scheduler *sched);
 
+/* Calls `each` for every tasklet that has begun and has not ended, but for main, until that returns something
+ * else than 0, which is returned; else 0.  `each` must not begin, end or switch tasklets. */
+int
+plus_scheduler_each(struct plus_scheduler *sched, int (*each)(struct plus_tasklet *, void *),
+                    void *arg);
+
 /* ---- the run queue: circular, `current` first; takes a reference, remove gives it ---- */
 
 static inline void

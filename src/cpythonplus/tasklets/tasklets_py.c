@@ -1,5 +1,7 @@
 /* The room's functions of the extension module, and the context manager `atomic`. */
 #include "binding.h"
+#include "dump_signal.h"
+#include "report.h"
 #include "scheduler.h"
 
 #include "../base/clock.h"
@@ -291,6 +293,69 @@ tasklets_refusal(PyObject *module, PyObject *ignored)
     return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
 }
 
+/* ---- dumps ------------------------------------------------------------------------------------ */
+
+static PyObject *
+tasklets_report_raw(PyObject *module, PyObject *args)
+{
+    int which;
+    Py_ssize_t most_alike;
+
+    if (!PyArg_ParseTuple(args, "in:tasklets_report_raw", &which, &most_alike)) {
+        return NULL;
+    }
+    return plus_report_make((enum plus_report_threads)which, most_alike);
+}
+
+static PyObject *
+tasklets_dump_on(PyObject *module, PyObject *args)
+{
+    int signum;
+    PyObject *call;
+
+    if (!PyArg_ParseTuple(args, "iO:tasklets_dump_on", &signum, &call) ||
+        plus_dump_signal_on(signum, call) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_dump_off(PyObject *module, PyObject *args)
+{
+    int signum;
+
+    if (!PyArg_ParseTuple(args, "i:tasklets_dump_off", &signum)) {
+        return NULL;
+    }
+    return PyBool_FromLong(plus_dump_signal_off(signum));
+}
+
+static PyObject *
+tasklets_dump_pause(PyObject *module, PyObject *ignored)
+{
+    plus_dump_signal_pause();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_dump_resume(PyObject *module, PyObject *ignored)
+{
+    if (plus_dump_signal_resume(false) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_dump_resume_child(PyObject *module, PyObject *ignored)
+{
+    if (plus_dump_signal_resume(true) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 /* ---- atomic ----------------------------------------------------------------------------------- */
 
 struct atomic {
@@ -416,6 +481,24 @@ PyMethodDef plus_tasklets_methods[] = {
          "use of\ntheir stacks.\n\n"
          "Those of all threads; returns how many it has done that to.  They get their stacks "
          "back when they\nrun again.  ValueError if negative.")},
+    {"tasklets_report_raw", tasklets_report_raw, METH_VARARGS,
+     PyDoc_STR(
+         "tasklets_report_raw($module, which, most_alike, /)\n--\n\n"
+         "What cpythonplus.tasklets.reporting makes reports of; which threads: 0 this one, 1 all,\n"
+         "2 the others.")},
+    {"tasklets_dump_on", tasklets_dump_on, METH_VARARGS,
+     PyDoc_STR("tasklets_dump_on($module, signum, call, /)\n--\n\n"
+               "Have call(signum) called on the signal, by a thread of its own.")},
+    {"tasklets_dump_off", tasklets_dump_off, METH_VARARGS,
+     PyDoc_STR("tasklets_dump_off($module, signum, /)\n--\n\n"
+               "Put the previous handler back; return whether there was anything to undo.")},
+    {"tasklets_dump_pause", tasklets_dump_pause, METH_NOARGS,
+     PyDoc_STR("tasklets_dump_pause($module, /)\n--\n\nEnd that thread: before a fork, at exit.")},
+    {"tasklets_dump_resume", tasklets_dump_resume, METH_NOARGS,
+     PyDoc_STR("tasklets_dump_resume($module, /)\n--\n\nStart it again: after a fork.")},
+    {"tasklets_dump_resume_child", tasklets_dump_resume_child, METH_NOARGS,
+     PyDoc_STR("tasklets_dump_resume_child($module, /)\n--\n\n"
+               "The same in the child, where the parent's signals are forgotten.")},
     {NULL, NULL, 0, NULL},
 };
 
