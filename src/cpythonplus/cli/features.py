@@ -167,6 +167,21 @@ def number(text: str) -> str:
         raise ValueError(f"a number is wanted, not {text!r}") from None
 
 
+def signal_number(text: str) -> str:
+    """Serve as `check` of an option that takes a signal: `SIGUSR1`, `usr1` or `10`."""
+    import signal
+
+    name = f"SIG{text.upper().removeprefix('SIG')}"
+    is_number = text.isascii() and text.isdecimal()
+    try:
+        number = int(text) if is_number else signal.Signals[name]
+    except (KeyError, ValueError):
+        number = 0
+    if number not in signal.valid_signals():
+        raise ValueError(f"the name or number of a signal is wanted, not {text!r}")
+    return str(int(number))
+
+
 def output_file(text: str) -> str:
     """Serve as `check` of an option that names a file to be written; `%p` stands for the pid.
 
@@ -205,6 +220,30 @@ def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa
     from cpythonplus.threads.patching import patch
 
     patch()
+
+
+def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    import sys
+
+    from cpythonplus import stackless
+
+    # At once, not by a finder: what is missing here is to be told before the program begins.
+    sys.modules["stackless"] = stackless
+
+
+def _activate_dump(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.base.errors import UnsupportedPlatform
+
+    number = int(str(values["signal"]))
+    try:
+        from cpythonplus import tasklets
+    except UnsupportedPlatform:
+        import faulthandler
+
+        # The threads' stacks at least. By number: sys.stderr may be missing.
+        faulthandler.register(number, file=2, all_threads=True, chain=False)
+    else:
+        tasklets.dump_on(number)
 
 
 def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
@@ -274,6 +313,29 @@ FEATURES = (
         by_default=True,
         options=(),
         activate=_activate_threads,
+    ),
+    Feature(
+        "stackless",
+        "`import stackless` gives the program tasklets and channels",
+        by_default=False,
+        options=(Option("--stackless", "switch", "switch it on"),),
+        activate=_activate_stackless,
+    ),
+    Feature(
+        "dump",
+        "every thread and tasklet with its stack, told when a signal comes",
+        by_default=False,
+        options=(
+            Option(
+                "--dump-on",
+                "signal",
+                "print them on standard error on SIGNAL: USR1, SIGUSR1 or 10",
+                metavar="SIGNAL",
+                check=signal_number,
+                decode=int,
+            ),
+        ),
+        activate=_activate_dump,
     ),
     # Last: what it prints first at exit must have been activated before it.
     Feature(
