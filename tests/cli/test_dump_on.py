@@ -90,7 +90,7 @@ def test_a_program_without_tasklets() -> None:
     text = dumped("--dump-on", "USR1", "-c", STUCK.format(name="USR1"))
     heading, thread, *stack = text.splitlines()
     assert heading.startswith(f"cpythonplus: signal {signal.SIGUSR1:d} in process ")
-    assert thread.startswith("Thread ")
+    assert thread.startswith("Thread MainThread (0x")
     assert stack[0].startswith('  File "<string>", line ')
 
 

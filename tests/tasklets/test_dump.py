@@ -303,6 +303,7 @@ class TestThreads:
         end.set()
         thread.join()
         assert found["the other"].ident == thread.ident
+        assert found["the other"].native_id == thread.native_id
         assert found["the other"].tasklets == ()
         assert "waits" in functions(found["the other"])
         assert report()[0].name == "MainThread"

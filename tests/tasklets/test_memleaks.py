@@ -142,7 +142,7 @@ CALLS = {
         "dump_on refused": "refused(ValueError, tasklets.dump_on, 9)",
         "report of a runnable one": "tasklet(list)([1]); tasklets.report(); run()",
         "report of a blocked one": "t = blocked(it); tasklets.report(); t.kill()",
-        "ThreadReport": "tasklets.ThreadReport(1, None, False, (), ())",
+        "ThreadReport": "tasklets.ThreadReport(1, 1, None, False, (), ())",
         "TaskletReport": "tasklets.TaskletReport(1, '', 0, 0, 'paused', '', None, None, 1, ())",
         "ChannelReport": "tasklets.ChannelReport(1, tasklets.Place('file', 1, 'function'))",
         "TaskletExit": "tasklets.TaskletExit([1])",

@@ -437,8 +437,9 @@ thread_record(PyThreadState *tstate, Py_ssize_t most_alike)
     bool asleep = sched != NULL && sched->thread_blocked;
     PyObject *own = PyBool_FromLong(tstate == PyThreadState_Get());
 
-    return Py_BuildValue("(kNNNN)", tstate->thread_id, own, PyBool_FromLong(asleep),
-                         tasklets_of(sched, most_alike), stack_of(&frames));
+    return Py_BuildValue("(kkNNNN)", tstate->thread_id, tstate->native_thread_id, own,
+                         PyBool_FromLong(asleep), tasklets_of(sched, most_alike),
+                         stack_of(&frames));
 }
 
 static PyObject *

@@ -5,6 +5,7 @@ takes its time and runs nothing of the program but the `write` of the file.
 """
 
 import linecache
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,6 +55,7 @@ RawTasklet: TypeAlias = tuple[
 ]
 RawThread: TypeAlias = tuple[
     int,  # identity
+    int,  # the kernel's number
     bool,  # the calling one
     bool,  # waits for another thread
     list[
@@ -117,13 +119,15 @@ class TaskletReport:
 class ThreadReport:
     """One thread.
 
-    name: None if `threading` does not know it.  waits_for_threads: nothing of it is runnable, it
-    sleeps until another thread changes that.  tasklets: the current one, the runnable ones in their
-    order, main, then those that are blocked or paused; empty if the thread has never used any.
-    stack: what the thread runs now, outermost first.
+    ident, native_id: as of threading.get_ident() and get_native_id().  name: None if `threading`
+    does not know it.  waits_for_threads: nothing of it is runnable, it sleeps until another thread
+    changes that.  tasklets: the current one, the runnable ones in their order, main, then those
+    that are blocked or paused; empty if the thread has never used any.  stack: what the thread runs
+    now, outermost first.
     """
 
     ident: int
+    native_id: int
     name: str | None
     waits_for_threads: bool
     tasklets: tuple[TaskletReport, ...]
@@ -163,10 +167,12 @@ def _thread_names() -> dict[int, str]:
 
 
 def _thread(raw: RawThread, names: dict[int, str]) -> ThreadReport:
-    ident, own, waits, groups, stack = raw
+    ident, native_id, own, waits, groups, stack = raw
+    main = "MainThread" if native_id == os.getpid() else None
     return ThreadReport(
         ident=ident,
-        name=names.get(ident),
+        native_id=native_id,
+        name=names.get(ident, main),
         waits_for_threads=waits,
         tasklets=tuple(_tasklets(groups, own=own)),
         stack=_stack(stack, own=own),
