@@ -382,6 +382,25 @@ plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, i
     return 0;
 }
 
+const size_t plus_frames_stand_in_bytes = sizeof(Frame);
+
+Frame *
+plus_frames_stand_in(void *memory, PyCodeObject *code, Frame *previous)
+{
+    Frame *frame = memory;
+
+#if PY_VERSION_HEX >= 0x030E0000
+    frame->f_executable = PyStackRef_FromPyObjectBorrow((PyObject *)code);
+#elif PY_VERSION_HEX >= 0x030D0000
+    frame->f_executable = (PyObject *)code;
+#else
+    frame->f_code = code;
+#endif
+    frame->owner = FRAME_OWNED_BY_THREAD;
+    frame->previous = previous;
+    return frame;
+}
+
 int
 plus_frames_line(PyCodeObject *code, int offset)
 {

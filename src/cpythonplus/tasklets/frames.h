@@ -64,6 +64,12 @@ int
 plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, int, void *),
                  void *arg);
 
+/* Memory of this size, zeroed, made into a frame that has not begun and owns nothing: `code` in front of
+ * `previous`.  For code that only walks the chain. */
+extern const size_t plus_frames_stand_in_bytes;
+struct _PyInterpreterFrame *
+plus_frames_stand_in(void *memory, PyCodeObject *code, struct _PyInterpreterFrame *previous);
+
 /* The source line of an offset in bytes, -1: it has none. */
 int
 plus_frames_line(PyCodeObject *code, int offset);

@@ -153,10 +153,16 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
     state->exc_item.previous_item = NULL;
     state->exc_info = &state->exc_item;
     state->context = context;
-    state->tracefunc = state->profilefunc = NULL;
-    state->traceobj = state->profileobj = NULL;
     state->tracing = 0;
     state->what_event = -1;
+    if (!state->tracers_given) {
+        state->tracefunc = state->profilefunc = NULL;
+        state->traceobj = state->profileobj = NULL;
+    }
+    else {
+        plus_pystate_tracers_changed(state, true);
+        state->tracers_given = false;
+    }
     state->recursion_depth = 0;
 #if PY_VERSION_HEX < 0x030D0000
     state->trash_nesting = 0;
@@ -322,6 +328,78 @@ plus_pystate_end(PyThreadState *tstate)
     }
     Py_CLEAR(tstate->context);
     tstate->context_ver++;
+}
+
+PyObject *
+plus_pystate_exchange_context(PyThreadState *tstate, PyObject *context)
+{
+    PyObject *old = tstate->context;
+
+    tstate->context = context;
+    tstate->context_ver++;
+    return old;
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+/* 3.11 has a flag beside the C stack's part of the state, so that it need not look at the rest. */
+static void
+flag_tracing(_PyCFrame *cframe, int tracing, bool traced)
+{
+    cframe->use_tracing = tracing == 0 && traced ? 255 : 0;
+}
+#endif
+
+void
+plus_pystate_swap_tracers(PyThreadState *tstate, struct plus_pystate *state)
+{
+    Py_tracefunc tracefunc = tstate->c_tracefunc, profilefunc = tstate->c_profilefunc;
+    PyObject *traceobj = tstate->c_traceobj, *profileobj = tstate->c_profileobj;
+
+    tstate->c_tracefunc = state->tracefunc;
+    tstate->c_traceobj = state->traceobj;
+    tstate->c_profilefunc = state->profilefunc;
+    tstate->c_profileobj = state->profileobj;
+    state->tracefunc = tracefunc;
+    state->traceobj = traceobj;
+    state->profilefunc = profilefunc;
+    state->profileobj = profileobj;
+#if PY_VERSION_HEX < 0x030C0000
+    flag_tracing(tstate->cframe, tstate->tracing,
+                 tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL);
+#endif
+}
+
+void
+plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
+{
+    if (!begun) {
+        state->tracers_given = true;
+        return;
+    }
+#if PY_VERSION_HEX < 0x030C0000
+    flag_tracing(state->cframe, state->tracing,
+                 state->tracefunc != NULL || state->profilefunc != NULL);
+#endif
+}
+
+struct _PyInterpreterFrame *
+plus_pystate_current_frame(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return tstate->cframe->current_frame;
+#else
+    return tstate->current_frame;
+#endif
+}
+
+void
+plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    tstate->cframe->current_frame = frame;
+#else
+    tstate->current_frame = frame;
+#endif
 }
 
 struct _PyInterpreterFrame *

@@ -25,6 +25,7 @@ struct plus_pystate {
     PyObject *context;         /* strong, or NULL */
     Py_tracefunc tracefunc, profilefunc;
     PyObject *traceobj, *profileobj; /* strong, or NULL */
+    bool tracers_given;              /* before its first run: plus_pystate_fresh keeps them */
     int tracing, what_event;
     int recursion_depth; /* used so far: the limit may change meanwhile */
 #if PY_VERSION_HEX < 0x030D0000
@@ -51,8 +52,8 @@ extern const size_t plus_pystate_stack_bytes;
 const char *
 plus_pystate_refusal(void);
 
-/* What a tasklet on a fresh stack starts with: no frames, no exception, no tracing, full recursion limits.
- * Takes over the reference to `context`. */
+/* What a tasklet on a fresh stack starts with: no frames, no exception, full recursion limits; the tracers that
+ * it was given, or none.  Takes over the reference to `context`. */
 void
 plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
                    const struct plus_stack *stack, PyObject *context);
@@ -77,6 +78,24 @@ plus_pystate_end(PyThreadState *tstate);
 /* Loads `to` without saving: for going on with another tasklet on the same C stack. */
 void
 plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to);
+
+/* Makes `context` (taken; NULL: none) the thread's current one; gives what was. */
+PyObject *
+plus_pystate_exchange_context(PyThreadState *tstate, PyObject *context);
+
+/* Exchanges the thread's trace and profile functions with those in `state`; nothing else of it is looked at. */
+void
+plus_pystate_swap_tracers(PyThreadState *tstate, struct plus_pystate *state);
+
+/* To be called when the tracers in the state of a parked tasklet (`begun`) or of a new one have changed. */
+void
+plus_pystate_tracers_changed(struct plus_pystate *state, bool begun);
+
+/* The innermost frame of what runs; setting it is for moments in which nothing is called in Python. */
+struct _PyInterpreterFrame *
+plus_pystate_current_frame(const PyThreadState *tstate);
+void
+plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame *frame);
 
 /* The innermost frame of a parked state, or NULL.  `slice`: where a cold one's stack is kept, else NULL. */
 struct _PyInterpreterFrame *

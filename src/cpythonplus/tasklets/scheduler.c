@@ -8,6 +8,7 @@
 
 #include "../base/clock.h"
 #include "../base/futex.h"
+#include "instrument.h"
 #include "overflow.h"
 #include "report.h"
 #include "switch.h"
@@ -579,6 +580,7 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
         place(next);
         sched->current = sched->running = next;
         plus_pystate_switch(sched->tstate, &prev->state, &prev->sp, &next->state, next->sp);
+        plus_instrument_if_changed(sched);
         PyObject *value = plus_claim_value(prev);
 
         settle(sched); /* may run Python code, so the value is in safety */

@@ -2,6 +2,7 @@
  *
  * Semantics and wording: Stackless Python 3.x, Stackless/module/taskletobject.c.
  */
+#include "own_state.h"
 #include "scheduler.h"
 
 #include "../base/clock.h"
@@ -47,14 +48,16 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
     else if (task->sched->tstate == NULL) {
         why = "tasklet has no thread";
     }
-    PyObject *context = NULL;
+    bool own_context = task->own_context && task->state.context != NULL;
+    PyObject *context = own_context ? Py_NewRef(task->state.context) : NULL;
 
-    if (why == NULL && PyThreadState_Get()->context != NULL) {
+    if (why == NULL && !own_context && PyThreadState_Get()->context != NULL) {
         context = PyContext_CopyCurrent();
     }
     if (why != NULL || PyErr_Occurred()) {
         Py_DECREF(args);
         Py_XDECREF(kwargs);
+        Py_XDECREF(context);
         return why != NULL ? refuse(why) : -1;
     }
     Py_XSETREF(task->state.context, context);
@@ -64,6 +67,9 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
     task->alive = true;
     task->started = false;
     task->sp = NULL;
+    if (plus_tracers_inherited) {
+        plus_tracing_inherit(task);
+    }
     if (insert) {
         plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
         plus_scheduler_wake(task->sched);
@@ -75,6 +81,7 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
 static void
 unbind(struct plus_tasklet *task)
 {
+    plus_tracing_drop(task);
     task->alive = task->started = false;
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);
@@ -98,6 +105,10 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
         return refuse("tasklet has C state on its stack");
     }
     unbind(task);
+    if (func != NULL) {
+        task->own_context = false;
+        Py_CLEAR(task->state.context);
+    }
     if (args == NULL && kwargs == NULL) {
         plus_set_value(task, Py_NewRef(func != NULL ? func : Py_None));
         return 0;

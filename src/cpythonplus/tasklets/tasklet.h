@@ -39,6 +39,7 @@ struct plus_tasklet {
     bool started;        /* has Python frames or a C stack */
     bool is_main;
     bool uncalled; /* parked from inside of a finaliser; see frames.h */
+    bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap, pending_irq;
 };
 
@@ -70,6 +71,7 @@ struct plus_scheduler {
     bool thread_blocked;      /* waits for another thread to make a tasklet runnable */
     bool threadblock;         /* run(threadblock=True) is going on */
     _Atomic uint32_t wakeups; /* futex word of thread_blocked */
+    uint64_t instrumented;    /* see instrument.h */
     struct plus_stack_pool stacks;
     size_t trim_at;        /* stacks in use at which it is worthwhile to look for cold ones again */
     Py_ssize_t references; /* of its thread and of its tasklets */

@@ -1,4 +1,5 @@
 /* The type `tasklet`. */
+#include "own_state.h"
 #include "scheduler.h"
 
 #include <stddef.h>
@@ -158,6 +159,7 @@ tasklet_clear(PyObject *op)
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);
     Py_CLEAR(task->kwargs);
+    plus_tracing_drop(task);
     plus_pystate_clear(&task->state);
     return 0;
 }
@@ -510,18 +512,6 @@ get_recursion_depth(PyObject *op, void *ignored)
 }
 
 static PyObject *
-get_trace(PyObject *op, void *profile)
-{
-    struct plus_tasklet *task = self_of(op);
-    PyThreadState *tstate = task->sched->tstate;
-
-    if (tstate != NULL && task->sched->running == task) {
-        return object_or_none(profile != NULL ? tstate->c_profileobj : tstate->c_traceobj);
-    }
-    return object_or_none(profile != NULL ? task->state.profileobj : task->state.traceobj);
-}
-
-static PyObject *
 tasklet_repr(PyObject *op)
 {
     const struct plus_tasklet *task = self_of(op);
@@ -576,6 +566,15 @@ static PyMethodDef tasklet_methods[] = {
     {"bind_thread", tasklet_bind_thread, METH_VARARGS,
      PyDoc_STR("bind_thread($self, thread_id=-1, /)\n--\n\n"
                "Let it run in the current thread, or in that one.  RuntimeError if it has begun.")},
+    {"set_context", plus_tasklet_set_context, METH_O,
+     PyDoc_STR("set_context($self, context, /)\n--\n\n"
+               "Let it run in this contextvars.Context from now on.  Returns self.\n\n"
+               "RuntimeError inside of Context.run(), and if another thread has it current or "
+               "scheduled.")},
+    {"context_run", (PyCFunction)(void (*)(void))plus_tasklet_context_run,
+     METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("context_run($self, callable, /, *args, **kwargs)\n--\n\n"
+               "Call in the context of this tasklet; returns and raises what the call does.")},
     {"__reduce__", tasklet_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -605,8 +604,12 @@ static PyGetSetDef tasklet_getset[] = {
     {"frame", get_frame, NULL, PyDoc_STR("The innermost Python frame that it is in, or None."),
      NULL},
     {"recursion_depth", get_recursion_depth, NULL, PyDoc_STR("Python calls that it is in."), NULL},
-    {"trace_function", get_trace, NULL, PyDoc_STR("Its sys.gettrace()."), NULL},
-    {"profile_function", get_trace, NULL, PyDoc_STR("Its sys.getprofile()."), (void *)1},
+    {"trace_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
+     PyDoc_STR("Its sys.gettrace(); setting it is its sys.settrace()."), NULL},
+    {"profile_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
+     PyDoc_STR("Its sys.getprofile(); setting it is its sys.setprofile()."), (void *)1},
+    {"context_id", plus_tasklet_context_id, NULL,
+     PyDoc_STR("id() of the context that it runs in; None: it has none yet."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,6 +1,7 @@
 /* The room's functions of the extension module, and the context manager `atomic`. */
 #include "binding.h"
 #include "dump_signal.h"
+#include "own_state.h"
 #include "report.h"
 #include "scheduler.h"
 
@@ -224,6 +225,19 @@ tasklets_set_foreign_wakers(PyObject *module, PyObject *flag)
         return NULL;
     }
     plus_foreign_wakers = value != 0;
+    return PyBool_FromLong(old);
+}
+
+static PyObject *
+tasklets_set_trace_inheritance(PyObject *module, PyObject *flag)
+{
+    bool old = plus_tracers_inherited;
+    int value = PyObject_IsTrue(flag);
+
+    if (value < 0) {
+        return NULL;
+    }
+    plus_tracers_inherited = value != 0;
     return PyBool_FromLong(old);
 }
 
@@ -465,6 +479,12 @@ PyMethodDef plus_tasklets_methods[] = {
                "True (default, as in Stackless): beside such a thread nothing is a deadlock, "
                "blocking waits.\n"
                "False: for programs whose other threads only help.  Returns what it was.")},
+    {"set_trace_inheritance", tasklets_set_trace_inheritance, METH_O,
+     PyDoc_STR("set_trace_inheritance($module, flag, /)\n--\n\n"
+               "Whether new tasklets have trace and profile functions: those that threading.settrace() "
+               "and\n"
+               "setprofile() have for new threads, or else those of who gives them their arguments.\n\n"
+               "False (default): none.  Returns what it was.")},
     {"switch_trap", tasklets_switch_trap, METH_VARARGS,
      PyDoc_STR(
          "switch_trap($module, change=0, /)\n--\n\n"

@@ -1,0 +1,134 @@
+/* The context (contextvars) that a tasklet runs in: looking at it, setting it, running code in it.
+ *
+ * A tasklet's context is never *entered* in the sense of Context.run(): several tasklets may have the same one.
+ * Semantics and wording: Stackless Python 3.8, Stackless/module/taskletobject.c.
+ */
+#include "own_state.h"
+
+static bool
+is_running(const struct plus_tasklet *task)
+{
+    return task->sched->tstate != NULL && task->sched->running == task;
+}
+
+/* Where its context is kept now. */
+static PyObject *
+context_of(const struct plus_tasklet *task)
+{
+    return is_running(task) ? task->sched->tstate->context : task->state.context;
+}
+
+static PyObject *
+refuse_other_thread(void)
+{
+    PyErr_SetString(PyExc_RuntimeError, "tasklet belongs to a different thread");
+    return NULL;
+}
+
+PyObject *
+plus_tasklet_context_id(PyObject *op, void *ignored)
+{
+    PyObject *context = context_of((struct plus_tasklet *)op);
+
+    return context != NULL ? PyLong_FromVoidPtr(context) : Py_NewRef(Py_None);
+}
+
+/* Whether Context.run() of it is going on.  Asked of the interpreter: the flag is private, and where it lies has
+ * changed. */
+static bool
+is_entered(PyObject *context)
+{
+    if (PyContext_Enter(context) < 0) {
+        PyErr_Clear();
+        return true;
+    }
+    (void)PyContext_Exit(context);
+    return false;
+}
+
+PyObject *
+plus_tasklet_set_context(PyObject *op, PyObject *context)
+{
+    struct plus_tasklet *task = (struct plus_tasklet *)op;
+    bool running = is_running(task);
+    PyObject *old = context_of(task);
+
+    if (!PyContext_CheckExact(context)) {
+        PyErr_Format(PyExc_TypeError,
+                     "set_context() argument must be contextvars.Context, not %.100s",
+                     Py_TYPE(context)->tp_name);
+        return NULL;
+    }
+    if (task->sched != plus_scheduler_own && (running || !plus_is_floating(task))) {
+        return refuse_other_thread();
+    }
+    if (old != NULL && is_entered(old)) {
+        /* Its Context.run() would find another context than the one that it has entered. */
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the current context of the tasklet has been entered");
+        return NULL;
+    }
+    task->own_context = true;
+    if (running) {
+        old = plus_pystate_exchange_context(task->sched->tstate, Py_NewRef(context));
+    }
+    else {
+        old = task->state.context;
+        task->state.context = Py_NewRef(context);
+    }
+    Py_XDECREF(old);
+    return Py_NewRef(op);
+}
+
+/* The context that context_run() uses, made if there is none yet; a new reference. */
+static PyObject *
+context_to_run_in(struct plus_tasklet *task)
+{
+    if (is_running(task) && task->sched != plus_scheduler_own) {
+        return refuse_other_thread();
+    }
+    PyObject *context = context_of(task);
+
+    if (context != NULL) {
+        return Py_NewRef(context);
+    }
+    context = PyContext_New();
+    if (context == NULL) {
+        return NULL;
+    }
+    if (is_running(task)) {
+        Py_XDECREF(plus_pystate_exchange_context(task->sched->tstate, Py_NewRef(context)));
+    }
+    else {
+        task->own_context = true;
+        task->state.context = Py_NewRef(context);
+    }
+    return context;
+}
+
+PyObject *
+plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    PyThreadState *tstate = PyThreadState_Get();
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    if (count < 1) {
+        PyErr_SetString(PyExc_TypeError, "context_run() missing 1 required positional argument");
+        return NULL;
+    }
+    PyObject *context = context_to_run_in((struct plus_tasklet *)op);
+
+    if (context == NULL) {
+        return NULL;
+    }
+    /* The call may switch; when it comes back, this tasklet runs again, in this thread. */
+    PyObject *old = plus_pystate_exchange_context(tstate, context);
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)count - 1, kwnames);
+    PyObject *left = plus_pystate_exchange_context(tstate, old);
+
+    Py_XDECREF(left);
+    return result;
+}

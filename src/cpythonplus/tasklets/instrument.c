@@ -1,0 +1,125 @@
+/* Monitoring events in the frames of parked tasklets, from 3.12 on; see instrument.h.
+ *
+ * When a tool asks for events (so do sys.settrace() and sys.setprofile()), the interpreter rewrites the code that
+ * runs: it goes through the frames of all threads, and looks at other code when it is called the next time.
+ * Parked tasklets' frames are in no thread's chain: a loop in one of them would go on without events.  So their
+ * code is shown to the interpreter: one made-up frame for each, in front of the thread's chain, while
+ * sys.monitoring.restart_events() goes through all of them.  Rejected: hanging the real frames in, whose chains
+ * would have to be walked twice and mended on each way out; a call for each tasklet, as calls are numbered and
+ * the numbers run out.
+ */
+#define Py_BUILD_CORE 1 /* 3.12: the version is in the private half of the interpreter's state */
+#include "instrument.h"
+
+#include "frames.h"
+
+#if PLUS_INSTRUMENTED
+
+#if PY_VERSION_HEX < 0x030D0000
+#include "internal/pycore_interp.h"
+#endif
+
+
+uint64_t
+plus_instrument_version_slow(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return tstate->interp->monitoring_version;
+#else
+    return plus_instrument_version(tstate);
+#endif
+}
+
+/* Codes by their addresses: code objects are equal when they look the same. */
+struct stale {
+    PyObject *codes;
+    uint64_t version;
+};
+
+static int
+note_code(PyCodeObject *code, int offset, void *arg)
+{
+    struct stale *stale = arg;
+
+    if (code->_co_instrumentation_version == stale->version) {
+        return 0;
+    }
+    PyObject *key = PyLong_FromVoidPtr(code);
+    int result = key != NULL ? PyDict_SetItem(stale->codes, key, (PyObject *)code) : -1;
+
+    Py_XDECREF(key);
+    return result;
+}
+
+static int
+note_tasklet(void *owner, void *arg)
+{
+    struct plus_tasklet *task = owner;
+
+    if (task->sched->running == task || !task->started || !task->alive) {
+        return 0;
+    }
+    struct plus_frames frames = plus_tasklet_frames(task);
+
+    return plus_frames_each(&frames, note_code, arg);
+}
+
+static int
+restart_events(void)
+{
+    PyObject *monitoring = PySys_GetObject("monitoring");
+    PyObject *result =
+        monitoring != NULL ? PyObject_CallMethod(monitoring, "restart_events", NULL) : NULL;
+
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+static int
+show(PyThreadState *tstate, PyObject *codes)
+{
+    Py_ssize_t count = PyDict_GET_SIZE(codes), position = 0;
+    char *memory = PyMem_Calloc((size_t)count, plus_frames_stand_in_bytes), *next = memory;
+    PyObject *key, *code;
+
+    if (memory == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    struct _PyInterpreterFrame *real = plus_pystate_current_frame(tstate), *top = real;
+
+    while (PyDict_Next(codes, &position, &key, &code)) {
+        top = plus_frames_stand_in(next, (PyCodeObject *)code, top);
+        next += plus_frames_stand_in_bytes;
+    }
+    plus_pystate_set_current_frame(tstate, top);
+    int result = restart_events();
+
+    plus_pystate_set_current_frame(tstate, real);
+    PyMem_Free(memory);
+    return result;
+}
+
+void
+plus_instrument_parked(struct plus_scheduler *sched)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    struct stale stale = {PyDict_New(), plus_instrument_version_slow(tstate)};
+    /* Who has just come back was parked when the change was made. */
+    struct plus_frames running = {.top = plus_pystate_current_frame(tstate)};
+
+    if (stale.codes == NULL || plus_frames_each(&running, note_code, &stale) != 0 ||
+        note_tasklet(sched->main, &stale) != 0 ||
+        plus_stacks_each(&sched->stacks, note_tasklet, &stale) != 0 ||
+        (PyDict_GET_SIZE(stale.codes) != 0 && show(tstate, stale.codes) < 0)) {
+        PyErr_WriteUnraisable(NULL);
+    }
+    Py_XDECREF(stale.codes);
+    sched->instrumented = plus_instrument_version_slow(tstate);
+    PyErr_Restore(type, value, traceback);
+}
+
+#endif

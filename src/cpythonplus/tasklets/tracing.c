@@ -1,0 +1,198 @@
+/* The trace and profile functions of tasklets that do not run: setting, inheriting and dropping them.
+ *
+ * The interpreter counts, from 3.12 on, how many threads trace, and instruments code while there are any; a
+ * tasklet that has a tracer while it is parked counts as well.  Only the interpreter's own functions keep that
+ * count.  So the running tasklet lends its place: its tracers are taken out of the thread state and the other
+ * one's put in, sys.settrace() or PyEval_SetTrace() is called, and all is put back.  Rejected: writing into the
+ * interpreter's counters, whose place changes with every version.
+ */
+#include "instrument.h"
+#include "own_state.h"
+
+#include <string.h>
+
+bool plus_tracers_inherited;
+
+struct tracer {
+    Py_tracefunc func; /* NULL: `object` is a Python callable for sys.settrace() */
+    PyObject *object;  /* NULL: none */
+};
+
+static bool
+is_running(const struct plus_tasklet *task)
+{
+    return task->sched->tstate != NULL && task->sched->running == task;
+}
+
+/* The C function behind sys.settrace and sys.setprofile.  What a program has put in their places in the module
+ * is not called: debuggers put functions there that log and warn. */
+static PyObject *
+call_sys(bool profile, PyObject *value)
+{
+    PyObject *sys = PyImport_ImportModule("sys"), *result = NULL;
+    PyModuleDef *def = sys != NULL ? PyModule_GetDef(sys) : NULL;
+    const char *name = profile ? "setprofile" : "settrace";
+    PyMethodDef *method = def != NULL ? def->m_methods : NULL;
+
+    while (method != NULL && method->ml_name != NULL && strcmp(method->ml_name, name) != 0) {
+        method++;
+    }
+    if (method != NULL && method->ml_name != NULL && method->ml_flags == METH_O) {
+        result = method->ml_meth(sys, value);
+    }
+    else if (sys != NULL) {
+        PyErr_Format(PyExc_SystemError, "sys has no %s()", name);
+    }
+    Py_XDECREF(sys);
+    return result;
+}
+
+/* As the running tasklet's.  0 or -1 with an exception. */
+static int
+install(bool profile, const struct tracer *tracer)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+
+    if (tracer->func == NULL) {
+        PyObject *result = call_sys(profile, tracer->object != NULL ? tracer->object : Py_None);
+
+        Py_XDECREF(result);
+        return result != NULL ? 0 : -1;
+    }
+    (profile ? PyEval_SetProfile : PyEval_SetTrace)(tracer->func, tracer->object);
+    if ((profile ? tstate->c_profilefunc : tstate->c_tracefunc) != tracer->func) {
+        PyErr_SetString(PyExc_RuntimeError, "an audit hook forbids tracing"); /* it has been reported */
+        return -1;
+    }
+    return 0;
+}
+
+/* Changes one of the tracers of a tasklet that does not run.  The old one's destructor runs when all is in its
+ * place again.  An audit hook in Python runs inside: it must not switch. */
+static int
+change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    struct plus_scheduler *here = plus_scheduler_own;
+    struct plus_pystate *state = &task->state;
+    bool in_callback = here != NULL && here->in_callback;
+
+    if (!task->started && !state->tracers_given) { /* what its last life has left */
+        state->tracefunc = state->profilefunc = NULL;
+        state->traceobj = state->profileobj = NULL;
+    }
+    PyObject *old = Py_XNewRef(profile ? state->profileobj : state->traceobj);
+
+    if (here != NULL) {
+        here->in_callback = true;
+    }
+    plus_pystate_swap_tracers(tstate, state);
+    int result = install(profile, tracer);
+
+    plus_pystate_swap_tracers(tstate, state);
+    plus_pystate_tracers_changed(state, task->started);
+    if (task->started) {
+        plus_instrument_if_changed(task->sched);
+    }
+    if (here != NULL) {
+        here->in_callback = in_callback;
+    }
+    Py_XDECREF(old);
+    return result;
+}
+
+PyObject *
+plus_tasklet_get_tracer(PyObject *op, void *profile)
+{
+    struct plus_tasklet *task = (struct plus_tasklet *)op;
+    const PyThreadState *tstate = task->sched->tstate;
+    PyObject *object = profile != NULL ? task->state.profileobj : task->state.traceobj;
+
+    if (is_running(task)) {
+        object = profile != NULL ? tstate->c_profileobj : tstate->c_traceobj;
+    }
+    return Py_NewRef(object != NULL ? object : Py_None);
+}
+
+int
+plus_tasklet_set_tracer(PyObject *op, PyObject *value, void *profile)
+{
+    struct plus_tasklet *task = (struct plus_tasklet *)op;
+    struct tracer tracer = {.object = value != Py_None ? value : NULL};
+
+    if (is_running(task)) {
+        if (task->sched != plus_scheduler_own) {
+            PyErr_Format(
+                PyExc_RuntimeError,
+                "You cannot set the %s function of the current tasklet of another thread",
+                profile != NULL ? "profile" : "trace");
+            return -1;
+        }
+        return install(profile != NULL, &tracer);
+    }
+    if (!task->alive || task->sched->tstate == NULL) {
+        if (tracer.object == NULL) {
+            return 0;
+        }
+        PyErr_SetString(PyExc_RuntimeError, "tasklet is not alive");
+        return -1;
+    }
+    return change(task, profile != NULL, &tracer);
+}
+
+/* The function that threading.settrace() or setprofile() has been given for new threads; NULL: none.  A new
+ * reference. */
+static PyObject *
+for_new_threads(bool profile)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *threading = modules != NULL ? PyDict_GetItemString(modules, "threading") : NULL;
+    PyObject *hook = NULL;
+
+    if (threading != NULL) { /* its gettrace() would be traced */
+        hook = PyObject_GetAttrString(threading, profile ? "_profile_hook" : "_trace_hook");
+        if (hook == NULL) {
+            PyErr_Clear();
+        }
+        else if (hook == Py_None) {
+            Py_CLEAR(hook);
+        }
+    }
+    return hook;
+}
+
+void
+plus_tracing_inherit(struct plus_tasklet *task)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+
+    for (int profile = 0; profile <= 1; profile++) {
+        PyObject *hook = for_new_threads(profile);
+        struct tracer tracer = {
+            hook == NULL ? (profile ? tstate->c_profilefunc : tstate->c_tracefunc) : NULL,
+            hook != NULL ? hook : Py_XNewRef(profile ? tstate->c_profileobj : tstate->c_traceobj)};
+
+        if ((tracer.func != NULL || tracer.object != NULL) && change(task, profile, &tracer) < 0) {
+            PyErr_WriteUnraisable((PyObject *)task);
+        }
+        Py_XDECREF(tracer.object);
+    }
+}
+
+void
+plus_tracing_drop(struct plus_tasklet *task)
+{
+    PyObject *type, *value, *traceback;
+
+    if (!task->state.tracers_given) {
+        return;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    for (int profile = 0; profile <= 1; profile++) {
+        if (change(task, profile, &(struct tracer){NULL, NULL}) < 0) {
+            PyErr_WriteUnraisable((PyObject *)task);
+        }
+    }
+    task->state.tracers_given = false;
+    PyErr_Restore(type, value, traceback);
+}
