@@ -61,6 +61,26 @@ CALLS = {
         "exception state": "tasklet(handles)(KeyError([1])); tasklet(handles)(KeyError(2)); run()",
         "generator inside": "t = tasklet(list)(values()); run(); del t",
         "context": "variable.set([1]); tasklet(lambda: (variable.set([2]), schedule()))(); run()",
+        "set_context": (
+            "context = contextvars.Context(); tasklet(list).set_context(context)([1]); run()\n"
+            "t = parked().set_context(context); t.set_context(contextvars.Context()); t.context_id\n"
+            "refused(TypeError, t.set_context, 5)"
+        ),
+        "context_run": (
+            "t = tasklet(); t.context_run(variable.set, [1]); parked().context_run(dict, a=[1])\n"
+            "refused(TypeError, t.context_run, 5)"
+        ),
+        "trace_function": (
+            "t = tasklet(list)([1]); t.trace_function = Own(); t.trace_function = print; run()\n"
+            "t = parked(); t.trace_function = t.profile_function = Own(); t.trace_function\n"
+            "t = tasklet(list, ()); t.profile_function = Own()\n"
+            "refused(RuntimeError, setattr, tasklet(), 'trace_function', 5)"
+        ),
+        "trace functions inherited": (
+            "tasklets.set_trace_inheritance(True); sys.setprofile(lambda *a: None)\n"
+            "tasklet(list)([1]); run(); tasklet(list, ()); sys.setprofile(None)\n"
+            "tasklets.set_trace_inheritance(False)"
+        ),
         "many at once": "for i in range(20): tasklet(schedule)([i])\nrun()",
         "__reduce__": "refused((RuntimeError, TypeError), parked().__reduce__)",
     },
