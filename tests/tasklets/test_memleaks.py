@@ -63,7 +63,8 @@ CALLS = {
         "context": "variable.set([1]); tasklet(lambda: (variable.set([2]), schedule()))(); run()",
         "set_context": (
             "context = contextvars.Context(); tasklet(list).set_context(context)([1]); run()\n"
-            "t = parked().set_context(context); t.set_context(contextvars.Context()); t.context_id\n"
+            "t = parked().set_context(context); t.set_context(contextvars.Context())\n"
+            "t.context_id\n"
             "refused(TypeError, t.set_context, 5)"
         ),
         "context_run": (

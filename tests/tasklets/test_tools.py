@@ -1,4 +1,4 @@
-"""Debuggers, profilers and observers see the tasklet that runs, no other, and none of them crashes."""
+"""Debuggers, profilers and observers see the tasklet that runs, no other, and do not crash."""
 
 import asyncio
 import faulthandler
@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from cpythonplus.tasklets import channel, run, schedule, schedule_remove, tasklet
+from cpythonplus.tasklets import run, schedule, schedule_remove, tasklet
 from tests.support import SANITIZED, child_environment, run_child
 
 Log = list[Any]
@@ -132,7 +132,7 @@ class TestLooking:
         logger = logging.getLogger("cpythonplus.tests.tasklets")
         found: list[logging.LogRecord] = []
         handler = logging.Handler()
-        handler.emit = found.append  # type: ignore[method-assign]
+        handler.emit = found.append  # type: ignore[method-assign, assignment]
         logger.addHandler(handler)
         logger.propagate = False
         from_inside(lambda: logger.warning("that", stack_info=True))
@@ -186,7 +186,9 @@ class TestPdb:
         return done.stdout
 
     def test_stepping_over_a_receive(self) -> None:
-        to_the_line = "n, " if sys.version_info >= (3, 13) else ""  # it stops at the call, not after
+        to_the_line = (
+            "n, " if sys.version_info >= (3, 13) else ""
+        )  # it stops at the call, not after
         out = self.debug(
             """
             it = channel()

@@ -64,8 +64,7 @@ plus_tasklet_set_context(PyObject *op, PyObject *context)
     }
     if (old != NULL && is_entered(old)) {
         /* Its Context.run() would find another context than the one that it has entered. */
-        PyErr_SetString(PyExc_RuntimeError,
-                        "the current context of the tasklet has been entered");
+        PyErr_SetString(PyExc_RuntimeError, "the current context of the tasklet has been entered");
         return NULL;
     }
     task->own_context = true;

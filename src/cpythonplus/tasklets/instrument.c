@@ -19,7 +19,6 @@
 #include "internal/pycore_interp.h"
 #endif
 
-
 uint64_t
 plus_instrument_version_slow(PyThreadState *tstate)
 {

@@ -38,7 +38,7 @@ struct plus_tasklet {
     bool alive;          /* bound with arguments and not finished, or main */
     bool started;        /* has Python frames or a C stack */
     bool is_main;
-    bool uncalled; /* parked from inside of a finaliser; see frames.h */
+    bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap, pending_irq;
 };

@@ -573,7 +573,7 @@ static PyMethodDef tasklet_methods[] = {
                "scheduled.")},
     {"context_run", (PyCFunction)(void (*)(void))plus_tasklet_context_run,
      METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("context_run($self, callable, /, *args, **kwargs)\n--\n\n"
+     PyDoc_STR("context_run($self, func, /, *args, **kwargs)\n--\n\n"
                "Call in the context of this tasklet; returns and raises what the call does.")},
     {"__reduce__", tasklet_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -480,11 +480,12 @@ PyMethodDef plus_tasklets_methods[] = {
                "blocking waits.\n"
                "False: for programs whose other threads only help.  Returns what it was.")},
     {"set_trace_inheritance", tasklets_set_trace_inheritance, METH_O,
-     PyDoc_STR("set_trace_inheritance($module, flag, /)\n--\n\n"
-               "Whether new tasklets have trace and profile functions: those that threading.settrace() "
-               "and\n"
-               "setprofile() have for new threads, or else those of who gives them their arguments.\n\n"
-               "False (default): none.  Returns what it was.")},
+     PyDoc_STR(
+         "set_trace_inheritance($module, flag, /)\n--\n\n"
+         "Whether new tasklets have trace and profile functions: those that threading.settrace() "
+         "and\n"
+         "setprofile() have for new threads, or else those of who gives them their arguments.\n\n"
+         "False (default): none.  Returns what it was.")},
     {"switch_trap", tasklets_switch_trap, METH_VARARGS,
      PyDoc_STR(
          "switch_trap($module, change=0, /)\n--\n\n"

@@ -61,7 +61,8 @@ install(bool profile, const struct tracer *tracer)
     }
     (profile ? PyEval_SetProfile : PyEval_SetTrace)(tracer->func, tracer->object);
     if ((profile ? tstate->c_profilefunc : tstate->c_tracefunc) != tracer->func) {
-        PyErr_SetString(PyExc_RuntimeError, "an audit hook forbids tracing"); /* it has been reported */
+        PyErr_SetString(PyExc_RuntimeError,
+                        "an audit hook forbids tracing"); /* it has been reported */
         return -1;
     }
     return 0;
@@ -122,10 +123,9 @@ plus_tasklet_set_tracer(PyObject *op, PyObject *value, void *profile)
 
     if (is_running(task)) {
         if (task->sched != plus_scheduler_own) {
-            PyErr_Format(
-                PyExc_RuntimeError,
-                "You cannot set the %s function of the current tasklet of another thread",
-                profile != NULL ? "profile" : "trace");
+            PyErr_Format(PyExc_RuntimeError,
+                         "You cannot set the %s function of the current tasklet of another thread",
+                         profile != NULL ? "profile" : "trace");
             return -1;
         }
         return install(profile != NULL, &tracer);
