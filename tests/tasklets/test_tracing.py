@@ -650,3 +650,43 @@ class TestMonitoring:
             assert seen == {id(it) for it in made}
             sys.monitoring.set_events(self.TOOL, 0)
         run()
+
+
+class TestCold:
+    def test_setting_one_that_is_cold(self, kind: str) -> None:
+        seen = Recorder()
+
+        def body() -> None:
+            schedule_remove(None)
+            helper()
+
+        it = tasklet(body)()
+        run()
+        assert tasklets.trim_stacks() == 1
+        put(it, kind, seen)
+        it.run()
+        assert seen.calls() == both_calls(it)
+
+    @pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 has no sys.monitoring")
+    def test_events_of_one_that_is_cold(self) -> None:
+        lines: list[int] = []
+
+        def body() -> None:
+            schedule_remove(None)
+            leaf()
+
+        def line(code: Any, number: int) -> None:
+            if code is body.__code__:
+                lines.append(number - code.co_firstlineno)
+
+        it = tasklet(body)()
+        run()
+        assert tasklets.trim_stacks() == 1
+        sys.monitoring.use_tool_id(4, "test")
+        sys.monitoring.register_callback(4, sys.monitoring.events.LINE, line)
+        sys.monitoring.set_events(4, sys.monitoring.events.LINE)
+        it.run()
+        sys.monitoring.set_events(4, 0)
+        sys.monitoring.register_callback(4, sys.monitoring.events.LINE, None)
+        sys.monitoring.free_tool_id(4)
+        assert lines == [2]

@@ -84,6 +84,7 @@ change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
     }
     PyObject *old = Py_XNewRef(profile ? state->profileobj : state->traceobj);
 
+    plus_tasklet_warm(task); /* 3.11 has a flag on its stack */
     if (here != NULL) {
         here->in_callback = true;
     }
