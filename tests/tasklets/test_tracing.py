@@ -690,3 +690,40 @@ class TestCold:
         sys.monitoring.register_callback(4, sys.monitoring.events.LINE, None)
         sys.monitoring.free_tool_id(4)
         assert lines == [2]
+
+
+class TestScheduleCallback:
+    def test_one_that_traces_whoever_comes_next(self) -> None:
+        """As debuggers for Stackless do it."""
+        seen = Recorder()
+
+        def callback(previous: tasklet | None, following: tasklet | None) -> None:
+            if following is not None and following.alive and not following.is_main:
+                following.trace_function = seen
+
+        def body() -> None:
+            helper()
+            schedule()
+            helper()
+
+        made = [tasklet(body)() for _ in range(3)]
+        tasklets.set_schedule_callback(callback)
+        run()
+        tasklets.set_schedule_callback(None)
+        assert [seen.calls().count((it, "leaf")) for it in made] == [2, 2, 2]
+
+    def test_one_that_traces_who_has_just_ended(self) -> None:
+        gone: list[weakref.ref[Recorder]] = []
+
+        def callback(previous: tasklet | None, following: tasklet | None) -> None:
+            seen = Recorder()
+            gone.append(weakref.ref(seen))
+            sys.settrace(seen)
+
+        tasklets.set_schedule_callback(callback)
+        tasklet(helper)()
+        tasklet(helper)()
+        run()
+        tasklets.set_schedule_callback(None)
+        sys.settrace(None)
+        assert [reference() for reference in gone] == [None] * 3

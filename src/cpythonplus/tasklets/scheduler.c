@@ -532,8 +532,9 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
 {
     if (plus_schedule_hook != NULL) {
         plus_call_schedule_hook(sched, task, next);
+        plus_pystate_end(sched->tstate); /* debuggers' hooks set tracers */
     }
-    Py_CLEAR(sched->tstate->context); /* of the hook or a signal handler, if there is one again */
+    Py_CLEAR(sched->tstate->context); /* of a signal handler, if there is one again */
     sched->finished = task;
     sched->current = sched->running = next;
     if (!next->started && next->stack == NULL) {
