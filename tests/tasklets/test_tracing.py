@@ -7,6 +7,7 @@
 import gc
 import sys
 import threading
+import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -24,6 +25,7 @@ from cpythonplus.tasklets import (
     schedule_remove,
     tasklet,
 )
+from tests.support import run_child
 
 Log = list[Any]
 KINDS = ["trace", "profile"]
@@ -319,6 +321,81 @@ class TestSetting:
         assert there.calls() == both_calls(it) * 3
 
 
+class TestEvents:
+    def test_c_calls_that_switch_are_seen_from_both_sides(self) -> None:
+        log: Log = []
+
+        def profiler(frame: FrameType, event: str, arg: Any) -> None:
+            if event in {"c_call", "c_return"} and arg is schedule:
+                log.append((getcurrent(), event))
+
+        def body() -> None:
+            sys.setprofile(profiler)
+            schedule()
+            schedule()
+            sys.setprofile(None)
+
+        made = [tasklet(body)(), tasklet(body)()]
+        run()
+        for it in made:
+            assert [event for task, event in log if task is it] == ["c_call", "c_return"] * 2
+
+    def test_what_is_thrown_into_one(self) -> None:
+        log: Log = []
+
+        def tracer(frame: FrameType, event: str, arg: Any) -> Any:
+            if event in {"exception", "return"}:
+                log.append((getcurrent(), event, frame.f_code.co_name))
+            return tracer
+
+        def inner() -> None:
+            schedule_remove(None)
+
+        def body() -> None:
+            inner()
+
+        def untraced() -> None:
+            inner()
+
+        it, other = tasklet(body)(), tasklet(untraced)()
+        it.trace_function = tracer
+        run()
+        with pytest.raises(KeyError):
+            other.throw(KeyError)
+        it.kill()
+        assert log == [
+            (it, "exception", "inner"),
+            (it, "return", "inner"),
+            (it, "exception", "body"),
+            (it, "return", "body"),
+        ]
+
+    def test_a_tracer_that_raises_is_dropped_in_its_tasklet_only(self) -> None:
+        seen, log = Recorder(), []
+
+        def fails(frame: FrameType, event: str, arg: Any) -> Any:
+            raise KeyError
+
+        def body() -> None:
+            schedule()
+            try:
+                helper()
+            except KeyError:
+                log.append(sys.gettrace())
+
+        def other() -> None:
+            schedule()
+            schedule()
+            helper()
+
+        one, two = tasklet(body)(), tasklet(other)()
+        schedule()
+        one.trace_function, two.trace_function = fails, seen
+        run()
+        assert log == [None]
+        assert seen.calls() == both_calls(two)
+
+
 class TestSettingThreads:
     def test_the_current_one_of_another_thread(self, kind: str) -> None:
         errors: list[str] = []
@@ -464,8 +541,6 @@ class TestAudit:
     """An audit hook in Python runs in the middle of it."""
 
     def test_refusal_and_switching(self) -> None:
-        from tests.support import run_child
-
         child = run_child(
             """
             import sys
@@ -628,6 +703,28 @@ class TestMonitoring:
         run()
         sys.monitoring.set_events(self.TOOL, 0)
         assert [name for task, name in log if task is waiting] == ["leaf", "body"]
+
+    def test_while_memory_is_traced(self) -> None:
+        """What is allocated for the events asks for the stack, which has strange frames then."""
+        seen: set[int] = set()
+
+        def body(number: int) -> None:
+            schedule()
+            leaf()
+
+        def line(code: Any, number: int) -> None:
+            if code is body.__code__:
+                seen.add(number - code.co_firstlineno)
+
+        for number in range(20):
+            tasklet(body)(number)
+        schedule()
+        tracemalloc.start(50)
+        self.listen("LINE", line)
+        run()
+        tracemalloc.take_snapshot()
+        tracemalloc.stop()
+        assert seen == {2}
 
     def test_many_parked_ones_and_events_that_change(self) -> None:
         seen: set[int] = set()

@@ -5,17 +5,11 @@
  */
 #include "own_state.h"
 
-static bool
-is_running(const struct plus_tasklet *task)
-{
-    return task->sched->tstate != NULL && task->sched->running == task;
-}
-
 /* Where its context is kept now. */
 static PyObject *
 context_of(const struct plus_tasklet *task)
 {
-    return is_running(task) ? task->sched->tstate->context : task->state.context;
+    return plus_is_running(task) ? task->sched->tstate->context : task->state.context;
 }
 
 static PyObject *
@@ -50,7 +44,7 @@ PyObject *
 plus_tasklet_set_context(PyObject *op, PyObject *context)
 {
     struct plus_tasklet *task = (struct plus_tasklet *)op;
-    bool running = is_running(task);
+    bool running = plus_is_running(task);
     PyObject *old = context_of(task);
 
     if (!PyContext_CheckExact(context)) {
@@ -83,7 +77,7 @@ plus_tasklet_set_context(PyObject *op, PyObject *context)
 static PyObject *
 context_to_run_in(struct plus_tasklet *task)
 {
-    if (is_running(task) && task->sched != plus_scheduler_own) {
+    if (plus_is_running(task) && task->sched != plus_scheduler_own) {
         return refuse_other_thread();
     }
     PyObject *context = context_of(task);
@@ -95,7 +89,7 @@ context_to_run_in(struct plus_tasklet *task)
     if (context == NULL) {
         return NULL;
     }
-    if (is_running(task)) {
+    if (plus_is_running(task)) {
         Py_XDECREF(plus_pystate_exchange_context(task->sched->tstate, Py_NewRef(context)));
     }
     else {

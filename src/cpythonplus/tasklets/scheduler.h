@@ -127,6 +127,13 @@ plus_is_runnable(const struct plus_tasklet *task)
     return task->next != NULL && !task->blocked;
 }
 
+/* The one that its thread runs. */
+static inline bool
+plus_is_running(const struct plus_tasklet *task)
+{
+    return task->sched->tstate != NULL && task->sched->running == task;
+}
+
 /* On a C stack of its own, and not running: nobody but the garbage collector sees what it refers to. */
 static inline bool
 plus_is_parked(const struct plus_tasklet *task)

@@ -18,12 +18,6 @@ struct tracer {
     PyObject *object;  /* NULL: none */
 };
 
-static bool
-is_running(const struct plus_tasklet *task)
-{
-    return task->sched->tstate != NULL && task->sched->running == task;
-}
-
 /* The C function behind sys.settrace and sys.setprofile.  What a program has put in their places in the module
  * is not called: debuggers put functions there that log and warn. */
 static PyObject *
@@ -69,7 +63,8 @@ install(bool profile, const struct tracer *tracer)
 }
 
 /* Changes one of the tracers of a tasklet that does not run.  The old one's destructor runs when all is in its
- * place again.  An audit hook in Python runs inside: it must not switch. */
+ * place again.  An audit hook in Python runs inside: it must not switch.  (If it lets the GIL go, and another
+ * thread, whose tasklet this is, runs it meanwhile, tracers are mixed up.) */
 static int
 change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
 {
@@ -110,7 +105,7 @@ plus_tasklet_get_tracer(PyObject *op, void *profile)
     const PyThreadState *tstate = task->sched->tstate;
     PyObject *object = profile != NULL ? task->state.profileobj : task->state.traceobj;
 
-    if (is_running(task)) {
+    if (plus_is_running(task)) {
         object = profile != NULL ? tstate->c_profileobj : tstate->c_traceobj;
     }
     return Py_NewRef(object != NULL ? object : Py_None);
@@ -122,7 +117,7 @@ plus_tasklet_set_tracer(PyObject *op, PyObject *value, void *profile)
     struct plus_tasklet *task = (struct plus_tasklet *)op;
     struct tracer tracer = {.object = value != Py_None ? value : NULL};
 
-    if (is_running(task)) {
+    if (plus_is_running(task)) {
         if (task->sched != plus_scheduler_own) {
             PyErr_Format(PyExc_RuntimeError,
                          "You cannot set the %s function of the current tasklet of another thread",
