@@ -4,7 +4,6 @@ import asyncio
 import faulthandler
 import inspect
 import logging
-import os
 import shutil
 import subprocess
 import sys
@@ -100,22 +99,35 @@ class TestLooking:
 
     def test_faulthandler_later(self) -> None:
         """From another thread, while this one waits in a system call."""
+        child = run_child(
+            IMPORTS
+            + """
+import faulthandler
 
-        def dump() -> str:
-            reading, writing = os.pipe()
-            faulthandler.dump_traceback_later(0.001, file=writing)
-            text = b""
-            while b" in outer" not in text:
-                text += os.read(reading, 100_000)
-            faulthandler.cancel_dump_traceback_later()
-            os.close(reading)
-            os.close(writing)
-            return text.decode()
+def parked_function():
+    schedule_remove()
 
-        text = from_inside(dump)
-        assert "Timeout" in text
-        assert " in inner" in text
-        assert "parked_function" not in text
+def inner():
+    reading, writing = os.pipe()
+    faulthandler.dump_traceback_later(0.001, file=writing)
+    text = b""
+    while b" in outer" not in text:
+        text += os.read(reading, 100_000)
+    print(text.decode())
+
+def outer():
+    schedule()
+    inner()
+
+tasklet(parked_function)()
+tasklet(outer)()
+run()
+"""
+        )
+        assert "Timeout" in child.out
+        assert " in inner" in child.out
+        assert "parked_function" not in child.out
+        assert "module" not in child.out
 
     def test_warnings(self) -> None:
         def warn() -> int:
