@@ -29,20 +29,25 @@ plus_instrument_version_slow(PyThreadState *tstate)
 #endif
 }
 
+#define JUST_SEEN 64
+
 /* Codes by their addresses: code objects are equal when they look the same. */
 struct stale {
     PyObject *codes;
     uint64_t version;
+    PyCodeObject *just_seen[JUST_SEEN]; /* a hundred thousand parked tasklets run few functions */
 };
 
 static int
 note_code(PyCodeObject *code, int offset, void *arg)
 {
     struct stale *stale = arg;
+    PyCodeObject **just_seen = &stale->just_seen[(uintptr_t)code / 64 % JUST_SEEN];
 
-    if (code->_co_instrumentation_version == stale->version) {
+    if (*just_seen == code || code->_co_instrumentation_version == stale->version) {
         return 0;
     }
+    *just_seen = code;
     PyObject *key = PyLong_FromVoidPtr(code);
     int result = key != NULL ? PyDict_SetItem(stale->codes, key, (PyObject *)code) : -1;
 
@@ -106,7 +111,7 @@ plus_instrument_parked(struct plus_scheduler *sched)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    struct stale stale = {PyDict_New(), plus_instrument_version_slow(tstate)};
+    struct stale stale = {.codes = PyDict_New(), .version = plus_instrument_version_slow(tstate)};
     /* Who has just come back was parked when the change was made. */
     struct plus_frames running = {.top = plus_pystate_current_frame(tstate)};
 
