@@ -77,6 +77,9 @@ CALLS = {
             "t = tasklet(list, ()); t.profile_function = Own()\n"
             "refused(RuntimeError, setattr, tasklet(), 'trace_function', 5)"
         ),
+        "tracing begins and ends while one is parked": (
+            "t = parked(); sys.settrace(print); sys.settrace(None); t.run(); del t"
+        ),
         "trace functions inherited": (
             "tasklets.set_trace_inheritance(True); sys.setprofile(lambda *a: None)\n"
             "tasklet(list)([1]); run(); tasklet(list, ()); sys.setprofile(None)\n"
