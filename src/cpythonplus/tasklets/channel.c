@@ -82,9 +82,11 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
     else if (channel->preference == -direction) {
         plus_queue_insert_next(target);
         next = target;
+        sched->watch.stay = true;
     }
     else {
         plus_queue_insert(target);
+        sched->watch.stay = true;
     }
     if (plus_schedule(sched, source, next, result) == 0) {
         return 0;

@@ -1,6 +1,7 @@
 """The C half of the room, or a clear refusal; and the end of tasklets at the interpreter's end."""
 
 import atexit
+import os
 
 from cpythonplus import _native
 from cpythonplus.base.errors import UnsupportedPlatform
@@ -20,6 +21,7 @@ from cpythonplus._native import (
     getmain,
     getruncount,
     run,
+    run_for,
     schedule,
     schedule_remove,
     set_channel_callback,
@@ -47,6 +49,7 @@ __all__ = [
     "getmain",
     "getruncount",
     "run",
+    "run_for",
     "schedule",
     "schedule_remove",
     "set_channel_callback",
@@ -60,5 +63,9 @@ __all__ = [
     "trim_stacks",
 ]
 
+# Their `finally` clauses may call run_for() yet; after that its thread must not touch the interpreter.
+atexit.register(_native.tasklets_stop_deadlines)
+
 # Blocked tasklets get TaskletExit while everything that their `finally` clauses use is still there.
 atexit.register(_native.tasklets_kill_all)
+os.register_at_fork(after_in_child=_native.tasklets_after_fork)

@@ -8,7 +8,9 @@
 
 #include "../base/clock.h"
 #include "../base/futex.h"
+#include "deadline.h"
 #include "instrument.h"
+#include "interrupts.h"
 #include "overflow.h"
 #include "report.h"
 #include "switch.h"
@@ -96,6 +98,7 @@ scheduler_end(PyObject *capsule)
     if (*link == sched) {
         *link = sched->next_scheduler;
     }
+    plus_watchdog_end(sched);
     drop_runnables(sched);
     sched->tstate = NULL;
     Py_CLEAR(sched->main);
@@ -310,6 +313,9 @@ run_function(struct plus_tasklet *task)
     PyObject *result = NULL;
 
     task->started = true;
+    if (task->sched->watching) {
+        plus_interrupts_begin(task->sched);
+    }
     settle(task->sched);
     if (plus_is_bomb(value)) { /* killed before it began */
         (void)plus_bomb_explode(value);
@@ -367,7 +373,8 @@ others_may_run(struct plus_scheduler *sched)
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
         struct plus_scheduler *other = plus_scheduler_of(tstate);
 
-        bool may = other != NULL ? !other->thread_blocked : plus_foreign_wakers;
+        bool may = other != NULL ? !other->thread_blocked
+                                 : plus_foreign_wakers && !plus_deadline_is_ours(tstate);
 
         if (tstate != sched->tstate && may) {
             return true;
@@ -396,6 +403,9 @@ wait_for_others(struct plus_scheduler *sched)
     while (sched->current == NULL) {
         uint32_t wakeups = atomic_load(&sched->wakeups);
 
+        if (sched->watching && plus_watchdog_wake_owner(sched)) {
+            break;
+        }
         if (!others_may_run(sched)) {
             result = 0;
             break;
@@ -566,6 +576,9 @@ tasklet_entry(void)
 
         task->alive = false;
         make_runnable(next);
+        if (sched->watching) {
+            next = plus_watchdog_switching(sched, task, next);
+        }
         leave(sched, task, next);
     }
 }
@@ -574,6 +587,9 @@ static int
 switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
            PyObject **result)
 {
+    if (sched->watching) {
+        next = plus_watchdog_switching(sched, prev, next);
+    }
     if (prev != next) {
         if (plus_schedule_hook != NULL) {
             plus_call_schedule_hook(sched, prev, next);
@@ -734,6 +750,9 @@ pop_watchdogs(struct plus_scheduler *sched, struct plus_tasklet *task)
     while (is_watchdog(sched, task)) {
         struct plus_tasklet *popped = sched->watchdogs[--sched->watchdog_count];
 
+        if (popped == sched->watch.owner && popped != task) {
+            plus_watchdog_end(sched);
+        }
         if (plus_is_floating(popped)) {
             plus_queue_insert(popped);
         }

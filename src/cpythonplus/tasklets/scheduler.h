@@ -209,7 +209,7 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
 PyObject *
 plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove);
 
-/* run() without a time-out.  0, or -1 with an exception. */
+/* run() as plus_watchdog_run() does it.  0, or -1 with an exception. */
 int
 plus_run(struct plus_scheduler *sched, bool threadblock);
 

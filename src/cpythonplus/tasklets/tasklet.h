@@ -10,6 +10,7 @@
 #include "../base/compat.h"
 #include "pystate.h"
 #include "stacks.h"
+#include "watchdog.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -40,7 +41,11 @@ struct plus_tasklet {
     bool is_main;
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
-    bool atomic, ignore_nesting, block_trap, pending_irq;
+    bool atomic, ignore_nesting, block_trap;
+    unsigned pending_irq; /* serial of the watch that could not interrupt it yet, or 0 */
+#if PY_VERSION_HEX < 0x030C0000
+    Py_tracefunc own_trace; /* what the watchdog's trace function stands in front of, or NULL */
+#endif
 };
 
 struct plus_channel {
@@ -70,8 +75,10 @@ struct plus_scheduler {
     bool in_callback;         /* inside a channel or schedule callback */
     bool thread_blocked;      /* waits for another thread to make a tasklet runnable */
     bool threadblock;         /* run(threadblock=True) is going on */
+    bool watching;            /* a run() with a time-out is going on */
     _Atomic uint32_t wakeups; /* futex word of thread_blocked */
     uint64_t instrumented;    /* see instrument.h */
+    struct plus_watch watch;
     struct plus_stack_pool stacks;
     size_t trim_at;        /* stacks in use at which it is worthwhile to look for cold ones again */
     Py_ssize_t references; /* of its thread and of its tasklets */

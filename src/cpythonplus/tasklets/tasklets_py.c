@@ -1,5 +1,6 @@
 /* The room's functions of the extension module, and the context manager `atomic`. */
 #include "binding.h"
+#include "deadline.h"
 #include "dump_signal.h"
 #include "own_state.h"
 #include "report.h"
@@ -63,15 +64,43 @@ tasklets_run(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &soft, &ignore_nesting, &totaltimeout)) {
         return NULL;
     }
-    if (timeout > 0) {
-        PyErr_SetString(PyExc_NotImplementedError,
-                        "run(timeout=...): interrupting tasklets is not there yet");
+    struct plus_watch_options options = {
+        .timeout = timeout,
+        .seconds = -1,
+        .threadblock = threadblock != 0,
+        .soft = soft != 0,
+        .ignore_nesting = ignore_nesting != 0,
+        .total = totaltimeout != 0,
+    };
+
+    return plus_watchdog_run(sched, &options);
+}
+
+static PyObject *
+tasklets_run_for(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"seconds", "threadblock", "soft", "ignore_nesting", NULL};
+    struct plus_scheduler *sched = plus_scheduler_get();
+    double seconds;
+    int threadblock = 0, soft = 0, ignore_nesting = 0;
+
+    if (sched == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "d|$ppp:run_for", names, &seconds, &threadblock,
+                                     &soft, &ignore_nesting)) {
         return NULL;
     }
-    if (plus_run(sched, threadblock != 0) < 0) {
+    if (!(seconds >= 0)) {
+        PyErr_SetString(PyExc_ValueError, "seconds must be a non-negative number");
         return NULL;
     }
-    Py_RETURN_NONE;
+    struct plus_watch_options options = {
+        .seconds = seconds,
+        .threadblock = threadblock != 0,
+        .soft = soft != 0,
+        .ignore_nesting = ignore_nesting != 0,
+    };
+
+    return plus_watchdog_run(sched, &options);
 }
 
 /* ---- looking ---------------------------------------------------------------------------------- */
@@ -300,6 +329,20 @@ tasklets_kill_all(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
+tasklets_after_fork(PyObject *module, PyObject *ignored)
+{
+    plus_deadline_after_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_stop_deadlines(PyObject *module, PyObject *ignored)
+{
+    plus_deadline_stop();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 tasklets_refusal(PyObject *module, PyObject *ignored)
 {
     const char *refusal = plus_pystate_refusal();
@@ -425,6 +468,11 @@ PyMethodDef plus_tasklets_methods[] = {
     {"tasklets_kill_all", tasklets_kill_all, METH_NOARGS,
      PyDoc_STR("tasklets_kill_all($module, /)\n--\n\n"
                "End this thread's tasklets that have begun, as at the thread's end.")},
+    {"tasklets_after_fork", tasklets_after_fork, METH_NOARGS,
+     PyDoc_STR("tasklets_after_fork($module, /)\n--\n\nFor the child of a fork.")},
+    {"tasklets_stop_deadlines", tasklets_stop_deadlines, METH_NOARGS,
+     PyDoc_STR("tasklets_stop_deadlines($module, /)\n--\n\n"
+               "Let run_for() interrupt nothing any more, as the interpreter ends.")},
     {"tasklets_threads", tasklets_threads, METH_NOARGS,
      PyDoc_STR("tasklets_threads($module, /)\n--\n\n"
                "Identities of the threads that have used tasklets.")},
@@ -439,8 +487,21 @@ PyMethodDef plus_tasklets_methods[] = {
     {"run", KEYWORDS(tasklets_run),
      PyDoc_STR("run($module, /, timeout=0, threadblock=False, soft=False, ignore_nesting=False,\n"
                "    totaltimeout=False)\n--\n\n"
-               "Run all tasklets until none is runnable.\n\n"
-               "An exception that leaves a tasklet is raised here.")},
+               "Run all tasklets until none is runnable, or until the time-out; return None.\n\n"
+               "timeout: events (calls of Python functions, resumptions of generators, jumps\n"
+               "back); 0: none.  The tasklet that has run for so long is interrupted, taken out\n"
+               "of the queue and returned; insert() lets it go on.\n"
+               "threadblock: wait for other threads when nothing is runnable.\n"
+               "soft: interrupt nobody; return None at the next switch after the time-out.\n"
+               "ignore_nesting: interrupt Python code that C code has called, too.\n"
+               "totaltimeout: count all tasklets together, not each for itself.\n\n"
+               "An exception that leaves a tasklet is raised here.  RuntimeError if no tool of\n"
+               "sys.monitoring is free (3.12 and later).")},
+    {"run_for", KEYWORDS(tasklets_run_for),
+     PyDoc_STR("run_for($module, /, seconds, *, threadblock=False, soft=False,\n"
+               "    ignore_nesting=False)\n--\n\n"
+               "The same with a time-out in seconds, for all tasklets together.\n\n"
+               "Nothing is slower before it has passed.  ValueError for a negative number.")},
     {"getcurrent", tasklets_getcurrent, METH_NOARGS,
      PyDoc_STR("getcurrent($module, /)\n--\n\nThe tasklet that runs.")},
     {"getmain", tasklets_getmain, METH_NOARGS,

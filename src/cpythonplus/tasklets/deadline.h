@@ -1,0 +1,36 @@
+/* Dead lines of run_for(): a thread of the process that sleeps until the earliest.
+ *
+ * It is a thread of Python's only for the moment in which it tells a scheduler that its time is over: a thread that
+ * sleeps would look like one that may wake a blocked tasklet, and would hold up nothing but cost everything a GIL.
+ * All with the GIL held.  fork: the thread is gone in the child, see plus_deadline_after_fork().
+ */
+#ifndef PLUS_TASKLETS_DEADLINE_H
+#define PLUS_TASKLETS_DEADLINE_H
+
+#include "tasklet.h"
+
+/* Starts the thread if there is none.  0, or -1 with RuntimeError: it cannot be started, or the interpreter ends. */
+int
+plus_deadline_prepare(void);
+
+/* plus_watchdog_expire(sched) once `seconds` have passed. */
+void
+plus_deadline_set(struct plus_scheduler *sched, double seconds);
+
+/* No more.  Does nothing if there is none. */
+void
+plus_deadline_cancel(struct plus_scheduler *sched);
+
+/* Whether a thread state is that of the thread, which wakes nobody. */
+bool
+plus_deadline_is_ours(const PyThreadState *tstate);
+
+/* In the child of a fork: starts the thread anew if there is a dead line. */
+void
+plus_deadline_after_fork(void);
+
+/* Before the interpreter ends: from then on the thread stays away from it. */
+void
+plus_deadline_stop(void);
+
+#endif

@@ -1,0 +1,458 @@
+/* Where Python code can be interrupted; see interrupts.h.
+ *
+ * 3.12+: events of sys.monitoring.  Setting them changes the code that is executed somewhere in a thread's chain of
+ * frames, and other code when it is entered; a loop in a parked tasklet is neither.  Setting and taking away
+ * *local* events of its code object makes the interpreter look at it again, and leaves the global ones in place.
+ * The same the other way round: a parked loop keeps its events when they are over, and gets rid of them at the
+ * first one that it reports.  Rejected: remembering which code objects were changed (references to them, and a walk
+ * over all at the end), and DISABLE (it outlasts the next watch).
+ *
+ * 3.11: a trace function in C, in front of the tasklet's own, which gets its object.  Each tasklet has it installed
+ * when it is switched to, and drops it at the first event when it is not wanted any more.  Line events tell of each
+ * jump back but that of an instruction to itself (`while True: pass` in one line): there it asks for opcode events,
+ * which the tasklet's own function does not get to see.
+ */
+#if PY_VERSION_HEX < 0x030C0000
+#define Py_BUILD_CORE 1 /* what a frame object says about tracing */
+#endif
+#include "interrupts.h"
+
+#include "scheduler.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#include <opcode.h>
+#endif
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+enum { SET_EVENTS, SET_LOCAL_EVENTS, GET_TOOL, USE_TOOL_ID, REGISTER_CALLBACK, FUNCTIONS };
+
+static const char *const function_names[FUNCTIONS] = {
+    "set_events", "set_local_events", "get_tool", "use_tool_id", "register_callback",
+};
+static PyObject *functions[FUNCTIONS];
+static PyObject *tool, *tool_name; /* tool: NULL until one is taken */
+static PyObject *some_events, *no_events;
+static int users; /* schedulers that have it on */
+/* Of code that is up to date; another one may be so, too, after others have changed theirs. */
+static uintptr_t version;
+
+static int
+call(int function, PyObject *a, PyObject *b, PyObject *c)
+{
+    PyObject *args[] = {a, b, c};
+    PyObject *result = PyObject_Vectorcall(functions[function], args, c != NULL ? 3 : 2, NULL);
+
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+/* Makes the interpreter compare the code's events with the global ones. */
+static int
+refresh(PyCodeObject *code)
+{
+    if (code->_co_firsttraceable >= Py_SIZE(code)) {
+        return 0; /* a piece of the interpreter, which refuses */
+    }
+    if (call(SET_LOCAL_EVENTS, tool, (PyObject *)code, some_events) < 0) {
+        return -1;
+    }
+    return call(SET_LOCAL_EVENTS, tool, (PyObject *)code, no_events);
+}
+
+/* Left over from a watch that is over. */
+static void
+forget(PyObject *code)
+{
+    if (PyCode_Check(code) && refresh((PyCodeObject *)code) < 0) {
+        PyErr_WriteUnraisable(code);
+    }
+}
+
+static PyObject *
+report(PyObject *code)
+{
+    struct plus_scheduler *sched = plus_scheduler_own;
+
+    if (users == 0) {
+        forget(code);
+    }
+    else if (sched != NULL && sched->watch.counting && plus_watchdog_event(sched, true) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* (code, offset) */
+static PyObject *
+on_entry(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    return report(args[0]);
+}
+
+/* (code, offset, destination) */
+static PyObject *
+on_jump(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (users > 0 && count == 3 && PyLong_AsLong(args[2]) > PyLong_AsLong(args[1])) {
+        Py_RETURN_NONE;
+    }
+    return report(args[0]);
+}
+
+static PyMethodDef callbacks[] = {
+    {"watchdog", (PyCFunction)(void (*)(void))on_entry, METH_FASTCALL, NULL},
+    {"watchdog", (PyCFunction)(void (*)(void))on_jump, METH_FASTCALL, NULL},
+};
+
+static const struct {
+    const char *name;
+    int callback;
+} events[] = {{"PY_START", 0}, {"PY_RESUME", 0}, {"JUMP", 1}};
+
+/* The value of an event's bit, and its callback set; -1 with an exception. */
+static long
+register_event(PyObject *numbers, size_t i)
+{
+    PyObject *number = PyObject_GetAttrString(numbers, events[i].name);
+    PyObject *callback = PyCFunction_New(&callbacks[events[i].callback], NULL);
+    long bit = number != NULL ? PyLong_AsLong(number) : -1;
+
+    if (number == NULL || callback == NULL || call(REGISTER_CALLBACK, tool, number, callback) < 0) {
+        bit = -1;
+    }
+    Py_XDECREF(number);
+    Py_XDECREF(callback);
+    return bit;
+}
+
+static int
+register_events(PyObject *monitoring)
+{
+    PyObject *numbers = PyObject_GetAttrString(monitoring, "events");
+    long bits = 0;
+
+    for (size_t i = 0; numbers != NULL && i < sizeof(events) / sizeof(events[0]); i++) {
+        long bit = register_event(numbers, i);
+
+        if (bit < 0) {
+            Py_CLEAR(numbers);
+        }
+        bits |= bit;
+    }
+    if (numbers == NULL) {
+        return -1;
+    }
+    Py_DECREF(numbers);
+    Py_XSETREF(some_events, PyLong_FromLong(bits));
+    return some_events != NULL ? 0 : -1;
+}
+
+/* 1: taken, 0: another one's, -1: an exception. */
+static int
+take_tool(PyObject *monitoring, long number)
+{
+    PyObject *candidate = PyLong_FromLong(number);
+    PyObject *owner =
+        candidate != NULL ? PyObject_CallOneArg(functions[GET_TOOL], candidate) : NULL;
+    int taken = owner == NULL ? -1 : owner == Py_None;
+
+    Py_XDECREF(owner);
+    if (taken == 1 && call(USE_TOOL_ID, candidate, tool_name, NULL) < 0) {
+        taken = -1;
+    }
+    if (taken == 1) {
+        Py_XSETREF(tool, Py_NewRef(candidate));
+        taken = register_events(monitoring) < 0 ? -1 : 1;
+    }
+    Py_XDECREF(candidate);
+    return taken;
+}
+
+static int
+find_tool(PyObject *monitoring)
+{
+    /* Those without a name first: debuggers, coverage and profilers insist on theirs. */
+    static const long order[] = {4, 3, 5, 2, 0, 1};
+
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        int taken = take_tool(monitoring, order[i]);
+
+        if (taken != 0) {
+            return taken > 0 ? 0 : -1;
+        }
+    }
+    PyErr_SetString(PyExc_RuntimeError,
+                    "interrupting tasklets needs a tool id of sys.monitoring, and all are in use");
+    return -1;
+}
+
+/* 1 unless somebody has freed it. */
+static int
+tool_is_ours(void)
+{
+    PyObject *owner = tool != NULL ? PyObject_CallOneArg(functions[GET_TOOL], tool) : NULL;
+    int is = tool == NULL ? 0 : owner == NULL ? -1 : owner == tool_name;
+
+    Py_XDECREF(owner);
+    return is;
+}
+
+int
+plus_interrupts_prepare(void)
+{
+    PyObject *monitoring = PySys_GetObject("monitoring");
+
+    if (monitoring == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "interrupting tasklets needs sys.monitoring");
+        return -1;
+    }
+    for (int i = 0; i < FUNCTIONS; i++) {
+        if (functions[i] == NULL &&
+            (functions[i] = PyObject_GetAttrString(monitoring, function_names[i])) == NULL) {
+            return -1;
+        }
+    }
+    if (tool_name == NULL && (tool_name = PyUnicode_FromString("cpythonplus.tasklets")) == NULL) {
+        return -1;
+    }
+    if (no_events == NULL && (no_events = PyLong_FromLong(0)) == NULL) {
+        return -1;
+    }
+    int ours = tool_is_ours();
+
+    return ours != 0 ? (ours > 0 ? 0 : -1) : find_tool(monitoring);
+}
+
+int
+plus_interrupts_on(struct plus_scheduler *sched)
+{
+    (void)sched;
+    if (users == 0) {
+        version = 0;
+        if (call(SET_EVENTS, tool, some_events, NULL) < 0) {
+            PyObject *type, *value, *traceback;
+
+            PyErr_Fetch(&type, &value, &traceback);
+            (void)call(SET_EVENTS, tool, no_events, NULL);
+            PyErr_Restore(type, value, traceback);
+            return -1;
+        }
+    }
+    users++;
+    return 0;
+}
+
+void
+plus_interrupts_off(struct plus_scheduler *sched)
+{
+    PyObject *type, *value, *traceback;
+
+    (void)sched;
+    if (--users > 0 || plus_compat_is_finalizing()) {
+        return;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    if (call(SET_EVENTS, tool, no_events, NULL) < 0) {
+        PyErr_WriteUnraisable(tool_name);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+static int
+refresh_if_old(PyCodeObject *code, int offset, void *ignored)
+{
+    if ((uintptr_t)code->_co_instrumentation_version != version) {
+        if (refresh(code) < 0) {
+            return -1;
+        }
+        version = (uintptr_t)code->_co_instrumentation_version;
+    }
+    return 0;
+}
+
+void
+plus_interrupts_extend(struct plus_tasklet *task)
+{
+    struct plus_frames frames = plus_tasklet_frames(task);
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (plus_frames_each(&frames, refresh_if_old, NULL) != 0) {
+        PyErr_WriteUnraisable((PyObject *)task);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+#else
+
+static int
+trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg);
+
+/* 0 or 255: or'ed into the opcode. */
+static uint8_t
+tracing_mask(bool tracing, Py_tracefunc func, Py_tracefunc profile)
+{
+    return !tracing && (func != NULL || profile != NULL) ? 255 : 0;
+}
+
+/* What f_trace_opcodes is where the tasklet's own function has not set it. */
+#define OPCODES_FOR_US 2
+
+/* offset: in bytes. */
+static bool
+jumps_to_itself(PyCodeObject *code, int offset)
+{
+    if (offset < 0) {
+        return false;
+    }
+    _Py_CODEUNIT unit = _PyCode_CODE(code)[offset / (int)sizeof(_Py_CODEUNIT)];
+    int opcode = _Py_OPCODE(unit);
+
+    return (opcode == JUMP_BACKWARD || opcode == JUMP_BACKWARD_QUICK) && _Py_OPARG(unit) == 1;
+}
+
+static void
+ask_for_opcodes(PyFrameObject *frame)
+{
+    if (!frame->f_trace_opcodes) {
+        frame->f_trace_opcodes = OPCODES_FOR_US;
+    }
+}
+
+static void
+stop_opcodes(PyFrameObject *frame)
+{
+    for (_PyInterpreterFrame *it = frame->f_frame; it != NULL; it = it->previous) {
+        if (it->frame_obj != NULL && it->frame_obj->f_trace_opcodes == OPCODES_FOR_US) {
+            it->frame_obj->f_trace_opcodes = 0;
+        }
+    }
+}
+
+/* Calls, resumptions and jumps back.  Back in a frame after a call nobody knows whether that was one: the call has
+ * counted. */
+static bool
+is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
+{
+    int offset = PyFrame_GetLasti(frame);
+    bool itself = jumps_to_itself(frame->f_frame->f_code, offset);
+    bool counts =
+        what == PyTrace_CALL || (what == PyTrace_OPCODE && itself) ||
+        (what == PyTrace_LINE && watch->last_frame == frame && offset <= watch->last_offset);
+
+    if (itself) {
+        ask_for_opcodes(frame);
+    }
+    if (what != PyTrace_OPCODE) {
+        watch->last_frame = frame;
+        watch->last_offset = offset;
+    }
+    return counts;
+}
+
+/* A frame that already jumps to itself reports nothing. */
+static int
+open_first(PyCodeObject *code, int offset, void *arg)
+{
+    PyObject *frame = jumps_to_itself(code, offset) ? plus_frames_object(arg) : NULL;
+
+    if (frame != NULL) {
+        ask_for_opcodes((PyFrameObject *)frame);
+        Py_DECREF(frame);
+    }
+    return 1;
+}
+
+static int
+trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
+{
+    struct plus_scheduler *sched = plus_scheduler_own;
+    struct plus_tasklet *task = sched->running;
+    PyThreadState *tstate = sched->tstate;
+    int result = 0;
+
+    if (task->own_trace != NULL &&
+        !(what == PyTrace_OPCODE && frame->f_trace_opcodes == OPCODES_FOR_US)) {
+        result = task->own_trace(object, frame, what, arg);
+        if (tstate->c_tracefunc != trace) { /* it has set another one, or none */
+            task->own_trace = tstate->c_tracefunc;
+            tstate->c_tracefunc = trace;
+        }
+    }
+    if (!sched->watch.counting) {
+        tstate->c_tracefunc = task->own_trace;
+        stop_opcodes(frame);
+        return result;
+    }
+    if (result == 0 && (what == PyTrace_CALL || what == PyTrace_LINE || what == PyTrace_OPCODE)) {
+        result = plus_watchdog_event(sched, is_event(&sched->watch, frame, what));
+    }
+    return result;
+}
+
+int
+plus_interrupts_prepare(void)
+{
+    return 0;
+}
+
+void
+plus_interrupts_begin(struct plus_scheduler *sched)
+{
+    PyThreadState *tstate = sched->tstate;
+
+    if (sched->watch.counting && tstate->c_tracefunc != trace) {
+        sched->running->own_trace = tstate->c_tracefunc;
+        tstate->c_tracefunc = trace;
+    }
+    tstate->cframe->use_tracing =
+        tracing_mask(tstate->tracing > 0, tstate->c_tracefunc, tstate->c_profilefunc);
+}
+
+int
+plus_interrupts_on(struct plus_scheduler *sched)
+{
+    PyThreadState *tstate = sched->tstate;
+
+    if (sched->running != sched->watch.owner && tstate->c_tracefunc != trace) {
+        sched->running->own_trace = tstate->c_tracefunc;
+        tstate->c_tracefunc = trace;
+        tstate->cframe->use_tracing = tracing_mask(tstate->tracing > 0, trace, NULL);
+        struct plus_frames frames = {.top = plus_pystate_current_frame(tstate)};
+
+        (void)plus_frames_each(&frames, open_first, &frames);
+    }
+    return 0;
+}
+
+void
+plus_interrupts_off(struct plus_scheduler *sched)
+{
+    PyThreadState *tstate = sched->tstate;
+
+    if (tstate->c_tracefunc == trace) {
+        tstate->c_tracefunc = sched->running->own_trace;
+        tstate->cframe->use_tracing =
+            tracing_mask(tstate->tracing > 0, tstate->c_tracefunc, tstate->c_profilefunc);
+    }
+}
+
+void
+plus_interrupts_extend(struct plus_tasklet *task)
+{
+    struct plus_pystate *state = &task->state;
+
+    if (state->tracefunc != trace) {
+        task->own_trace = state->tracefunc;
+        state->tracefunc = trace;
+    }
+    state->cframe->use_tracing = tracing_mask(state->tracing > 0, trace, NULL);
+    struct plus_frames frames = plus_tasklet_frames(task);
+
+    (void)plus_frames_each(&frames, open_first, &frames);
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* Making Python code report the places where it can be interrupted: calls of functions, resumptions of generators,
+ * jumps back.  What it reports goes to plus_watchdog_event().
+ *
+ * All with the GIL held; an exception that is set stays set.  While nobody has it on, nothing is installed.
+ */
+#ifndef PLUS_TASKLETS_INTERRUPTS_H
+#define PLUS_TASKLETS_INTERRUPTS_H
+
+#include "tasklet.h"
+
+/* 3.12+: takes a tool of sys.monitoring, once, and keeps it; several calls do no harm.  0, or -1 with RuntimeError:
+ * all are taken. */
+int
+plus_interrupts_prepare(void);
+
+/* For the thread of `sched`, of another thread, too.  3.12+: other threads' code reports as well, and is slowed
+ * down.  On after off after on; 0, or -1 with an exception. */
+int
+plus_interrupts_on(struct plus_scheduler *sched);
+void
+plus_interrupts_off(struct plus_scheduler *sched);
+
+/* While it is on, before a parked tasklet goes on: the interpreter does not look for what that executes. */
+void
+plus_interrupts_extend(struct plus_tasklet *task);
+
+/* While it is on, in a tasklet that begins. */
+#if PY_VERSION_HEX < 0x030C0000
+void
+plus_interrupts_begin(struct plus_scheduler *sched);
+#else
+#define plus_interrupts_begin(sched) ((void)0)
+#endif
+
+#endif

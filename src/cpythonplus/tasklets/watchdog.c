@@ -1,0 +1,278 @@
+/* When a tasklet is interrupted, and what becomes of it; see watchdog.h.
+ *
+ * The victim is parked by an ordinary switch inside of the interpreter's event callback, and goes on by returning
+ * from that.  Rejected: raising an exception in it (it could not go on), and pending calls (only the main thread
+ * makes them, one at a time: a tasklet parked in one would block all others).
+ */
+#include "scheduler.h"
+
+#include "../base/clock.h"
+#include "deadline.h"
+#include "interrupts.h"
+
+/* Looking for C calls costs as many steps as there are frames: not at every event.  Nor at each eighth: a loop may
+ * be inside of C at exactly those. */
+#define NESTING_PAUSE_EVENTS(refusals) (8 + (refusals) % 8)
+
+static unsigned last_serial;
+
+/* ---- beginning and end ------------------------------------------------------------------------ */
+
+static int
+count_events(struct plus_scheduler *sched)
+{
+    if (!sched->watch.counting) {
+        if (plus_interrupts_on(sched) < 0) {
+            return -1;
+        }
+        sched->watch.counting = true;
+    }
+    return 0;
+}
+
+static void
+stop_counting(struct plus_scheduler *sched)
+{
+    if (sched->watch.counting) {
+        sched->watch.counting = false;
+        plus_interrupts_off(sched);
+    }
+}
+
+void
+plus_watchdog_end(struct plus_scheduler *sched)
+{
+    struct plus_watch *watch = &sched->watch;
+
+    if (watch->owner != NULL) {
+        watch->owner = NULL;
+        sched->watching = false;
+        plus_deadline_cancel(sched);
+        stop_counting(sched);
+        Py_CLEAR(watch->victim);
+    }
+}
+
+static int
+begin_by_time(struct plus_scheduler *sched, double seconds)
+{
+    if (plus_deadline_prepare() < 0) {
+        return -1;
+    }
+    if (seconds > 0) {
+        plus_deadline_set(sched, seconds);
+        return 0;
+    }
+    sched->watch.due = true;
+    return sched->watch.soft ? 0 : count_events(sched);
+}
+
+static int
+begin(struct plus_scheduler *sched, const struct plus_watch_options *options)
+{
+    bool by_time = options->seconds >= 0;
+
+    /* Asked now: nobody is there to be told later. */
+    if ((!by_time || !options->soft) && plus_interrupts_prepare() < 0) {
+        return -1;
+    }
+    if (++last_serial == 0) {
+        last_serial = 1;
+    }
+    sched->watch = (struct plus_watch){
+        .owner = sched->running,
+        .serial = last_serial,
+        .interval = by_time ? 0 : options->timeout,
+        .left = by_time ? 0 : options->timeout,
+        .soft = options->soft,
+        .ignore_nesting = options->ignore_nesting,
+        .total = by_time || options->total,
+    };
+    sched->watching = true;
+    if ((by_time ? begin_by_time(sched, options->seconds) : count_events(sched)) < 0) {
+        plus_watchdog_end(sched);
+        return -1;
+    }
+    return 0;
+}
+
+/* Takes the victim, gives what run() returns. */
+static PyObject *
+result_of(struct plus_scheduler *sched, struct plus_tasklet *victim, bool failed)
+{
+    if (failed) { /* an exception was sent to the owner meanwhile: the other one stays runnable */
+        Py_XDECREF(victim);
+        return NULL;
+    }
+    if (victim == NULL) {
+        Py_RETURN_NONE;
+    }
+    if (plus_is_runnable(victim) && victim != sched->running) {
+        victim->parked_ns = plus_now_coarse_ns();
+        plus_queue_remove(victim);
+        Py_DECREF(victim);
+    }
+    return (PyObject *)victim;
+}
+
+PyObject *
+plus_watchdog_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
+{
+    struct plus_watch *watch = &sched->watch;
+    struct plus_tasklet *victim = NULL;
+    bool wanted = options->timeout > 0 || options->seconds >= 0;
+    unsigned serial = 0;
+
+    if (plus_refuse_in_callback(sched)) {
+        return NULL;
+    }
+    if (wanted && watch->owner == NULL && (sched->runcount > 1 || options->threadblock)) {
+        if (begin(sched, options) < 0) {
+            return NULL;
+        }
+        serial = watch->serial;
+    }
+    bool failed = plus_run(sched, options->threadblock) < 0;
+
+    if (serial != 0 && watch->owner != NULL && watch->serial == serial) {
+        victim = watch->victim;
+        watch->victim = NULL;
+        plus_watchdog_end(sched);
+    }
+    return result_of(sched, victim, failed);
+}
+
+/* ---- interrupting ----------------------------------------------------------------------------- */
+
+static bool
+nesting_allows(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    struct plus_watch *watch = &sched->watch;
+
+    if (watch->ignore_nesting || task->ignore_nesting) {
+        return true;
+    }
+    if (watch->pause > 0) {
+        watch->pause--;
+        return false;
+    }
+    struct plus_frames frames = {.top = plus_pystate_current_frame(sched->tstate)};
+
+    if (plus_frames_nesting(&frames) > 0) {
+        watch->pause = NESTING_PAUSE_EVENTS(watch->refusals++);
+        return false;
+    }
+    return true;
+}
+
+static bool
+may_interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    /* It may have left the queue already, and run what a value lets go. */
+    return !task->atomic && sched->switch_trap == 0 && !sched->in_callback &&
+           sched->current == task && plus_is_runnable(task) && nesting_allows(sched, task);
+}
+
+static int
+interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    bool uncalled = task->uncalled;
+    PyObject *result;
+
+    task->pending_irq = 0;
+    task->uncalled = true;
+    sched->watch.victim = (struct plus_tasklet *)Py_NewRef(task);
+    int failed = plus_schedule(sched, task, sched->watch.owner, &result);
+
+    task->uncalled = uncalled;
+    if (failed < 0) {
+        Py_CLEAR(sched->watch.victim);
+        return -1;
+    }
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+int
+plus_watchdog_event(struct plus_scheduler *sched, bool counts)
+{
+    struct plus_watch *watch = &sched->watch;
+    struct plus_tasklet *task = sched->running;
+
+    if (task == watch->owner) {
+        return 0;
+    }
+    if (!watch->due && task->pending_irq != watch->serial && (!counts || --watch->left > 0)) {
+        return 0;
+    }
+    if (watch->soft) {
+        watch->due = true; /* the next switch asks */
+        stop_counting(sched);
+        return 0;
+    }
+    if (may_interrupt(sched, task)) {
+        return interrupt(sched, task);
+    }
+    watch->due = watch->total;
+    task->pending_irq = watch->serial;
+    return 0;
+}
+
+void
+plus_watchdog_expire(struct plus_scheduler *sched)
+{
+    sched->watch.due = true;
+    plus_scheduler_wake(sched);
+    if (!sched->watch.soft && count_events(sched) < 0) {
+        PyErr_WriteUnraisable((PyObject *)sched->watch.owner);
+    }
+}
+
+bool
+plus_watchdog_wake_owner(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *owner = sched->watch.owner;
+    bool wakes = sched->watch.due && plus_is_floating(owner);
+
+    if (wakes) {
+        plus_queue_insert((struct plus_tasklet *)Py_NewRef(owner));
+    }
+    return wakes;
+}
+
+/* ---- switching -------------------------------------------------------------------------------- */
+
+/* The owner comes before the one whose turn it would be. */
+static bool
+diverts(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next)
+{
+    struct plus_watch *watch = &sched->watch;
+
+    return watch->soft && watch->due && !watch->stay && prev != watch->owner &&
+           next != watch->owner && plus_is_floating(watch->owner) && nesting_allows(sched, prev);
+}
+
+struct plus_tasklet *
+plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
+                        struct plus_tasklet *next)
+{
+    struct plus_watch *watch = &sched->watch;
+
+    if (diverts(sched, prev, next)) {
+        plus_queue_link((struct plus_tasklet *)Py_NewRef(watch->owner), next);
+        sched->runcount++;
+        next = watch->owner;
+    }
+    watch->stay = false;
+    watch->pause = 0;
+    if (prev != next) {
+        if (!watch->total) {
+            watch->left = watch->interval;
+        }
+        if (watch->counting && next != watch->owner && next->started) {
+            plus_tasklet_warm(next);
+            plus_interrupts_extend(next);
+        }
+    }
+    return next;
+}

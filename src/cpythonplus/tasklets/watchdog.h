@@ -1,0 +1,72 @@
+/* Interrupting tasklets: run(timeout) and run_for().
+ *
+ * Semantics: Stackless Python 3.x, Stackless/module/scheduling.c and stacklessmodule.c.  One run() of a thread, the
+ * outermost with a time-out, interrupts; it is the *owner* of the thread's watch.  Inner ones just run.
+ *
+ * All with the GIL held.  fork: the child's only thread keeps its watch; those of others end with their threads.
+ */
+#ifndef PLUS_TASKLETS_WATCHDOG_H
+#define PLUS_TASKLETS_WATCHDOG_H
+
+#include "../base/compat.h"
+
+#include <stdint.h>
+
+struct plus_scheduler;
+struct plus_tasklet;
+
+/* Part of a scheduler; written by watchdog.c, and deadline_ns by deadline.c. */
+struct plus_watch {
+    struct plus_tasklet
+        *owner; /* called run(); borrowed from the scheduler's watchdogs; NULL: no watch */
+    struct plus_tasklet *victim; /* interrupted just now, for the owner; strong */
+    uint64_t deadline_ns;        /* monotonic; 0: none, or passed */
+    long interval, left;         /* events until the time-out; interval 0: by time */
+    unsigned serial;             /* tells this watch from others; never 0 */
+    int pause;                   /* events until nesting is looked at again */
+    unsigned refusals;           /* because of nesting */
+    bool soft, ignore_nesting, total;
+    bool due;      /* the time-out of all of them together has passed */
+    bool counting; /* events are being reported */
+    bool stay;     /* the switch that comes next is not to be diverted; written by channel.c */
+#if PY_VERSION_HEX < 0x030C0000
+    const void
+        *last_frame; /* where the last event was, and at which offset in bytes: only compared */
+    int last_offset;
+#endif
+};
+
+struct plus_watch_options {
+    long timeout;   /* events; 0 or less: none */
+    double seconds; /* less than 0: none */
+    bool threadblock, soft, ignore_nesting, total;
+};
+
+/* run() and run_for().  Gives the interrupted tasklet or None; NULL with an exception. */
+PyObject *
+plus_watchdog_run(struct plus_scheduler *sched, const struct plus_watch_options *options);
+
+/* A call, a resumption or a jump back in the running tasklet, of a thread whose watch is counting; or (not
+ * `counts`) another place where it can be interrupted if that is overdue.  Returns when the tasklet is to go on: 0,
+ * or -1 with the exception that was sent to it. */
+int
+plus_watchdog_event(struct plus_scheduler *sched, bool counts);
+
+/* Before each switch while the thread has a watch.  Gives who really runs next. */
+struct plus_tasklet *
+plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
+                        struct plus_tasklet *next);
+
+/* The dead line has passed; of another thread's scheduler, too. */
+void
+plus_watchdog_expire(struct plus_scheduler *sched);
+
+/* When nothing is runnable: makes the owner runnable if its time is over, and says whether. */
+bool
+plus_watchdog_wake_owner(struct plus_scheduler *sched);
+
+/* Ends the watch without its owner: that was popped by an outer run(), or the thread ends. */
+void
+plus_watchdog_end(struct plus_scheduler *sched);
+
+#endif
