@@ -7,6 +7,10 @@
  * first one that it reports.  Rejected: remembering which code objects were changed (references to them, and a walk
  * over all at the end), and DISABLE (it outlasts the next watch).
  *
+ * An exception for a tasklet that was interrupted at a jump is raised by the next instruction that is not a NOP.
+ * Raised by the callback it would pass by handlers: up to 3.13 the interpreter looks for them at a wrong offset, and
+ * the NOP that `try` leaves, where a loop may begin, has not even those around it.
+ *
  * 3.11: a trace function in C, in front of the tasklet's own, which gets its object.  Each tasklet has it installed
  * when it is switched to, and drops it at the first event when it is not wanted any more.  Line events tell of each
  * jump back but that of an instruction to itself (`while True: pass` in one line): there it asks for opcode events,
@@ -22,8 +26,8 @@
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
-#include <opcode.h>
 #endif
+#include <opcode.h>
 
 #if PY_VERSION_HEX >= 0x030C0000
 
@@ -71,25 +75,76 @@ forget(PyObject *code)
     }
 }
 
-static PyObject *
+/* 0, or -1 with the exception that was sent to the running tasklet. */
+static int
 report(PyObject *code)
 {
     struct plus_scheduler *sched = plus_scheduler_own;
 
     if (users == 0) {
         forget(code);
+        return 0;
     }
-    else if (sched != NULL && sched->watch.counting && plus_watchdog_event(sched, true) < 0) {
-        return NULL;
+    return sched != NULL && sched->watch.counting ? plus_watchdog_event(sched, true) : 0;
+}
+
+static PyObject *instruction_event;
+
+/* Keeps the exception for the next instruction of `code`, where the running tasklet is.  0, or -1 with it. */
+static int
+raise_at_next_instruction(PyObject *code)
+{
+    struct plus_tasklet *task = plus_scheduler_own->running;
+    PyObject *exception = PyErr_GetRaisedException();
+
+    if (call(SET_LOCAL_EVENTS, tool, code, instruction_event) < 0) {
+        PyErr_Clear();
+        PyErr_SetRaisedException(exception);
+        return -1;
     }
-    Py_RETURN_NONE;
+    Py_XSETREF(task->thrown, exception);
+    return 0;
+}
+
+static bool
+is_nop(PyObject *code, PyObject *offset)
+{
+    PyObject *bytes = PyCode_GetCode((PyCodeObject *)code);
+    Py_ssize_t at = PyLong_AsSsize_t(offset);
+    bool is = bytes != NULL && at >= 0 && at < PyBytes_GET_SIZE(bytes) &&
+              PyBytes_AS_STRING(bytes)[at] == NOP;
+
+    if (bytes == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(bytes);
+    return is;
+}
+
+/* (code, offset).  Of another tasklet's, when another tool has let it run meanwhile: then it goes on reporting. */
+static PyObject *
+on_instruction(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    struct plus_tasklet *task = plus_scheduler_own != NULL ? plus_scheduler_own->running : NULL;
+
+    if (task == NULL || task->thrown == NULL || is_nop(args[0], args[1])) {
+        Py_RETURN_NONE;
+    }
+    PyObject *exception = task->thrown;
+
+    task->thrown = NULL;
+    if (call(SET_LOCAL_EVENTS, tool, args[0], no_events) < 0) {
+        PyErr_WriteUnraisable(args[0]);
+    }
+    PyErr_SetRaisedException(exception);
+    return NULL;
 }
 
 /* (code, offset) */
 static PyObject *
 on_entry(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    return report(args[0]);
+    return report(args[0]) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 /* (code, offset, destination) */
@@ -99,12 +154,14 @@ on_jump(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (users > 0 && count == 3 && PyLong_AsLong(args[2]) > PyLong_AsLong(args[1])) {
         Py_RETURN_NONE;
     }
-    return report(args[0]);
+    return report(args[0]) == 0 || raise_at_next_instruction(args[0]) == 0 ? Py_NewRef(Py_None)
+                                                                           : NULL;
 }
 
 static PyMethodDef callbacks[] = {
     {"watchdog", (PyCFunction)(void (*)(void))on_entry, METH_FASTCALL, NULL},
     {"watchdog", (PyCFunction)(void (*)(void))on_jump, METH_FASTCALL, NULL},
+    {"watchdog", (PyCFunction)(void (*)(void))on_instruction, METH_FASTCALL, NULL},
 };
 
 static const struct {
@@ -114,10 +171,10 @@ static const struct {
 
 /* The value of an event's bit, and its callback set; -1 with an exception. */
 static long
-register_event(PyObject *numbers, size_t i)
+register_event(PyObject *numbers, const char *name, int which)
 {
-    PyObject *number = PyObject_GetAttrString(numbers, events[i].name);
-    PyObject *callback = PyCFunction_New(&callbacks[events[i].callback], NULL);
+    PyObject *number = PyObject_GetAttrString(numbers, name);
+    PyObject *callback = PyCFunction_New(&callbacks[which], NULL);
     long bit = number != NULL ? PyLong_AsLong(number) : -1;
 
     if (number == NULL || callback == NULL || call(REGISTER_CALLBACK, tool, number, callback) < 0) {
@@ -135,12 +192,18 @@ register_events(PyObject *monitoring)
     long bits = 0;
 
     for (size_t i = 0; numbers != NULL && i < sizeof(events) / sizeof(events[0]); i++) {
-        long bit = register_event(numbers, i);
+        long bit = register_event(numbers, events[i].name, events[i].callback);
 
         if (bit < 0) {
             Py_CLEAR(numbers);
         }
         bits |= bit;
+    }
+    long instruction = numbers != NULL ? register_event(numbers, "INSTRUCTION", 2) : -1;
+
+    Py_XSETREF(instruction_event, instruction >= 0 ? PyLong_FromLong(instruction) : NULL);
+    if (instruction_event == NULL) {
+        Py_CLEAR(numbers);
     }
     if (numbers == NULL) {
         return -1;
@@ -366,6 +429,43 @@ open_first(PyCodeObject *code, int offset, void *arg)
     return 1;
 }
 
+static bool
+is_nop(PyFrameObject *frame)
+{
+    int offset = PyFrame_GetLasti(frame);
+
+    return offset >= 0 &&
+           _Py_OPCODE(_PyCode_CODE(frame->f_frame->f_code)[offset / (int)sizeof(_Py_CODEUNIT)]) ==
+               NOP;
+}
+
+static void
+keep_for_next_instruction(struct plus_tasklet *task, PyFrameObject *frame)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        (void)PyException_SetTraceback(value, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    Py_XSETREF(task->thrown, value);
+    ask_for_opcodes(frame);
+}
+
+static int
+raise_kept(struct plus_tasklet *task, PyFrameObject *frame)
+{
+    PyObject *value = task->thrown;
+
+    task->thrown = NULL;
+    stop_opcodes(frame);
+    PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
+    return -1;
+}
+
 static int
 trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
 {
@@ -374,6 +474,9 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
     PyThreadState *tstate = sched->tstate;
     int result = 0;
 
+    if (task->thrown != NULL && what == PyTrace_OPCODE && !is_nop(frame)) {
+        return raise_kept(task, frame);
+    }
     if (task->own_trace != NULL &&
         !(what == PyTrace_OPCODE && frame->f_trace_opcodes == OPCODES_FOR_US)) {
         result = task->own_trace(object, frame, what, arg);
@@ -382,13 +485,17 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
             tstate->c_tracefunc = trace;
         }
     }
-    if (!sched->watch.counting) {
+    if (!sched->watch.counting && task->thrown == NULL) {
         tstate->c_tracefunc = task->own_trace;
         stop_opcodes(frame);
         return result;
     }
     if (result == 0 && (what == PyTrace_CALL || what == PyTrace_LINE || what == PyTrace_OPCODE)) {
         result = plus_watchdog_event(sched, is_event(&sched->watch, frame, what));
+    }
+    if (result < 0 && what != PyTrace_CALL && is_nop(frame)) {
+        keep_for_next_instruction(task, frame);
+        result = 0;
     }
     return result;
 }

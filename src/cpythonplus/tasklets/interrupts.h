@@ -24,7 +24,7 @@ plus_interrupts_off(struct plus_scheduler *sched);
 void
 plus_interrupts_extend(struct plus_tasklet *task);
 
-/* While it is on, in a tasklet that begins. */
+/* While it is on, in a tasklet that begins or that may have set a trace function. */
 #if PY_VERSION_HEX < 0x030C0000
 void
 plus_interrupts_begin(struct plus_scheduler *sched);

@@ -42,6 +42,7 @@ struct plus_tasklet {
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap;
+    PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
     unsigned pending_irq; /* serial of the watch that could not interrupt it yet, or 0 */
 #if PY_VERSION_HEX < 0x030C0000
     Py_tracefunc own_trace; /* what the watchdog's trace function stands in front of, or NULL */

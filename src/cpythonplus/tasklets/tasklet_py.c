@@ -159,6 +159,7 @@ tasklet_clear(PyObject *op)
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);
     Py_CLEAR(task->kwargs);
+    Py_CLEAR(task->thrown);
     plus_tracing_drop(task);
     plus_pystate_clear(&task->state);
     return 0;
@@ -173,6 +174,7 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(task->func);
     Py_VISIT(task->args);
     Py_VISIT(task->kwargs);
+    Py_VISIT(task->thrown);
     if (plus_is_parked(task)) {
         struct plus_frames frames = plus_tasklet_frames(task);
 

@@ -274,5 +274,8 @@ plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
             plus_interrupts_extend(next);
         }
     }
+    else if (watch->counting && next != watch->owner) {
+        plus_interrupts_begin(sched); /* it may have set a trace function */
+    }
     return next;
 }
