@@ -129,6 +129,19 @@ CALLS = {
         "schedule_remove": "tasklet(list)(); schedule_remove([1])",
         "run": "tasklet(schedule)([1]); run(); refused(TypeError, run, 'x')",
         "run nested": "tasklet(lambda: (tasklet(list)(), run()))(); run()",
+        "run with a time-out": (
+            "t = tasklet(spin)(); run(50); t.insert(); run(7, totaltimeout=True); t.kill()"
+        ),
+        "run with a soft time-out": "t = tasklet(schedules)(); run(50, soft=True); t.kill()",
+        "victim forgotten": "tasklet(spin)(); run(50)",
+        "victim forgotten in a function": "tasklet(calls)(); run(50)",
+        "throw into a victim": "t = tasklet(spin)(); run(50); refused(KeyError, t.throw, KeyError)",
+        "run_for": (
+            "t = tasklet(spin)(); tasklets.run_for(0); t.kill()\n"
+            "tasklet(list)(); tasklets.run_for(9)"
+        ),
+        "run_for until it is over": "t = tasklet(spin)(); tasklets.run_for(0.00001); t.kill()",
+        "run_for refused": "refused(ValueError, tasklets.run_for, -1)",
         "getcurrent": "getcurrent(); tasklets.current; tasklets.runcount; tasklets.threads",
         "getcurrentid": "tasklets.getcurrentid()",
         "getmain": "getmain(); tasklets.main",
@@ -230,6 +243,21 @@ def blocked(where):
     it = tasklet(where.receive)()
     it.run()
     return it
+
+
+def spin():
+    while True:
+        pass
+
+
+def schedules():
+    while True:
+        schedule()
+
+
+def calls():
+    while True:
+        values()
 
 
 def down(levels):

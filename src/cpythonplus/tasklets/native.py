@@ -63,7 +63,7 @@ __all__ = [
     "trim_stacks",
 ]
 
-# Their `finally` clauses may call run_for() yet; after that its thread must not touch the interpreter.
+# After the `finally` clauses, which may call run_for(), its thread stays away from the interpreter.
 atexit.register(_native.tasklets_stop_deadlines)
 
 # Blocked tasklets get TaskletExit while everything that their `finally` clauses use is still there.
