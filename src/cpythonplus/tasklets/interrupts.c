@@ -485,9 +485,11 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
             tstate->c_tracefunc = trace;
         }
     }
-    if (!sched->watch.counting && task->thrown == NULL) {
-        tstate->c_tracefunc = task->own_trace;
-        stop_opcodes(frame);
+    if (!sched->watch.counting) {
+        if (task->thrown == NULL) {
+            tstate->c_tracefunc = task->own_trace;
+            stop_opcodes(frame);
+        }
         return result;
     }
     if (result == 0 && (what == PyTrace_CALL || what == PyTrace_LINE || what == PyTrace_OPCODE)) {
