@@ -956,6 +956,66 @@ class TestEnds:
         )
         assert child.out.split() == ["parent", "parent"]
 
+    def test_a_fork_beside_a_watch(self) -> None:
+        run_child(
+            """
+            import os, sys, threading
+            from cpythonplus.tasklets import channel, run, run_for, tasklet
+            def spin():
+                ready.set()
+                while not over: pass
+            def body():
+                tasklet(spin)()
+                call()
+            for call in (lambda: run(10**9), lambda: run_for(1000)):
+                ready, over = threading.Event(), False
+                thread = threading.Thread(target=body)
+                thread.start()
+                ready.wait()
+                child = os.fork()
+                if child == 0:
+                    if sys.version_info >= (3, 12):
+                        assert not any(sys.monitoring.get_events(i) for i in range(6)
+                                       if sys.monitoring.get_tool(i))
+                    try:
+                        channel().receive()
+                    except RuntimeError:
+                        task = tasklet(spin)()
+                        assert run(100) is task
+                        task.insert()
+                        assert run_for(0.01) is task
+                        os._exit(0)
+                    os._exit(1)
+                assert os.waitpid(child, 0)[1] == 0
+                over = True
+                thread.join()
+            """
+        )
+
+    def test_a_debugger_inside(self) -> None:
+        child = run_child(
+            """
+            import io, pdb, sys
+            from cpythonplus.tasklets import run, tasklet
+            commands = io.StringIO("next\\nstep\\nprint('here', x)\\nreturn\\ncontinue\\n")
+            def double(x):
+                for _ in range(100): pass
+                return 2 * x
+            def body():
+                pdb.Pdb(stdin=commands, stdout=io.StringIO(), nosigint=True).set_trace()
+                x = 1
+                x = double(x)
+                done.append(x)
+            done = []
+            task = tasklet(body)()
+            while task.alive:
+                if run(20) is task:
+                    task.insert()
+            print(done)
+            """
+        )
+        assert child.out.splitlines()[-1] == "[2]"
+
     def test_a_program_ends_with_a_victim(self) -> None:
         child = run_child(
             """

@@ -1,7 +1,8 @@
 /* Dead lines of run_for(): a thread of the process that sleeps until the earliest.
  *
- * It is a thread of Python's only for the moment in which it tells a scheduler that its time is over: a thread that
- * sleeps would look like one that may wake a blocked tasklet, and would hold up nothing but cost everything a GIL.
+ * It has a thread state only while it tells a scheduler that its time is over: a thread of Python's that sleeps would
+ * look like one that may wake a blocked tasklet, and no deadlock would be found beside it.
+ *
  * All with the GIL held.  fork: the thread is gone in the child, see plus_deadline_after_fork().
  */
 #ifndef PLUS_TASKLETS_DEADLINE_H
