@@ -4,7 +4,8 @@
  * frames, and other code when it is entered; a loop in a parked tasklet is neither.  Setting and taking away
  * *local* events of its code object makes the interpreter look at it again, and leaves the global ones in place.
  * The same the other way round: a parked loop keeps its events when they are over, and gets rid of them at the
- * first one that it reports.  Rejected: remembering which code objects were changed (references to them, and a walk
+ * first one that it reports.  instrument.h would show all parked tasklets to the interpreter at each change, which
+ * is too much for one that is made so often.  Rejected: remembering which code objects were changed (references to them, and a walk
  * over all at the end), and DISABLE (it outlasts the next watch).
  *
  * An exception for a tasklet that was interrupted at a jump is raised by the next instruction that is not a NOP.
@@ -21,6 +22,7 @@
 #endif
 #include "interrupts.h"
 
+#include "instrument.h"
 #include "scheduler.h"
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -289,17 +291,32 @@ plus_interrupts_prepare(void)
     return ours != 0 ? (ours > 0 ? 0 : -1) : find_tool(monitoring);
 }
 
+/* This change of the events is nothing that each parked tasklet has to be shown: see the top. */
+static int
+set_events(const struct plus_scheduler *sched, PyObject *wanted)
+{
+    uint64_t before = plus_instrument_version(sched->tstate);
+    int result = call(SET_EVENTS, tool, wanted, NULL);
+    uint64_t after = plus_instrument_version(sched->tstate);
+
+    for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
+        if (it->instrumented == before) {
+            it->instrumented = after;
+        }
+    }
+    return result;
+}
+
 int
 plus_interrupts_on(struct plus_scheduler *sched)
 {
-    (void)sched;
     if (users == 0) {
         version = 0;
-        if (call(SET_EVENTS, tool, some_events, NULL) < 0) {
+        if (set_events(sched, some_events) < 0) {
             PyObject *type, *value, *traceback;
 
             PyErr_Fetch(&type, &value, &traceback);
-            (void)call(SET_EVENTS, tool, no_events, NULL);
+            (void)set_events(sched, no_events);
             PyErr_Restore(type, value, traceback);
             return -1;
         }
@@ -313,12 +330,11 @@ plus_interrupts_off(struct plus_scheduler *sched)
 {
     PyObject *type, *value, *traceback;
 
-    (void)sched;
     if (--users > 0 || plus_compat_is_finalizing()) {
         return;
     }
     PyErr_Fetch(&type, &value, &traceback);
-    if (call(SET_EVENTS, tool, no_events, NULL) < 0) {
+    if (set_events(sched, no_events) < 0) {
         PyErr_WriteUnraisable(tool_name);
     }
     PyErr_Restore(type, value, traceback);
