@@ -897,6 +897,37 @@ class TestThreads:
             assert not thread.is_alive()
         assert failures == []
 
+    def test_one_that_was_parked_when_another_thread_began_to_count(self) -> None:
+        counting, over = threading.Event(), threading.Event()
+
+        def body() -> None:
+            begun = False
+            while True:
+                if not begun:
+                    begun = True
+                    schedule_remove()
+
+        def count() -> None:
+            def counted() -> None:
+                counting.set()
+                while not over.is_set():
+                    pass
+
+            tasklet(counted)()
+            assert run(10**9) is None
+
+        task = tasklet(body)()
+        run()
+        thread = threading.Thread(target=count)
+        thread.start()
+        assert counting.wait(60)
+        task.insert()
+        victim = run_for(MOMENT)
+        over.set()
+        thread.join(60)
+        assert victim is task
+        task.kill()
+
     def test_a_thread_ends_within_its_watch(self) -> None:
         def body() -> None:
             tasklet(lambda: run(100000))().run()

@@ -291,6 +291,38 @@ plus_interrupts_prepare(void)
     return ours != 0 ? (ours > 0 ? 0 : -1) : find_tool(monitoring);
 }
 
+static int
+refresh_if_old(PyCodeObject *code, int offset, void *ignored)
+{
+    if ((uintptr_t)code->_co_instrumentation_version != version) {
+        if (refresh(code) < 0) {
+            return -1;
+        }
+        version = (uintptr_t)code->_co_instrumentation_version;
+    }
+    return 0;
+}
+
+static void
+refresh_all(const struct plus_frames *frames, struct plus_tasklet *task)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (plus_frames_each(frames, refresh_if_old, NULL) != 0) {
+        PyErr_WriteUnraisable((PyObject *)task);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+void
+plus_interrupts_extend(struct plus_tasklet *task)
+{
+    struct plus_frames frames = plus_tasklet_frames(task);
+
+    refresh_all(&frames, task);
+}
+
 /* This change of the events is nothing that each parked tasklet has to be shown: see the top. */
 static int
 set_events(const struct plus_scheduler *sched, PyObject *wanted)
@@ -321,6 +353,12 @@ plus_interrupts_on(struct plus_scheduler *sched)
             return -1;
         }
     }
+    else if (sched->running != sched->watch.owner) {
+        /* It may have been parked when another thread's watch switched the events on. */
+        struct plus_frames frames = {.top = plus_pystate_current_frame(sched->tstate)};
+
+        refresh_all(&frames, sched->running);
+    }
     users++;
     return 0;
 }
@@ -336,31 +374,6 @@ plus_interrupts_off(struct plus_scheduler *sched)
     PyErr_Fetch(&type, &value, &traceback);
     if (set_events(sched, no_events) < 0) {
         PyErr_WriteUnraisable(tool_name);
-    }
-    PyErr_Restore(type, value, traceback);
-}
-
-static int
-refresh_if_old(PyCodeObject *code, int offset, void *ignored)
-{
-    if ((uintptr_t)code->_co_instrumentation_version != version) {
-        if (refresh(code) < 0) {
-            return -1;
-        }
-        version = (uintptr_t)code->_co_instrumentation_version;
-    }
-    return 0;
-}
-
-void
-plus_interrupts_extend(struct plus_tasklet *task)
-{
-    struct plus_frames frames = plus_tasklet_frames(task);
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    if (plus_frames_each(&frames, refresh_if_old, NULL) != 0) {
-        PyErr_WriteUnraisable((PyObject *)task);
     }
     PyErr_Restore(type, value, traceback);
 }
