@@ -4,13 +4,17 @@ An HTML comment on the line in front of a block says what the tests do with it:
 
     <!-- file: NAME -->        it is a file of that name, there for the blocks that follow
     <!-- run -->               console: its `$ cpythonplus ...` lines must end with status 0
+    <!-- compare -->           the same, and what they print must be what stands below them
+    <!-- fails -->             python: an exception ends it, with status 1; also `file: NAME, fails`
+    <!-- output -->            text: what the python block before it prints, its traceback included
     <!-- not run: REASON -->   python: it is left out
 
-Without one, a python block runs, in a process of its own, and a console block does not.
+Without one, a python block runs, in a process of its own, and a console block does not. In what is
+compared, `...` stands for anything, also for several lines.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -38,13 +42,22 @@ class Block:
     text: str
     files: tuple[tuple[str, str], ...]
     """Names and texts of the files in front of it on the page."""
+    output: str | None = None
+    """What it prints, if the page says so."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
     def file_name(self) -> str | None:
-        return self.mark.removeprefix("file: ") if self.mark.startswith("file: ") else None
+        if not self.mark.startswith("file: "):
+            return None
+        return self.mark.removeprefix("file: ").removesuffix(", fails")
+
+    @property
+    def status(self) -> int:
+        """The status that a python block ends with."""
+        return int(self.mark == "fails" or self.mark.endswith(", fails"))
 
     @property
     def left_out(self) -> str | None:
@@ -56,6 +69,11 @@ class Block:
     def commands(self) -> list[str]:
         """What stands behind `$ ` in a console block."""
         return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+    def printed(self) -> str:
+        """What stands below the commands in a console block."""
+        lines = self.text.splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith("$ "))
 
 
 def blocks(page: Path, text: str) -> list[Block]:
@@ -69,8 +87,20 @@ def blocks(page: Path, text: str) -> list[Block]:
         block = Block(page, line, match["language"], mark, match["text"], tuple(files))
         if block.file_name is not None:
             files.append((block.file_name, block.text))
+        if mark == "output" and found:
+            found[-1] = replace(found[-1], output=block.text)
         found.append(block)
     return found
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether a program has printed what a page says; white space at the ends of lines is free."""
+
+    def lines(text: str) -> str:
+        return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+    pattern = ".*?".join(map(re.escape, lines(expected).split("...")))
+    return re.fullmatch(pattern, lines(printed), re.DOTALL) is not None
 
 
 def all_blocks() -> list[Block]:

@@ -15,7 +15,8 @@ TIMEOUT_S = 60
 BLOCKS = pages.all_blocks()
 PYTHON = [block for block in BLOCKS if block.language == "python"]
 CONSOLE = [block for block in BLOCKS if block.language == "console"]
-RUNNABLE = [block for block in CONSOLE if block.mark == "run"]
+RUNNABLE = [block for block in CONSOLE if block.mark in ("run", "compare")]
+OUTPUTS = [block for block in BLOCKS if block.mark == "output"]
 
 
 def start(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -45,7 +46,9 @@ def test_python_example(block: pages.Block, tmp_path: Path) -> None:
     program = tmp_path / (block.file_name or "example.py")
     program.write_text(block.text, "utf-8")
     done = start([sys.executable, str(program)], tmp_path)
-    assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
+    printed = done.stdout + done.stderr
+    assert done.returncode == block.status, f"{block}\n{printed}"
+    assert block.output is None or pages.matches(block.output, printed), f"{block}\n{printed}"
 
 
 @pytest.mark.parametrize("block", RUNNABLE, ids=str)
@@ -53,16 +56,22 @@ def test_console_example(block: pages.Block, tmp_path: Path) -> None:
     write_files(block, tmp_path)
     commands = [shlex.split(command) for command in block.commands()]
     assert commands, f"{block} has no command"
+    printed = ""
     for program, *arguments in commands:
         assert program == "cpythonplus", f"{block}: only cpythonplus is run"
         done = start([sys.executable, "-m", "cpythonplus", *arguments], tmp_path)
-        assert done.returncode == 0, f"{block}: {arguments}\n{done.stdout}{done.stderr}"
+        printed += done.stdout + done.stderr
+        assert done.returncode == 0, f"{block}: {arguments}\n{printed}"
+    if block.mark == "compare":
+        assert pages.matches(block.printed(), printed), f"{block}\n{printed}"
 
 
 def is_known(block: pages.Block) -> bool:
     if block.language == "python":
-        return not block.mark or block.file_name is not None or bool(block.left_out)
-    return block.mark in (("", "run") if block.language == "console" else ("",))
+        known = not block.mark or block.mark == "fails"
+        return known or block.file_name is not None or bool(block.left_out)
+    marks = {"console": ("", "run", "compare"), "text": ("", "output")}
+    return block.mark in marks.get(block.language, ("",))
 
 
 def test_marks_are_known() -> None:
@@ -78,6 +87,7 @@ def test_there_are_examples() -> None:
     fences = sum(page.read_text("utf-8").count("```console\n") for page in pages.PAGES)
     assert len(CONSOLE) == fences >= len(RUNNABLE) > 3
     assert len([block for block in PYTHON if block.left_out]) <= len(PYTHON) // 4
+    assert len([block for block in PYTHON if block.output]) == len(OUTPUTS) > 10
 
 
 @pytest.mark.parametrize("page", pages.LINKED, ids=lambda page: str(page.relative_to(pages.ROOT)))
@@ -115,3 +125,16 @@ def test_marks_and_files_are_read() -> None:
     assert second.left_out == "needs a server"
     assert third.files == (("a.py", "pass\n"),)
     assert third.commands() == ["cpythonplus run a.py"]
+    assert third.printed() == "what it prints\n"
+
+
+def test_outputs_are_read() -> None:
+    text = (
+        "<!-- file: a.py, fails -->\n```python\n1 / 0\n```\n\nsays\n\n"
+        "<!-- output -->\n```text\nTraceback ...\n```\n"
+    )
+    program, output = pages.blocks(pages.ROOT / "page.md", text)
+    assert (program.file_name, program.status, program.output) == ("a.py", 1, output.text)
+    assert pages.matches("a ...\n...c\n", "a b\nb\nb c\n")
+    assert not pages.matches("a ...\n", "b a\n")
+    assert not pages.matches("a\n", "a\nb\n")
