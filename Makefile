@@ -57,9 +57,10 @@ cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick
 	@$(in_env) --group test -- python tools/cpython_tests.py
 
 .PHONY: docs
-docs: ## rewrite the generated parts of docs/reference, and README's measured tables
+docs: ## rewrite the generated parts of docs/reference, README's measured tables, drawn pictures
 	@$(in_env) --group test -- python tools/reference.py
 	@$(in_env) --group test -- python tools/readme_table.py
+	@$(in_env) --group test -- python tools/stack_pictures.py
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
