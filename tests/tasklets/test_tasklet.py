@@ -401,6 +401,25 @@ class TestStates:
         assert depths[1] - depths[0] == 10
         assert 0 < depths[0] < getcurrent().recursion_depth
 
+    def test_nesting_level(self) -> None:
+        levels: list[int] = []
+        gate = channel()
+
+        def within(depth: int) -> int:
+            if depth:
+                return sorted([depth], key=lambda _: within(depth - 1))[0]
+            levels.append(getcurrent().nesting_level)
+            gate.receive()
+            return 0
+
+        tasks = [tasklet(within)(depth) for depth in (0, 3)]
+        run()
+        assert levels == [task.nesting_level for task in tasks] == [0, 3]
+        gate.send(None)
+        gate.send(None)
+        run()
+        assert tasks[1].nesting_level == 0
+
 
 class TestThrowing:
     @pytest.fixture

@@ -1114,3 +1114,42 @@ class TestEnds:
             """
         )
         assert child.out == "Deadlock\n"
+
+
+@pytest.mark.skipif(not MONITORED, reason="there are no numbered changes before 3.12")
+def test_the_interpreters_numbers_do_not_run_out() -> None:
+    """After a million changes the events stay on from one watch to the next."""
+    run_child(
+        """
+        import sys
+        from cpythonplus import _native
+        from cpythonplus.tasklets import run, schedule, tasklet
+
+        def watch():
+            task = tasklet(spin)()
+            assert run(100) is task
+            task.kill()
+            return any(sys.monitoring.get_events(tool) for tool in range(6))
+
+        def spin():
+            while True:
+                pass
+
+        def quiet():
+            while not over:
+                steps.append(1)
+                schedule()
+
+        assert not watch()
+        assert _native.tasklets_event_changes(1 << 20) == 2
+        assert watch()
+        after = _native.tasklets_event_changes()
+        over, steps = [], []
+        resting = tasklet(quiet)()
+        for _ in range(20):
+            assert watch()
+        assert _native.tasklets_event_changes() == after
+        assert run(100) is None or len(steps) > 20
+        over.append(1)
+        """
+    )

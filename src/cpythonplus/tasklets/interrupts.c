@@ -25,6 +25,8 @@
 #include "instrument.h"
 #include "scheduler.h"
 
+#include "../base/clock.h"
+
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
@@ -42,6 +44,15 @@ static PyObject *functions[FUNCTIONS];
 static PyObject *tool, *tool_name; /* tool: NULL until one is taken */
 static PyObject *some_events, *no_events;
 static int users; /* schedulers that have it on */
+
+/* CPython 3.13 and later number the changes of events, of all tools together, with 24 bits, and refuse further
+ * ones: a loop of 60 watches a second would get there in 39 hours.  So after the first million the events stay on
+ * for a while when a watch is over, mostly until the next one: that makes it years. */
+#define CHANGES_AT_ONCE (UINT64_C(1) << 20)
+#define LINGER_NS (10 * PLUS_NS_PER_S)
+static uint64_t changes;         /* of events, by this file */
+static uint64_t lingers_from_ns; /* coarse; 0: they are on for the users, or off */
+
 /* Of code that is up to date; another one may be so, too, after others have changed theirs. */
 static uintptr_t version;
 
@@ -77,6 +88,49 @@ forget(PyObject *code)
     }
 }
 
+/* This change of the events is nothing that each parked tasklet has to be shown: see the top. */
+static int
+set_events(PyObject *wanted)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    uint64_t before = plus_instrument_version(tstate);
+    int result = call(SET_EVENTS, tool, wanted, NULL);
+    uint64_t after = plus_instrument_version(tstate);
+
+    changes++;
+    lingers_from_ns = 0;
+    for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
+        if (it->instrumented == before) {
+            it->instrumented = after;
+        }
+    }
+    return result;
+}
+
+static void
+switch_off(void)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (set_events(no_events) < 0) {
+        PyErr_WriteUnraisable(tool_name);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+/* An event that nobody wants. */
+static void
+dismiss(PyObject *code)
+{
+    if (lingers_from_ns != 0 && plus_now_coarse_ns() - lingers_from_ns > LINGER_NS) {
+        switch_off();
+    }
+    if (lingers_from_ns == 0) {
+        forget(code);
+    }
+}
+
 /* 0, or -1 with the exception that was sent to the running tasklet. */
 static int
 report(PyObject *code)
@@ -84,7 +138,7 @@ report(PyObject *code)
     struct plus_scheduler *sched = plus_scheduler_own;
 
     if (users == 0) {
-        forget(code);
+        dismiss(code);
         return 0;
     }
     return sched != NULL && sched->watch.counting ? plus_watchdog_event(sched, true) : 0;
@@ -323,37 +377,31 @@ plus_interrupts_extend(struct plus_tasklet *task)
     refresh_all(&frames, task);
 }
 
-/* This change of the events is nothing that each parked tasklet has to be shown: see the top. */
 static int
-set_events(const struct plus_scheduler *sched, PyObject *wanted)
+switch_on(void)
 {
-    uint64_t before = plus_instrument_version(sched->tstate);
-    int result = call(SET_EVENTS, tool, wanted, NULL);
-    uint64_t after = plus_instrument_version(sched->tstate);
+    version = 0;
+    if (set_events(some_events) < 0) {
+        PyObject *type, *value, *traceback;
 
-    for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
-        if (it->instrumented == before) {
-            it->instrumented = after;
-        }
+        PyErr_Fetch(&type, &value, &traceback);
+        (void)set_events(no_events);
+        PyErr_Restore(type, value, traceback);
+        return -1;
     }
-    return result;
+    return 0;
 }
 
 int
 plus_interrupts_on(struct plus_scheduler *sched)
 {
-    if (users == 0) {
-        version = 0;
-        if (set_events(sched, some_events) < 0) {
-            PyObject *type, *value, *traceback;
+    bool were_on = users > 0 || lingers_from_ns != 0;
 
-            PyErr_Fetch(&type, &value, &traceback);
-            (void)set_events(sched, no_events);
-            PyErr_Restore(type, value, traceback);
-            return -1;
-        }
+    lingers_from_ns = 0;
+    if (!were_on && switch_on() < 0) {
+        return -1;
     }
-    else if (sched->running != sched->watch.owner) {
+    if (were_on && sched->running != sched->watch.owner) {
         /* It may have been parked when another thread's watch switched the events on. */
         struct plus_frames frames = {.top = plus_pystate_current_frame(sched->tstate)};
 
@@ -366,16 +414,25 @@ plus_interrupts_on(struct plus_scheduler *sched)
 void
 plus_interrupts_off(struct plus_scheduler *sched)
 {
-    PyObject *type, *value, *traceback;
-
+    (void)sched;
     if (--users > 0 || plus_compat_is_finalizing()) {
         return;
     }
-    PyErr_Fetch(&type, &value, &traceback);
-    if (set_events(sched, no_events) < 0) {
-        PyErr_WriteUnraisable(tool_name);
+    if (changes < CHANGES_AT_ONCE) {
+        switch_off();
     }
-    PyErr_Restore(type, value, traceback);
+    else {
+        lingers_from_ns = plus_now_coarse_ns();
+    }
+}
+
+uint64_t
+plus_interrupts_changes(uint64_t pretended)
+{
+    uint64_t before = changes;
+
+    changes += pretended;
+    return before;
 }
 
 #else
@@ -591,6 +648,13 @@ plus_interrupts_extend(struct plus_tasklet *task)
     struct plus_frames frames = plus_tasklet_frames(task);
 
     (void)plus_frames_each(&frames, open_first, &frames);
+}
+
+uint64_t
+plus_interrupts_changes(uint64_t pretended)
+{
+    (void)pretended;
+    return 0;
 }
 
 #endif

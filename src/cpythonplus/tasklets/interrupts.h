@@ -20,6 +20,10 @@ plus_interrupts_on(struct plus_scheduler *sched);
 void
 plus_interrupts_off(struct plus_scheduler *sched);
 
+/* How often events were switched on or off here (3.11: 0); `pretended`, for tests: so many more from now on. */
+uint64_t
+plus_interrupts_changes(uint64_t pretended);
+
 /* While it is on, before a parked tasklet goes on: the interpreter does not look for what that executes. */
 void
 plus_interrupts_extend(struct plus_tasklet *task);

@@ -497,6 +497,21 @@ get_frame(PyObject *op, void *ignored)
 }
 
 static PyObject *
+get_nesting_level(PyObject *op, void *ignored)
+{
+    struct plus_tasklet *task = self_of(op);
+    struct plus_frames frames = {.top = NULL};
+
+    if (task->sched->tstate != NULL && task->sched->running == task) {
+        frames = plus_frames_of_thread(task->sched->tstate);
+    }
+    else if (task->alive && task->started && task->sched->tstate != NULL) {
+        frames = plus_tasklet_frames(task);
+    }
+    return PyLong_FromLong(plus_frames_nesting(&frames));
+}
+
+static PyObject *
 get_recursion_depth(PyObject *op, void *ignored)
 {
     struct plus_tasklet *task = self_of(op);
@@ -604,6 +619,9 @@ static PyGetSetDef tasklet_getset[] = {
     {"thread_id", get_thread_id, NULL,
      PyDoc_STR("threading.get_ident() of its thread; -1 when that has ended."), NULL},
     {"frame", get_frame, NULL, PyDoc_STR("The innermost Python frame that it is in, or None."),
+     NULL},
+    {"nesting_level", get_nesting_level, NULL,
+     PyDoc_STR("How often C code has called Python code in it: a watchdog waits until it is 0."),
      NULL},
     {"recursion_depth", get_recursion_depth, NULL, PyDoc_STR("Python calls that it is in."), NULL},
     {"trace_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,

@@ -2,6 +2,7 @@
 #include "binding.h"
 #include "deadline.h"
 #include "dump_signal.h"
+#include "interrupts.h"
 #include "own_state.h"
 #include "report.h"
 #include "scheduler.h"
@@ -336,6 +337,17 @@ tasklets_after_fork(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
+tasklets_event_changes(PyObject *module, PyObject *args)
+{
+    unsigned long pretended = 0;
+
+    if (!PyArg_ParseTuple(args, "|k:tasklets_event_changes", &pretended)) {
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(plus_interrupts_changes(pretended));
+}
+
+static PyObject *
 tasklets_stop_deadlines(PyObject *module, PyObject *ignored)
 {
     plus_deadline_stop();
@@ -470,6 +482,10 @@ PyMethodDef plus_tasklets_methods[] = {
                "End this thread's tasklets that have begun, as at the thread's end.")},
     {"tasklets_after_fork", tasklets_after_fork, METH_NOARGS,
      PyDoc_STR("tasklets_after_fork($module, /)\n--\n\nFor the child of a fork.")},
+    {"tasklets_event_changes", tasklets_event_changes, METH_VARARGS,
+     PyDoc_STR(
+         "tasklets_event_changes($module, pretended=0, /)\n--\n\n"
+         "How often run(timeout) has switched events on or off; for tests: so many times more.")},
     {"tasklets_stop_deadlines", tasklets_stop_deadlines, METH_NOARGS,
      PyDoc_STR("tasklets_stop_deadlines($module, /)\n--\n\n"
                "Let run_for() interrupt nothing any more, as the interpreter ends.")},
