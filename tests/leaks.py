@@ -39,15 +39,15 @@ def leaks(line, names, times, used=used, spare_bytes=0):
     for _ in range(4):
         exec(code, names)
     # A cache may fill once, and an arena may grow; what grows each time is a leak.
-    rounds = []
+    blocks = octets = sys.maxsize
     for _ in range(6):
         before = used()
         for _ in range(times):
             exec(code, names)
         after = used()
-        rounds.append((after[0] - before[0], after[1] - before[1]))
-    blocks, octets = (min(column) for column in zip(*rounds))
-    # Half of one block a call, and half of what malloc gives at least.
-    leaks = blocks > times // 2 or octets > times * 16 + spare_bytes
-    return (times, blocks, octets) if leaks else None
+        blocks, octets = min(blocks, after[0] - before[0]), min(octets, after[1] - before[1])
+        # Half of one block a call, and half of what malloc gives at least.
+        if blocks <= times // 2 and octets <= times * 16 + spare_bytes:
+            return None
+    return times, blocks, octets
 """

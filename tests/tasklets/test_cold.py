@@ -317,6 +317,7 @@ class TestMemory:
             """
         )
 
+    @pytest.mark.slow
     def test_a_growing_number_trims_itself(self) -> None:
         """Beyond 131,072 stacks each new quarter looks for those that wait."""
         source = Path(__file__).with_name("many_parked.py").read_text()
