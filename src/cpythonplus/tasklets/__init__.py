@@ -3,13 +3,15 @@
 A tasklet is a function that runs in turns with others of its thread, each on a C stack of its own;
 a channel is where two of them meet. Names and semantics are those of Stackless Python 3.x
 (https://github.com/stackless-dev/stackless/wiki). Besides what is listed here the module has its
-computed attributes: `current`, `main`, `runcount`, `threads`.
+computed attributes: `current`, `main`, `runcount`, `threads`; and `engine`, what it goes from one C
+stack to another with: "assembly" or, on processors but x86-64 and aarch64, "greenlet".
 
-Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: another processor than
-x86-64 and aarch64, a sub-interpreter, an interpreter without a GIL.
+Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: a sub-interpreter, an
+interpreter without a GIL, a processor with shadow stacks, a missing greenlet.
 """
 
 from cpythonplus.tasklets.computed import __getattr__ as __getattr__
+from cpythonplus.tasklets.native import engine as engine
 from cpythonplus.tasklets.native import (
     TaskletExit,
     atomic,

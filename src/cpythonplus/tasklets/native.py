@@ -35,12 +35,14 @@ from cpythonplus._native import (
     trim_stacks,
 )
 from cpythonplus._native import tasklet_atomic as atomic
+from cpythonplus._native import tasklets_engine as engine
 
 __all__ = [
     "TaskletExit",
     "atomic",
     "bomb",
     "channel",
+    "engine",
     "get_channel_callback",
     "get_schedule_callback",
     "get_thread_info",

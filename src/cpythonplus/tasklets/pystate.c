@@ -11,54 +11,6 @@
 
 #include <string.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-
-/* Who has switched last; NULL: one that has ended.  Only the side that arrives learns the bounds of the stack
- * that was left: of a thread's own stack there is no other source. */
-static _Thread_local struct plus_pystate *came_from;
-
-static void
-announce(struct plus_pystate *from, const struct plus_pystate *to)
-{
-    came_from = from;
-    __sanitizer_start_switch_fiber(from != NULL ? &from->fake_stack : NULL, to->sanitizer_low,
-                                   to->sanitizer_bytes);
-}
-
-static void
-arrive(struct plus_pystate *here)
-{
-    const void *low;
-    size_t bytes;
-
-    __sanitizer_finish_switch_fiber(here != NULL ? here->fake_stack : NULL, &low, &bytes);
-    if (came_from != NULL) {
-        came_from->sanitizer_low = low;
-        came_from->sanitizer_bytes = bytes;
-    }
-}
-
-static void
-describe(struct plus_pystate *state, const struct plus_stack *stack)
-{
-    /* What ran on it before has left its marks: it did not return. */
-    __asan_unpoison_memory_region(stack->low, (size_t)(stack->high - stack->low));
-    state->fake_stack = NULL;
-    state->sanitizer_low = stack->low;
-    state->sanitizer_bytes = (size_t)(stack->top - stack->low);
-}
-#else
-#define announce(from, to) ((void)0)
-#define arrive(here) ((void)0)
-#define describe(state, stack) ((void)0)
-#endif
-
-/* 3.12 and 3.13 count C levels; the greediest common one, sorted(key=...), takes 5 KiB and counts three.
- * 3.11 counts them together with Python's own calls, so its stacks are larger. */
-#define BYTES_PER_C_LEVEL 2048
-
 #if PY_VERSION_HEX < 0x030C0000
 const size_t plus_pystate_stack_bytes = (size_t)2 << 20;
 #else
@@ -68,11 +20,12 @@ const size_t plus_pystate_stack_bytes = (size_t)512 << 10;
 const char *
 plus_pystate_refusal(void)
 {
-#if !PLUS_HAS_SWITCH
-    return "there is no stack switching for this processor";
-#elif defined(Py_GIL_DISABLED)
+#if defined(Py_GIL_DISABLED)
     return "tasklets need an interpreter with a GIL";
 #else
+    if (plus_switch_refusal() != NULL) {
+        return plus_switch_refusal();
+    }
     if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
         return "compiled for another version of Python";
     }
@@ -90,68 +43,11 @@ plus_pystate_refusal(void)
 #endif
 }
 
-#if PY_VERSION_HEX >= 0x030E0000
-/* How far above a stack's low end the interpreter wants its two limits: asked once, of itself. */
-static uintptr_t soft_distance, hard_distance;
-
-static void
-learn_limits(_PyThreadStateImpl *impl, const struct plus_stack *stack)
-{
-    uintptr_t top = impl->c_stack_top, soft = impl->c_stack_soft_limit;
-    uintptr_t hard = impl->c_stack_hard_limit;
-    uintptr_t base = impl->c_stack_init_base, init_top = impl->c_stack_init_top;
-
-    if (PyUnstable_ThreadState_SetStackProtection(&impl->base, stack->low,
-                                                  (size_t)(stack->top - stack->low)) == 0) {
-        soft_distance = impl->c_stack_soft_limit - (uintptr_t)stack->low;
-        hard_distance = impl->c_stack_hard_limit - (uintptr_t)stack->low;
-    }
-    else {
-        PyErr_Clear(); /* smaller than it thinks possible: half of it then */
-        soft_distance = (uintptr_t)(stack->top - stack->low) / 2;
-        hard_distance = soft_distance / 2;
-    }
-    impl->c_stack_top = top;
-    impl->c_stack_soft_limit = soft;
-    impl->c_stack_hard_limit = hard;
-    impl->c_stack_init_base = base;
-    impl->c_stack_init_top = init_top;
-}
-#endif
-
-static void
-fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plus_stack *stack)
-{
-    /* As the interpreter makes a thread's first chunk: without a predecessor, its first entry unused, it is
-     * never given back by the interpreter itself. */
-    _PyStackChunk *chunk = (_PyStackChunk *)stack->top;
-
-    chunk->previous = NULL;
-    chunk->size = (size_t)(stack->high - stack->top);
-    chunk->top = 0;
-    state->datastack_chunk = chunk;
-    state->datastack_top = &chunk->data[1];
-    state->datastack_limit = (PyObject **)stack->high;
-#if PY_VERSION_HEX < 0x030D0000
-    memset(&state->root, 0, sizeof(state->root));
-    state->root.previous = &tstate->root_cframe;
-    state->cframe = &state->root;
-#elif PY_VERSION_HEX >= 0x030F0000
-    state->current_frame = tstate->base_frame;
-#else
-    state->current_frame = NULL;
-#endif
-}
+/* ---- what both engines exchange --------------------------------------------------------------- */
 
 void
-plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
-                   const struct plus_stack *stack, PyObject *context)
+plus_pystate_fresh_rest(struct plus_pystate *state, PyObject *context)
 {
-    fresh_frames(state, tstate, stack);
-    describe(state, stack);
-    state->exc_item.exc_value = NULL;
-    state->exc_item.previous_item = NULL;
-    state->exc_info = &state->exc_item;
     state->context = context;
     state->tracing = 0;
     state->what_event = -1;
@@ -164,42 +60,11 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
         state->tracers_given = false;
     }
     state->recursion_depth = 0;
-#if PY_VERSION_HEX < 0x030D0000
-    state->trash_nesting = 0;
-#endif
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-#if PY_VERSION_HEX < 0x030D0000
-    int limit = C_RECURSION_LIMIT;
-#else
-    int limit = Py_C_RECURSION_LIMIT;
-#endif
-    int fits = (int)((size_t)(stack->top - stack->low) / BYTES_PER_C_LEVEL);
-
-    state->c_recursion_remaining = fits < limit ? fits : limit;
-#endif
-#if PY_VERSION_HEX >= 0x030E0000
-    if (soft_distance == 0) {
-        learn_limits((_PyThreadStateImpl *)tstate, stack);
-    }
-    state->c_stack_top = (uintptr_t)stack->top;
-    state->c_stack_soft_limit = (uintptr_t)stack->low + soft_distance;
-    state->c_stack_hard_limit = (uintptr_t)stack->low + hard_distance;
-    state->current_executor = NULL;
-#endif
 }
 
-static inline void
-save(struct plus_pystate *state, PyThreadState *tstate)
+void
+plus_pystate_save_rest(struct plus_pystate *state, PyThreadState *tstate)
 {
-#if PY_VERSION_HEX < 0x030D0000
-    state->cframe = tstate->cframe;
-#else
-    state->current_frame = tstate->current_frame;
-#endif
-    state->datastack_chunk = tstate->datastack_chunk;
-    state->datastack_top = tstate->datastack_top;
-    state->datastack_limit = tstate->datastack_limit;
-    state->exc_info = tstate->exc_info;
     state->context = tstate->context;
     state->tracefunc = tstate->c_tracefunc;
     state->profilefunc = tstate->c_profilefunc;
@@ -209,39 +74,15 @@ save(struct plus_pystate *state, PyThreadState *tstate)
 #if PY_VERSION_HEX < 0x030C0000
     state->what_event = tstate->tracing_what;
     state->recursion_depth = tstate->recursion_limit - tstate->recursion_remaining;
-    state->trash_nesting = tstate->trash_delete_nesting;
 #else
     state->what_event = tstate->what_event;
     state->recursion_depth = tstate->py_recursion_limit - tstate->py_recursion_remaining;
-#if PY_VERSION_HEX < 0x030D0000
-    state->trash_nesting = tstate->trash.delete_nesting;
-#endif
-#endif
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-    state->c_recursion_remaining = tstate->c_recursion_remaining;
-#endif
-#if PY_VERSION_HEX >= 0x030E0000
-    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
-
-    state->c_stack_top = impl->c_stack_top;
-    state->c_stack_soft_limit = impl->c_stack_soft_limit;
-    state->c_stack_hard_limit = impl->c_stack_hard_limit;
-    state->current_executor = tstate->current_executor;
 #endif
 }
 
-static inline void
-load(struct plus_pystate *state, PyThreadState *tstate)
+void
+plus_pystate_load_rest(struct plus_pystate *state, PyThreadState *tstate)
 {
-#if PY_VERSION_HEX < 0x030D0000
-    tstate->cframe = state->cframe;
-#else
-    tstate->current_frame = state->current_frame;
-#endif
-    tstate->datastack_chunk = state->datastack_chunk;
-    tstate->datastack_top = state->datastack_top;
-    tstate->datastack_limit = state->datastack_limit;
-    tstate->exc_info = state->exc_info;
     tstate->context = state->context;
     state->context = NULL;
     tstate->context_ver++; /* what context variables have cached is of the other context */
@@ -254,67 +95,10 @@ load(struct plus_pystate *state, PyThreadState *tstate)
 #if PY_VERSION_HEX < 0x030C0000
     tstate->tracing_what = state->what_event;
     tstate->recursion_remaining = tstate->recursion_limit - state->recursion_depth;
-    tstate->trash_delete_nesting = state->trash_nesting;
 #else
     tstate->what_event = state->what_event;
     tstate->py_recursion_remaining = tstate->py_recursion_limit - state->recursion_depth;
-#if PY_VERSION_HEX < 0x030D0000
-    tstate->trash.delete_nesting = state->trash_nesting;
 #endif
-#endif
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-    tstate->c_recursion_remaining = state->c_recursion_remaining;
-#endif
-#if PY_VERSION_HEX >= 0x030E0000
-    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
-
-    impl->c_stack_top = state->c_stack_top;
-    impl->c_stack_soft_limit = state->c_stack_soft_limit;
-    impl->c_stack_hard_limit = state->c_stack_hard_limit;
-    tstate->current_executor = state->current_executor;
-#endif
-#if PY_VERSION_HEX >= 0x030F0000
-    tstate->last_profiled_frame = NULL; /* a sampling profiler's note about the other stack */
-#endif
-}
-
-void
-plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to)
-{
-    load(to, tstate);
-}
-
-void
-plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
-                    struct plus_pystate *to, void *to_sp)
-{
-    save(from, tstate);
-    load(to, tstate);
-#if PLUS_HAS_SWITCH
-    announce(from, to);
-    plus_switch(from_sp, to_sp);
-    arrive(from);
-#endif
-}
-
-void
-plus_pystate_arrived(void)
-{
-    arrive(NULL);
-}
-
-_Noreturn void
-plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
-{
-    void *nowhere;
-
-    load(to, tstate);
-#if PLUS_HAS_SWITCH
-    announce(NULL, to);
-    plus_switch(&nowhere, to_sp);
-#endif
-    (void)nowhere;
-    Py_FatalError("a tasklet that has ended was switched to");
 }
 
 void
@@ -376,7 +160,7 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
         state->tracers_given = true;
         return;
     }
-#if PY_VERSION_HEX < 0x030C0000
+#if PLUS_HAS_SWITCH && PY_VERSION_HEX < 0x030C0000 /* else it is done when the state is loaded */
     flag_tracing(state->cframe, state->tracing,
                  state->tracefunc != NULL || state->profilefunc != NULL);
 #endif
@@ -400,6 +184,262 @@ plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame
 #else
     tstate->current_frame = frame;
 #endif
+}
+
+/* ---- the engine on C stacks of its own -------------------------------------------------------- */
+#if PLUS_HAS_SWITCH
+
+const char plus_pystate_engine[] = "assembly";
+
+const char *
+plus_pystate_start(void)
+{
+    return NULL;
+}
+
+void
+plus_pystate_thread_end(void)
+{
+}
+
+PyObject *
+plus_pystate_frame_object(const struct plus_pystate *state)
+{
+    return NULL;
+}
+
+/* 3.12 and 3.13 count C levels; the greediest common one, sorted(key=...), takes 5 KiB and counts three.
+ * 3.11 counts them together with Python's own calls, so its stacks are larger. */
+#define BYTES_PER_C_LEVEL 2048
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+
+/* Who has switched last; NULL: one that has ended.  Only the side that arrives learns the bounds of the stack
+ * that was left: of a thread's own stack there is no other source. */
+static _Thread_local struct plus_pystate *came_from;
+
+static void
+announce(struct plus_pystate *from, const struct plus_pystate *to)
+{
+    came_from = from;
+    __sanitizer_start_switch_fiber(from != NULL ? &from->fake_stack : NULL, to->sanitizer_low,
+                                   to->sanitizer_bytes);
+}
+
+static void
+arrive(struct plus_pystate *here)
+{
+    const void *low;
+    size_t bytes;
+
+    __sanitizer_finish_switch_fiber(here != NULL ? here->fake_stack : NULL, &low, &bytes);
+    if (came_from != NULL) {
+        came_from->sanitizer_low = low;
+        came_from->sanitizer_bytes = bytes;
+    }
+}
+
+static void
+describe(struct plus_pystate *state, const struct plus_stack *stack)
+{
+    /* What ran on it before has left its marks: it did not return. */
+    __asan_unpoison_memory_region(stack->low, (size_t)(stack->high - stack->low));
+    state->fake_stack = NULL;
+    state->sanitizer_low = stack->low;
+    state->sanitizer_bytes = (size_t)(stack->top - stack->low);
+}
+#else
+#define announce(from, to) ((void)0)
+#define arrive(here) ((void)0)
+#define describe(state, stack) ((void)0)
+#endif
+
+#if PY_VERSION_HEX >= 0x030E0000
+/* How far above a stack's low end the interpreter wants its two limits: asked once, of itself. */
+static uintptr_t soft_distance, hard_distance;
+
+static void
+learn_limits(_PyThreadStateImpl *impl, const struct plus_stack *stack)
+{
+    uintptr_t top = impl->c_stack_top, soft = impl->c_stack_soft_limit;
+    uintptr_t hard = impl->c_stack_hard_limit;
+    uintptr_t base = impl->c_stack_init_base, init_top = impl->c_stack_init_top;
+
+    if (PyUnstable_ThreadState_SetStackProtection(&impl->base, stack->low,
+                                                  (size_t)(stack->top - stack->low)) == 0) {
+        soft_distance = impl->c_stack_soft_limit - (uintptr_t)stack->low;
+        hard_distance = impl->c_stack_hard_limit - (uintptr_t)stack->low;
+    }
+    else {
+        PyErr_Clear(); /* smaller than it thinks possible: half of it then */
+        soft_distance = (uintptr_t)(stack->top - stack->low) / 2;
+        hard_distance = soft_distance / 2;
+    }
+    impl->c_stack_top = top;
+    impl->c_stack_soft_limit = soft;
+    impl->c_stack_hard_limit = hard;
+    impl->c_stack_init_base = base;
+    impl->c_stack_init_top = init_top;
+}
+#endif
+
+static void
+fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plus_stack *stack)
+{
+    /* As the interpreter makes a thread's first chunk: without a predecessor, its first entry unused, it is
+     * never given back by the interpreter itself. */
+    _PyStackChunk *chunk = (_PyStackChunk *)stack->top;
+
+    chunk->previous = NULL;
+    chunk->size = (size_t)(stack->high - stack->top);
+    chunk->top = 0;
+    state->datastack_chunk = chunk;
+    state->datastack_top = &chunk->data[1];
+    state->datastack_limit = (PyObject **)stack->high;
+#if PY_VERSION_HEX < 0x030D0000
+    memset(&state->root, 0, sizeof(state->root));
+    state->root.previous = &tstate->root_cframe;
+    state->cframe = &state->root;
+#elif PY_VERSION_HEX >= 0x030F0000
+    state->current_frame = tstate->base_frame;
+#else
+    state->current_frame = NULL;
+#endif
+}
+
+void
+plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
+                   const struct plus_stack *stack, PyObject *context)
+{
+    fresh_frames(state, tstate, stack);
+    plus_pystate_fresh_rest(state, context);
+    describe(state, stack);
+    state->exc_item.exc_value = NULL;
+    state->exc_item.previous_item = NULL;
+    state->exc_info = &state->exc_item;
+#if PY_VERSION_HEX < 0x030D0000
+    state->trash_nesting = 0;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+#if PY_VERSION_HEX < 0x030D0000
+    int limit = C_RECURSION_LIMIT;
+#else
+    int limit = Py_C_RECURSION_LIMIT;
+#endif
+    int fits = (int)((size_t)(stack->top - stack->low) / BYTES_PER_C_LEVEL);
+
+    state->c_recursion_remaining = fits < limit ? fits : limit;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    if (soft_distance == 0) {
+        learn_limits((_PyThreadStateImpl *)tstate, stack);
+    }
+    state->c_stack_top = (uintptr_t)stack->top;
+    state->c_stack_soft_limit = (uintptr_t)stack->low + soft_distance;
+    state->c_stack_hard_limit = (uintptr_t)stack->low + hard_distance;
+    state->current_executor = NULL;
+#endif
+}
+
+static inline void
+save(struct plus_pystate *state, PyThreadState *tstate)
+{
+    plus_pystate_save_rest(state, tstate);
+#if PY_VERSION_HEX < 0x030D0000
+    state->cframe = tstate->cframe;
+#else
+    state->current_frame = tstate->current_frame;
+#endif
+    state->datastack_chunk = tstate->datastack_chunk;
+    state->datastack_top = tstate->datastack_top;
+    state->datastack_limit = tstate->datastack_limit;
+    state->exc_info = tstate->exc_info;
+#if PY_VERSION_HEX < 0x030C0000
+    state->trash_nesting = tstate->trash_delete_nesting;
+#elif PY_VERSION_HEX < 0x030D0000
+    state->trash_nesting = tstate->trash.delete_nesting;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    state->c_recursion_remaining = tstate->c_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
+
+    state->c_stack_top = impl->c_stack_top;
+    state->c_stack_soft_limit = impl->c_stack_soft_limit;
+    state->c_stack_hard_limit = impl->c_stack_hard_limit;
+    state->current_executor = tstate->current_executor;
+#endif
+}
+
+static inline void
+load(struct plus_pystate *state, PyThreadState *tstate)
+{
+    plus_pystate_load_rest(state, tstate);
+#if PY_VERSION_HEX < 0x030D0000
+    tstate->cframe = state->cframe;
+#else
+    tstate->current_frame = state->current_frame;
+#endif
+    tstate->datastack_chunk = state->datastack_chunk;
+    tstate->datastack_top = state->datastack_top;
+    tstate->datastack_limit = state->datastack_limit;
+    tstate->exc_info = state->exc_info;
+#if PY_VERSION_HEX < 0x030C0000
+    tstate->trash_delete_nesting = state->trash_nesting;
+#elif PY_VERSION_HEX < 0x030D0000
+    tstate->trash.delete_nesting = state->trash_nesting;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    tstate->c_recursion_remaining = state->c_recursion_remaining;
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
+
+    impl->c_stack_top = state->c_stack_top;
+    impl->c_stack_soft_limit = state->c_stack_soft_limit;
+    impl->c_stack_hard_limit = state->c_stack_hard_limit;
+    tstate->current_executor = state->current_executor;
+#endif
+#if PY_VERSION_HEX >= 0x030F0000
+    tstate->last_profiled_frame = NULL; /* a sampling profiler's note about the other stack */
+#endif
+}
+
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to)
+{
+    load(to, tstate);
+}
+
+void
+plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
+                    struct plus_pystate *to, void *to_sp)
+{
+    save(from, tstate);
+    load(to, tstate);
+    announce(from, to);
+    plus_switch(from_sp, to_sp);
+    arrive(from);
+}
+
+void
+plus_pystate_arrived(void)
+{
+    arrive(NULL);
+}
+
+void
+plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
+{
+    void *nowhere;
+
+    load(to, tstate);
+    announce(NULL, to);
+    plus_switch(&nowhere, to_sp);
+    Py_FatalError("a tasklet that has ended was switched to");
 }
 
 struct _PyInterpreterFrame *
@@ -442,3 +482,5 @@ plus_pystate_clear(struct plus_pystate *state)
     Py_CLEAR(state->profileobj);
     Py_CLEAR(state->exc_item.exc_value);
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* What of an interpreter's thread state belongs to a tasklet, and the switch that exchanges it.
  *
- * The one place of the room that writes into a PyThreadState.  Layouts are those of CPython 3.11 to 3.15 as
+ * There are two engines with this interface: pystate.c and switch_*.c go from one C stack to another; where there
+ * is no switch_*.c for the machine, engine_greenlet.c lets greenlet do that.  The one place of the room that writes into a PyThreadState.  Layouts are those of CPython 3.11 to 3.15 as
  * compiled against; plus_pystate_refusal says where the ground differs.  All with the GIL held.
  */
 #ifndef PLUS_TASKLETS_PYSTATE_H
@@ -8,13 +9,25 @@
 
 #include "../base/compat.h"
 #include "stacks.h"
+#include "switch.h"
 
 #include <stdint.h>
 
 struct plus_pystate {
+    PyObject *context; /* strong, or NULL */
+    Py_tracefunc tracefunc, profilefunc;
+    PyObject *traceobj, *profileobj; /* strong, or NULL */
+    bool tracers_given;              /* before its first run: plus_pystate_fresh keeps them */
+    int tracing, what_event;
+    int recursion_depth; /* used so far: the limit may change meanwhile */
+#if !PLUS_HAS_SWITCH
+    PyObject *place; /* greenlet that it is in or was left in (strong); NULL: main that has never switched */
+    bool begun;      /* there */
+#else
 #if PY_VERSION_HEX < 0x030D0000
     _PyCFrame *cframe;
     _PyCFrame root; /* what a fresh stack's first evaluation links to */
+    int trash_nesting;
 #else
     struct _PyInterpreterFrame *current_frame;
 #endif
@@ -22,15 +35,6 @@ struct plus_pystate {
     PyObject **datastack_top, **datastack_limit;
     _PyErr_StackItem *exc_info;
     _PyErr_StackItem exc_item; /* the bottom of exc_info's chain, unless main */
-    PyObject *context;         /* strong, or NULL */
-    Py_tracefunc tracefunc, profilefunc;
-    PyObject *traceobj, *profileobj; /* strong, or NULL */
-    bool tracers_given;              /* before its first run: plus_pystate_fresh keeps them */
-    int tracing, what_event;
-    int recursion_depth; /* used so far: the limit may change meanwhile */
-#if PY_VERSION_HEX < 0x030D0000
-    int trash_nesting;
-#endif
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
     int c_recursion_remaining;
 #endif
@@ -43,14 +47,35 @@ struct plus_pystate {
     const void *sanitizer_low; /* its C stack, as AddressSanitizer is to see it */
     size_t sanitizer_bytes;
 #endif
+#endif
 };
 
 /* C stack that a tasklet gets unless told otherwise, in bytes. */
 extern const size_t plus_pystate_stack_bytes;
 
+/* What the engine is called: "assembly" or "greenlet". */
+extern const char plus_pystate_engine[];
+
 /* NULL if this interpreter's thread state is what this was compiled for, else the reason. */
 const char *
 plus_pystate_refusal(void);
+
+/* Imports what the engine needs, before its first use.  NULL, or why that cannot be had. */
+const char *
+plus_pystate_start(void);
+
+/* Whether the running tasklet, whose state this is, has been left by greenlet's own means: what runs in its place
+ * must not switch tasklets.  Always false without greenlet. */
+#if PLUS_HAS_SWITCH
+#define plus_pystate_elsewhere(state, pool) false
+#else
+bool
+plus_pystate_elsewhere(const struct plus_pystate *state, const struct plus_stack_pool *pool);
+#endif
+
+/* The thread is about to end and its tasklets have ended. */
+void
+plus_pystate_thread_end(void);
 
 /* What a tasklet on a fresh stack starts with: no frames, no exception, full recursion limits; the tracers that
  * it was given, or none.  Takes over the reference to `context`. */
@@ -63,12 +88,13 @@ void
 plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
                     struct plus_pystate *to, void *to_sp);
 
-/* The first thing on a fresh stack: tells AddressSanitizer that it is there; else nothing. */
+/* The first thing on a fresh stack: tells AddressSanitizer that it is there, and loads what greenlet does not. */
 void
 plus_pystate_arrived(void);
 
-/* Goes to `to` without saving anything; does not return. */
-_Noreturn void
+/* Goes to `to` without saving anything.  On greenlet it may return: then so must the function that the stack was
+ * prepared with, and that is when the switch happens. */
+void
 plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp);
 
 /* Drops what a tasklet that has ended leaves in the thread state: its context and its tracers. */
@@ -97,13 +123,27 @@ plus_pystate_current_frame(const PyThreadState *tstate);
 void
 plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame *frame);
 
-/* The innermost frame of a parked state, or NULL.  `slice`: where a cold one's stack is kept, else NULL. */
+/* The innermost frame of a parked state, or NULL.  `slice`: where a cold one's stack is kept, else NULL.
+ * On greenlet always NULL: it gives frame objects only, as the links between frames may lie on C stacks that are
+ * copied away. */
 struct _PyInterpreterFrame *
 plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice);
 
 /* Up to where the room for frames above the C stack is in use; NULL if the frames are (also) elsewhere. */
 char *
 plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack);
+
+/* That of greenlet, a new reference; NULL without an exception: there is none, or it is not greenlet's business. */
+PyObject *
+plus_pystate_frame_object(const struct plus_pystate *state);
+
+/* The part that both engines exchange, for them: context, tracing, recursion depth. */
+void
+plus_pystate_fresh_rest(struct plus_pystate *state, PyObject *context);
+void
+plus_pystate_save_rest(struct plus_pystate *state, PyThreadState *tstate);
+void
+plus_pystate_load_rest(struct plus_pystate *state, PyThreadState *tstate);
 
 int
 plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg);

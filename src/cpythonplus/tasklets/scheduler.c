@@ -90,6 +90,9 @@ scheduler_end(PyObject *capsule)
             plus_scheduler_kill_all(sched);
         }
         plus_scheduler_own = NULL;
+        if (!plus_compat_is_finalizing()) {
+            plus_pystate_thread_end();
+        }
         plus_overflow_thread_end(sched->signal_stack);
     }
     while (*link != NULL && *link != sched) {
@@ -273,8 +276,13 @@ plus_refuse_in_callback(const struct plus_scheduler *sched)
 {
     if (sched->in_callback) {
         PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+        return true;
     }
-    return sched->in_callback;
+    if (plus_pystate_elsewhere(&sched->running->state, &sched->stacks)) {
+        PyErr_SetString(PyExc_RuntimeError, "a greenlet cannot switch the tasklet that waits for it");
+        return true;
+    }
+    return false;
 }
 
 /* ---- going from one to the other -------------------------------------------------------------- */
@@ -535,9 +543,9 @@ place(struct plus_tasklet *task)
     }
 }
 
-/* The end of `task`, which is current; its result or exception is dealt with.  Returns only when the next
- * tasklet is a new one and has taken over this C stack. */
-static void
+/* The end of `task`, which is current; its result or exception is dealt with.  True: the next tasklet is a new
+ * one and has taken over this C stack.  Returns false, and at all, only for plus_pystate_leave's sake. */
+static bool
 leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
 {
     if (plus_schedule_hook != NULL) {
@@ -553,17 +561,20 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
         task->stack = NULL;
         plus_pystate_fresh(&next->state, sched->tstate, next->stack, next->state.context);
         plus_pystate_load(sched->tstate, &next->state);
-        return;
+        return true;
     }
     place(next);
     plus_pystate_leave(sched->tstate, &next->state, next->sp);
+    return false;
 }
 
 static void
 tasklet_entry(void)
 {
+    bool taken_over = true;
+
     plus_pystate_arrived();
-    for (;;) {
+    while (taken_over) {
         struct plus_scheduler *sched = plus_scheduler_own;
         struct plus_tasklet *task = sched->running;
         PyObject *result = run_function(task);
@@ -579,7 +590,7 @@ tasklet_entry(void)
         if (sched->watching) {
             next = plus_watchdog_switching(sched, task, next);
         }
-        leave(sched, task, next);
+        taken_over = leave(sched, task, next);
     }
 }
 

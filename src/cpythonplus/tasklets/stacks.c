@@ -1,6 +1,9 @@
 /* Slabs of stacks; see stacks.h for the layout. */
 #define _GNU_SOURCE /* madvise */
 #include "stacks.h"
+#include "switch.h"
+
+#if PLUS_HAS_SWITCH /* else: engine_greenlet.c */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,3 +331,5 @@ plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address)
     }
     return NULL;
 }
+
+#endif

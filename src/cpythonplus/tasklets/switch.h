@@ -10,10 +10,13 @@
 #ifndef PLUS_TASKLETS_SWITCH_H
 #define PLUS_TASKLETS_SWITCH_H
 
-#if defined(__linux__) && (defined(__x86_64__) && !defined(__ILP32__) || defined(__aarch64__))
+/* 0: no code for this machine, or greenlet was asked for (meson option tasklets_engine): then the room works on
+ * greenlet (engine_greenlet.c), which saves what is said below and copies C stacks to and fro. */
+#if !defined(PLUS_TASKLETS_GREENLET) && defined(__linux__) &&                                      \
+    (defined(__x86_64__) && !defined(__ILP32__) || defined(__aarch64__))
 #define PLUS_HAS_SWITCH 1
 #else
-#define PLUS_HAS_SWITCH 0 /* no code for this machine: the room says so and is not there */
+#define PLUS_HAS_SWITCH 0
 #endif
 
 /* Leaves the running stack, noting in *save where, and goes on at `to`, which an earlier call has noted
@@ -25,5 +28,10 @@ plus_switch(void **save, void *to);
  * stack (its highest address, 16 bytes aligned); entry must not return. */
 void *
 plus_switch_prepare(void *top, void (*entry)(void));
+
+/* NULL, or why no stack of this thread may be left for another: the processor keeps a second, shadow stack of
+ * return addresses for it (shadow_stack.c). */
+const char *
+plus_switch_refusal(void);
 
 #endif

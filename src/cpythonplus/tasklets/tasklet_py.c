@@ -136,7 +136,9 @@ tasklet_finalize(PyObject *op)
     bool uncalled = killer->uncalled;
 
     killer->uncalled = true;
-    PyObject *result = plus_tasklet_kill(task, !here || task->sched->in_callback);
+    bool later = !here || task->sched->in_callback ||
+                 plus_pystate_elsewhere(&killer->state, &killer->sched->stacks);
+    PyObject *result = plus_tasklet_kill(task, later);
 
     killer->uncalled = uncalled;
 
@@ -488,7 +490,8 @@ get_frame(PyObject *op, void *ignored)
         plus_tasklet_warm(task); /* a frame object points to its frame */
         struct plus_frames frames = plus_tasklet_frames(task);
 
-        frame = plus_frames_object(&frames);
+        frame = frames.top != NULL ? plus_frames_object(&frames)
+                                   : plus_pystate_frame_object(&task->state);
     }
     if (frame == NULL && !PyErr_Occurred()) {
         Py_RETURN_NONE;

@@ -359,6 +359,9 @@ tasklets_refusal(PyObject *module, PyObject *ignored)
 {
     const char *refusal = plus_pystate_refusal();
 
+    if (refusal == NULL) {
+        refusal = plus_pystate_start();
+    }
     return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
 }
 
@@ -625,6 +628,9 @@ plus_tasklets_exec(PyObject *module)
                                                       PyExc_SystemExit, NULL);
     }
     if (plus_tasklet_exit == NULL) {
+        return -1;
+    }
+    if (PyModule_AddStringConstant(module, "tasklets_engine", plus_pystate_engine) < 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);

@@ -1,0 +1,418 @@
+/* pystate.h, stacks.h and switch.h on greenlet: for machines without a switch of our own.
+ *
+ * greenlet lets all of them run on the thread's one C stack, and copies the parts that overlap to the heap and
+ * back; it saves and restores frames, exception state and recursion counters.  What it leaves alone (tracing), or
+ * keeps where we cannot see it (the context), is exchanged here.  "Stack" is a token here:
+ *
+ *     tasklet -- stack (a slab of its own) -- greenlet -- its parent: the thread's root
+ *
+ * A greenlet that begins is put below what is on the C stack at that moment, and stays there: of tasklets that
+ * begin from inside of each other, the thousandth would have no room.  So all begin from one shallow place, the
+ * *spring*: a greenlet of its own that only starts others.  A greenlet ends by returning, which makes its parent
+ * go on; so the parent is set to where the next tasklet is, or to the spring if that has not begun.
+ *
+ * Rejected: greenlet.h.  All that it gives is these offsets into a table, and it would have to be there wherever
+ * this is built.  Rejected: keeping greenlets of tasklets that have ended for the next ones.  They can be told to
+ * end only by an exception, from their own thread.
+ */
+#include "pystate.h"
+
+#if !PLUS_HAS_SWITCH
+
+#include <stdlib.h>
+
+/* greenlet's table of functions, "greenlet._C_API"; the places in it are part of its binary interface. */
+enum { NEW = 3, GET_CURRENT = 4, SWITCH = 6, SET_PARENT = 7 };
+
+static void **api;
+
+#define GREENLET_NEW(run, parent) (((PyObject * (*)(PyObject *, PyObject *)) api[NEW])(run, parent))
+#define GREENLET_CURRENT() (((PyObject * (*)(void)) api[GET_CURRENT])())
+#define GREENLET_SWITCH(to)                                                                        \
+    (((PyObject * (*)(PyObject *, PyObject *, PyObject *)) api[SWITCH])(to, NULL, NULL))
+#define GREENLET_SET_PARENT(greenlet, parent)                                                      \
+    (((int (*)(PyObject *, PyObject *))api[SET_PARENT])(greenlet, parent))
+
+struct plus_slab {
+    struct plus_stack stack;
+    struct plus_slab *next, *prev; /* in the pool */
+    PyObject *greenlet;
+};
+
+/* Of the thread; NULL until its first tasklet begins. */
+static _Thread_local struct {
+    PyObject *root, *spring;
+    PyObject *start;             /* what the spring is to start (borrowed) */
+    struct plus_pystate *going; /* whose place we are switching to; NULL: nobody's, we are there */
+} own;
+
+const char plus_pystate_engine[] = "greenlet";
+
+const char *
+plus_pystate_start(void)
+{
+    if (api == NULL) {
+        api = PyCapsule_Import("greenlet._C_API", 0);
+    }
+    if (api == NULL) {
+        PyErr_Clear();
+        return "built to work on greenlet, which is not installed (pip install greenlet)";
+    }
+    return NULL;
+}
+
+/* ---- stacks.h: tokens ------------------------------------------------------------------------- */
+
+static void (*entry)(void);
+
+static PyObject *
+greenlet_main(PyObject *module, PyObject *ignored)
+{
+    entry();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef greenlet_main_def = {"tasklet", greenlet_main, METH_NOARGS, NULL};
+
+static PyObject *
+spring_main(PyObject *module, PyObject *ignored)
+{
+    while (own.start != NULL) {
+        PyObject *start = own.start;
+
+        own.start = NULL;
+        PyObject *result = GREENLET_SWITCH(start);
+
+        PyErr_Clear(); /* the thread ends, or a tracer of greenlet's has raised */
+        Py_XDECREF(result);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef spring_main_def = {"spring", spring_main, METH_NOARGS, NULL};
+
+static PyObject *
+make_greenlet(PyMethodDef *def, PyObject *parent)
+{
+    PyObject *function = PyCFunction_New(def, NULL);
+    PyObject *greenlet = function != NULL ? GREENLET_NEW(function, parent) : NULL;
+
+    Py_XDECREF(function);
+    return greenlet;
+}
+
+/* Gives the greenlet from which all of the thread descend. */
+static PyObject *
+find_root(void)
+{
+    PyObject *greenlet = GREENLET_CURRENT();
+
+    while (greenlet != NULL) {
+        PyObject *parent = PyObject_GetAttrString(greenlet, "parent");
+
+        if (parent == Py_None) {
+            Py_DECREF(parent);
+            break;
+        }
+        Py_SETREF(greenlet, parent);
+    }
+    return greenlet;
+}
+
+static bool
+begin_thread(void)
+{
+    if (own.spring == NULL) {
+        Py_XSETREF(own.root, find_root());
+        own.spring = own.root != NULL ? make_greenlet(&spring_main_def, own.root) : NULL;
+    }
+    return own.spring != NULL;
+}
+
+void
+plus_pystate_thread_end(void)
+{
+    own.start = NULL;
+    Py_CLEAR(own.spring); /* ends by GreenletExit */
+    Py_CLEAR(own.root);
+}
+
+void
+plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
+{
+    pool->stack_bytes = stack_bytes; /* what stack_size() tells; nothing depends on it */
+}
+
+struct plus_stack *
+plus_stack_take(struct plus_stack_pool *pool, void *owner)
+{
+    struct plus_slab *slab = calloc(1, sizeof(*slab));
+
+    if (slab == NULL) {
+        return NULL;
+    }
+    slab->greenlet = begin_thread() ? make_greenlet(&greenlet_main_def, own.root) : NULL;
+    if (slab->greenlet == NULL) {
+        PyErr_Clear(); /* the caller says that there is no memory */
+        free(slab);
+        return NULL;
+    }
+    slab->stack.slab = slab;
+    slab->stack.low = slab->stack.top = slab->stack.high = (char *)slab;
+    slab->stack.owner = owner;
+    slab->next = pool->slabs;
+    if (slab->next != NULL) {
+        slab->next->prev = slab;
+    }
+    pool->slabs = slab;
+    pool->in_use++;
+    return &slab->stack;
+}
+
+void
+plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
+{
+    struct plus_slab *slab = stack->slab;
+
+    if (slab->prev != NULL) {
+        slab->prev->next = slab->next;
+    }
+    else {
+        pool->slabs = slab->next;
+    }
+    if (slab->next != NULL) {
+        slab->next->prev = slab->prev;
+    }
+    pool->in_use--;
+    Py_DECREF(slab->greenlet);
+    free(slab);
+}
+
+struct plus_slice *
+plus_stack_copy_out(const struct plus_stack *stack, char *low, char *high)
+{
+    return NULL;
+}
+
+void
+plus_stack_put_back(struct plus_stack *stack, struct plus_slice *slice)
+{
+}
+
+size_t
+plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *arg), void *arg)
+{
+    return 0; /* what is parked is a copy already, and not larger than it must be */
+}
+
+int
+plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *arg), void *arg)
+{
+    for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
+        int result = each(slab->stack.owner, arg);
+
+        if (result != 0) {
+            return result;
+        }
+    }
+    return 0;
+}
+
+void
+plus_stacks_free(struct plus_stack_pool *pool)
+{
+}
+
+bool
+plus_stack_intact(const struct plus_stack *stack)
+{
+    return true;
+}
+
+const struct plus_stack *
+plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address)
+{
+    return NULL;
+}
+
+/* ---- switch.h and pystate.h ------------------------------------------------------------------- */
+
+void *
+plus_switch_prepare(void *top, void (*function)(void))
+{
+    entry = function;
+    return top;
+}
+
+void
+plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
+                   const struct plus_stack *stack, PyObject *context)
+{
+    plus_pystate_fresh_rest(state, context);
+    Py_XSETREF(state->place, Py_NewRef(stack->slab->greenlet));
+    state->begun = false;
+}
+
+static void
+load(struct plus_pystate *state, PyThreadState *tstate)
+{
+    plus_pystate_load_rest(state, tstate);
+    state->begun = true;
+#if PY_VERSION_HEX < 0x030C0000
+    bool traced = (state->tracefunc != NULL || state->profilefunc != NULL) && state->tracing == 0;
+
+    tstate->cframe->use_tracing = traced ? 255 : 0; /* greenlet leaves that of who switched */
+#endif
+}
+
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to)
+{
+    load(to, tstate);
+}
+
+/* Where to switch to for going to `to` (borrowed). */
+static PyObject *
+way_to(struct plus_pystate *to)
+{
+    own.going = to;
+    if (to->begun) {
+        return to->place;
+    }
+    own.start = to->place;
+    return own.spring;
+}
+
+/* The other tasklets have no say in what greenlet's own functions do, and greenlet's have none in ours. */
+static void
+check_arrival(const struct plus_pystate *here)
+{
+    if (own.going == NULL || (here != NULL && own.going != here)) {
+        Py_FatalError("greenlet's own functions were used to go to a tasklet whose turn it was not");
+    }
+    own.going = NULL;
+}
+
+static void
+discard(PyObject *result)
+{
+    if (result == NULL) {
+        PyErr_WriteUnraisable(NULL); /* of a tracer of greenlet's, which is no more */
+    }
+    Py_XDECREF(result);
+}
+
+void
+plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
+                    struct plus_pystate *to, void *to_sp)
+{
+    PyObject *current = GREENLET_CURRENT();
+
+    Py_XSETREF(from->place, current);
+    from->begun = true;
+    plus_pystate_save_rest(from, tstate);
+    tstate->context = NULL; /* we have it */
+    *from_sp = current;
+    PyObject *result = GREENLET_SWITCH(way_to(to));
+
+    load(from, tstate);
+    check_arrival(from);
+    discard(result);
+}
+
+void
+plus_pystate_arrived(void)
+{
+    struct plus_pystate *here = own.going;
+
+    check_arrival(NULL);
+    load(here, PyThreadState_Get());
+}
+
+void
+plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
+{
+    PyObject *current = GREENLET_CURRENT();
+    PyObject *there = way_to(to);
+
+    if (GREENLET_SET_PARENT(current, there) < 0) {
+        /* It descends from us: somebody's own greenlet.  We end when we are forgotten. */
+        PyErr_Clear();
+        Py_DECREF(current);
+        PyObject *result = GREENLET_SWITCH(there);
+
+        PyErr_Clear();
+        Py_XDECREF(result);
+        return;
+    }
+    Py_DECREF(current);
+}
+
+static bool
+is_in_pool(const struct plus_stack_pool *pool, const PyObject *greenlet)
+{
+    const struct plus_slab *slab = pool->slabs;
+
+    while (slab != NULL && slab->greenlet != greenlet) {
+        slab = slab->next;
+    }
+    return slab != NULL;
+}
+
+bool
+plus_pystate_elsewhere(const struct plus_pystate *state, const struct plus_stack_pool *pool)
+{
+    if (pool->slabs == NULL) {
+        return false; /* there is only main, and it is where we are */
+    }
+    PyObject *current = GREENLET_CURRENT();
+    bool elsewhere = current != state->place &&
+                     (is_in_pool(pool, state->place) || is_in_pool(pool, current));
+
+    Py_DECREF(current);
+    return elsewhere;
+}
+
+struct _PyInterpreterFrame *
+plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice)
+{
+    return NULL;
+}
+
+char *
+plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack)
+{
+    return NULL;
+}
+
+PyObject *
+plus_pystate_frame_object(const struct plus_pystate *state)
+{
+    PyObject *frame = state->place != NULL ? PyObject_GetAttrString(state->place, "gr_frame") : NULL;
+
+    if (frame == Py_None) {
+        Py_CLEAR(frame);
+    }
+    return frame;
+}
+
+int
+plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg)
+{
+    /* Not `place`: what it holds is not seen by the collector either, so that a cycle is never complete. */
+    Py_VISIT(state->context);
+    Py_VISIT(state->traceobj);
+    Py_VISIT(state->profileobj);
+    return 0;
+}
+
+void
+plus_pystate_clear(struct plus_pystate *state)
+{
+    Py_CLEAR(state->context);
+    Py_CLEAR(state->traceobj);
+    Py_CLEAR(state->profileobj);
+    Py_CLEAR(state->place);
+}
+
+#endif

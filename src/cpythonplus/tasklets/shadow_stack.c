@@ -1,0 +1,48 @@
+/* Whether the processor keeps a shadow stack for this thread; see plus_switch_refusal in switch.h.
+ *
+ * With one, a return to an address that was not called from there is a fault, and that is what any change of
+ * stacks looks like.  Rejected: to switch the shadow stack as well.  It takes a second stack for each tasklet from
+ * map_shadow_stack(2), and no distribution's Python runs with one yet.
+ */
+#define _GNU_SOURCE /* syscall */
+#include "switch.h"
+
+#include <stddef.h>
+
+#ifdef __linux__
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SHSTK_STATUS 0x5005            /* of arch_prctl(2): Linux 6.6, x86-64 */
+#define GET_SHADOW_STACK_STATUS 74     /* of prctl(2): Linux 6.13, aarch64 and RISC-V */
+#define SHADOW_STACK_ON ((uint64_t)1) /* in what either of them says */
+
+static uint64_t
+shadow_stack_status(void)
+{
+    uint64_t status = 0;
+
+#ifdef SYS_arch_prctl
+    if (syscall(SYS_arch_prctl, SHSTK_STATUS, &status) != 0) {
+        return 0; /* an older kernel, or a processor without */
+    }
+#else
+    if (syscall(SYS_prctl, GET_SHADOW_STACK_STATUS, &status, 0, 0, 0) != 0) {
+        return 0;
+    }
+#endif
+    return status;
+}
+#endif
+
+const char *
+plus_switch_refusal(void)
+{
+#ifdef __linux__
+    if (shadow_stack_status() & SHADOW_STACK_ON) {
+        return "this process runs with shadow stacks, which forbid switching (glibc.cpu.x86_shstk=off)";
+    }
+#endif
+    return NULL;
+}
