@@ -20,6 +20,9 @@ from cpythonplus.tasklets import (
     trim_stacks,
 )
 from tests.support import run_child
+from tests.tasklets.engines import own_stacks
+
+pytestmark = own_stacks
 
 Log = list[Any]
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from cpythonplus.tasklets import TaskletExit, channel, run, schedule, schedule_remove, tasklet
 from tests.support import run_child
+from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
 
 
 class TestCollection:
+    @own_stacks
     def test_a_blocked_one_goes_with_its_channel(self) -> None:
         log: Log = []
 
@@ -47,6 +49,7 @@ class TestCollection:
         run()
         assert log == [True]
 
+    @own_stacks
     def test_a_cycle_through_a_parked_one(self) -> None:
         class Holder:
             task: tasklet
