@@ -22,14 +22,17 @@
 #include <stdlib.h>
 
 /* greenlet's table of functions, "greenlet._C_API"; the places in it are part of its binary interface. */
-enum { NEW = 3, GET_CURRENT = 4, SWITCH = 6, SET_PARENT = 7 };
+enum { NEW = 3, GET_CURRENT = 4, THROW = 5, SWITCH = 6, SET_PARENT = 7 };
 
 static void **api;
 
 #define GREENLET_NEW(run, parent) (((PyObject * (*)(PyObject *, PyObject *)) api[NEW])(run, parent))
 #define GREENLET_CURRENT() (((PyObject * (*)(void)) api[GET_CURRENT])())
-#define GREENLET_SWITCH(to)                                                                        \
-    (((PyObject * (*)(PyObject *, PyObject *, PyObject *)) api[SWITCH])(to, NULL, NULL))
+#define GREENLET_SWITCH(to, args)                                                                  \
+    (((PyObject * (*)(PyObject *, PyObject *, PyObject *)) api[SWITCH])(to, args, NULL))
+#define GREENLET_THROW(to, type, value, traceback)                                                 \
+    (((PyObject * (*)(PyObject *, PyObject *, PyObject *, PyObject *))                             \
+          api[THROW])(to, type, value, traceback))
 #define GREENLET_SET_PARENT(greenlet, parent)                                                      \
     (((int (*)(PyObject *, PyObject *))api[SET_PARENT])(greenlet, parent))
 
@@ -42,8 +45,10 @@ struct plus_slab {
 /* Of the thread; NULL until its first tasklet begins. */
 static _Thread_local struct {
     PyObject *root, *spring;
-    PyObject *start;             /* what the spring is to start (borrowed) */
+    PyObject *start;            /* what the spring is to start (borrowed) */
     struct plus_pystate *going; /* whose place we are switching to; NULL: nobody's, we are there */
+    struct plus_pystate
+        *here; /* of the tasklet that runs; NULL: main, and there was no other yet */
 } own;
 
 const char plus_pystate_engine[] = "greenlet";
@@ -81,7 +86,7 @@ spring_main(PyObject *module, PyObject *ignored)
         PyObject *start = own.start;
 
         own.start = NULL;
-        PyObject *result = GREENLET_SWITCH(start);
+        PyObject *result = GREENLET_SWITCH(start, NULL);
 
         PyErr_Clear(); /* the thread ends, or a tracer of greenlet's has raised */
         Py_XDECREF(result);
@@ -133,6 +138,7 @@ void
 plus_pystate_thread_end(void)
 {
     own.start = NULL;
+    own.here = NULL;
     Py_CLEAR(own.spring); /* ends by GreenletExit */
     Py_CLEAR(own.root);
 }
@@ -258,6 +264,7 @@ load(struct plus_pystate *state, PyThreadState *tstate)
 {
     plus_pystate_load_rest(state, tstate);
     state->begun = true;
+    own.here = state;
 #if PY_VERSION_HEX < 0x030C0000
     bool traced = (state->tracefunc != NULL || state->profilefunc != NULL) && state->tracing == 0;
 
@@ -283,23 +290,28 @@ way_to(struct plus_pystate *to)
     return own.spring;
 }
 
-/* The other tasklets have no say in what greenlet's own functions do, and greenlet's have none in ours. */
-static void
-check_arrival(const struct plus_pystate *here)
+/* Somebody has come to a parked tasklet by greenlet's own means: the tasklet that runs has switched or thrown to
+ * it, or waits for a greenlet that has ended and whose parent this is, or for gevent, which throws a Timeout.
+ * Whatever is brought is for the one that runs.  Takes the result, or (NULL) the exception. */
+static PyObject *
+pass_on(PyObject *result)
 {
-    if (own.going == NULL || (here != NULL && own.going != here)) {
-        Py_FatalError("greenlet's own functions were used to go to a tasklet whose turn it was not");
-    }
-    own.going = NULL;
-}
+    PyObject *type, *value, *traceback, *args;
+    PyObject *there = own.here->place;
 
-static void
-discard(PyObject *result)
-{
-    if (result == NULL) {
-        PyErr_WriteUnraisable(NULL); /* of a tracer of greenlet's, which is no more */
+    if (result != NULL) {
+        args = PyTuple_Pack(1, result);
+        Py_DECREF(result);
+        result = GREENLET_SWITCH(there, args); /* with NULL it gets an empty tuple */
+        Py_XDECREF(args);
+        return result;
     }
-    Py_XDECREF(result);
+    PyErr_Fetch(&type, &value, &traceback);
+    result = GREENLET_THROW(there, type, value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return result;
 }
 
 void
@@ -313,11 +325,17 @@ plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **fro
     plus_pystate_save_rest(from, tstate);
     tstate->context = NULL; /* we have it */
     *from_sp = current;
-    PyObject *result = GREENLET_SWITCH(way_to(to));
+    PyObject *result = GREENLET_SWITCH(way_to(to), NULL);
 
+    while (own.going != from) {
+        result = pass_on(result);
+    }
+    own.going = NULL;
     load(from, tstate);
-    check_arrival(from);
-    discard(result);
+    if (result == NULL) {
+        PyErr_WriteUnraisable(NULL); /* of a tracer of greenlet's, which is no more */
+    }
+    Py_XDECREF(result);
 }
 
 void
@@ -325,7 +343,10 @@ plus_pystate_arrived(void)
 {
     struct plus_pystate *here = own.going;
 
-    check_arrival(NULL);
+    if (here == NULL) {
+        Py_FatalError("a tasklet was begun by somebody else's switch of greenlets");
+    }
+    own.going = NULL;
     load(here, PyThreadState_Get());
 }
 
@@ -339,7 +360,7 @@ plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
         /* It descends from us: somebody's own greenlet.  We end when we are forgotten. */
         PyErr_Clear();
         Py_DECREF(current);
-        PyObject *result = GREENLET_SWITCH(there);
+        PyObject *result = GREENLET_SWITCH(there, NULL);
 
         PyErr_Clear();
         Py_XDECREF(result);
@@ -366,8 +387,8 @@ plus_pystate_elsewhere(const struct plus_pystate *state, const struct plus_stack
         return false; /* there is only main, and it is where we are */
     }
     PyObject *current = GREENLET_CURRENT();
-    bool elsewhere = current != state->place &&
-                     (is_in_pool(pool, state->place) || is_in_pool(pool, current));
+    bool elsewhere =
+        current != state->place && (is_in_pool(pool, state->place) || is_in_pool(pool, current));
 
     Py_DECREF(current);
     return elsewhere;
@@ -388,7 +409,8 @@ plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stac
 PyObject *
 plus_pystate_frame_object(const struct plus_pystate *state)
 {
-    PyObject *frame = state->place != NULL ? PyObject_GetAttrString(state->place, "gr_frame") : NULL;
+    PyObject *frame =
+        state->place != NULL ? PyObject_GetAttrString(state->place, "gr_frame") : NULL;
 
     if (frame == Py_None) {
         Py_CLEAR(frame);

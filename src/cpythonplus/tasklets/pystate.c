@@ -3,6 +3,8 @@
 #define Py_BUILD_CORE 1 /* 3.14: the C stack's bounds are in the private half of the thread state */
 #endif
 #include "pystate.h"
+
+#include "fence.h"
 #include "switch.h"
 
 #if PY_VERSION_HEX >= 0x030E0000
@@ -194,6 +196,7 @@ const char plus_pystate_engine[] = "assembly";
 const char *
 plus_pystate_start(void)
 {
+    plus_fence_greenlets();
     return NULL;
 }
 

@@ -21,8 +21,9 @@ struct plus_pystate {
     int tracing, what_event;
     int recursion_depth; /* used so far: the limit may change meanwhile */
 #if !PLUS_HAS_SWITCH
-    PyObject *place; /* greenlet that it is in or was left in (strong); NULL: main that has never switched */
-    bool begun;      /* there */
+    PyObject *
+        place; /* greenlet that it is in or was left in (strong); NULL: main that has never switched */
+    bool begun; /* there */
 #else
 #if PY_VERSION_HEX < 0x030D0000
     _PyCFrame *cframe;

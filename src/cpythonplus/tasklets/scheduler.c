@@ -279,7 +279,8 @@ plus_refuse_in_callback(const struct plus_scheduler *sched)
         return true;
     }
     if (plus_pystate_elsewhere(&sched->running->state, &sched->stacks)) {
-        PyErr_SetString(PyExc_RuntimeError, "a greenlet cannot switch the tasklet that waits for it");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a greenlet cannot switch the tasklet that waits for it");
         return true;
     }
     return false;

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SHSTK_STATUS 0x5005            /* of arch_prctl(2): Linux 6.6, x86-64 */
-#define GET_SHADOW_STACK_STATUS 74     /* of prctl(2): Linux 6.13, aarch64 and RISC-V */
+#define SHSTK_STATUS 0x5005           /* of arch_prctl(2): Linux 6.6, x86-64 */
+#define GET_SHADOW_STACK_STATUS 74    /* of prctl(2): Linux 6.13, aarch64 and RISC-V */
 #define SHADOW_STACK_ON ((uint64_t)1) /* in what either of them says */
 
 static uint64_t
@@ -41,7 +41,8 @@ plus_switch_refusal(void)
 {
 #ifdef __linux__
     if (shadow_stack_status() & SHADOW_STACK_ON) {
-        return "this process runs with shadow stacks, which forbid switching (glibc.cpu.x86_shstk=off)";
+        return "this process runs with shadow stacks, which forbid switching "
+               "(glibc.cpu.x86_shstk=off)";
     }
 #endif
     return NULL;

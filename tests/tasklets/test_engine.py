@@ -1,0 +1,277 @@
+"""What goes from one C stack to another: our own code, or greenlet; and greenlets beside it."""
+
+import platform
+import sysconfig
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from cpythonplus import tasklets
+from tests.support import SANITIZED, SOURCES, compile_c, run_child
+
+HERE = Path(__file__).resolve().parent
+ROOM = SOURCES / "tasklets"
+has_switch = pytest.mark.skipif(
+    platform.machine() not in {"x86_64", "aarch64"}, reason="there is no switch for this processor"
+)
+
+
+def test_its_name() -> None:
+    assert tasklets.engine in {"assembly", "greenlet"}
+
+
+@pytest.mark.any_version
+@has_switch
+def test_a_switch_keeps_what_a_call_keeps(tmp_path: Path) -> None:
+    sources = [HERE / "switch_probe.c", *ROOM.glob("switch_*.c")]
+    program = compile_c(tmp_path / "probe", sources, "-O2", "-lm", "-frounding-math")
+    child = run_child(f"import os; os.execv({str(program)!r}, ['probe'])")
+    assert child.out == "kept\n"
+
+
+@pytest.mark.any_version
+def test_the_one_on_greenlet_compiles(tmp_path: Path) -> None:
+    include = f"-I{sysconfig.get_path('include')}"
+    strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
+    define = "-DPLUS_TASKLETS_GREENLET"
+    for name in ("engine_greenlet.c", "pystate.c", "scheduler.c", "stacks.c", "tasklet_py.c"):
+        checks = [*strict, "-Wno-cast-function-type", "-Wno-missing-field-initializers"]
+        compile_c(tmp_path / name, [ROOM / name], "-fsyntax-only", include, define, *checks)
+
+
+@pytest.mark.any_version
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's own system calls would be answered, too")
+def test_shadow_stacks_are_refused(tmp_path: Path) -> None:
+    library = compile_c(
+        tmp_path / "shadow.so", [HERE / "shadow_stack_on.c"], "-shared", "-fPIC", "-D_GNU_SOURCE"
+    )
+    child = run_child(
+        """
+        from cpythonplus import UnsupportedPlatform
+        try:
+            from cpythonplus import tasklets
+        except UnsupportedPlatform as error:
+            print(error)
+        """,
+        env={"LD_PRELOAD": str(library)},
+    )
+    assert child.out == (
+        "cpythonplus.tasklets: this process runs with shadow stacks, which forbid switching "
+        "(glibc.cpu.x86_shstk=off)\n"
+    )
+
+
+@pytest.mark.skipif(tasklets.engine != "greenlet", reason="greenlet is not needed")
+def test_without_greenlet() -> None:
+    child = run_child(
+        """
+        import sys
+        sys.modules["greenlet"] = None
+        try:
+            import cpythonplus.tasklets
+        except Exception as error:
+            print(error)
+        """
+    )
+    assert child.out == (
+        "cpythonplus.tasklets: built to work on greenlet, which is not installed "
+        "(pip install greenlet)\n"
+    )
+
+
+class TestThreads:
+    def test_one_that_ends_inside_of_a_tasklet(self) -> None:
+        """As daemon threads do at the interpreter's end up to 3.13; no frame is in its way."""
+        child = run_child(
+            """
+            import ctypes, os, threading, time
+            from cpythonplus.tasklets import run, schedule_remove, tasklet
+
+            def work():
+                tasklet(schedule_remove)()
+                tasklet(lambda: ctypes.CDLL(None).pthread_exit(None))()
+                run()
+                print("not reached")
+
+            threading.Thread(target=work, daemon=True).start()
+            while len(os.listdir("/proc/self/task")) > 1:
+                time.sleep(0)
+            print("end")
+            """
+        )
+        assert child.out == "end\n"
+
+
+GREENLETS = """
+import gc, greenlet, weakref
+from cpythonplus.tasklets import run, schedule, schedule_remove, tasklet
+
+log = []
+
+def note(function, *args):
+    try:
+        log.append(function(*args))
+    except (RuntimeError, KeyError) as error:
+        log.append(str(error))
+
+"""
+REFUSED = "greenlets can be switched in the main tasklet only"
+WAITS = "a greenlet cannot switch the tasklet that waits for it"
+on_greenlet = tasklets.engine == "greenlet"
+
+
+@pytest.mark.skipif(SANITIZED, reason="greenlet copies stacks without telling the sanitizer")
+class TestGreenletsBeside:
+    """Other libraries' greenlets: what can go wrong is refused."""
+
+    @pytest.fixture(autouse=True)
+    def libraries(self) -> None:
+        pytest.importorskip("gevent")
+
+    def logged(self, program: str) -> object:
+        return run_child(GREENLETS + dedent(program) + "\nprint(log)").out.rstrip()
+
+    def test_in_main(self) -> None:
+        program = """
+            import gevent
+
+            def handle(number):
+                gevent.sleep(0)
+                for letter in "ab":
+                    tasklet(log.append)((letter, number))
+                run()
+
+            gevent.joinall([gevent.spawn(handle, number) for number in range(2)])
+            """
+        assert self.logged(program) == "[('a', 0), ('b', 0), ('a', 1), ('b', 1)]"
+
+    def test_main_moves_from_one_to_another(self) -> None:
+        program = """
+            def inner():
+                tasklet(log.append)(1)
+                run()
+                greenlet.getcurrent().parent.switch()
+                tasklet(log.append)(3)
+                run()
+
+            it = greenlet.greenlet(inner)
+            it.switch()
+            tasklet(log.append)(2)
+            run()
+            it.switch()
+            tasklet(log.append)(4)
+            run()
+            """
+        assert self.logged(program) == "[1, 2, 3, 4]"
+
+    def test_waiting_in_a_tasklet(self) -> None:
+        """The hub lives on main's part of the stack."""
+        program = """
+            import gevent
+            gevent.sleep(0)
+
+            def body(number):
+                note(gevent.sleep, 0)
+                schedule()
+                note(gevent.sleep, 0)
+
+            for number in range(2):
+                tasklet(body)(number)
+            run()
+            """
+        assert self.logged(program) == str([None if on_greenlet else REFUSED] * 4)
+
+    def test_scheduling_in_a_greenlet_of_a_tasklet(self) -> None:
+        program = """
+            def body():
+                note(greenlet.greenlet(lambda: note(schedule)).switch)
+                schedule()
+
+            tasklet(body)()
+            tasklet(body)()
+            run()
+            """
+        assert self.logged(program) == str(([WAITS, None] if on_greenlet else [REFUSED]) * 2)
+
+    def test_throwing_in_a_tasklet(self) -> None:
+        program = """
+            def inner():
+                greenlet.getcurrent().parent.switch()
+
+            it = greenlet.greenlet(inner)
+            it.switch()
+            tasklet(lambda: note(it.throw, KeyError, 5))()
+            run()
+            """
+        assert self.logged(program) == str(["5" if on_greenlet else REFUSED])
+
+    def test_one_is_forgotten_in_a_tasklet(self) -> None:
+        """It ends, or stays as it is: nothing runs over anything."""
+        program = """
+            class Own(greenlet.greenlet):
+                pass
+
+            def inner():
+                try:
+                    greenlet.getcurrent().parent.switch()
+                finally:
+                    log.append("ended")
+
+            for kind in greenlet.greenlet, Own:
+                them = [kind(inner)]
+                them[0].switch()
+                tasklet(them.clear)()
+                run()
+            gc.collect()
+            """
+        assert self.logged(program) == str(["ended"] * 2 if on_greenlet else [])
+
+    def test_ending_in_a_tasklet(self) -> None:
+        """Its parent is main's, which is parked."""
+        program = """
+            it = greenlet.greenlet(lambda: 5)
+            tasklet(lambda: note(it.switch))()
+            run()
+            """
+        assert self.logged(program) == str([5 if on_greenlet else REFUSED])
+
+    @pytest.mark.skipif(not on_greenlet, reason="a tasklet has no greenlet then")
+    def test_going_to_a_parked_tasklet_by_its_greenlet(self) -> None:
+        """It is as if one had gone to oneself."""
+        program = """
+            def body():
+                them.append(greenlet.getcurrent())
+                schedule_remove()
+                log.append("ended")
+
+            them = []
+            task = tasklet(body)()
+            run()
+            note(them[0].switch, 5)
+            note(them[0].throw, KeyError, 6)
+            task.run()
+            """
+        assert self.logged(program) == "[5, '6', 'ended']"
+
+    @pytest.mark.skipif(not on_greenlet, reason="a tasklet cannot wait for gevent")
+    def test_a_timeout_around_run(self) -> None:
+        """It comes to main through the tasklet that it interrupts."""
+        program = """
+            import gevent
+            forever = gevent.event.Event()
+
+            def body():
+                try:
+                    forever.wait()
+                finally:
+                    log.append("interrupted")
+
+            tasklet(body)()
+            try:
+                with gevent.Timeout(0.01):
+                    run()
+            except gevent.Timeout:
+                log.append("over")
+            """
+        assert self.logged(program) == "['interrupted', 'over']"
