@@ -52,6 +52,10 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 	$(in_env) --group test -- tools/sanitize.sh thread || status=1; \
 	exit $$status
 
+.PHONY: test-greenlet
+test-greenlet: ## the tasklets' tests where they work on greenlet, as on processors without code of our own
+	@$(in_env) --variant greenlet --group test -- python -m pytest tests/tasklets $(PYTEST_ARGS)
+
 .PHONY: cpython-tests
 cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick for the short list
 	@$(in_env) --group test -- python tools/cpython_tests.py

@@ -94,8 +94,9 @@ class TestThreads:
                 run()
                 print("not reached")
 
-            threading.Thread(target=work, daemon=True).start()
-            while len(os.listdir("/proc/self/task")) > 1:
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            while os.path.exists(f"/proc/self/task/{thread.native_id}"):
                 time.sleep(0)
             print("end")
             """

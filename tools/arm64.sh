@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Tests on aarch64 without such a machine: Debian's Python for it in a folder, under qemu's user mode.
+#
+#   arm64.sh make                   makes the folder, or keeps the one that works
+#   arm64.sh test [PYTEST ARGS...]  compiles the checkout for it and runs tests; default: tests/tasklets
+#
+# The folder is $CPYTHONPLUS_ARM64, else ~/.cache/cpythonplus/arm64; $CPYTHONPLUS_ARM64_SUITE says which Debian
+# is put there (default bookworm). Needs root and, of Debian, debootstrap, qemu-user-static and
+# gcc-aarch64-linux-gnu: the compiler is not emulated, which is ten times as fast. Needs Linux 6.7, where
+# programs of another processor can be made known to one namespace only: this machine does not notice.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+arm64=${CPYTHONPLUS_ARM64:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/arm64}
+inside=/srv/cpythonplus
+magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+
+# inside_arm64 FOLDER COMMAND...: mounts and the emulator's registration end with the command.
+inside_arm64() {
+    # shellcheck disable=SC2016 # expanded inside
+    unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc /bin/bash -euc '
+        mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+        printf ":qemu-aarch64:M::%s:%s:%s:F" "$1" "$2" "$(command -v qemu-aarch64-static)" \
+            >/proc/sys/fs/binfmt_misc/register
+        mount -t proc proc "$3/proc"
+        mount --rbind /dev "$3/dev"
+        shift 2
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 chroot "$@"
+    ' bash "$magic" "$mask" "$@"
+}
+
+python_says() {
+    inside_arm64 "$1" /usr/bin/python3 -I -c "import platform, sys, sysconfig; print($2)"
+}
+
+works() {
+    [ -x "$1/usr/bin/python3" ] && [ "$(python_says "$1" 'platform.machine()' 2>/dev/null)" = aarch64 ]
+}
+
+make_arm64() {
+    local partial=$arm64.partial package
+    if works "$arm64"; then
+        echo "arm64: using $arm64"
+        return
+    fi
+    for package in debootstrap qemu-aarch64-static aarch64-linux-gnu-gcc; do
+        command -v "$package" >/dev/null || { echo "arm64: $package is not installed" >&2; exit 1; }
+    done
+    echo "arm64: making $arm64"
+    rm -rf --one-file-system "$arm64" "$partial"
+    mkdir -p "$partial"
+    # Unpacking is enough: nothing that is used needs to be configured.
+    unshare --mount debootstrap --foreign --arch=arm64 --variant=minbase --include=python3,libpython3-dev \
+        "${CPYTHONPLUS_ARM64_SUITE:-bookworm}" "$partial" >"$arm64.log" 2>&1 || { tail -n 20 "$arm64.log" >&2; exit 1; }
+    for package in "$partial"/var/cache/apt/archives/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar --extract --keep-directory-symlink --directory="$partial"
+    done
+    works "$partial" || { echo "arm64: the new folder $partial does not work" >&2; exit 1; }
+    mv "$partial" "$arm64"
+}
+
+# The extension, and the packages that the tests need, for the Python inside.
+prepare() {
+    local version suffix python=$arm64$inside/python
+    version=$(python_says "$arm64" 'f"{sys.version_info.major}.{sys.version_info.minor}"')
+    suffix=$(python_says "$arm64" 'sysconfig.get_config_var("EXT_SUFFIX")')
+    rm -rf "$arm64$inside/checkout" "$python/cpythonplus"
+    mkdir -p "$arm64$inside/checkout" "$python"
+    cp -r tests docs pyproject.toml README.md "$arm64$inside/checkout"
+    cp -r src/cpythonplus "$python"
+    find "$python/cpythonplus" -name '*.[ch]' -delete
+    aarch64-linux-gnu-gcc -std=c11 -O2 -DNDEBUG -Wall -fPIC -shared -fvisibility=hidden ${CFLAGS-} \
+        -I"$arm64/usr/include/python$version" -idirafter "$arm64/usr/include" src/cpythonplus/_native.c \
+        src/cpythonplus/{base,gil,threads,tasklets,prefork}/*.c -o "$python/cpythonplus/_native$suffix" -pthread
+    [ -e "$python/pytest" ] || "$(tools/pick_python.sh build/python)" -m pip install --quiet --target "$python" \
+        --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --only-binary=:all: \
+        --python-version "$version" 'pytest>=9' pytest-xdist hypothesis rich greenlet gevent
+    # What tests compile for themselves.
+    aarch64-linux-gnu-gcc -std=c11 -O2 -frounding-math -Isrc/cpythonplus tests/tasklets/switch_probe.c \
+        src/cpythonplus/tasklets/switch_*.c -lm -o "$arm64$inside/switch_probe"
+}
+
+case ${1-} in
+make) make_arm64 ;;
+test)
+    shift
+    [ $# -gt 0 ] || set -- tests/tasklets
+    prepare
+    inside_arm64 "$arm64" "$inside/switch_probe"
+    # shellcheck disable=SC2016 # expanded inside
+    inside_arm64 "$arm64" /bin/sh -c 'cd "$0/checkout" && PYTHONPATH=$0/python exec python3 -m pytest -p no:cacheprovider "$@"' \
+        "$inside" "$@"
+    ;;
+*)
+    echo "usage: arm64.sh make | test [PYTEST ARGS...]" >&2
+    exit 2
+    ;;
+esac
