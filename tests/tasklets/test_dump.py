@@ -25,6 +25,7 @@ from cpythonplus.tasklets import (
     tasklet,
 )
 from tests.support import run_child
+from tests.tasklets.engines import own_stacks
 
 
 def own() -> ThreadReport:
@@ -118,6 +119,7 @@ class TestReport:
         assert second is not None
         assert 0 <= first <= second
 
+    @own_stacks
     def test_cold_ones(self, parked: list[tasklet]) -> None:
         parked += [tasklet(receiver)(channel()), tasklet(pauser)()]
         run()

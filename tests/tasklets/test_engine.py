@@ -237,6 +237,25 @@ class TestGreenletsBeside:
             """
         assert self.logged(program) == str([5 if on_greenlet else REFUSED])
 
+    @pytest.mark.skipif(not on_greenlet, reason="there is no switch of greenlets then")
+    def test_scheduling_in_a_tracer(self) -> None:
+        program = """
+            def trace(event, args):
+                try:
+                    schedule()
+                except RuntimeError as error:
+                    refusals.append(str(error))
+
+            refusals = []
+            greenlet.settrace(trace)
+            tasklet(lambda: (schedule(), log.append(1)))()
+            schedule()
+            run()
+            greenlet.settrace(None)
+            log.append(set(refusals))
+            """
+        assert self.logged(program) == f"[1, {{{WAITS!r}}}]"
+
     @pytest.mark.skipif(not on_greenlet, reason="a tasklet has no greenlet then")
     def test_going_to_a_parked_tasklet_by_its_greenlet(self) -> None:
         """It is as if one had gone to oneself."""

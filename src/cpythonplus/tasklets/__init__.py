@@ -11,7 +11,6 @@ interpreter without a GIL, a processor with shadow stacks, a missing greenlet.
 """
 
 from cpythonplus.tasklets.computed import __getattr__ as __getattr__
-from cpythonplus.tasklets.native import engine as engine
 from cpythonplus.tasklets.native import (
     TaskletExit,
     atomic,
@@ -38,6 +37,7 @@ from cpythonplus.tasklets.native import (
     tasklet,
     trim_stacks,
 )
+from cpythonplus.tasklets.native import engine as engine
 from cpythonplus.tasklets.on_signal import dump_off, dump_on
 from cpythonplus.tasklets.reporting import (
     ChannelReport,

@@ -17,6 +17,8 @@
  */
 #include "pystate.h"
 
+#include "frames.h"
+
 #if !PLUS_HAS_SWITCH
 
 #include <stdlib.h>
@@ -38,7 +40,7 @@ static void **api;
 
 struct plus_slab {
     struct plus_stack stack;
-    struct plus_slab *next, *prev; /* in the pool */
+    struct plus_slab *next, *prev; /* in the pool, oldest first; prev of the first: the last one */
     PyObject *greenlet;
 };
 
@@ -157,7 +159,13 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     if (slab == NULL) {
         return NULL;
     }
+    /* A collection could kill a tasklet, and so begin the one that this is for. */
+    int collecting = PyGC_Disable();
+
     slab->greenlet = begin_thread() ? make_greenlet(&greenlet_main_def, own.root) : NULL;
+    if (collecting) {
+        PyGC_Enable();
+    }
     if (slab->greenlet == NULL) {
         PyErr_Clear(); /* the caller says that there is no memory */
         free(slab);
@@ -166,11 +174,13 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     slab->stack.slab = slab;
     slab->stack.low = slab->stack.top = slab->stack.high = (char *)slab;
     slab->stack.owner = owner;
-    slab->next = pool->slabs;
-    if (slab->next != NULL) {
-        slab->next->prev = slab;
+    if (pool->slabs == NULL) {
+        pool->slabs = slab->prev = slab;
     }
-    pool->slabs = slab;
+    else {
+        slab->prev = pool->slabs->prev;
+        slab->prev->next = pool->slabs->prev = slab;
+    }
     pool->in_use++;
     return &slab->stack;
 }
@@ -180,14 +190,17 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
 {
     struct plus_slab *slab = stack->slab;
 
-    if (slab->prev != NULL) {
-        slab->prev->next = slab->next;
+    if (slab == pool->slabs) {
+        pool->slabs = slab->next;
     }
     else {
-        pool->slabs = slab->next;
+        slab->prev->next = slab->next;
     }
     if (slab->next != NULL) {
         slab->next->prev = slab->prev;
+    }
+    else if (pool->slabs != NULL) {
+        pool->slabs->prev = slab->prev;
     }
     pool->in_use--;
     Py_DECREF(slab->greenlet);
@@ -383,6 +396,9 @@ is_in_pool(const struct plus_stack_pool *pool, const PyObject *greenlet)
 bool
 plus_pystate_elsewhere(const struct plus_pystate *state, const struct plus_stack_pool *pool)
 {
+    if (own.going != NULL) {
+        return true; /* a tracer of greenlet's, or a finaliser, in the middle of a switch */
+    }
     if (pool->slabs == NULL) {
         return false; /* there is only main, and it is where we are */
     }
@@ -397,25 +413,24 @@ plus_pystate_elsewhere(const struct plus_pystate *state, const struct plus_stack
 struct _PyInterpreterFrame *
 plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice)
 {
-    return NULL;
+    PyObject *frame =
+        state->place != NULL ? PyObject_GetAttrString(state->place, "gr_frame") : NULL;
+    struct _PyInterpreterFrame *top = NULL;
+
+    if (frame == NULL) {
+        PyErr_Clear();
+    }
+    else if (PyFrame_Check(frame)) {
+        top = plus_frames_of_object(frame); /* which keeps it alive while it is parked */
+    }
+    Py_XDECREF(frame);
+    return top;
 }
 
 char *
 plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack)
 {
     return NULL;
-}
-
-PyObject *
-plus_pystate_frame_object(const struct plus_pystate *state)
-{
-    PyObject *frame =
-        state->place != NULL ? PyObject_GetAttrString(state->place, "gr_frame") : NULL;
-
-    if (frame == Py_None) {
-        Py_CLEAR(frame);
-    }
-    return frame;
 }
 
 int

@@ -479,3 +479,9 @@ plus_frames_object(const struct plus_frames *frames)
     }
     return (PyObject *)made;
 }
+
+struct _PyInterpreterFrame *
+plus_frames_of_object(PyObject *frame)
+{
+    return ((PyFrameObject *)frame)->f_frame;
+}

@@ -205,12 +205,6 @@ plus_pystate_thread_end(void)
 {
 }
 
-PyObject *
-plus_pystate_frame_object(const struct plus_pystate *state)
-{
-    return NULL;
-}
-
 /* 3.12 and 3.13 count C levels; the greediest common one, sorted(key=...), takes 5 KiB and counts three.
  * 3.11 counts them together with Python's own calls, so its stacks are larger. */
 #define BYTES_PER_C_LEVEL 2048

@@ -125,18 +125,14 @@ void
 plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame *frame);
 
 /* The innermost frame of a parked state, or NULL.  `slice`: where a cold one's stack is kept, else NULL.
- * On greenlet always NULL: it gives frame objects only, as the links between frames may lie on C stacks that are
- * copied away. */
+ * On greenlet this is for looking only: it has linked the frames anew, past those on C stacks that are copied
+ * away, and visits some of what they own by itself. */
 struct _PyInterpreterFrame *
 plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice);
 
 /* Up to where the room for frames above the C stack is in use; NULL if the frames are (also) elsewhere. */
 char *
 plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack);
-
-/* That of greenlet, a new reference; NULL without an exception: there is none, or it is not greenlet's business. */
-PyObject *
-plus_pystate_frame_object(const struct plus_pystate *state);
 
 /* The part that both engines exchange, for them: context, tracing, recursion depth. */
 void

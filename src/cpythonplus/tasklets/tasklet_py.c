@@ -178,16 +178,17 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(task->kwargs);
     Py_VISIT(task->thrown);
     if (plus_is_parked(task)) {
-        struct plus_frames frames = plus_tasklet_frames(task);
-
         if (task->blocked) {
             Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */
         }
+#if PLUS_HAS_SWITCH /* else see plus_pystate_frame */
+        struct plus_frames frames = plus_tasklet_frames(task);
         int result = plus_frames_visit(&frames, visit, arg);
 
         if (result != 0) {
             return result;
         }
+#endif
     }
     return plus_pystate_traverse(&task->state, visit, arg);
 }
@@ -490,8 +491,7 @@ get_frame(PyObject *op, void *ignored)
         plus_tasklet_warm(task); /* a frame object points to its frame */
         struct plus_frames frames = plus_tasklet_frames(task);
 
-        frame = frames.top != NULL ? plus_frames_object(&frames)
-                                   : plus_pystate_frame_object(&task->state);
+        frame = plus_frames_object(&frames);
     }
     if (frame == NULL && !PyErr_Occurred()) {
         Py_RETURN_NONE;
