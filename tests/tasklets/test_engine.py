@@ -16,6 +16,8 @@ has_switch = pytest.mark.skipif(
     platform.machine() not in {"x86_64", "aarch64"}, reason="there is no switch for this processor"
 )
 
+on_greenlet = tasklets.engine == "greenlet"
+
 
 def test_its_name() -> None:
     assert tasklets.engine in {"assembly", "greenlet"}
@@ -62,7 +64,7 @@ def test_shadow_stacks_are_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(tasklets.engine != "greenlet", reason="greenlet is not needed")
+@pytest.mark.skipif(not on_greenlet, reason="greenlet is not needed")
 def test_without_greenlet() -> None:
     child = run_child(
         """
@@ -81,6 +83,7 @@ def test_without_greenlet() -> None:
 
 
 class TestThreads:
+    @pytest.mark.skipif(on_greenlet, reason="there the thread waits for the end of the process")
     def test_one_that_ends_inside_of_a_tasklet(self) -> None:
         """As daemon threads do at the interpreter's end up to 3.13; no frame is in its way."""
         child = run_child(
@@ -119,7 +122,6 @@ def note(function, *args):
 """
 REFUSED = "greenlets can be switched in the main tasklet only"
 WAITS = "a greenlet cannot switch the tasklet that waits for it"
-on_greenlet = tasklets.engine == "greenlet"
 
 
 @pytest.mark.skipif(SANITIZED, reason="greenlet copies stacks without telling the sanitizer")

@@ -26,6 +26,7 @@ from cpythonplus.tasklets import (
     tasklet,
 )
 from tests.support import run_child
+from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
 KINDS = ["trace", "profile"]
@@ -749,6 +750,7 @@ class TestMonitoring:
         run()
 
 
+@own_stacks
 class TestCold:
     def test_setting_one_that_is_cold(self, kind: str) -> None:
         seen = Recorder()

@@ -22,6 +22,9 @@
 #if !PLUS_HAS_SWITCH
 
 #include <stdlib.h>
+#include <unistd.h>
+
+#pragma GCC optimize("exceptions") /* for the clean-up in greenlet_main */
 
 /* greenlet's table of functions, "greenlet._C_API"; the places in it are part of its binary interface. */
 enum { NEW = 3, GET_CURRENT = 4, THROW = 5, SWITCH = 6, SET_PARENT = 7 };
@@ -72,10 +75,23 @@ plus_pystate_start(void)
 
 static void (*entry)(void);
 
+/* pthread_exit(), which daemon threads call at the interpreter's end up to 3.13, unwinds the stack.  What lies
+ * above a greenlet's part of it is not what was there when it began: the thread waits here for the process's end. */
+static void
+stop_unwinding(const bool *unwinding)
+{
+    while (*unwinding) {
+        pause();
+    }
+}
+
 static PyObject *
 greenlet_main(PyObject *module, PyObject *ignored)
 {
+    __attribute__((cleanup(stop_unwinding))) bool unwinding = true;
+
     entry();
+    unwinding = false;
     Py_RETURN_NONE;
 }
 
@@ -396,6 +412,9 @@ is_in_pool(const struct plus_stack_pool *pool, const PyObject *greenlet)
 bool
 plus_pystate_elsewhere(const struct plus_pystate *state, const struct plus_stack_pool *pool)
 {
+    if (plus_compat_is_finalizing()) {
+        return true; /* greenlet does not say any more which one runs */
+    }
     if (own.going != NULL) {
         return true; /* a tracer of greenlet's, or a finaliser, in the middle of a switch */
     }
