@@ -36,10 +36,10 @@ def test_a_switch_keeps_what_a_call_keeps(tmp_path: Path) -> None:
 def test_the_one_on_greenlet_compiles(tmp_path: Path) -> None:
     include = f"-I{sysconfig.get_path('include')}"
     strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
-    define = "-DPLUS_TASKLETS_GREENLET"
+    engine = ["-DPLUS_TASKLETS_GREENLET", "-fexceptions"]
     for name in ("engine_greenlet.c", "pystate.c", "scheduler.c", "stacks.c", "tasklet_py.c"):
         checks = [*strict, "-Wno-cast-function-type", "-Wno-missing-field-initializers"]
-        compile_c(tmp_path / name, [ROOM / name], "-fsyntax-only", include, define, *checks)
+        compile_c(tmp_path / name, [ROOM / name], "-fsyntax-only", include, *engine, *checks)
 
 
 @pytest.mark.any_version

@@ -24,7 +24,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#pragma GCC optimize("exceptions") /* for the clean-up in greenlet_main */
+#ifndef __EXCEPTIONS
+#error "compile with -fexceptions, for the clean-up in greenlet_main"
+#endif
 
 /* greenlet's table of functions, "greenlet._C_API"; the places in it are part of its binary interface. */
 enum { NEW = 3, GET_CURRENT = 4, THROW = 5, SWITCH = 6, SET_PARENT = 7 };
