@@ -5,6 +5,7 @@
 #include "frames.h"
 
 #if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_frame.h>
 #include <internal/pycore_interpframe.h>
 #include <internal/pycore_stackref.h>
 #else
