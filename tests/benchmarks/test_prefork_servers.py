@@ -18,6 +18,8 @@ from cpythonplus.benchmarks.common.results import Outcome, Side
 from cpythonplus.benchmarks.prefork import application, memory, scenario, server
 from tests.support import child_environment, run_child
 
+pytestmark = pytest.mark.slow  # all together
+
 for module in scenario.NEEDS:
     pytest.importorskip(module)
 

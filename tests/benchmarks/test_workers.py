@@ -16,6 +16,8 @@ from cpythonplus.benchmarks.common.errors import MeasurementError
 from cpythonplus.benchmarks.common.results import Outcome, Side
 from cpythonplus.benchmarks.suites import SUITES
 
+pytestmark = pytest.mark.slow  # all together
+
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])
 TINY = Settings(1, 0.05, 1, idle_s=0.2)
 # Stock threads beside a CPU-bound one answer every 20 ms at best: perhaps not once in TINY.
