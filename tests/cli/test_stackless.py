@@ -86,6 +86,19 @@ try:
 except RuntimeError as error:
     print(type(error).__name__)
 """
+KILLED = """\
+import stackless
+
+def worker(box):
+    try:
+        box.receive()
+    except TaskletExit:
+        print("ended")
+
+it = stackless.tasklet(worker)(stackless.channel())
+stackless.run()
+it.kill()
+"""
 SPAWN = """\
 import multiprocessing, subprocess, sys
 from package import shared
@@ -109,8 +122,9 @@ if __name__ == "__main__":
         (PING_PONG, "ping 1\npong 2\nping 3\npong 4\nTrue 1 True\n"),
         (PRODUCER, "['a', 'b', 'c'] False 1\n"),
         (ACTORS, "1\n3\n6\nRuntimeError\n"),
+        (KILLED, "ended\n"),
     ],
-    ids=["ping pong", "producer", "actors"],
+    ids=["ping pong", "producer", "actors", "killed"],
 )
 def test_programs(program: str, out: str, tmp_path: Path) -> None:
     script = tmp_path / "program.py"

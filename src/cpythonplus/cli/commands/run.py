@@ -9,9 +9,9 @@ leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signa
 
 What a program can see of it: CPYTHONPLUS_RUN in os.environ; modules named cpythonplus.* in
 sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; with
-`--stackless` a module of that name, with `--dump-on` a signal's action; under the console script,
-`sys.orig_argv[0]` as that script's first line has it. A missing script or module ends with status 2
-and a line of ours (`python -m` says 1).
+`--stackless` a module of that name and a builtin TaskletExit, with `--dump-on` a signal's action;
+under the console script, `sys.orig_argv[0]` as that script's first line has it. A missing script or
+module ends with status 2 and a line of ours (`python -m` says 1).
 
 Children. Interpreters of the same installation that the program starts (multiprocessing,
 subprocess with sys.executable) inherit the environment and so the features; `--no-children` takes
