@@ -674,12 +674,12 @@ for _ in range(5):
     it = threading.Thread(target=thread)
     it.start()
     it.join()
-print([task.thread_id for task in kept], [task.alive for task in kept])
+print([task.thread_id for task in kept], [task.restorable for task in kept])
 kept.clear()
 gc.collect()
 print("end")
 """
-        ) == ["[-1, -1, -1, -1, -1] [True, True, True, True, True]", "end"]
+        ) == ["[-1, -1, -1, -1, -1] [False, False, False, False, False]", "end"]
 
 
 class TestForks:

@@ -144,6 +144,7 @@ CALLS = {
         "run_for refused": "refused(ValueError, tasklets.run_for, -1)",
         "getcurrent": "getcurrent(); tasklets.current; tasklets.runcount; tasklets.threads",
         "getcurrentid": "tasklets.getcurrentid()",
+        "getthreads": "tasklets.getthreads()",
         "getmain": "getmain(); tasklets.main",
         "getruncount": "getruncount()",
         "get_thread_info": (

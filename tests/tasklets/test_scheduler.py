@@ -470,7 +470,24 @@ class TestThreads:
         for call in (it.run, it.insert):
             with pytest.raises(RuntimeError, match="thread"):
                 call()
+        with pytest.raises(RuntimeError, match=r"^tasklet has no thread$"):
+            it.throw(KeyError)
+        # Not alive, or who loops while it is would never end; in another thread it is again.
+        assert (it.alive, it.paused, it.scheduled) == (False, False, False)
+        it.bind_thread()
+        assert it.paused
+        it.run()
+        assert not it.alive
+
+    def test_killed_after_the_end_of_its_thread(self) -> None:
+        made: list[tasklet] = []
+        in_thread(lambda: made.append(tasklet(int, ())))
+        it = made[0]
         it.kill()
+        it.bind_thread()
+        assert not it.alive
+        with pytest.raises(RuntimeError, match=r"^You cannot run an unbound\(dead\) tasklet$"):
+            it.run()
 
     def test_binding_to_this_thread(self) -> None:
         log: Log = []

@@ -163,6 +163,25 @@ class TestBinding:
         with pytest.raises(TypeError, match=r"^tasklet function must be a callable or None$"):
             it.bind(5)
 
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ((5,), "^tasklet function must be a callable or None$"),
+            ((str, [1]), "^tasklet args must be a tuple or None$"),
+            ((str, (1,), 5), "^tasklet kwargs must be a dictionary or None$"),
+        ],
+    )
+    def test_refused_it_is_as_before(self, arguments: tuple[Any, ...], message: str) -> None:
+        log: Log = []
+        it = tasklet(log.append, (1,))
+        with pytest.raises(TypeError, match=message):
+            it.bind(*arguments)
+        with pytest.raises(TypeError, match=message):
+            tasklet(*arguments)
+        assert states(it) == {"alive", "paused"}
+        it.run()
+        assert log == [1]
+
     def test_a_started_one_keeps_its_function(self) -> None:
         it = tasklet(tasklets.schedule_remove)()
         run()

@@ -266,6 +266,14 @@ channel_repr(PyObject *op)
                                 balance < 0 ? -balance : balance, op);
 }
 
+/* Of a subclass, protocols 0 and 1 would say that channel() takes no arguments. */
+static PyObject *
+channel_reduce(PyObject *op, PyObject *ignored)
+{
+    PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(op)->tp_name);
+    return NULL;
+}
+
 static PyMethodDef channel_methods[] = {
     {"send", channel_send, METH_O,
      PyDoc_STR("send($self, value, /)\n--\n\n"
@@ -287,6 +295,7 @@ static PyMethodDef channel_methods[] = {
      PyDoc_STR("close($self, /)\n--\n\n"
                "Let nobody block on it any more; who waits already is served.")},
     {"open", channel_open, METH_NOARGS, PyDoc_STR("open($self, /)\n--\n\nUndo close().")},
+    {"__reduce__", channel_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

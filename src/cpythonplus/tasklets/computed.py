@@ -19,5 +19,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  # as Stackless has them
     if name == "runcount":
         return _native.getruncount()
     if name == "threads":
-        return _native.tasklets_threads()
+        return _native.getthreads()
     raise AttributeError(f"module 'cpythonplus.tasklets' has no attribute {name!r}", name=name)

@@ -95,6 +95,14 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
         PyErr_SetString(PyExc_TypeError, "tasklet function must be a callable or None");
         return -1;
     }
+    if (args != NULL && !PyTuple_Check(args)) {
+        PyErr_SetString(PyExc_TypeError, "tasklet args must be a tuple or None");
+        return -1;
+    }
+    if (kwargs != NULL && !PyDict_Check(kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "tasklet kwargs must be a dictionary or None");
+        return -1;
+    }
     if (task->sched->tstate != NULL && task->sched->running == task) {
         return refuse("can't (re)bind the current tasklet");
     }
@@ -112,16 +120,6 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
     if (args == NULL && kwargs == NULL) {
         plus_set_value(task, Py_NewRef(func != NULL ? func : Py_None));
         return 0;
-    }
-    if (args != NULL && !PyTuple_Check(args)) {
-        PyErr_Format(PyExc_TypeError, "args must be a tuple or None, not %.100s",
-                     Py_TYPE(args)->tp_name);
-        return -1;
-    }
-    if (kwargs != NULL && !PyDict_Check(kwargs)) {
-        PyErr_Format(PyExc_TypeError, "kwargs must be a dict or None, not %.100s",
-                     Py_TYPE(kwargs)->tp_name);
-        return -1;
     }
     PyObject *old = Py_NewRef(task->tempval);
 
@@ -297,7 +295,9 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
         if (harmless) {
             Py_RETURN_NONE;
         }
-        PyErr_SetString(PyExc_RuntimeError, "You cannot throw to a dead tasklet");
+        PyErr_SetString(PyExc_RuntimeError, task->sched->tstate == NULL
+                                                ? "tasklet has no thread"
+                                                : "You cannot throw to a dead tasklet");
         return NULL;
     }
     PyObject *old = task->tempval;
@@ -317,6 +317,9 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
 PyObject *
 plus_tasklet_kill(struct plus_tasklet *task, bool pending)
 {
+    if (task->sched->tstate == NULL && !task->started) {
+        unbind(task); /* another thread is not to begin it, see bind_thread() */
+    }
     if (!task->alive || task->sched->tstate == NULL) {
         Py_RETURN_NONE;
     }

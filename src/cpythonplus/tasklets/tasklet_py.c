@@ -411,9 +411,9 @@ get_flag(PyObject *op, void *which)
     case IS_CURRENT:
         return PyBool_FromLong(there && task->sched->running == task);
     case ALIVE:
-        return PyBool_FromLong(task->alive);
+        return PyBool_FromLong(there && task->alive);
     case PAUSED:
-        return PyBool_FromLong(task->alive && plus_is_floating(task) &&
+        return PyBool_FromLong(there && task->alive && plus_is_floating(task) &&
                                task->sched->running != task);
     case SCHEDULED:
         return PyBool_FromLong(!plus_is_floating(task));

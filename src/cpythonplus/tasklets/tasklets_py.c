@@ -145,13 +145,13 @@ tasklets_getcurrentid(PyObject *module, PyObject *ignored)
 static PyObject *
 tasklets_get_thread_info(PyObject *module, PyObject *args)
 {
-    unsigned long ident = 0;
+    long ident = 0;
     struct plus_scheduler *sched;
 
-    if (!PyArg_ParseTuple(args, "|k:get_thread_info", &ident)) {
+    if (!PyArg_ParseTuple(args, "|l:get_thread_info", &ident)) {
         return NULL;
     }
-    sched = ident == 0 ? plus_scheduler_get() : plus_scheduler_of_thread(ident);
+    sched = ident == 0 ? plus_scheduler_get() : plus_scheduler_of_thread((unsigned long)ident);
     if (sched == NULL) {
         if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_RuntimeError, "Thread id not found");
@@ -165,7 +165,7 @@ tasklets_get_thread_info(PyObject *module, PyObject *args)
 }
 
 static PyObject *
-tasklets_threads(PyObject *module, PyObject *ignored)
+tasklets_getthreads(PyObject *module, PyObject *ignored)
 {
     PyObject *list = PyList_New(0);
 
@@ -225,8 +225,13 @@ tasklets_get_schedule_callback(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
-tasklets_set_error_handler(PyObject *module, PyObject *callable)
+tasklets_set_error_handler(PyObject *module, PyObject *args)
 {
+    PyObject *callable = Py_None;
+
+    if (!PyArg_ParseTuple(args, "|O:set_error_handler", &callable)) {
+        return NULL;
+    }
     return exchange(&plus_error_handler, callable, "error handler must be callable");
 }
 
@@ -459,6 +464,17 @@ atomic_exit(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Not PyType_GenericNew, which takes anything: as a decorator it would silently replace the function. */
+static PyObject *
+atomic_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    if (PyTuple_GET_SIZE(args) != 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "atomic() takes no arguments");
+        return NULL;
+    }
+    return type->tp_alloc(type, 0);
+}
+
 static PyMethodDef atomic_methods[] = {
     {"__enter__", atomic_enter, METH_NOARGS, NULL},
     {"__exit__", atomic_exit, METH_VARARGS, NULL},
@@ -471,7 +487,7 @@ static PyTypeObject atomic_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = PyDoc_STR("atomic()\n--\n\n"
                         "Context manager: no watchdog interrupts the current tasklet inside."),
-    .tp_new = PyType_GenericNew,
+    .tp_new = atomic_new,
     .tp_methods = atomic_methods,
 };
 
@@ -492,16 +508,17 @@ PyMethodDef plus_tasklets_methods[] = {
     {"tasklets_stop_deadlines", tasklets_stop_deadlines, METH_NOARGS,
      PyDoc_STR("tasklets_stop_deadlines($module, /)\n--\n\n"
                "Let run_for() interrupt nothing any more, as the interpreter ends.")},
-    {"tasklets_threads", tasklets_threads, METH_NOARGS,
-     PyDoc_STR("tasklets_threads($module, /)\n--\n\n"
+    {"getthreads", tasklets_getthreads, METH_NOARGS,
+     PyDoc_STR("getthreads($module, /)\n--\n\n"
                "Identities of the threads that have used tasklets.")},
     {"schedule", (PyCFunction)(void (*)(void))tasklets_schedule, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR(
-         "schedule($module, /, retval=current)\n--\n\n"
-         "Let the next runnable tasklet run; return retval when it is this one's turn again.")},
+         "schedule($module, /, retval=...)\n--\n\n"
+         "Let the next runnable tasklet run; return retval when it is this one's turn again.\n\n"
+         "retval: by default the current tasklet.")},
     {"schedule_remove", (PyCFunction)(void (*)(void))tasklets_schedule_remove,
      METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("schedule_remove($module, /, retval=current)\n--\n\n"
+     PyDoc_STR("schedule_remove($module, /, retval=...)\n--\n\n"
                "The same, and take the current tasklet out of the queue.")},
     {"run", KEYWORDS(tasklets_run),
      PyDoc_STR("run($module, /, timeout=0, threadblock=False, soft=False, ignore_nesting=False,\n"
@@ -547,9 +564,9 @@ PyMethodDef plus_tasklets_methods[] = {
                "Returns the previous one.")},
     {"get_schedule_callback", tasklets_get_schedule_callback, METH_NOARGS,
      PyDoc_STR("get_schedule_callback($module, /)\n--\n\nThe callable, or None.")},
-    {"set_error_handler", tasklets_set_error_handler, METH_O,
+    {"set_error_handler", tasklets_set_error_handler, METH_VARARGS,
      PyDoc_STR(
-         "set_error_handler($module, callable, /)\n--\n\n"
+         "set_error_handler($module, callable=None, /)\n--\n\n"
          "Call callable(type, value, traceback) for what leaves a tasklet, instead of raising it\n"
          "in main; None: raise it there.  Returns the previous one.")},
     {"set_foreign_wakers", tasklets_set_foreign_wakers, METH_O,
@@ -572,9 +589,10 @@ PyMethodDef plus_tasklets_methods[] = {
          "Change the level above 0 of which switching raises RuntimeError; return the old one.")},
     {"stack_size", tasklets_stack_size, METH_VARARGS,
      PyDoc_STR(
-         "stack_size($module, size_bytes=None, /)\n--\n\n"
+         "stack_size($module, size_bytes=..., /)\n--\n\n"
          "Size of the C stacks of tasklets that begin from now on, in bytes; 0: the default.\n\n"
-         "Returns the old size.  ValueError outside of 64 KiB to 1 GiB.")},
+         "Without an argument nothing is changed.  Returns the old size.  ValueError outside of 64 "
+         "KiB to 1 GiB.")},
     {"trim_stacks", KEYWORDS(tasklets_trim_stacks),
      PyDoc_STR(
          "trim_stacks($module, /, parked_s=0.0)\n--\n\n"
