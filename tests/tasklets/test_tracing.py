@@ -749,6 +749,46 @@ class TestMonitoring:
             sys.monitoring.set_events(self.TOOL, 0)
         run()
 
+    def test_two_threads_make_their_tasklets_known_once(self) -> None:
+        """And not in turns, each telling the other of a change."""
+        child = run_child(
+            """
+            import sys, threading
+            from cpythonplus.tasklets import run, schedule, schedule_remove, tasklet
+
+            restarts = []
+            restart = sys.monitoring.restart_events
+            sys.monitoring.restart_events = lambda: restarts.append(restart())
+            meet = threading.Barrier(2).wait
+            waits = "def wait(f): f()"
+            turns = "def turns(f, g):\\n for _ in range(20):\\n  f()\\n  g()"
+
+            def work(number):
+                own = {}  # code that the other thread does not run
+                exec(waits, own)
+                exec(turns, own)
+                parked = tasklet(own["wait"])(schedule_remove)
+                run()
+                meet()
+                if number:
+                    sys.monitoring.use_tool_id(3, "test")
+                    sys.monitoring.set_events(3, sys.monitoring.events.PY_START)
+                meet()
+                tasklet(own["turns"])(schedule, meet)
+                tasklet(own["turns"])(schedule, int)
+                run()
+                parked.kill()
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            print(len(restarts))
+            """
+        )
+        assert int(child.out) == 1
+
 
 @own_stacks
 class TestCold:

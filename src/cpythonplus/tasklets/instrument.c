@@ -69,6 +69,21 @@ note_tasklet(void *owner, void *arg)
 }
 
 static int
+note_all(struct stale *stale)
+{
+    int result = 0;
+
+    for (struct plus_scheduler *sched = plus_schedulers; sched != NULL && result == 0;
+         sched = sched->next_scheduler) {
+        result = note_tasklet(sched->main, stale);
+        if (result == 0) {
+            result = plus_stacks_each(&sched->stacks, note_tasklet, stale);
+        }
+    }
+    return result;
+}
+
+static int
 restart_events(void)
 {
     PyObject *monitoring = PySys_GetObject("monitoring");
@@ -105,7 +120,7 @@ show(PyThreadState *tstate, PyObject *codes)
 }
 
 void
-plus_instrument_parked(struct plus_scheduler *sched)
+plus_instrument_parked(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *type, *value, *traceback;
@@ -116,13 +131,14 @@ plus_instrument_parked(struct plus_scheduler *sched)
     struct plus_frames running = {.top = plus_pystate_current_frame(tstate)};
 
     if (stale.codes == NULL || plus_frames_each(&running, note_code, &stale) != 0 ||
-        note_tasklet(sched->main, &stale) != 0 ||
-        plus_stacks_each(&sched->stacks, note_tasklet, &stale) != 0 ||
+        note_all(&stale) != 0 ||
         (PyDict_GET_SIZE(stale.codes) != 0 && show(tstate, stale.codes) < 0)) {
         PyErr_WriteUnraisable(NULL);
     }
     Py_XDECREF(stale.codes);
-    sched->instrumented = plus_instrument_version_slow(tstate);
+    for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
+        it->instrumented = plus_instrument_version_slow(tstate);
+    }
     PyErr_Restore(type, value, traceback);
 }
 

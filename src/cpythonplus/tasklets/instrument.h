@@ -11,10 +11,11 @@
 
 #if PLUS_INSTRUMENTED
 
-/* Gives the code of all parked tasklets of this scheduler the events that are asked for now.  Events that
- * callbacks have switched off with sys.monitoring.DISABLE come again.  Errors go to sys.unraisablehook. */
+/* Gives the code of all parked tasklets the events that are asked for now.  Of all threads: this counts as a change
+ * itself, and two threads that did it in turns would never be through.  Events that callbacks have switched off with
+ * sys.monitoring.DISABLE come again.  Errors go to sys.unraisablehook. */
 void
-plus_instrument_parked(struct plus_scheduler *sched);
+plus_instrument_parked(void);
 
 uint64_t
 plus_instrument_version_slow(PyThreadState *tstate);
@@ -40,7 +41,7 @@ plus_instrument_if_changed(struct plus_scheduler *sched)
 {
 #if PLUS_INSTRUMENTED
     if (sched->instrumented != plus_instrument_version(sched->tstate)) {
-        plus_instrument_parked(sched);
+        plus_instrument_parked();
     }
 #endif
 }

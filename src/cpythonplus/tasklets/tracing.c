@@ -87,6 +87,7 @@ change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
     int result = install(profile, tracer);
 
     plus_pystate_swap_tracers(tstate, state);
+    plus_tasklet_warm(task); /* an audit hook or another thread may have trimmed stacks */
     plus_pystate_tracers_changed(state, task->started);
     if (task->started) {
         plus_instrument_if_changed(task->sched);
