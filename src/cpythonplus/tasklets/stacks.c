@@ -139,7 +139,22 @@ add_slab(struct plus_stack_pool *pool)
     return true;
 }
 
-/* Free ones of the old size are left behind until the pool is freed. */
+/* A slab's stacks that are free and of the present size. */
+static void
+collect_free(struct plus_stack_pool *pool, struct plus_slab *slab)
+{
+    for (int i = SLAB_STACKS - 1; i >= 0 && slab->slot_bytes == slot_bytes_of(pool); i--) {
+        struct plus_stack *stack = &slab->stacks[i];
+
+        if (stack->owner == NULL) {
+            stack->next = pool->free;
+            pool->free = stack;
+            pool->free_count++;
+        }
+    }
+}
+
+/* Free ones of other sizes are left behind until theirs comes again, or the pool is freed. */
 void
 plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
 {
@@ -147,6 +162,9 @@ plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
         pool->stack_bytes = stack_bytes;
         pool->free = NULL;
         pool->free_count = 0;
+        for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
+            collect_free(pool, slab);
+        }
     }
 }
 
