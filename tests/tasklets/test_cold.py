@@ -224,6 +224,22 @@ class TestWho:
         run()
         assert log == [True]
 
+    def test_not_inside_of_the_collector(self) -> None:
+        """It has the heads of its lists on the C stack; a channel's method was its callback."""
+        gate, kept = channel(), Log()
+
+        def body() -> None:
+            thing: Any = Thing()
+            thing.me = thing
+            kept.append(weakref.ref(thing, gate.send))
+            del thing
+            gc.collect()
+
+        parked(body)
+        assert (gate.balance, trim_stacks()) == (1, 0)
+        assert gate.receive() is kept[0]
+        run()
+
     def test_not_in_a_generator(self) -> None:
         gate, log = channel(), Log()
 
@@ -317,6 +333,31 @@ class TestMemory:
                 gate.send(number)
             run()
             assert seen == list(range(256))
+            """
+        )
+
+    def test_stacks_of_a_size_that_comes_again(self) -> None:
+        """They are used again; a mapping of 64 stacks is made for each size."""
+        run_child(
+            """
+            from cpythonplus.tasklets import run, stack_size, tasklet
+
+            def mapped():
+                with open("/proc/self/maps") as lines:
+                    spans = [line.split()[0].split("-") for line in lines]
+                return sum(int(end, 16) - int(start, 16) for start, end in spans)
+
+            def both():
+                for size_bytes in (1 << 20, 2 << 20):
+                    stack_size(size_bytes)
+                    tasklet(lambda: None)()
+                    run()
+
+            both()
+            before = mapped()
+            for _ in range(20):
+                both()
+            assert mapped() - before < 10 * (64 << 20)
             """
         )
 

@@ -74,9 +74,41 @@ channel_dealloc(PyObject *op)
     Py_TYPE(op)->tp_free(op);
 }
 
+/* As a weak reference's callback it runs while something is being freed, perhaps by the garbage collector. */
+static bool
+is_dead_reference(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    bool is_reference = PyWeakref_CheckRefExact(value) || PyWeakref_CheckProxy(value) ||
+                        (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && PyWeakref_CheckRef(value));
+
+    return is_reference && ((PyWeakReference *)value)->wr_object == Py_None;
+}
+
+static PyObject *
+send_uncalled(PyObject *op, PyObject *value)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    struct plus_tasklet *task = sched->running;
+    bool uncalled = task->uncalled;
+
+    task->uncalled = true;
+    PyObject *result = plus_channel_action(self_of(op), Py_NewRef(value), 1);
+
+    task->uncalled = uncalled;
+    return result;
+}
+
 static PyObject *
 channel_send(PyObject *op, PyObject *value)
 {
+    if (is_dead_reference(value)) {
+        return send_uncalled(op, value);
+    }
     return plus_channel_action(self_of(op), Py_NewRef(value), 1);
 }
 
