@@ -1,10 +1,19 @@
 """What ends with tasklets alive: processes, interpreters, forks; and what the collector finds."""
 
 import gc
+import operator
 import weakref
 from typing import Any
 
-from cpythonplus.tasklets import TaskletExit, channel, run, schedule, schedule_remove, tasklet
+from cpythonplus.tasklets import (
+    TaskletExit,
+    channel,
+    run,
+    schedule,
+    schedule_remove,
+    switch_trap,
+    tasklet,
+)
 from tests.support import run_child
 from tests.tasklets.engines import own_stacks
 
@@ -79,6 +88,28 @@ class TestCollection:
         del it
         assert gone() is None
 
+    def test_what_a_call_has_given_up_is_not_looked_at(self) -> None:
+        """Its arguments go after it; the last one's end parks the tasklet by a channel's method."""
+        gate, kept, given_up = channel(), Log(), ["given up"]
+
+        class Thing:
+            """What a weak reference can point to."""
+
+        def make() -> Thing:
+            thing = Thing()
+            kept.append(weakref.ref(thing, gate.send))
+            return thing
+
+        def body() -> None:
+            operator.is_(given_up, make())
+
+        task = tasklet(body)()
+        run()
+        assert gate.balance == 1
+        assert not any(op is given_up for op in gc.get_referents(task))
+        gate.receive()
+        run()
+
     def test_one_that_resists_lives_on(self) -> None:
         """It catches TaskletExit, and puts itself where it can be found."""
         kept: Log = []
@@ -97,6 +128,54 @@ class TestCollection:
         gc.collect()
         assert kept[0].alive
         kept.pop().kill()
+
+    def test_one_that_cannot_be_switched_to_now_ends_later(self) -> None:
+        log: Log = []
+
+        def body() -> None:
+            try:
+                schedule_remove(None)
+            finally:
+                log.append("ended")
+
+        task = tasklet(body)()
+        run()
+        switch_trap(1)
+        del task
+        gc.collect()
+        switch_trap(-1)
+        assert log == []
+        run()
+        assert log == ["ended"]
+
+    def test_the_class_of_one_that_stays_for_ever(self) -> None:
+        """Asked to end once, it went on; it is forgotten again, and so is its class."""
+        child = run_child(
+            IMPORTS
+            + """
+def leave():
+    class Mine(tasklet):
+        pass
+
+    def body():
+        for _ in range(3):
+            try:
+                schedule_remove()
+            except TaskletExit:
+                pass
+
+    Mine(body)()
+    run()
+
+for _ in range(20):
+    leave()
+gc.collect()
+others = [type("Other", (), {}) for _ in range(200)]
+names = {task.type_name for thread in tasklets.report() for task in thread.tasklets}
+print(names)
+"""
+        )
+        assert "Mine" in child.out
 
 
 IMPORTS = """
@@ -214,6 +293,81 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
         )
         assert child.out == "0\n"
+
+    def test_a_thread_s_end_is_the_end_of_its_scheduler(self) -> None:
+        """Destructors that run later, and tasklets that resist, make no other one."""
+        child = run_child(
+            IMPORTS
+            + """
+from contextlib import suppress
+
+class Late:
+    def __del__(self):
+        with suppress(RuntimeError):
+            tasklets.getcurrent()
+
+def destructor():
+    tasklets.getcurrent()
+    local.late = Late()
+
+def resistance():
+    def stubborn():
+        while True:
+            try:
+                schedule()
+            except TaskletExit:
+                pass
+
+    tasklet(stubborn)()
+    schedule()
+
+local = threading.local()
+for target in (destructor, resistance):
+    thread = threading.Thread(target=target)
+    thread.start()
+    thread.join()
+    print(len(tasklets.threads))
+"""
+        )
+        assert child.out == "1\n1\n"
+
+    def test_channels_forget_tasklets_whose_thread_is_gone(self) -> None:
+        """What is sent to them would be lost."""
+        child = run_child(
+            IMPORTS
+            + """
+import warnings
+warnings.simplefilter("ignore")
+ready, end = threading.Event(), threading.Event()
+gate = channel()
+
+def stubborn():
+    while True:
+        try:
+            gate.receive()
+        except TaskletExit:
+            pass
+
+def other():
+    tasklet(stubborn)()
+    run()
+    ready.set()
+    end.wait()
+
+thread = threading.Thread(target=other)
+thread.start()
+ready.wait()
+assert gate.balance == -1
+pid = os.fork()
+if pid == 0:
+    assert gate.balance == 0, gate
+    os._exit(0)
+end.set()
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), gate.balance)
+"""
+        )
+        assert child.out == "0 0\n"
 
     def test_daemon_threads_with_tasklets_at_exit(self) -> None:
         child = run_child(

@@ -961,6 +961,132 @@ class TestThreads:
         assert not thread.is_alive()
 
 
+class TestMoments:
+    def test_the_first_watch_of_a_process(self) -> None:
+        """What was parked then has run before any tool of sys.monitoring asked for events."""
+        run_child(
+            """
+            from cpythonplus.tasklets import run, schedule_remove, tasklet
+
+            def body():
+                schedule_remove()
+                while True:
+                    pass
+
+            task = tasklet(body)()
+            run()
+            task.insert()
+            assert run(1000) is task
+            task.kill()
+            """
+        )
+
+    @pytest.mark.parametrize("after_an_end", [False, True])
+    def test_the_time_passes_in_a_schedule_callback(self, after_an_end: bool) -> None:
+        """On the way to a parked loop."""
+        run_child(
+            f"""
+            import time
+            from cpythonplus.tasklets import *
+            from cpythonplus.tasklets import run, run_for, schedule_remove, set_schedule_callback
+
+            def body():
+                schedule_remove()
+                while True:
+                    pass
+
+            task = tasklet(body)()
+            run()
+            if {after_an_end}:
+                tasklet(int)()
+            task.insert()
+            set_schedule_callback(lambda before, after: after is task and time.sleep(0.05))
+            assert run_for(0.01) is task
+            set_schedule_callback(None)
+            task.kill()
+            """
+        )
+
+    def test_killed_with_another_one_in_the_same_loop(self) -> None:
+        """By a signal handler that comes before the first one's next instruction."""
+        child = run_child(
+            """
+            import _thread, operator, signal
+            from functools import partial
+            from cpythonplus.tasklets import run, tasklet
+
+            def spin(name):
+                try:
+                    while True:
+                        pass
+                finally:
+                    print(name)
+
+            def victim(name):
+                task = tasklet(spin)(name)
+                assert run(100) is task
+                return task
+
+            one, two = victim(1), victim(2)
+            signal.signal(signal.SIGUSR1, lambda *_: two.kill())
+            at_once = [partial(_thread.interrupt_main, signal.SIGUSR1), one.kill]
+            list(map(operator.call, at_once))
+            assert not one.alive and not two.alive
+            """
+        )
+        assert sorted(child.out.split()) == ["1", "2"]
+
+    def test_one_that_was_stopped_on_its_way_in_goes_to_another_thread(self) -> None:
+        """It got a stack here, and brings none along."""
+        log: Log = []
+
+        def busy() -> None:
+            for _ in range(100):
+                pass
+            schedule()
+
+        def there() -> None:
+            late.bind_thread()
+            late.insert()
+            run()
+
+        tasklet(busy)()
+        late = tasklet(log.append)("late")
+        assert run(10, soft=True) is None
+        assert log == []
+        late.remove()
+        thread = threading.Thread(target=there)
+        thread.start()
+        thread.join(60)
+        assert log == ["late"]
+        run()
+
+    def test_destructors_at_the_end_of_a_watched_thread(self) -> None:
+        """Main returns from its thread in a watch of another tasklet."""
+        run_child(
+            """
+            import threading
+            from cpythonplus.tasklets import run, schedule, tasklet
+
+            class Loud:
+                def __del__(self):
+                    for _ in range(3):
+                        log.append(1)
+
+            def work():
+                tasklet(lambda: run(10**9))()
+                schedule()
+                local.loud = Loud()
+
+            log, local = [], threading.local()
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            assert log == [1, 1, 1]
+            """
+        )
+
+
 class TestEnds:
     def test_a_fork_within_a_watch(self) -> None:
         child = run_child(

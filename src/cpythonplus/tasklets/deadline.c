@@ -49,12 +49,16 @@ static void
 expire_all(void)
 {
     uint64_t now = plus_now_ns();
+    struct plus_scheduler *sched = plus_schedulers;
 
-    for (struct plus_scheduler *sched = plus_schedulers; sched != NULL;
-         sched = sched->next_scheduler) {
+    while (sched != NULL) {
         if (sched->watch.deadline_ns != 0 && sched->watch.deadline_ns <= now) {
             sched->watch.deadline_ns = 0;
             plus_watchdog_expire(sched);
+            sched = plus_schedulers; /* sys.unraisablehook may have let its thread end */
+        }
+        else {
+            sched = sched->next_scheduler;
         }
     }
     find_earliest();

@@ -53,8 +53,10 @@ static int users; /* schedulers that have it on */
 static uint64_t changes;         /* of events, by this file */
 static uint64_t lingers_from_ns; /* coarse; 0: they are on for the users, or off */
 
-/* Of code that is up to date; another one may be so, too, after others have changed theirs. */
-static uintptr_t version;
+/* Of code that is up to date; another one may be so, too, after others have changed theirs.  What ran before any tool
+ * asked for events is of version 0. */
+#define NO_VERSION UINTPTR_MAX
+static uintptr_t version = NO_VERSION;
 
 static int
 call(int function, PyObject *a, PyObject *b, PyObject *c)
@@ -64,6 +66,16 @@ call(int function, PyObject *a, PyObject *b, PyObject *c)
 
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
+}
+
+static PyObject *instruction_event;
+static unsigned kept; /* exceptions for a next instruction, of all tasklets */
+
+/* What code objects report apart from the global events. */
+static PyObject *
+local_events(void)
+{
+    return kept > 0 ? instruction_event : no_events;
 }
 
 /* Makes the interpreter compare the code's events with the global ones. */
@@ -76,7 +88,7 @@ refresh(PyCodeObject *code)
     if (call(SET_LOCAL_EVENTS, tool, (PyObject *)code, some_events) < 0) {
         return -1;
     }
-    return call(SET_LOCAL_EVENTS, tool, (PyObject *)code, no_events);
+    return call(SET_LOCAL_EVENTS, tool, (PyObject *)code, local_events());
 }
 
 /* Left over from a watch that is over. */
@@ -144,8 +156,6 @@ report(PyObject *code)
     return sched != NULL && sched->watch.counting ? plus_watchdog_event(sched, true) : 0;
 }
 
-static PyObject *instruction_event;
-
 /* Keeps the exception for the next instruction of `code`, where the running tasklet is.  0, or -1 with it. */
 static int
 raise_at_next_instruction(PyObject *code)
@@ -158,6 +168,7 @@ raise_at_next_instruction(PyObject *code)
         PyErr_SetRaisedException(exception);
         return -1;
     }
+    kept += task->thrown == NULL;
     Py_XSETREF(task->thrown, exception);
     return 0;
 }
@@ -177,21 +188,30 @@ is_nop(PyObject *code, PyObject *offset)
     return is;
 }
 
-/* (code, offset).  Of another tasklet's, when another tool has let it run meanwhile: then it goes on reporting. */
+/* Several tasklets may be about to raise in the same code: it goes on reporting until all have. */
+static void
+stop_instructions(PyObject *code)
+{
+    if (kept == 0 && call(SET_LOCAL_EVENTS, tool, code, no_events) < 0) {
+        PyErr_WriteUnraisable(code);
+    }
+}
+
+/* (code, offset).  Of another tasklet's, when signal handlers or another tool have let it run meanwhile. */
 static PyObject *
 on_instruction(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     struct plus_tasklet *task = plus_scheduler_own != NULL ? plus_scheduler_own->running : NULL;
 
     if (task == NULL || task->thrown == NULL || is_nop(args[0], args[1])) {
+        stop_instructions(args[0]);
         Py_RETURN_NONE;
     }
     PyObject *exception = task->thrown;
 
     task->thrown = NULL;
-    if (call(SET_LOCAL_EVENTS, tool, args[0], no_events) < 0) {
-        PyErr_WriteUnraisable(args[0]);
-    }
+    kept--;
+    stop_instructions(args[0]);
     PyErr_SetRaisedException(exception);
     return NULL;
 }
@@ -380,7 +400,7 @@ plus_interrupts_extend(struct plus_tasklet *task)
 static int
 switch_on(void)
 {
-    version = 0;
+    version = NO_VERSION;
     if (set_events(some_events) < 0) {
         PyObject *type, *value, *traceback;
 
@@ -556,6 +576,11 @@ static int
 trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
 {
     struct plus_scheduler *sched = plus_scheduler_own;
+
+    if (sched == NULL) { /* the thread is ending: a destructor */
+        PyThreadState_Get()->c_tracefunc = NULL;
+        return 0;
+    }
     struct plus_tasklet *task = sched->running;
     PyThreadState *tstate = sched->tstate;
     int result = 0;

@@ -30,6 +30,9 @@ PyObject *plus_tasklet_exit, *plus_error_handler, *plus_schedule_hook, *plus_cha
 size_t plus_new_stack_bytes;
 bool plus_foreign_wakers = true;
 
+/* Of the last thread state here whose scheduler has ended.  Destructors of what else it had run afterwards. */
+static _Thread_local uint64_t ended_id;
+
 static const char dict_key[] = "cpythonplus.tasklets";
 
 /* ---- schedulers ------------------------------------------------------------------------------- */
@@ -77,6 +80,29 @@ drop_runnables(struct plus_scheduler *sched)
     }
 }
 
+static int
+find_blocked(void *owner, void *arg)
+{
+    struct plus_tasklet *task = owner;
+
+    *(struct plus_tasklet **)arg = task;
+    return task->blocked != 0;
+}
+
+/* Nobody is to meet those that cannot run any more in a channel: what is sent to them would be lost. */
+static void
+unblock_all(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *task = sched->main;
+
+    while ((task != NULL && task->blocked) ||
+           plus_stacks_each(&sched->stacks, find_blocked, &task) != 0) {
+        plus_channel_remove(task);
+        Py_DECREF(task);
+        task = NULL;
+    }
+}
+
 /* The thread state is being cleared: by its own thread at its end, or by another one when the interpreter
  * ends or after a fork; then the C stacks cannot be run and are left as they are. */
 static void
@@ -90,6 +116,7 @@ scheduler_end(PyObject *capsule)
             plus_scheduler_kill_all(sched);
         }
         plus_scheduler_own = NULL;
+        ended_id = PyThreadState_GetID(sched->tstate);
         if (!plus_compat_is_finalizing()) {
             plus_pystate_thread_end();
         }
@@ -102,8 +129,11 @@ scheduler_end(PyObject *capsule)
         *link = sched->next_scheduler;
     }
     plus_watchdog_end(sched);
+    sched->tstate = NULL; /* what comes to its end now is not asked to run */
     drop_runnables(sched);
-    sched->tstate = NULL;
+    if (!plus_compat_is_finalizing()) {
+        unblock_all(sched);
+    }
     Py_CLEAR(sched->main);
     plus_scheduler_release(sched);
 }
@@ -134,6 +164,10 @@ tie_to_thread(struct plus_scheduler *sched)
 struct plus_scheduler *
 plus_scheduler_make(void)
 {
+    if (PyThreadState_GetID(PyThreadState_Get()) == ended_id) {
+        PyErr_SetString(PyExc_RuntimeError, "the thread is ending: it has no tasklets any more");
+        return NULL;
+    }
     struct plus_scheduler *sched = calloc(1, sizeof(*sched));
 
     if (sched == NULL) {
@@ -554,6 +588,9 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
         plus_pystate_end(sched->tstate); /* debuggers' hooks set tracers */
     }
     Py_CLEAR(sched->tstate->context); /* of a signal handler, if there is one again */
+    if (sched->watching) {
+        plus_watchdog_entering(sched, next);
+    }
     sched->finished = task;
     sched->current = sched->running = next;
     if (!next->started && next->stack == NULL) {
@@ -605,6 +642,9 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
     if (prev != next) {
         if (plus_schedule_hook != NULL) {
             plus_call_schedule_hook(sched, prev, next);
+            if (sched->watching) {
+                plus_watchdog_entering(sched, next);
+            }
         }
         place(next);
         sched->current = sched->running = next;

@@ -136,7 +136,7 @@ tasklet_finalize(PyObject *op)
     bool uncalled = killer->uncalled;
 
     killer->uncalled = true;
-    bool later = !here || task->sched->in_callback ||
+    bool later = !here || task->sched->in_callback || task->sched->switch_trap > 0 ||
                  plus_pystate_elsewhere(&killer->state, &killer->sched->stacks);
     PyObject *result = plus_tasklet_kill(task, later);
 
@@ -206,6 +206,9 @@ tasklet_dealloc(PyObject *op)
             /* It could not be ended (its thread is gone, or it was asked before): its stack, and what that
              * refers to, stays for ever. */
             Py_SET_REFCNT(op, 1);
+            if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
+                Py_INCREF(Py_TYPE(op)); /* which the derived type's function gives up next */
+            }
             return;
         }
     }
@@ -362,6 +365,10 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     if (task->alive && task->started) {
         PyErr_SetString(PyExc_RuntimeError, "tasklet has C state on its stack");
         return NULL;
+    }
+    if (task->stack != NULL) { /* a soft watchdog has stopped it on its way in */
+        plus_stack_give(&task->sched->stacks, task->stack);
+        task->stack = NULL;
     }
     target->references++;
     plus_scheduler_release(task->sched);

@@ -181,7 +181,7 @@ interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
 
     task->pending_irq = 0;
     task->uncalled = true;
-    sched->watch.victim = (struct plus_tasklet *)Py_NewRef(task);
+    Py_XSETREF(sched->watch.victim, (struct plus_tasklet *)Py_NewRef(task));
     int failed = plus_schedule(sched, task, sched->watch.owner, &result);
 
     task->uncalled = uncalled;
@@ -252,6 +252,15 @@ diverts(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tas
            next != watch->owner && plus_is_floating(watch->owner) && nesting_allows(sched, prev);
 }
 
+void
+plus_watchdog_entering(struct plus_scheduler *sched, struct plus_tasklet *next)
+{
+    if (sched->watch.counting && next != sched->watch.owner && next->started) {
+        plus_tasklet_warm(next);
+        plus_interrupts_extend(next);
+    }
+}
+
 struct plus_tasklet *
 plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next)
@@ -269,10 +278,7 @@ plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
         if (!watch->total) {
             watch->left = watch->interval;
         }
-        if (watch->counting && next != watch->owner && next->started) {
-            plus_tasklet_warm(next);
-            plus_interrupts_extend(next);
-        }
+        plus_watchdog_entering(sched, next);
     }
     else if (watch->counting && next != watch->owner) {
         plus_interrupts_begin(sched); /* it may have set a trace function */

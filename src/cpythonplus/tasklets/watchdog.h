@@ -57,6 +57,11 @@ struct plus_tasklet *
 plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next);
 
+/* Right before each switch while the thread has a watch: no Python code runs any more.  The time may have passed in
+ * what ran since plus_watchdog_switching(), such as the schedule callback. */
+void
+plus_watchdog_entering(struct plus_scheduler *sched, struct plus_tasklet *next);
+
 /* The dead line has passed; of another thread's scheduler, too. */
 void
 plus_watchdog_expire(struct plus_scheduler *sched);
