@@ -148,6 +148,29 @@ print("end")
 """
         ) == ["['', 'Recursive scheduler call due to callbacks!']", "[1, 1, 1]", "end"]
 
+    def test_a_schedule_callback_that_removes_who_comes_next(self) -> None:
+        """It comes nevertheless."""
+        assert lines(
+            """
+def remove(before, after):
+    if not after.is_main:
+        after.remove()
+
+def body(name):
+    log.append(name)
+    schedule()
+    log.append(name)
+
+log = []
+for name in "abc":
+    tasklet(body)(name)
+tasklets.set_schedule_callback(remove)
+run()
+tasklets.set_schedule_callback(None)
+print(*log, tasklets.getruncount())
+"""
+        ) == ["a b c a b c 1"]
+
     def test_exceptions_in_all_callbacks(self) -> None:
         """Those of the scheduler and of channels are reported, that of the handler is raised."""
         assert lines(

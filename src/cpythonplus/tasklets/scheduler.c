@@ -279,7 +279,6 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next)
 {
     PyObject *type, *value, *traceback;
-    struct plus_tasklet *current = sched->current;
     PyObject *after = sched->after_switch;
     PyObject *hook = Py_NewRef(plus_schedule_hook);
 
@@ -288,7 +287,9 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     }
     sched->after_switch = NULL;
     sched->in_callback = true;
-    sched->current = prev != NULL && plus_is_runnable(prev) ? prev : current;
+    if (prev != NULL && plus_is_runnable(prev)) {
+        sched->current = prev;
+    }
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *result =
         PyObject_CallFunctionObjArgs(hook, prev != NULL ? (PyObject *)prev : Py_None,
@@ -299,7 +300,6 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     }
     Py_XDECREF(result);
     PyErr_Restore(type, value, traceback);
-    sched->current = current;
     sched->in_callback = false;
     sched->after_switch = after;
     Py_DECREF(hook);
@@ -578,16 +578,33 @@ place(struct plus_tasklet *task)
     }
 }
 
+/* Takes a reference to who runs next.  The callback, or another thread meanwhile, may have removed it. */
+static inline void
+insist_on(struct plus_tasklet *next, const struct plus_tasklet *prev)
+{
+    if (!plus_is_floating(next)) {
+        Py_DECREF(next);
+    }
+    else if (plus_is_runnable(prev)) {
+        plus_queue_insert_next(next);
+    }
+    else {
+        plus_queue_insert(next);
+    }
+}
+
 /* The end of `task`, which is current; its result or exception is dealt with.  True: the next tasklet is a new
  * one and has taken over this C stack.  Returns false, and at all, only for plus_pystate_leave's sake. */
 static bool
 leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
 {
+    Py_INCREF(next);
     if (plus_schedule_hook != NULL) {
         plus_call_schedule_hook(sched, task, next);
         plus_pystate_end(sched->tstate); /* debuggers' hooks set tracers */
     }
     Py_CLEAR(sched->tstate->context); /* of a signal handler, if there is one again */
+    insist_on(next, task);
     if (sched->watching) {
         plus_watchdog_entering(sched, next);
     }
@@ -641,7 +658,9 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
     }
     if (prev != next) {
         if (plus_schedule_hook != NULL) {
+            Py_INCREF(next);
             plus_call_schedule_hook(sched, prev, next);
+            insist_on(next, prev);
             if (sched->watching) {
                 plus_watchdog_entering(sched, next);
             }
