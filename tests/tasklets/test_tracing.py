@@ -594,7 +594,7 @@ class TestAudit:
 class TestMonitoring:
     """A tool's events are those of all tasklets: also in frames that were there before."""
 
-    TOOL = 4
+    TOOL = 1  # that of coverage tools, and the last that the watchdog would take
 
     @pytest.fixture(autouse=True)
     def tool(self) -> Iterator[None]:
@@ -821,13 +821,13 @@ class TestCold:
         it = tasklet(body)()
         run()
         assert tasklets.trim_stacks() == 1
-        sys.monitoring.use_tool_id(4, "test")
-        sys.monitoring.register_callback(4, sys.monitoring.events.LINE, line)
-        sys.monitoring.set_events(4, sys.monitoring.events.LINE)
+        sys.monitoring.use_tool_id(1, "test")
+        sys.monitoring.register_callback(1, sys.monitoring.events.LINE, line)
+        sys.monitoring.set_events(1, sys.monitoring.events.LINE)
         it.run()
-        sys.monitoring.set_events(4, 0)
-        sys.monitoring.register_callback(4, sys.monitoring.events.LINE, None)
-        sys.monitoring.free_tool_id(4)
+        sys.monitoring.set_events(1, 0)
+        sys.monitoring.register_callback(1, sys.monitoring.events.LINE, None)
+        sys.monitoring.free_tool_id(1)
         assert lines == [2]
 
 
