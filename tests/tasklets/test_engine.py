@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from cpythonplus import tasklets
+from cpythonplus import _native, tasklets
 from tests.support import SANITIZED, SOURCES, compile_c, run_child
 
 HERE = Path(__file__).resolve().parent
@@ -21,6 +21,10 @@ on_greenlet = tasklets.engine == "greenlet"
 
 def test_its_name() -> None:
     assert tasklets.engine in {"assembly", "greenlet"}
+
+
+def test_it_loads_in_the_first_releases_of_3_14() -> None:
+    assert b"ThreadState_SetStackProtection" not in Path(_native.__file__).read_bytes()
 
 
 @pytest.mark.any_version

@@ -254,31 +254,24 @@ describe(struct plus_pystate *state, const struct plus_stack *stack)
 #endif
 
 #if PY_VERSION_HEX >= 0x030E0000
-/* How far above a stack's low end the interpreter wants its two limits: asked once, of itself. */
-static uintptr_t soft_distance, hard_distance;
-
+/* The interpreter has its two limits one and two margins above the low end of a stack, and how much that is depends
+ * on how it was compiled: taken from where they are for the thread.  Rejected:
+ * PyUnstable_ThreadState_SetStackProtection(), which the first releases of 3.14 do not have. */
 static void
-learn_limits(_PyThreadStateImpl *impl, const struct plus_stack *stack)
+set_limits(struct plus_pystate *state, const _PyThreadStateImpl *impl,
+           const struct plus_stack *stack)
 {
-    uintptr_t top = impl->c_stack_top, soft = impl->c_stack_soft_limit;
-    uintptr_t hard = impl->c_stack_hard_limit;
-    uintptr_t base = impl->c_stack_init_base, init_top = impl->c_stack_init_top;
+    static uintptr_t margin;
+    uintptr_t low = (uintptr_t)stack->low, bytes = (uintptr_t)stack->top - low;
 
-    if (PyUnstable_ThreadState_SetStackProtection(&impl->base, stack->low,
-                                                  (size_t)(stack->top - stack->low)) == 0) {
-        soft_distance = impl->c_stack_soft_limit - (uintptr_t)stack->low;
-        hard_distance = impl->c_stack_hard_limit - (uintptr_t)stack->low;
+    if (margin == 0) {
+        margin = impl->c_stack_soft_limit - impl->c_stack_hard_limit;
     }
-    else {
-        PyErr_Clear(); /* smaller than it thinks possible: half of it then */
-        soft_distance = (uintptr_t)(stack->top - stack->low) / 2;
-        hard_distance = soft_distance / 2;
-    }
-    impl->c_stack_top = top;
-    impl->c_stack_soft_limit = soft;
-    impl->c_stack_hard_limit = hard;
-    impl->c_stack_init_base = base;
-    impl->c_stack_init_top = init_top;
+    uintptr_t step = bytes / 4 < margin ? bytes / 4 : margin; /* half of a small one is left */
+
+    state->c_stack_top = (uintptr_t)stack->top;
+    state->c_stack_hard_limit = low + step;
+    state->c_stack_soft_limit = low + 2 * step;
 }
 #endif
 
@@ -330,12 +323,7 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
     state->c_recursion_remaining = fits < limit ? fits : limit;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    if (soft_distance == 0) {
-        learn_limits((_PyThreadStateImpl *)tstate, stack);
-    }
-    state->c_stack_top = (uintptr_t)stack->top;
-    state->c_stack_soft_limit = (uintptr_t)stack->low + soft_distance;
-    state->c_stack_hard_limit = (uintptr_t)stack->low + hard_distance;
+    set_limits(state, (const _PyThreadStateImpl *)tstate, stack);
     state->current_executor = NULL;
 #endif
 }
