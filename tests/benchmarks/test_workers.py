@@ -120,7 +120,7 @@ def test_a_worker_that_hangs_ends_itself(tmp_path: Path) -> None:
 
 def test_a_child_that_takes_too_long_is_given_up() -> None:
     with Children() as group:
-        child = group.start([sys.executable, "-c", "input()"], "sleeper")
+        child = group.start(["sleep", "1000"], "sleeper")
         child.process.send_signal(signal.SIGSTOP)
         with pytest.raises(MeasurementError, match="sleeper took longer than 0 s"):
             child.wait(0.05)

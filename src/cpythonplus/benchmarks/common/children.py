@@ -133,7 +133,7 @@ class Child:
 
         Raises MeasurementError when it takes longer or ends with another status than 0.
         """
-        if not _wait_for_exit(self.process.pid, timeout):
+        if self.process.poll() is None and not _wait_for_exit(self.process.pid, timeout):
             raise MeasurementError(f"{self._what} took longer than {timeout:.0f} s")
         if status := self.process.wait():
             raise MeasurementError(self._obituary(status))
