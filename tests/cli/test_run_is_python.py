@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.support import CONSOLE_SCRIPT, PYTHON, Result, environment, execute
 
+pytestmark = pytest.mark.slow  # all together
+
 FACTS = """\
 import os, signal, sys, __main__
 print("argv", sys.argv, sys.orig_argv)
