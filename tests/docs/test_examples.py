@@ -10,6 +10,8 @@ import pytest
 
 from tests.docs import pages
 
+pytestmark = pytest.mark.slow  # all together
+
 TIMEOUT_S = 60
 
 BLOCKS = pages.all_blocks()
