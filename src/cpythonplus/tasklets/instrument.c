@@ -128,7 +128,7 @@ plus_instrument_parked(void)
     PyErr_Fetch(&type, &value, &traceback);
     struct stale stale = {.codes = PyDict_New(), .version = plus_instrument_version_slow(tstate)};
     /* Who has just come back was parked when the change was made. */
-    struct plus_frames running = {.top = plus_pystate_current_frame(tstate)};
+    struct plus_frames running = plus_frames_of_thread(tstate);
 
     if (stale.codes == NULL || plus_frames_each(&running, note_code, &stale) != 0 ||
         note_all(&stale) != 0 ||

@@ -423,7 +423,7 @@ plus_interrupts_on(struct plus_scheduler *sched)
     }
     if (were_on && sched->running != sched->watch.owner) {
         /* It may have been parked when another thread's watch switched the events on. */
-        struct plus_frames frames = {.top = plus_pystate_current_frame(sched->tstate)};
+        struct plus_frames frames = plus_frames_of_thread(sched->tstate);
 
         refresh_all(&frames, sched->running);
     }
@@ -641,7 +641,7 @@ plus_interrupts_on(struct plus_scheduler *sched)
         sched->running->own_trace = tstate->c_tracefunc;
         tstate->c_tracefunc = trace;
         tstate->cframe->use_tracing = tracing_mask(tstate->tracing > 0, trace, NULL);
-        struct plus_frames frames = {.top = plus_pystate_current_frame(tstate)};
+        struct plus_frames frames = plus_frames_of_thread(tstate);
 
         (void)plus_frames_each(&frames, open_first, &frames);
     }

@@ -175,29 +175,16 @@ channel_of(const struct plus_tasklet *task)
 
 /* ---- one tasklet ------------------------------------------------------------------------------ */
 
-static bool
-called_run(const struct plus_tasklet *task)
-{
-    const struct plus_scheduler *sched = task->sched;
-
-    for (int i = 0; i < sched->watchdog_count; i++) {
-        if (sched->watchdogs[i] == task) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The running one may be blocked: when its whole thread waits for others, nobody was switched to. */
 static const char *
 state_of(const struct plus_tasklet *task)
 {
-    return task->blocked > 0              ? "sending"
-           : task->blocked < 0            ? "receiving"
-           : task->sched->running == task ? "current"
-           : task->next != NULL           ? "runnable"
-           : called_run(task)             ? "in run()"
-                                          : "paused";
+    return task->blocked > 0                    ? "sending"
+           : task->blocked < 0                  ? "receiving"
+           : task->sched->running == task       ? "current"
+           : task->next != NULL                 ? "runnable"
+           : plus_called_run(task->sched, task) ? "in run()"
+                                                : "paused";
 }
 
 static struct plus_frames
@@ -213,7 +200,8 @@ frames_of(const struct plus_tasklet *task)
 static bool
 waits(const struct plus_tasklet *task)
 {
-    bool paused = plus_is_floating(task) && task->sched->running != task && !called_run(task);
+    bool paused = plus_is_floating(task) && task->sched->running != task &&
+                  !plus_called_run(task->sched, task);
 
     return task->parked_ns != 0 && (task->blocked || paused);
 }

@@ -803,8 +803,8 @@ push_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
     return 0;
 }
 
-static bool
-is_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
+bool
+plus_called_run(const struct plus_scheduler *sched, const struct plus_tasklet *task)
 {
     for (int i = 0; i < sched->watchdog_count; i++) {
         if (sched->watchdogs[i] == task) {
@@ -818,7 +818,7 @@ is_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
 static void
 pop_watchdogs(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
-    while (is_watchdog(sched, task)) {
+    while (plus_called_run(sched, task)) {
         struct plus_tasklet *popped = sched->watchdogs[--sched->watchdog_count];
 
         if (popped == sched->watch.owner && popped != task) {

@@ -213,6 +213,10 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
 int
 plus_run(struct plus_scheduler *sched, bool threadblock);
 
+/* Whether the tasklet waits in run(), or runs inside of it. */
+bool
+plus_called_run(const struct plus_scheduler *sched, const struct plus_tasklet *task);
+
 /* Makes a thread look at its queue again, if it waits for other threads. */
 void
 plus_scheduler_wake(struct plus_scheduler *sched);

@@ -103,7 +103,7 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
         PyErr_SetString(PyExc_TypeError, "tasklet kwargs must be a dictionary or None");
         return -1;
     }
-    if (task->sched->tstate != NULL && task->sched->running == task) {
+    if (plus_is_running(task)) {
         return refuse("can't (re)bind the current tasklet");
     }
     if (!plus_is_floating(task)) {

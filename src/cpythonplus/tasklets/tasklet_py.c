@@ -416,7 +416,7 @@ get_flag(PyObject *op, void *which)
     case IS_MAIN:
         return PyBool_FromLong(there && task->is_main);
     case IS_CURRENT:
-        return PyBool_FromLong(there && task->sched->running == task);
+        return PyBool_FromLong(plus_is_running(task));
     case ALIVE:
         return PyBool_FromLong(there && task->alive);
     case PAUSED:
@@ -491,7 +491,7 @@ get_frame(PyObject *op, void *ignored)
     struct plus_tasklet *task = self_of(op);
     PyObject *frame = NULL;
 
-    if (task->sched->tstate != NULL && task->sched->running == task) {
+    if (plus_is_running(task)) {
         frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
     }
     else if (task->alive && task->started && task->sched->tstate != NULL) {
@@ -512,7 +512,7 @@ get_nesting_level(PyObject *op, void *ignored)
     struct plus_tasklet *task = self_of(op);
     struct plus_frames frames = {.top = NULL};
 
-    if (task->sched->tstate != NULL && task->sched->running == task) {
+    if (plus_is_running(task)) {
         frames = plus_frames_of_thread(task->sched->tstate);
     }
     else if (task->alive && task->started && task->sched->tstate != NULL) {
@@ -527,7 +527,7 @@ get_recursion_depth(PyObject *op, void *ignored)
     struct plus_tasklet *task = self_of(op);
     int depth = task->alive && task->started ? task->state.recursion_depth : 0;
 
-    if (task->sched->tstate != NULL && task->sched->running == task) {
+    if (plus_is_running(task)) {
 #if PY_VERSION_HEX < 0x030C0000
         depth = task->sched->tstate->recursion_limit - task->sched->tstate->recursion_remaining;
 #else

@@ -250,30 +250,30 @@ tasklets_switch_trap(PyObject *module, PyObject *args)
     return PyLong_FromLong(old);
 }
 
+/* Puts a truth value into *slot; gives what was there. */
 static PyObject *
-tasklets_set_foreign_wakers(PyObject *module, PyObject *flag)
+exchange_flag(bool *slot, PyObject *flag)
 {
-    bool old = plus_foreign_wakers;
+    bool old = *slot;
     int value = PyObject_IsTrue(flag);
 
     if (value < 0) {
         return NULL;
     }
-    plus_foreign_wakers = value != 0;
+    *slot = value != 0;
     return PyBool_FromLong(old);
+}
+
+static PyObject *
+tasklets_set_foreign_wakers(PyObject *module, PyObject *flag)
+{
+    return exchange_flag(&plus_foreign_wakers, flag);
 }
 
 static PyObject *
 tasklets_set_trace_inheritance(PyObject *module, PyObject *flag)
 {
-    bool old = plus_tracers_inherited;
-    int value = PyObject_IsTrue(flag);
-
-    if (value < 0) {
-        return NULL;
-    }
-    plus_tracers_inherited = value != 0;
-    return PyBool_FromLong(old);
+    return exchange_flag(&plus_tracers_inherited, flag);
 }
 
 /* ---- stacks ----------------------------------------------------------------------------------- */

@@ -156,7 +156,7 @@ nesting_allows(struct plus_scheduler *sched, struct plus_tasklet *task)
         watch->pause--;
         return false;
     }
-    struct plus_frames frames = {.top = plus_pystate_current_frame(sched->tstate)};
+    struct plus_frames frames = plus_frames_of_thread(sched->tstate);
 
     if (plus_frames_nesting(&frames) > 0) {
         watch->pause = NESTING_PAUSE_EVENTS(watch->refusals++);
