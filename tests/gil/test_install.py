@@ -201,6 +201,8 @@ def test_slots_that_others_take_later_are_left_to_them(tmp_path: Path) -> None:
         gil.install()
         with Load(cpu=2, io=1) as load:
             assert other.redirect(b"pthread_cond_wait") == 0
+            load.progress()  # threads that were asked wait for the switch over there
+            load.progress()
             gil.uninstall()
             assert other.still_there()
             load.progress()
@@ -315,6 +317,7 @@ def test_whatever_the_switch_interval(interval: float) -> None:
     )
 
 
+@pytest.mark.slow
 def test_install_and_uninstall_in_a_loop_under_load() -> None:
     run(
         """
@@ -375,6 +378,7 @@ def test_first_use_of_atomic_and_install_meet() -> None:
     )
 
 
+@pytest.mark.slow
 def test_uninstall_by_a_waiting_crowd() -> None:
     # Everybody waits for the GIL in our queue when the scheduling ends.
     run(

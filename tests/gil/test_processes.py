@@ -157,7 +157,9 @@ def test_counts_begin_anew_in_the_child() -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize(
+    "method", ["fork", "forkserver", pytest.param("spawn", marks=pytest.mark.slow)]
+)
 def test_multiprocessing(method: str) -> None:
     run(
         f"""

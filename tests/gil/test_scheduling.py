@@ -11,12 +11,18 @@ def test_an_interactive_waiter_asks_a_batch_holder_at_once() -> None:
         with Load(cpu=1):
             until(lambda: any(t.thread_class == "batch" for t in gil.statistics().threads))
             gil.reset_statistics()
-            until(lambda: gil.statistics().immediate_requests >= 100)
-            s = gil.statistics()
-            # Nearly all of them: the timer is for those that wait for an interactive holder.
-            assert s.immediate_requests >= 0.8 * s.requests, s
-            rows = {t.name: t.thread_class for t in s.threads}
-            assert rows == {"MainThread": "interactive", "cpu-0": "batch"}
+            # Nearly all requests: the timer is for those that wait for an interactive holder.  A
+            # thread whose core was taken away may seem to be of the other class for a moment, and
+            # requests are repeated meanwhile: in the long run neither counts.
+            def as_expected():
+                s = gil.statistics()
+                rows = {t.name: t.thread_class for t in s.threads}
+                return (
+                    s.immediate_requests >= max(100, 0.8 * s.requests)
+                    and rows == {"MainThread": "interactive", "cpu-0": "batch"}
+                )
+
+            until(as_expected)
         """
     )
 

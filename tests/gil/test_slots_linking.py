@@ -21,6 +21,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("flags", KINDS, ids=" ".join)
+@pytest.mark.any_version
 def test_linked(tmp_path: Path, flags: tuple[str, ...]) -> None:
     sources = [HERE / "test_slots.c", SOURCES / "gil" / "slots.c"]
     program = compile_c(tmp_path / "program", sources, *flags)

@@ -73,17 +73,20 @@ def test_threads_by_name() -> None:
     run(
         """
         with Load(cpu=2, io=2) as load:
-            until(lambda: gil.statistics().batch.waits.count > 20)
-            load.progress()
-            before = time.process_time_ns()
+            def complete():
+                rows = {t.name: t for t in gil.statistics().threads}
+                used = all(
+                    min(t.cpu_ns, t.hold_ns, t.waits, t.wait_ns) > 0 for t in rows.values()
+                )
+                classes = {rows["cpu-0"].thread_class, rows["cpu-1"].thread_class}
+                return used and classes == {"batch"}
+
+            until(complete)
             s = gil.statistics()
             rows = {t.name: t for t in s.threads}
             for thread in (*load.threads, threading.main_thread()):
                 row = rows[thread.name]
                 assert row.ident == thread.ident and row.native_id == thread.native_id
-                assert row.cpu_ns > 0 and row.hold_ns > 0
-                assert row.waits > 0 and row.wait_ns > 0
-            assert {rows["cpu-0"].thread_class, rows["cpu-1"].thread_class} == {"batch"}
             assert sum(t.cpu_ns for t in load_rows(rows, load)) <= time.process_time_ns()
             waits = s.interactive.waits.count + s.batch.waits.count
             assert sum(t.waits for t in s.threads) <= waits
@@ -115,13 +118,15 @@ def test_reset() -> None:
         with atomic():
             pass
         assert gil.statistics().atomic.sections == 1
-        held = gil.statistics().threads[0].hold_ns
+        # The others' rows may still be there: they go with the threads of the system.
+        hold_ns = lambda s: sum(t.hold_ns for t in s.threads if t.name == "MainThread")
+        held = hold_ns(gil.statistics())
         gil.reset_statistics()
         s = gil.statistics()
         assert s.requests == s.immediate_requests == s.forced_switches == 0
         assert s.batch == gil.ClassStatistics()
         assert s.atomic == gil.AtomicStatistics()
-        assert s.active and s.threads[0].hold_ns >= held > 0
+        assert s.active and hold_ns(s) >= held > 0
         """
     )
 

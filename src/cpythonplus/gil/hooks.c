@@ -141,9 +141,9 @@ plus_hook_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     return pthread_cond_wait(cond, mutex);
 }
 
-/* While we wait and wake, libc's own sleepers need no signal: none of them can have begun to wait for
- * the switch since the installer took the GIL, which it still held when the level was set, and the
- * sleepers on gil_cond were sent back then. */
+/* While we wait and wake, libc's sleepers on gil_cond need no signal: they were sent back when the level
+ * was set, and whoever came since, past a slot that another library took, has a time-out.  A waiter for
+ * the switch has none, so libc hears of each: without sleepers that costs it one load. */
 int
 plus_hook_cond_signal(pthread_cond_t *cond)
 {
@@ -158,7 +158,8 @@ plus_hook_cond_signal(pthread_cond_t *cond)
     }
     if (level == PLUS_HOOKS_RUN &&
         (taken ? plus_sched_acquired_alone() : plus_sched_released_alone())) {
-        return 0; /* most calls of a single-threaded program, at next to no cost */
+        /* most calls of a single-threaded program, at next to no cost */
+        return taken ? pthread_cond_signal(cond) : 0;
     }
     if (level != PLUS_HOOKS_OFF) {
         int saved = errno;
@@ -171,5 +172,5 @@ plus_hook_cond_signal(pthread_cond_t *cond)
         }
         errno = saved;
     }
-    return level == PLUS_HOOKS_RUN ? 0 : pthread_cond_signal(cond);
+    return level == PLUS_HOOKS_RUN && !taken ? 0 : pthread_cond_signal(cond);
 }

@@ -218,11 +218,14 @@ decide(struct plus_thread *self, uint64_t interval_ns, uint64_t now)
 }
 
 /* The holder stores its depth and then reads `asked`; we store `asked` and then read the depth.  Both
- * are sequentially consistent, so at least one of the two sees the other. */
+ * are sequentially consistent, so at least one of the two sees the other.  Only a request of our own is
+ * withdrawn: an earlier one found the holder outside a section, and the interpreter has it, so the
+ * holder, which is entering one now, must still read it. */
 static bool
 ask_holder(void)
 {
-    atomic_store(&S.asked, true);
+    bool asked_before = atomic_exchange(&S.asked, true);
+
     if (S.holder == NULL || atomic_load(&S.holder->atomic_depth) == 0) {
         return true;
     }
@@ -230,7 +233,9 @@ ask_holder(void)
     if (atomic_load(&S.holder->atomic_depth) == 0) { /* it left before it could see that */
         return true;
     }
-    atomic_store(&S.asked, false);
+    if (!asked_before) {
+        atomic_store(&S.asked, false);
+    }
     return false;
 }
 
@@ -703,13 +708,22 @@ reset_waiting(struct plus_thread *thread, void *argument)
     thread->released_ns = 0;
 }
 
-void
-plus_sched_track(void)
+static void
+note_holder(void)
 {
     struct plus_thread *self = plus_thread_self();
 
     S.holder = self;
     S.last_holder = self;
+}
+
+/* Whether the holder was asked before, only the interpreter knows: its first section gives the GIL up
+ * once, as if it had been. */
+void
+plus_sched_track(void)
+{
+    note_holder();
+    atomic_store(&S.asked, true);
 }
 
 void
@@ -723,7 +737,7 @@ plus_sched_start(const struct plus_policy *policy, bool (*ending)(void))
         return;
     }
     plus_threads_visit(reset_waiting, NULL);
-    plus_sched_track();
+    note_holder();
     S.running = true;
     S.holder->acquired_ns = plus_now_ns();
     S.many_cpus = plus_usable_cpus(S.holder->acquired_ns) > 1u;
