@@ -102,8 +102,15 @@ class Started:
         return self._value
 
 
-def until_waited_for(thing: Any, count: int = 1) -> None:  # noqa: ANN401  # of either side
+def until_waited_for(
+    thing: Any,  # noqa: ANN401  # of either side
+    count: int = 1,
+    *,
+    timed: Started | None = None,
+) -> None:
     """Wait until `count` threads wait, or have waited, for a thing that nobody waited for before.
+
+    timed: the one that waits, where its time may run out before this looks.
 
     Of the standard library's locks and SimpleQueue that cannot be told: there this only gives the
     threads a chance, and what comes after holds in either case.
@@ -114,7 +121,12 @@ def until_waited_for(thing: Any, count: int = 1) -> None:  # noqa: ANN401  # of 
     if hasattr(thing, "statistics"):
         until(lambda: thing.statistics().waits >= count)
     elif waiters:
-        until(lambda: sum(len(condition._waiters) for condition in waiters) >= count)
+        until(
+            lambda: (
+                sum(len(condition._waiters) for condition in waiters) >= count
+                or (timed is not None and not timed.thread.is_alive())
+            )
+        )
     else:
         time.sleep(0.01)
 

@@ -9,7 +9,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.threads.sides import NATIVE, STOCK, Outcomes, Side, Started, on_both_sides, until
+from tests.threads.sides import (
+    NATIVE,
+    STOCK,
+    Outcomes,
+    Side,
+    Started,
+    on_both_sides,
+    until,
+    until_waited_for,
+)
 
 # A lock that has only what a condition demands, and one with all that it may have.
 FOREIGN = """
@@ -467,7 +476,7 @@ def test_a_waiter_keeps_it_alive(side: Side) -> None:
             return condition.wait(0.05)
 
     waiter = Started(wait, condition)
-    until(lambda it: len(it._waiters) == 1, condition)
+    until_waited_for(condition, timed=waiter)
     gone = weakref.ref(condition)
     del condition
     assert waiter.result() is False

@@ -139,7 +139,7 @@ def test_a_wait_is_not_shorter_than_its_time_out(side: Side) -> None:
 def test_a_waiter_keeps_it_alive(side: Side) -> None:
     event = side.Event()
     waiter = Started(event.wait, 0.05)
-    until_waited_for(event)
+    until_waited_for(event, timed=waiter)
     gone = weakref.ref(event)
     del event
     assert waiter.result() is False

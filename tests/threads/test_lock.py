@@ -177,7 +177,7 @@ def test_a_waiter_keeps_it_alive(side: Side) -> None:
     lock = side.Lock()
     lock.acquire()
     waiter = Started(lock.acquire, timeout=0.05)
-    until_waited_for(lock)
+    until_waited_for(lock, timed=waiter)
     gone = weakref.ref(lock)
     del lock
     assert waiter.result() is False

@@ -79,7 +79,13 @@ def running() -> Iterator[dict[str, subprocess.Popen[str]]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "program.py")
         path.write_text(PROGRAM)
-        yield {name: start_child(path, args=[name, kind]) for name, kind in CLASSES.items()}
+        processes = {n: start_child(path, args=[n, kind]) for n, kind in CLASSES.items()}
+        yield processes
+        # Another worker of a parallel run may have had some of the tests.
+        for process in processes.values():
+            if process.returncode is None:
+                process.kill()
+                process.communicate()
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -651,7 +651,7 @@ def test_the_collector_sees_its_items(side: Side, kind: str) -> None:
 def test_a_waiter_keeps_it_alive(side: Side, kind: str) -> None:
     q = getattr(side, kind)()
     waiter = Started(q.get, timeout=0.05)
-    until_waited_for(q)
+    until_waited_for(q, timed=waiter)
     gone = weakref.ref(q)
     del q
     with pytest.raises(queue.Empty):

@@ -163,7 +163,7 @@ def test_a_notification_without_a_permit_lets_nobody_in(side: Side, kind: str) -
     semaphore = getattr(side, kind)(1)
     semaphore.acquire()
     waiter = Started(semaphore.acquire, timeout=0.05)
-    until_waited_for(semaphore)
+    until_waited_for(semaphore, timed=waiter)
     with semaphore._cond:
         semaphore._cond.notify_all()
     assert waiter.result() is False
@@ -202,7 +202,7 @@ def test_it_dies_with_its_cycle(side: Side, kind: str) -> None:
 def test_a_waiter_keeps_it_alive(side: Side, kind: str) -> None:
     semaphore = getattr(side, kind)(0)
     waiter = Started(semaphore.acquire, timeout=0.05)
-    until_waited_for(semaphore)
+    until_waited_for(semaphore, timed=waiter)
     gone = weakref.ref(semaphore)
     del semaphore
     assert waiter.result() is False

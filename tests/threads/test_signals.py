@@ -64,6 +64,7 @@ def test_an_uncaught_ctrl_c_ends_the_process_by_the_signal(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TIMED)
+@pytest.mark.slow
 def test_the_wait_goes_on_with_the_remaining_time(name: str) -> None:
     # If it began anew with each signal it would never end.
     run(
@@ -334,7 +335,14 @@ def test_no_lock_stays_behind() -> None:
     )
 
 
-@pytest.mark.parametrize("lock", ["", "Lock()", "threading.RLock()"])
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "",
+        pytest.param("Lock()", marks=pytest.mark.slow),
+        pytest.param("threading.RLock()", marks=pytest.mark.slow),
+    ],
+)
 def test_no_notification_is_lost(lock: str) -> None:
     # One that is granted to a wait which then raises goes to the other waiter.
     run(

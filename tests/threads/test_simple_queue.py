@@ -166,7 +166,7 @@ def test_it_dies_with_its_cycle(side: Side) -> None:
 def test_a_waiter_keeps_it_alive(side: Side) -> None:
     q = side.SimpleQueue()
     waiter = Started(q.get, timeout=0.05)
-    until_waited_for(q)
+    until_waited_for(q, timed=waiter)
     gone = weakref.ref(q)
     del q
     with pytest.raises(queue.Empty):

@@ -453,6 +453,7 @@ def test_making_it_anew_while_a_thread_waits(name: str) -> None:
 # ---- the end ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_thousands_of_threads() -> None:
     run(
         """

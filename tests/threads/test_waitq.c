@@ -315,6 +315,24 @@ test_a_signal_ends_one_call_and_not_the_wait(void)
     CHECK(plus_waitq_counts(&queue).waits == 1);
 }
 
+/* The signal came before the sleep: nothing ends that, but the thread looks by itself. */
+static void
+test_a_signal_before_the_sleep_is_seen(void)
+{
+    struct plus_waiter waiter;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&waiter, true);
+    enqueue(&queue, &waiter);
+    for (unsigned looks = 0; !waiter.rechecked; looks++) {
+        CHECK(looks < 2); /* it may have polled first */
+        CHECK(plus_waiter_wait_nogil(&queue, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_SIGNAL);
+    }
+    /* Once: from then on it sleeps. */
+    uint64_t deadline_ns = plus_now_ns() + UINT64_C(100) * PLUS_NS_PER_MS;
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, deadline_ns) == PLUS_WAIT_TIMED_OUT);
+}
+
 static void
 test_leaves_after_a_signal(void)
 {
@@ -606,6 +624,7 @@ main(void)
     test_ended_before_the_dead_line_was_seen();
     test_when_a_waiter_starves();
     test_a_signal_ends_one_call_and_not_the_wait();
+    test_a_signal_before_the_sleep_is_seen();
     test_leaves_after_a_signal();
     test_other_threads_sleep_on();
     test_leaves_too_late();

@@ -22,6 +22,10 @@
 /* The same while the waker goes on producing. */
 #define STREAM_LIMIT_NS UINT64_C(50000)
 
+/* A thread that runs signal handlers looks once more after this long: a signal that came between its
+ * giving up the GIL and its sleep ended no sleep.  The C library's own waits have that gap as well. */
+#define SIGNAL_RECHECK_NS (UINT64_C(50) * PLUS_NS_PER_MS)
+
 /* So many waits are ended in one go under the guard. */
 #define WAKE_BATCH 16u
 
@@ -136,7 +140,7 @@ link_between(struct plus_waitq *queue, struct plus_waiter *before, struct plus_w
     waiter->begun = true;
     atomic_store_explicit(&waiter->state, PLUS_WAITER_WAITING, memory_order_relaxed);
     add_length(queue, 1u);
-    waiter->polled = waiter->caught = waiter->looked = false;
+    waiter->polled = waiter->caught = waiter->looked = waiter->rechecked = false;
     if (waiter->start_ns == 0) {
         waiter->start_ns = waiter->counted_ns = plus_now_ns();
         queue->counts.waits++;
@@ -354,6 +358,19 @@ sleep_once(struct plus_waiter *waiter, uint64_t deadline_ns)
     return timed_out;
 }
 
+/* Sleep until the dead line at most.  Returns true when the caller, who runs signal handlers, has to look. */
+static bool
+sleep_heeding(struct plus_waiter *waiter, uint64_t deadline_ns, bool *timed_out)
+{
+    uint64_t recheck_ns = plus_now_ns() + SIGNAL_RECHECK_NS;
+    bool rechecks = !waiter->rechecked && recheck_ns < deadline_ns;
+    bool passed = sleep_once(waiter, rechecks ? recheck_ns : deadline_ns);
+
+    waiter->rechecked = rechecks && passed; /* after a signal it begins anew */
+    *timed_out = passed && !rechecks;
+    return !*timed_out && !is_ended(waiter);
+}
+
 enum plus_wait_result
 plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
@@ -370,8 +387,10 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
         if (look) {
             return PLUS_WAIT_SIGNAL;
         }
-        timed_out = sleep_once(waiter, deadline_ns);
-        if (!timed_out && waiter->heeds_signals && !is_ended(waiter)) {
+        if (!waiter->heeds_signals) {
+            timed_out = sleep_once(waiter, deadline_ns);
+        }
+        else if (sleep_heeding(waiter, deadline_ns, &timed_out)) {
             return PLUS_WAIT_SIGNAL;
         }
     }

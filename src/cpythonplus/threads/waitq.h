@@ -54,7 +54,7 @@ struct plus_waiter {
     bool queued;        /* under the guard */
     bool begun;         /* from queueing until the result was seen; own thread */
     bool heeds_signals; /* the thread whose waits end with PLUS_WAIT_SIGNAL; the owner sets it */
-    bool polled, caught, looked;
+    bool polled, caught, looked, rechecked;
     uint32_t parked_at_wake;   /* plus_parked at the moment of the wake-up */
     struct plus_waitq *queue;  /* set while interrupted */
     struct plus_waiter *outer; /* the wait that a signal handler interrupted in which this one is */
@@ -153,8 +153,9 @@ bool
 plus_waitq_starves(const struct plus_waitq *queue, uint64_t now_ns);
 
 /* Waits until the queued waiter is ended or the dead line (CLOCK_MONOTONIC, PLUS_FUTEX_NO_DEADLINE
- * for none, 0 for at once) has passed.  Without the guard and without the GIL.  A thread that heeds signals gets
- * PLUS_WAIT_SIGNAL after one, and once before it sleeps: a signal may have come while it polled. */
+ * for none, 0 for at once) has passed.  Without the guard and without the GIL.  A thread that heeds
+ * signals gets PLUS_WAIT_SIGNAL after one, and without one before it sleeps for the first time, if it
+ * polled, and once 50 ms after it fell asleep: a signal may have come when no sleep was there to end. */
 enum plus_wait_result
 plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns);
 
