@@ -481,6 +481,7 @@ stays.end()
 
 
 @pytest.mark.parametrize("change", ["claim", "write", "turn", "ended"])
+@pytest.mark.slow
 def test_killed_at_each_line(change: str) -> None:
     """By SIGKILL: the board is as it was before, or as it should be; and can be changed again."""
     check = f"""
@@ -507,6 +508,7 @@ def check():
 
 
 @pytest.mark.parametrize("change", ["claim", "write", "turn", "ended"])
+@pytest.mark.slow
 def test_a_signal_handler_at_each_line(change: str) -> None:
     """It may report an end, and note that its process leaves."""
     check = f"""
@@ -536,6 +538,7 @@ def check():
 
 
 @pytest.mark.parametrize("change", ["claim", "write", "ended"])
+@pytest.mark.slow
 def test_a_signal_handler_that_raises_at_each_call(change: str) -> None:
     """As those of servers do, to leave: all the same the board can be changed by everybody."""
     check = f"""

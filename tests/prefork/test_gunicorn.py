@@ -70,6 +70,7 @@ def test_a_leaving_worker_answers_on_idle_connections_and_is_replaced_meanwhile(
         ended_well(server)
 
 
+@pytest.mark.slow
 def test_a_worker_with_too_much_private_memory_is_replaced(tmp_path: Path) -> None:
     limit = "40M"
     words = ("--worker-class", "gthread", "--threads", "2", "--max-private-memory", limit)
@@ -116,6 +117,7 @@ def test_hup_replaces_the_workers(tmp_path: Path) -> None:
         ended_well(server)
 
 
+@pytest.mark.slow
 def test_a_silent_worker_is_counted_as_timed_out(tmp_path: Path) -> None:
     with running(tmp_path, *WORKERS, "--timeout", "2") as server:
         server.ready(2)
@@ -355,6 +357,7 @@ def test_a_port_of_the_metrics_is_chosen_by_hup(tmp_path: Path) -> None:
         ended_well(server)
 
 
+@pytest.mark.slow
 def test_usr2_hands_the_port_of_the_metrics_on(tmp_path: Path) -> None:
     with socket.socket() as one, socket.socket() as other:
         ports = []
@@ -432,6 +435,7 @@ def test_each_part_can_be_left_out(tmp_path: Path, switch: str) -> None:
 # ---- ASGI ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_uvicorns_worker(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
     words = ("--worker-class", "uvicorn_worker.UvicornWorker", "--warm-up", "/")
@@ -447,6 +451,7 @@ def test_uvicorns_worker(tmp_path: Path) -> None:
         ended_well(server)
 
 
+@pytest.mark.slow
 def test_gunicorns_own_asgi_worker(tmp_path: Path) -> None:
     pytest.importorskip("gunicorn.workers.gasgi", reason="this gunicorn has no ASGI worker")
     words = ("--worker-class", "asgi", "--warm-up", "/")

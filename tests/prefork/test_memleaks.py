@@ -71,7 +71,7 @@ if worker == 0:
 result = {{}}
 for name, line in CALLS.items():
     slow = name.startswith("blame")
-    leak = leaks(line, globals(), 3 if slow else 20, spare_bytes=4096 if slow else 0)
+    leak = leaks(line, globals(), 3 if slow else 20, spare_bytes=8192 if slow else 0)
     if leak:
         result[name] = leak
 os.kill(worker, signal.SIGKILL)

@@ -208,11 +208,11 @@ def test_real_memory_of_real_workers() -> None:
             worker.wait()
             own = bytearray(os.urandom(4096)) * (size // 4096)
             time.sleep(0)
-            leaves = False
-            for _ in range(5000):  # the interval follows the cost of a reading
-                leaves = leaves or recycler.poll()
-                if leaves: break
-                time.sleep(0.0005 if size > 24 * MB else 0.00001)
+            # Until the next reading: the interval follows the cost of the first.
+            leaves = recycler.poll()
+            while not leaves and row(board, os.getpid()).private_bytes < size:
+                time.sleep(0.0005)
+                leaves = recycler.poll()
             worker.say(b'y' if leaves else b'n')
             worker.wait()
         return run

@@ -38,6 +38,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
 from cpythonplus import prefork
+from cpythonplus.base.sizes import format_size, parse_size
 from cpythonplus.prefork import metrics, warming
 from cpythonplus.prefork.activation import (
     gil_statistics,
@@ -48,7 +49,6 @@ from cpythonplus.prefork.activation import (
 from cpythonplus.prefork.board import Board, BoardError
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
 from cpythonplus.prefork.recycling import Recycler
-from cpythonplus.prefork.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

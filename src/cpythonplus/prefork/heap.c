@@ -1,9 +1,8 @@
 /* How the walk finds everything.
  *
- * The collector's lists hold the containers; tp_traverse of each leads to what it refers to.  A referent
+ * The collector's lists hold the containers; plus_referents_visit leads to what each refers to.  A referent
  * that is in the lists itself is left for its own turn; any other (strings, numbers, tuples of such,
- * code) is handled at once, with a stack instead of recursion.  tp_traverse leaves out what cannot be in a
- * cycle: parts of code objects, string keys of dicts, names of types; those are visited by name here.
+ * code) is handled at once, with a stack instead of recursion.
  *
  * No set of visited objects is needed: an object is handled when it turns immortal, which happens once.
  * A second call has to pass over everything again, for new objects may hang on old ones.
@@ -12,6 +11,8 @@
 
 #include <frameobject.h>
 #include <stddef.h>
+
+#include "../base/referents.h"
 
 #ifdef PLUS_HAS_IMMORTAL
 
@@ -199,7 +200,7 @@ is_watched(PyObject *op)
 static bool
 is_new(struct walk *walk, PyObject *op)
 {
-    if (PyObject_IS_GC(op) && PyObject_GC_IsTracked(op)) {
+    if (plus_gc_is_tracked(op)) {
         return true;
     }
     PyObject *address = PyLong_FromVoidPtr(op);
@@ -309,87 +310,20 @@ meet(PyObject *op, void *argument)
     if (op == NULL || is_immortal(op)) {
         return 0;
     }
-    bool is_gc = PyObject_IS_GC(op);
-    if (is_gc && PyObject_GC_IsTracked(op)) {
+    if (plus_gc_is_tracked(op)) {
         return 0; /* has its own turn */
     }
-    if (treat(walk, op) && (is_gc || PyCode_Check(op) || PyType_Check(op))) {
+    if (treat(walk, op) && plus_referents_possible(op)) {
         push(walk, op);
     }
     return 0;
 }
 
 static void
-meet_code(struct walk *walk, PyCodeObject *code)
-{
-    PyObject *parts[] = {code->co_consts,   code->co_names,           code->co_localsplusnames,
-                         code->co_filename, code->co_localspluskinds, code->co_name,
-                         code->co_qualname, code->co_linetable,       code->co_exceptiontable};
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        meet(parts[i], walk);
-    }
-}
-
-static void
-meet_dict(struct walk *walk, PyObject *dict)
-{
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-
-    while (PyDict_Next(dict, &position, &key, &value)) {
-        meet(key, walk);
-        meet(value, walk);
-    }
-}
-
-/* Not type_traverse alone: it stops the process for a type that is not on the heap, and leaves names
- * out. */
-static void
-meet_type(struct walk *walk, PyTypeObject *type)
-{
-    PyObject *dict = PyType_GetDict(type);
-
-    if (dict != NULL) {
-        treat(walk, dict);
-        meet_dict(walk, dict);
-        Py_DECREF(dict);
-    }
-    meet(type->tp_mro, walk);
-    meet(type->tp_bases, walk);
-    if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
-        PyHeapTypeObject *heap_type = (PyHeapTypeObject *)type;
-
-        meet(heap_type->ht_name, walk);
-        meet(heap_type->ht_qualname, walk);
-        meet(heap_type->ht_slots, walk);
-    }
-}
-
-static void
-meet_referents(struct walk *walk, PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-
-    if (PyCode_Check(op)) {
-        meet_code(walk, (PyCodeObject *)op);
-    }
-    else if (PyType_Check(op)) {
-        meet_type(walk, (PyTypeObject *)op);
-    }
-    else if (PyDict_Check(op)) {
-        meet_dict(walk, op);
-    }
-    if (type->tp_traverse != NULL && PyObject_IS_GC(op) && !PyDict_CheckExact(op)) {
-        type->tp_traverse(op, meet, walk);
-    }
-}
-
-static void
 empty_stack(struct walk *walk)
 {
     while (walk->depth > 0) {
-        meet_referents(walk, walk->stack[--walk->depth]);
+        plus_referents_visit(walk->stack[--walk->depth], meet, walk);
     }
 }
 
@@ -404,7 +338,7 @@ take_turn(PyObject *op, void *argument)
         return 1;
     }
     treat(walk, op);
-    meet_referents(walk, op);
+    plus_referents_visit(op, meet, walk);
     empty_stack(walk);
     return !walk->failed;
 }
@@ -434,7 +368,7 @@ walk_everything(struct walk *walk)
         PyObject *type = PyList_GET_ITEM(walk->types, i);
 
         treat(walk, type);
-        meet_referents(walk, type);
+        plus_referents_visit(type, meet, walk);
         empty_stack(walk);
     }
     if (walk->failed) {

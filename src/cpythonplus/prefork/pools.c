@@ -1,31 +1,17 @@
-/* pymalloc, as far as it has to be known: blocks of one size lie in a pool, 16 KiB that begin at a multiple
- * of 16 KiB with a header, which counts the blocks that are taken.  A request is served from a half-used
- * pool of its size if there is one, else from a fresh one.  So: ask until the answer comes from a pool in
- * which it is the only block.  (Objects/obmalloc.c, 'pool_header'; the same from 3.11 to 3.15.) */
+/* A request is served from a half-used pool of its size if there is one, else from a fresh one (base/pools.h).
+ * So: ask until the answer comes from a pool in which it is the only block. */
 #define _GNU_SOURCE
 #include "heap.h"
 
 #include <malloc.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#define POOL_BYTES ((uintptr_t)16 * 1024)
-#define BLOCK_STEP 16u
-#define LARGEST_BLOCK 512u
+#include "../base/pools.h"
 
 /* For all calls of a process together, of pools and of the C heap each: a parent that goes on working frees
  * and allocates between two calls, and would lose its holes each time anew. */
 #define FILL_LIMIT ((Py_ssize_t)64 * 1024 * 1024)
-
-struct pool_header {
-    uint32_t taken;
-    uint32_t padding;
-    void *free_block, *next, *prev;
-    uint32_t arena;
-    uint32_t size_index;
-    uint32_t next_offset, last_offset;
-};
 
 /* Less than this is given back: it is what calls like this one leave behind themselves, and would be taken
  * each time anew. */
@@ -35,39 +21,28 @@ struct pool_header {
 static void *taken;
 static Py_ssize_t taken_bytes;
 
-/* Through the kernel: an address that another allocator gave out may lie at the beginning of a mapping. */
-static bool
-read_header(const void *block, struct pool_header *header)
-{
-    struct iovec here = {header, sizeof(*header)};
-    struct iovec there = {(void *)((uintptr_t)block & ~(POOL_BYTES - 1)), sizeof(*header)};
-
-    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)sizeof(*header);
-}
-
 /* Whether the header is that of a pool of blocks of `size` bytes that `block` is one of. */
 static bool
-fits(const struct pool_header *header, const void *block, size_t size)
+fits(const struct plus_pool_header *header, const void *block, size_t size)
 {
-    size_t offset = (uintptr_t)block & (POOL_BYTES - 1);
-    size_t blocks = (POOL_BYTES - sizeof(*header)) / size;
+    size_t offset = (uintptr_t)block - plus_pool_of(block);
 
-    return header->size_index == size / BLOCK_STEP - 1u && header->taken >= 1u &&
-           header->taken <= blocks && offset >= sizeof(*header) &&
-           (offset - sizeof(*header)) % size == 0 && header->last_offset == POOL_BYTES - size;
+    return plus_pool_is_used(header) && plus_pool_block_bytes(header) == size &&
+           offset >= sizeof(*header) && (offset - sizeof(*header)) % size == 0;
 }
 
 /* 1: the block is the first of a fresh pool; 0: it is not; -1: no pool. */
 static int
 is_fresh(void *block, size_t size, uintptr_t *pool)
 {
-    struct pool_header header;
-    uintptr_t own = (uintptr_t)block & ~(POOL_BYTES - 1);
+    struct plus_pool_header header;
+    uintptr_t own = plus_pool_of(block);
 
     if (own == *pool) { /* verified, and it had another block already */
         return 0;
     }
-    if (!read_header(block, &header) || !fits(&header, block, size)) {
+    /* Through the kernel: an address that another allocator gave out may lie at the beginning of a mapping. */
+    if (!plus_read_memory(own, &header, sizeof(header)) || !fits(&header, block, size)) {
         return -1;
     }
     *pool = own;
@@ -117,7 +92,7 @@ plus_pools_fill(void)
 #ifdef Py_GIL_DISABLED
     return -1;
 #endif
-    for (size_t size = BLOCK_STEP; size <= LARGEST_BLOCK; size += BLOCK_STEP) {
+    for (size_t size = PLUS_BLOCK_STEP; size <= PLUS_LARGEST_BLOCK; size += PLUS_BLOCK_STEP) {
         Py_ssize_t more = fill_size(size, FILL_LIMIT - taken_bytes - filled);
         if (more < 0) {
             give_back(&taken, before, PyObject_Free);

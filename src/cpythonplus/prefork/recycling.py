@@ -8,9 +8,9 @@ import os
 import time
 from collections.abc import Callable
 
+from cpythonplus.base.sizes import format_size
 from cpythonplus.prefork.board import Board, BoardError, Slot
 from cpythonplus.prefork.sharing import ProcessMemory, process_memory
-from cpythonplus.prefork.sizes import format_size
 
 __all__ = ["Recycler"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import resolve_name
 
+from cpythonplus.base.sizes import format_size, parse_size
 from cpythonplus.prefork.activation import rehearse_gil, schedule_gil, use_native_locks
 from cpythonplus.prefork.board import Board, BoardError
 from cpythonplus.prefork.preparing import PrepareReport, has_grown, prepare
 from cpythonplus.prefork.recycling import Recycler
-from cpythonplus.prefork.sizes import format_size, parse_size
 
 __all__ = ["PREFIX", "SETTINGS", "Parent", "Settings", "tell", "warm_up_of"]
 

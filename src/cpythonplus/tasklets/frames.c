@@ -1,18 +1,7 @@
-/* The only file that knows the layout of interpreter frames, which has changed in each version.  It
- * uses structures and inline functions of the internal headers; the functions that they declare are
- * not exported. */
-#define Py_BUILD_CORE 1
+/* The only file that knows what interpreter frames own. */
+#include "../base/pyframe.h"
+
 #include "frames.h"
-
-#if PY_VERSION_HEX >= 0x030E0000
-#include <internal/pycore_frame.h>
-#include <internal/pycore_interpframe.h>
-#include <internal/pycore_stackref.h>
-#else
-#include <internal/pycore_code.h>
-#include <internal/pycore_frame.h>
-#endif
-
 #include "stack_depth.h"
 
 typedef struct _PyInterpreterFrame Frame;
@@ -31,34 +20,6 @@ located(const struct plus_frames *frames, Frame *frame)
     return frame;
 }
 
-/* From 3.12 on C code that calls Python code leaves a frame of the interpreter in the chain. */
-static bool
-is_python(const Frame *frame)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    return frame->owner < FRAME_OWNED_BY_INTERPRETER;
-#elif PY_VERSION_HEX >= 0x030C0000
-    return frame->owner != FRAME_OWNED_BY_CSTACK;
-#else
-    (void)frame; /* 3.11 marks the frame that is called */
-    return true;
-#endif
-}
-
-/* Borrowed; NULL when the frame executes something else. */
-static PyCodeObject *
-code_of(Frame *frame)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    PyObject *code = PyStackRef_AsPyObjectBorrow(frame->f_executable);
-#elif PY_VERSION_HEX >= 0x030D0000
-    PyObject *code = frame->f_executable;
-#else
-    PyObject *code = (PyObject *)frame->f_code;
-#endif
-    return is_python(frame) && code != NULL && PyCode_Check(code) ? (PyCodeObject *)code : NULL;
-}
-
 static int
 offset_of(Frame *frame)
 {
@@ -68,7 +29,7 @@ offset_of(Frame *frame)
 static bool
 has_begun(Frame *frame)
 {
-    return code_of(frame) != NULL && !_PyFrame_IsIncomplete(frame);
+    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
 }
 
 /* ---- what a frame owns ----------------------------------------------------------------------- */
@@ -93,7 +54,7 @@ visit_reference(_PyStackRef ref, visitproc visit, void *arg)
 static int
 visit_frame(Frame *frame, Frame *home, visitproc visit, void *arg)
 {
-    PyCodeObject *code = code_of(frame);
+    PyCodeObject *code = plus_pyframe_code(frame);
     ptrdiff_t count = code == NULL ? 0 : code->co_nlocalsplus;
     int stop;
 
@@ -207,7 +168,7 @@ is_method_of(PyObject *callable, Frame *frame, PyCodeObject *code)
 static bool
 is_run_by(PyObject **operands, int count, Frame *callee)
 {
-    PyCodeObject *code = code_of(callee);
+    PyCodeObject *code = plus_pyframe_code(callee);
 
     if (code == NULL || callee->owner != FRAME_OWNED_BY_THREAD || is_finaliser(callee, code)) {
         return false;
@@ -315,7 +276,7 @@ visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, 
 static int
 visit_frame(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *arg)
 {
-    PyCodeObject *code = code_of(frame);
+    PyCodeObject *code = plus_pyframe_code(frame);
 
     if (code != NULL) {
         int stop = visit_variables(frame, code, callee, uncalled, visit, arg);
@@ -337,7 +298,7 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 
     for (Frame *home = frames->top; home != NULL; home = frame->previous) {
         frame = located(frames, home);
-        if (!is_python(frame)) {
+        if (!plus_pyframe_is_python(frame)) {
             continue;
         }
         if (frame->owner == FRAME_OWNED_BY_THREAD) {
@@ -358,13 +319,7 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 struct plus_frames
 plus_frames_of_thread(PyThreadState *tstate)
 {
-#if PY_VERSION_HEX >= 0x030D0000
-    Frame *top = tstate->current_frame;
-#else
-    Frame *top = tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
-#endif
-
-    return (struct plus_frames){.top = top};
+    return (struct plus_frames){.top = plus_pyframe_top(tstate)};
 }
 
 int
@@ -374,7 +329,7 @@ plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, i
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
         frame = located(frames, home);
         if (has_begun(frame)) {
-            int stop = each(code_of(frame), offset_of(frame), arg);
+            int stop = each(plus_pyframe_code(frame), offset_of(frame), arg);
             if (stop != 0) {
                 return stop;
             }
@@ -415,7 +370,7 @@ is_entry(Frame *frame, const Frame *home)
 #if PY_VERSION_HEX >= 0x030F0000
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
 
-    for (; tstate != NULL && !is_python(frame); tstate = PyThreadState_Next(tstate)) {
+    for (; tstate != NULL && !plus_pyframe_is_python(frame); tstate = PyThreadState_Next(tstate)) {
         if (tstate->base_frame == home) {
             return false;
         }
@@ -423,7 +378,7 @@ is_entry(Frame *frame, const Frame *home)
 #endif
     (void)home;
 #if PY_VERSION_HEX >= 0x030C0000
-    return !is_python(frame);
+    return !plus_pyframe_is_python(frame);
 #else
     return frame->is_entry;
 #endif
@@ -446,7 +401,7 @@ plus_frames_may_move(const struct plus_frames *frames)
 {
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
         frame = located(frames, home);
-        if (is_python(frame) &&
+        if (plus_pyframe_is_python(frame) &&
             (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL)) {
             return false;
         }

@@ -1,0 +1,99 @@
+#include "referents.h"
+
+#include <stddef.h>
+
+static int
+visit_all(PyObject *const *parts, size_t count, visitproc visit, void *arg)
+{
+    for (size_t i = 0; i < count; i++) {
+        Py_VISIT(parts[i]);
+    }
+    return 0;
+}
+
+static int
+visit_code(PyCodeObject *code, visitproc visit, void *arg)
+{
+    PyObject *const parts[] = {
+        code->co_consts,   code->co_names,           code->co_localsplusnames,
+        code->co_filename, code->co_localspluskinds, code->co_name,
+        code->co_qualname, code->co_linetable,       code->co_exceptiontable,
+#if PY_VERSION_HEX < 0x030C0000
+        code->_co_code,
+#endif
+    };
+
+    int stop = visit_all(parts, sizeof(parts) / sizeof(parts[0]), visit, arg);
+#if PY_VERSION_HEX >= 0x030C0000
+    const _PyCoCached *cached = code->_co_cached;
+    if (stop == 0 && cached != NULL) {
+        PyObject *const copies[] = {cached->_co_code, cached->_co_varnames, cached->_co_cellvars,
+                                    cached->_co_freevars};
+        stop = visit_all(copies, sizeof(copies) / sizeof(copies[0]), visit, arg);
+    }
+#endif
+    return stop;
+}
+
+static int
+visit_dict(PyObject *dict, visitproc visit, void *arg)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        Py_VISIT(key);
+        Py_VISIT(value);
+    }
+    return 0;
+}
+
+/* Borrowed: the class holds it.  NULL: there is none. */
+static PyObject *
+dict_of_type(PyTypeObject *type)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *dict = PyType_GetDict(type); /* of a built-in class: the interpreter's own */
+
+    Py_XDECREF(dict);
+    return dict;
+#else
+    return type->tp_dict;
+#endif
+}
+
+static int
+visit_type(PyTypeObject *type, visitproc visit, void *arg)
+{
+    PyObject *const parts[] = {dict_of_type(type), type->tp_mro, type->tp_bases,
+                               (PyObject *)type->tp_base};
+    int stop = visit_all(parts, sizeof(parts) / sizeof(parts[0]), visit, arg);
+
+    if (stop == 0 && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+        const PyHeapTypeObject *heap_type = (PyHeapTypeObject *)type;
+        PyObject *const names[] = {heap_type->ht_name, heap_type->ht_qualname, heap_type->ht_slots};
+        stop = visit_all(names, sizeof(names) / sizeof(names[0]), visit, arg);
+    }
+    return stop;
+}
+
+int
+plus_referents_visit(PyObject *op, visitproc visit, void *arg)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    int stop = 0;
+
+    if (PyDict_Check(op)) {
+        stop = visit_dict(op, visit, arg);
+    }
+    else if (type == &PyCode_Type) {
+        stop = visit_code((PyCodeObject *)op, visit, arg);
+    }
+    else if (PyType_Check(op)) {
+        stop = visit_type((PyTypeObject *)op, visit, arg);
+    }
+    if (stop == 0 && type->tp_traverse != NULL && type != &PyDict_Type && plus_gc_has_header(op)) {
+        stop = type->tp_traverse(op, visit, arg);
+    }
+    return stop;
+}
