@@ -1,0 +1,487 @@
+#define _GNU_SOURCE
+#include "agent.h"
+
+#include "../base/clock.h"
+#include "agent_socket.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REQUEST_TIMEOUT_MS 5000 /* for a client to ask, and to ask again */
+#define SEND_TIMEOUT_MS 10000   /* for it to take a part of the answer */
+#define PAUSE_MS 200            /* where accepting fails for want of descriptors */
+#define GONE_TIMEOUT_MS 20
+#define AWAKE_TIMEOUT_MS 200
+#define STACK_BYTES (128 * 1024)
+
+enum state { OFF, RUNNING, STOPPING };
+
+/* `lock` guards what has no other word; it is held for a few instructions only. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t off; /* told when `state` becomes OFF */
+    enum state state;
+    bool wanted; /* to be started again after a fork; in children only where it stays for ever */
+    bool lost;   /* a thread that cannot be woken is left behind: never again */
+    unsigned pauses;          /* forks that are going on */
+    pid_t process;            /* whose threads and socket these are */
+    pthread_t listener;       /* while RUNNING or STOPPING */
+    plus_agent_answer answer; /* written before the threads start */
+    int idle_ms;              /* the same */
+    struct plus_agent_socket socket;
+    struct plus_own_fd client; /* written by the listener */
+    atomic_int thread_id;      /* of the listener, written by itself */
+    atomic_bool stopping;      /* read by the threads between any two steps */
+    atomic_bool leave;         /* set by the client's thread */
+    /* A thread other than the program's main one forked this process or one that it comes from.  Then nothing returns
+     * from main() here: the process ends when its last thread does, and ours would keep it for ever. */
+    bool ends_with_last_thread;
+} agent = {.lock = PTHREAD_MUTEX_INITIALIZER, .off = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local bool forks_from_thread; /* this thread forks, and is not the main one */
+
+/* ---- one client ---------------------------------------------------------------------------------- */
+
+/* Waits until the client's socket is ready for `events`. */
+static bool
+wait_for(short events, int timeout_ms)
+{
+    uint64_t deadline = plus_now_ns() + (uint64_t)timeout_ms * PLUS_NS_PER_MS;
+
+    while (!atomic_load(&agent.stopping) && plus_own_fd_is_ours(&agent.client)) {
+        uint64_t now = plus_now_ns();
+        struct pollfd polled = {.fd = agent.client.fd, .events = events};
+        if (now >= deadline) {
+            return false;
+        }
+        int ready = poll(&polled, 1, (int)((deadline - now) / PLUS_NS_PER_MS) + 1);
+        if (ready > 0) {
+            return true;
+        }
+        if (ready < 0 && errno != EINTR) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static bool
+send_all(const char *bytes, size_t length)
+{
+    while (length > 0) {
+        if (!wait_for(POLLOUT, SEND_TIMEOUT_MS)) {
+            return false;
+        }
+        ssize_t sent = send(agent.client.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+            return false;
+        }
+        bytes += sent > 0 ? sent : 0;
+        length -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+static bool
+send_answer(bool failed, const char *bytes, size_t length)
+{
+    const unsigned char head[5] = {failed ? '1' : '0', (unsigned char)(length >> 24),
+                                   (unsigned char)(length >> 16), (unsigned char)(length >> 8),
+                                   (unsigned char)length};
+
+    return send_all((const char *)head, sizeof head) && send_all(bytes, length);
+}
+
+static void
+send_refusal(const char *reason)
+{
+    static const char before[] = "{\"error\": \"", after[] = "\"}";
+    char text[sizeof before + 128 + sizeof after] = "";
+
+    strcat(text, before);
+    strncat(text, reason, 128);
+    strcat(text, after);
+    (void)send_answer(true, text, strlen(text));
+}
+
+static bool
+answer_request(const struct plus_request *request)
+{
+    size_t length = 0;
+    bool failed = false;
+
+    if (strcmp(request->name, "leave") == 0) {
+        atomic_store(&agent.leave, agent.idle_ms != PLUS_AGENT_FOR_EVER);
+        return send_answer(false, "{}", 2);
+    }
+    char *bytes = agent.answer(request, &length, &failed);
+    if (bytes == NULL || length > INT_MAX) {
+        send_refusal("the process has no memory for the answer, or is ending");
+        free(bytes);
+        return false;
+    }
+    bool sent = send_answer(failed, bytes, length);
+    free(bytes);
+    return sent;
+}
+
+/* Reads what there is; false when the client is gone or too slow. */
+static bool
+receive(char *bytes, size_t size, size_t *length)
+{
+    if (!wait_for(POLLIN, REQUEST_TIMEOUT_MS)) {
+        return false;
+    }
+    ssize_t got = recv(agent.client.fd, bytes + *length, size - *length, MSG_DONTWAIT);
+    if (got < 0) {
+        return errno == EAGAIN || errno == EINTR;
+    }
+    *length += (size_t)got;
+    return got > 0;
+}
+
+static void *
+serve_client(void *unused)
+{
+    char bytes[PLUS_REQUEST_MAX];
+    size_t length = 0;
+    uint64_t deadline = plus_now_ns() + REQUEST_TIMEOUT_MS * PLUS_NS_PER_MS;
+
+    (void)unused;
+    while (!atomic_load(&agent.stopping) && !atomic_load(&agent.leave)) {
+        struct plus_request request;
+        enum plus_request_verdict verdict = plus_request_parse(bytes, length, &request);
+        if (verdict == PLUS_REQUEST_MORE) {
+            /* The dead line is for the whole request: one byte every four seconds is no way to hold the line. */
+            if (plus_now_ns() > deadline || !receive(bytes, sizeof bytes, &length)) {
+                break;
+            }
+            continue;
+        }
+        if (verdict != PLUS_REQUEST_WHOLE) {
+            send_refusal(plus_request_reason(verdict));
+            break;
+        }
+        if (!answer_request(&request)) {
+            break;
+        }
+        length -= request.used;
+        memmove(bytes, bytes + request.used, length);
+        deadline = plus_now_ns() + REQUEST_TIMEOUT_MS * PLUS_NS_PER_MS;
+    }
+    return NULL;
+}
+
+/* ---- the thread that waits for clients ----------------------------------------------------------- */
+
+/* In a thread of its own: what Python does there needs the stack that the program's threads have. */
+static void
+serve(int fd)
+{
+    pthread_t worker;
+
+    pthread_mutex_lock(&agent.lock);
+    agent.client = plus_own_fd_take(fd);
+    pthread_mutex_unlock(&agent.lock);
+    if (pthread_create(&worker, NULL, serve_client, NULL) == 0) {
+        pthread_join(worker, NULL);
+    }
+    else {
+        send_refusal("the process cannot start a thread");
+    }
+    pthread_mutex_lock(&agent.lock);
+    plus_own_fd_close(&agent.client);
+    pthread_mutex_unlock(&agent.lock);
+}
+
+/* The program has closed our descriptor: a client has found the socket that nobody can accept from. */
+static bool
+open_again(void)
+{
+    pthread_mutex_lock(&agent.lock);
+    plus_agent_socket_close(&agent.socket);
+    bool done = !atomic_load(&agent.stopping) &&
+                plus_agent_socket_open(&agent.socket, getenv("XDG_RUNTIME_DIR")) == 0;
+    pthread_mutex_unlock(&agent.lock);
+    return done;
+}
+
+/* Waits for a client; false when there will be none. */
+static bool
+next_client(int *fd)
+{
+    struct pollfd polled = {.fd = agent.socket.listening.fd, .events = POLLIN};
+
+    *fd = -1;
+    if (poll(&polled, 1, agent.idle_ms) == 0) {
+        return false; /* idle for too long */
+    }
+    if (atomic_load(&agent.stopping)) {
+        return false;
+    }
+    if (!plus_own_fd_is_ours(&agent.socket.listening)) {
+        return open_again();
+    }
+    *fd = accept4(agent.socket.listening.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (*fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+        (void)poll(NULL, 0, PAUSE_MS);
+    }
+    return true;
+}
+
+/* Ends by itself: nobody else does, unless stop() is waiting. */
+static void
+retire(void)
+{
+    pthread_mutex_lock(&agent.lock);
+    if (agent.state == RUNNING) {
+        plus_agent_socket_close(&agent.socket);
+        pthread_detach(agent.listener);
+        agent.state = OFF;
+        agent.wanted = false;
+        pthread_cond_broadcast(&agent.off);
+    }
+    pthread_mutex_unlock(&agent.lock);
+}
+
+static void *
+listen_for_clients(void *unused)
+{
+    int fd;
+
+    (void)unused;
+    atomic_store(&agent.thread_id, (int)syscall(SYS_gettid));
+    prctl(PR_SET_NAME, "cpythonplus", 0, 0, 0);
+    while (!atomic_load(&agent.leave) && next_client(&fd)) {
+        if (fd >= 0 && plus_agent_socket_admits(fd)) {
+            serve(fd);
+        }
+        else if (fd >= 0) {
+            close(fd);
+        }
+    }
+    retire();
+    return NULL;
+}
+
+/* ---- starting and stopping ----------------------------------------------------------------------- */
+
+/* With all signals blocked: they are the program's. */
+static int
+start_listener(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+
+    pthread_attr_init(&attributes);
+    /* The libraries' thread-local variables come out of the stack, which is why the least one is asked for. */
+    pthread_attr_setstacksize(&attributes, STACK_BYTES + least);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&agent.listener, &attributes, listen_for_clients, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return -error;
+}
+
+/* With the lock held. */
+static int
+start_locked(void)
+{
+    if (agent.state != OFF || agent.lost) {
+        return agent.lost ? -EBUSY : 0;
+    }
+    atomic_store(&agent.stopping, false);
+    atomic_store(&agent.leave, false);
+    agent.client = PLUS_NO_FD;
+    int error = plus_agent_socket_open(&agent.socket, getenv("XDG_RUNTIME_DIR"));
+    if (error < 0) {
+        return error;
+    }
+    /* Not by the listener: beside the program it would take, for a moment, the lowest descriptor, which the program may
+     * expect for itself. */
+    plus_agent_socket_clean(&agent.socket);
+    error = start_listener();
+    if (error < 0) {
+        plus_agent_socket_close(&agent.socket);
+        return error;
+    }
+    agent.state = RUNNING;
+    agent.process = getpid();
+    return 0;
+}
+
+/* In the child of a fork: the threads are the parent's, and so is the socket. */
+static void
+let_go(void)
+{
+    /* Another thread of the parent may have held the lock. */
+    agent.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    agent.off = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    if (agent.state != OFF) {
+        plus_agent_socket_forget(&agent.socket);
+        plus_own_fd_close(&agent.client);
+    }
+    agent.state = OFF;
+    agent.pauses = 0;
+    agent.lost = false;
+    agent.process = getpid();
+    agent.ends_with_last_thread = agent.ends_with_last_thread || forks_from_thread;
+    agent.wanted =
+        agent.wanted && agent.idle_ms == PLUS_AGENT_FOR_EVER && !agent.ends_with_last_thread;
+}
+
+/* C code may fork without calling Python's hooks. */
+static void
+lock_agent(void)
+{
+    if (agent.process != 0 && agent.process != getpid()) {
+        let_go();
+    }
+    pthread_mutex_lock(&agent.lock);
+}
+
+int
+plus_agent_start(plus_agent_answer answer, int idle_ms)
+{
+    int error = 0;
+
+    lock_agent();
+    if (agent.state == OFF) {
+        agent.answer = answer;
+        agent.idle_ms = idle_ms;
+        error = start_locked();
+        agent.wanted = error == 0;
+    }
+    pthread_mutex_unlock(&agent.lock);
+    return error;
+}
+
+/* A thread that is joined may still be counted for some microseconds: the kernel tells of its end before it forgets it.
+ * CPython's warning about forks goes by that count. */
+static void
+wait_until_gone(pid_t thread)
+{
+    char path[64];
+    uint64_t deadline = plus_now_ns() + GONE_TIMEOUT_MS * PLUS_NS_PER_MS;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d", (int)thread);
+    while (access(path, F_OK) == 0 && plus_now_ns() < deadline) {
+        sched_yield();
+    }
+}
+
+/* A thread that could not be woken may end all the same, if it was awake; else it is left behind, asleep for ever. */
+static bool
+join(bool woken)
+{
+    struct timespec limit;
+
+    if (woken) {
+        pthread_join(agent.listener, NULL);
+    }
+    else {
+        clock_gettime(CLOCK_REALTIME, &limit);
+        uint64_t until = plus_timespec_ns(&limit) + AWAKE_TIMEOUT_MS * PLUS_NS_PER_MS;
+        limit = (struct timespec){(time_t)(until / PLUS_NS_PER_S), (long)(until % PLUS_NS_PER_S)};
+        if (pthread_timedjoin_np(agent.listener, NULL, &limit) != 0) {
+            pthread_detach(agent.listener);
+            return false;
+        }
+    }
+    wait_until_gone(atomic_load(&agent.thread_id));
+    return true;
+}
+
+/* With the lock held; gives it back meanwhile. */
+static void
+stop_locked(void)
+{
+    while (agent.state == STOPPING) {
+        pthread_cond_wait(&agent.off, &agent.lock);
+    }
+    if (agent.state == OFF) {
+        return;
+    }
+    atomic_store(&agent.stopping, true);
+    agent.state = STOPPING;
+    if (plus_own_fd_is_ours(&agent.client)) {
+        shutdown(agent.client.fd, SHUT_RDWR);
+    }
+    bool woken = plus_agent_socket_wake(&agent.socket);
+    pthread_mutex_unlock(&agent.lock);
+    bool ended = join(woken);
+    pthread_mutex_lock(&agent.lock);
+    agent.lost = !ended;
+    plus_agent_socket_close(&agent.socket);
+    agent.state = OFF;
+    pthread_cond_broadcast(&agent.off);
+}
+
+void
+plus_agent_stop(void)
+{
+    lock_agent();
+    agent.wanted = false;
+    stop_locked();
+    pthread_mutex_unlock(&agent.lock);
+}
+
+void
+plus_agent_before_fork(void)
+{
+    lock_agent();
+    forks_from_thread = syscall(SYS_gettid) != getpid();
+    agent.pauses++;
+    stop_locked();
+    pthread_mutex_unlock(&agent.lock);
+}
+
+void
+plus_agent_after_fork_parent(void)
+{
+    lock_agent();
+    /* uwsgi, for one, forks by itself and calls only what comes afterwards. */
+    if (agent.pauses > 0 && --agent.pauses == 0 && agent.wanted) {
+        (void)start_locked();
+    }
+    pthread_mutex_unlock(&agent.lock);
+}
+
+void
+plus_agent_after_fork_child(void)
+{
+    let_go();
+    if (agent.wanted) {
+        pthread_mutex_lock(&agent.lock);
+        (void)start_locked();
+        pthread_mutex_unlock(&agent.lock);
+    }
+}
+
+bool
+plus_agent_will_go_on(void)
+{
+    return agent.pauses > 0 && agent.wanted;
+}
+
+const char *
+plus_agent_path(void)
+{
+    return agent.state == RUNNING && agent.process == getpid() ? agent.socket.path : "";
+}

@@ -1,0 +1,37 @@
+"""The agent: what answers `cpythonplus doctor PID` inside a live process, and who asks it."""
+
+# On the start-up path of every program under `cpythonplus run`: nothing else is imported.
+import atexit
+import os
+
+from cpythonplus import _native
+
+__all__ = ["start", "stop"]
+
+_registered = False
+
+
+def start(idle_ms: int = -1) -> int:
+    """Let this process be looked at through its private socket; returns 0, or why not: an errno.
+
+    idle_ms: the socket is closed again when nobody asked for so long; negative: it stays, and the
+    children that this process forks have their own.  Nothing is looked at until somebody asks.
+    """
+    global _registered  # noqa: PLW0603
+    error = _native.memory_agent_start(idle_ms)
+    if not error and not _registered:
+        _registered = True
+        # These, not pthread_atfork: the warning about threads counts between the two.
+        os.register_at_fork(
+            before=_native.memory_agent_before_fork,
+            after_in_parent=_native.memory_agent_after_fork_parent,
+            after_in_child=_native.memory_agent_after_fork_child,
+        )
+        # A thread that still waits for the GIL would not survive the end of the interpreter.
+        atexit.register(_native.memory_agent_stop)
+    return error
+
+
+def stop() -> None:
+    """Close the socket, when the answer that is being made is done."""
+    _native.memory_agent_stop()

@@ -1,0 +1,204 @@
+"""Asking the agent of another process: the doctor's side of the socket."""
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from cpythonplus.memory.agent import remote
+from cpythonplus.memory.agent.finding import Process, Unreachable, find, is_stopped, socket_paths
+
+__all__ = ["AskError", "Client", "connect", "examine"]
+
+_HEAD = struct.Struct(">cI")
+_CREDENTIALS = struct.Struct("iII")
+_CONNECT_TIMEOUT_S = 30.0
+"""A process answers one client at a time, so another doctor may come first."""
+_ANSWER_TIMEOUT_S = 120.0
+"""A census of twenty million objects takes seconds, and the GIL may be long in coming."""
+_ABSENCE_S = 2.0
+"""So long a process may be without its socket: around a fork."""
+_LOOK_S = 0.01
+_LARGEST = 1 << 30
+
+
+class AskError(RuntimeError):
+    """The process is there, but has no answer to this; the text says why, in one line."""
+
+
+class Client:
+    """A process that answers.  Each request may open a connection of its own: nothing is kept."""
+
+    def __init__(self, process: Process, path: str) -> None:
+        """Ask `process` through the socket at `path`."""
+        self.process = process
+        self._path = path
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the process answer others."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def ask(self, name: str, argument: str = "") -> dict[str, object]:
+        """Return the answer; AskError if it has none, Unreachable when the process is gone."""
+        limit = None  # from when it was away first: it may have been long in answering
+        while True:
+            try:
+                if self._socket is None:
+                    self._socket = _open(self._path, self.process)
+                return self._ask(self._socket, name, argument)
+            except (ConnectionError, FileNotFoundError, EOFError):
+                # It opens its socket anew after a fork, or where the program has closed it.
+                self.close()
+                limit = limit or time.monotonic() + _ABSENCE_S
+                if time.monotonic() > limit or not _is_there(self.process):
+                    raise _gone(self.process) from None
+                time.sleep(_LOOK_S)
+            except TimeoutError:
+                self.close()
+                raise _silent(self.process) from None
+            except OSError as error:
+                self.close()
+                raise Unreachable(f"process {self.process.pid}: {error.strerror}") from None
+
+    def _ask(self, connection: socket.socket, name: str, argument: str) -> dict[str, object]:
+        words = ["cpythonplus", "1", name, *([argument] if argument else [])]
+        connection.settimeout(_ANSWER_TIMEOUT_S)
+        connection.sendall(f"{' '.join(words)}\n".encode())
+        failed, length = _HEAD.unpack(_read(connection, _HEAD.size))
+        if length > _LARGEST:
+            raise AskError("an answer of this length cannot be meant")
+        answer: dict[str, object] = json.loads(_read(connection, length))
+        if failed != b"0":
+            raise AskError(str(answer.get("error", "no reason was given")))
+        return answer
+
+
+def _is_there(process: Process) -> bool:
+    try:
+        find(process.pid)
+    except Unreachable:
+        return False
+    return True
+
+
+def _gone(process: Process) -> Unreachable:
+    if not _is_there(process):
+        return Unreachable(f"process {process.pid} has ended")
+    return Unreachable(f"process {process.pid} does not listen any more")
+
+
+def _silent(process: Process) -> Unreachable:
+    return Unreachable(
+        f"process {process.pid} does not answer: it is stopped, another doctor looks at it, or"
+        " it keeps the GIL"
+    )
+
+
+def _read(connection: socket.socket, length: int) -> bytes:
+    parts = []
+    while length:
+        got = connection.recv(min(length, 1 << 20))
+        if not got:
+            raise EOFError
+        parts.append(got)
+        length -= len(got)
+    return b"".join(parts)
+
+
+def _open(path: str, process: Process) -> socket.socket:
+    """Return a connection to the process itself; ConnectionError if somebody else listens."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _connect(connection, path)
+        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except BaseException:
+        connection.close()
+        raise
+    if _CREDENTIALS.unpack(peer)[0] != process.pid:
+        connection.close()
+        raise ConnectionRefusedError
+    return connection
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    """Connect when there is room in the queue: Linux tells at once that there is none."""
+    limit = time.monotonic() + _CONNECT_TIMEOUT_S
+    connection.setblocking(False)  # noqa: FBT003
+    while True:
+        try:
+            return connection.connect(path)
+        except BlockingIOError:
+            if time.monotonic() > limit:
+                raise TimeoutError from None
+            time.sleep(_LOOK_S)
+
+
+def _listening(process: Process) -> Client | None:
+    for path in socket_paths(process):
+        try:
+            _open(path, process).close()
+            return Client(process, path)
+        except TimeoutError:
+            raise _silent(process) from None
+        except OSError:
+            continue  # a path that is too long for a socket is one, too
+    return None
+
+
+@contextlib.contextmanager
+def connect(pid: int) -> Iterator[Client]:
+    """Yield the client of a process; Unreachable, with what to do, if it cannot be looked at.
+
+    A process that does not listen is asked to, for a while, where its Python can be asked that.
+    """
+    if pid == os.getpid():
+        raise Unreachable(f"process {pid} is this doctor")
+    process = find(pid)
+    if is_stopped(pid):
+        raise Unreachable(
+            f"process {pid} is stopped, by a signal or a debugger: let it go on (kill -CONT {pid})"
+        )
+    client = _listening(process)
+    if client is not None:
+        with client:
+            yield client
+        return
+    remote.check(process)
+    with remote.listening(process):
+        client = _listening(process)
+        if client is None:
+            raise _gone(process)
+        with client:
+            yield client
+            with contextlib.suppress(AskError, Unreachable):
+                client.ask("leave")
+
+
+def examine(client: Client, names: Iterable[str]) -> dict[str, object]:
+    """Examine the process as `examining.examine` does its own."""
+    parts: dict[str, object] = {"target": client.ask("hello")}
+    for name in names:
+        try:
+            parts[name] = client.ask(name)
+        except AskError as error:
+            parts[name] = {"error": str(error)}
+    return parts

@@ -1,0 +1,218 @@
+"""What can be told about a process from outside: whether it can be looked at, and its socket."""
+
+import os
+import re
+from dataclasses import asdict, dataclass
+
+__all__ = [
+    "Process",
+    "Unreachable",
+    "children_of",
+    "command_of",
+    "find",
+    "is_stopped",
+    "resident_bytes",
+    "socket_paths",
+]
+
+_ELF_HEAD = 20
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PROGRAM = re.compile(r"/(?:lib)?python(\d)\.(\d+)[^/\n]*$", re.MULTILINE)
+_MODULE = re.compile(r"\.cpython-(3)(\d+)[^/\n]*$", re.MULTILINE)
+_OLDEST_MINOR = 11
+
+
+class Unreachable(RuntimeError):  # noqa: N818  # it names a state
+    """The process cannot be looked at; the text says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that may be looked at.
+
+    uids: real, effective, saved, of files; inner_pid: its number in its own PID namespace; minor:
+    of its Python 3, None where that cannot be seen.
+    """
+
+    pid: int
+    uids: tuple[int, ...]
+    inner_pid: int
+    minor: int | None
+
+    @property
+    def uid(self) -> int:
+        """The effective user."""
+        return self.uids[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process that another one started."""
+
+    pid: int
+    command: str
+    rss_bytes: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain JSON."""
+        return asdict(self)
+
+
+# Not pathlib: it interns each part of a path, and the numbers of threads are always new ones.
+def _bytes(path: str, size: int = -1) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(size)
+
+
+def _text(path: str) -> str:
+    return _bytes(path).decode(errors="backslashreplace")
+
+
+def find(pid: int) -> Process:
+    """Return the process; Unreachable if there is none, or nothing of Python's to look at."""
+    status = _status(pid)
+    if status.get("State", "").startswith(("Z", "X")):
+        raise Unreachable(f"process {pid} has ended (its parent has not taken notice yet)")
+    if int(status.get("Tgid", pid)) != pid:
+        raise Unreachable(f"{pid} is a thread of process {status['Tgid']}: ask that")
+    uids = tuple(map(int, status["Uid"].split()))
+    inner_pid = int(status.get("NSpid", str(pid)).split()[-1])
+    if "VmSize" not in status:
+        # Its memory is gone before its state says so; the kernel's, children of 2, have none.
+        of_kernel = "2" in (status.get("PPid"), str(pid))
+        raise Unreachable(
+            f"process {pid} " + ("is one of the kernel's" if of_kernel else "has ended")
+        )
+    _check_architecture(pid, status["Name"])
+    return Process(pid, uids, inner_pid, _minor_version(pid, status["Name"], uids[1]))
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        text = _text(f"/proc/{pid}/status")
+    except (FileNotFoundError, ProcessLookupError):
+        raise Unreachable(f"there is no process {pid}") from None
+    except OSError as error:
+        raise Unreachable(f"process {pid}: {error.strerror}") from None
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key: value.strip() for key, _, value in pairs}
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether the process executes nothing, until somebody has it go on."""
+    return _status(pid).get("State", "").startswith(("T", "t"))
+
+
+def _check_architecture(pid: int, name: str) -> None:
+    """Unreachable if its program is for another processor than this interpreter."""
+    try:
+        head, own = _bytes(f"/proc/{pid}/exe", _ELF_HEAD), _bytes("/proc/self/exe", _ELF_HEAD)
+    except OSError:
+        return  # told below, by what else cannot be read
+    # The class (32 or 64 bits), the order of bytes, and the machine.
+    if (head[4:6], head[18:20]) != (own[4:6], own[18:20]):
+        raise Unreachable(f"process {pid} ({name}) runs on another architecture than this Python")
+
+
+def _minor_version(pid: int, name: str, uid: int) -> int | None:
+    try:
+        mapped = _text(f"/proc/{pid}/maps")
+    except (FileNotFoundError, ProcessLookupError):
+        raise Unreachable(f"there is no process {pid}") from None
+    except OSError:
+        mapped = ""
+    if not mapped:
+        raise _refused(pid, name, uid)
+    mapped = mapped.replace(" (deleted)", "")
+    found = _PROGRAM.search(mapped) or _MODULE.search(mapped)
+    if found is None:
+        if re.search(r"/[^/\n]*python[^/\n]*$", mapped, re.MULTILINE) is None:
+            raise Unreachable(f"process {pid} ({name}) is no Python program")
+        return None
+    major, minor = map(int, found.groups())
+    if (major, minor) < (3, _OLDEST_MINOR):
+        raise Unreachable(
+            f"process {pid} ({name}) runs Python {major}.{minor}; what can be looked into is"
+            f" 3.{_OLDEST_MINOR} and later"
+        )
+    return minor
+
+
+def _refused(pid: int, name: str, uid: int) -> Unreachable:
+    if uid != os.geteuid() and os.geteuid() != 0:
+        return Unreachable(
+            f"process {pid} ({name}) belongs to another user ({_user(uid)}):"
+            " ask as that user or as root"
+        )
+    return Unreachable(f"process {pid} ({name}) does not let itself be looked at")
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def socket_paths(process: Process) -> list[str]:
+    """Return where the socket of the process may be, the likely places first.
+
+    A process may have become another user's since it opened it, or may have another root folder.
+    """
+    folders = []
+    # Root's, too: what starts as root may have become another user's altogether.
+    for uid in dict.fromkeys([process.uid, *process.uids, os.geteuid(), 0]):
+        own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
+        theirs = _environment(process.pid).get("XDG_RUNTIME_DIR")
+        runtime = [each for each in (theirs, own, f"/run/user/{uid}") if each]
+        folders += [f"{each}/cpythonplus" for each in runtime]
+        folders.append(f"/tmp/cpythonplus-{uid}")  # noqa: S108  # checked by its owner
+    names = [f"{folder}/{process.inner_pid}.sock" for folder in dict.fromkeys(folders)]
+    return [*names, *(f"/proc/{process.pid}/root{name}" for name in names)]
+
+
+def _environment(pid: int) -> dict[str, str]:
+    try:
+        text = _bytes(f"/proc/{pid}/environ")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(entry).partition("=") for entry in text.split(b"\0"))
+    return {key: value for key, _, value in pairs}
+
+
+def resident_bytes(pid: int) -> int:
+    """Return what the process has in memory, 0 if there is none; shared pages count."""
+    try:
+        return int(_text(f"/proc/{pid}/statm").split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def children_of(pid: int) -> list[Child]:
+    """Return the processes that `pid` started and that are still its own."""
+    found = []
+    for task in _tasks(pid):
+        try:
+            text = _text(f"/proc/{pid}/task/{task}/children")
+        except OSError:
+            continue
+        found += [int(word) for word in text.split()]
+    return [Child(each, command_of(each), resident_bytes(each)) for each in sorted(found)]
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process, empty if there is none."""
+    try:
+        words = _bytes(f"/proc/{pid}/cmdline").rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
+    return b" ".join(words).decode(errors="backslashreplace")

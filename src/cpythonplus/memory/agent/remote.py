@@ -1,0 +1,187 @@
+"""Having a process listen that does not: by `sys.remote_exec`, which Python 3.14 has."""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from cpythonplus.memory.agent.finding import Process, Unreachable, find
+
+__all__ = ["check", "listening"]
+
+_SINCE_MINOR = 14
+_LIMIT_S = 10.0
+_LOOK_S = 0.005
+_LONGEST = 4000
+"""As much is read of what the process says."""
+_IDLE_MS = 30_000
+"""After that the process stops to listen by itself, should the doctor be gone."""
+_PACKAGE = Path(__file__).resolve().parent.parent.parent
+
+# Runs in the process: in a namespace of its own, in its main thread, between two instructions.
+# sys.path is not touched, for other threads import at the same time.
+_SCRIPT = """\
+def listen(package, tag, result):
+    import sys
+    try:
+        if f"{{sys.implementation.cache_tag}}{{sys.abiflags}}" != tag:
+            raise RuntimeError(f"it runs {{sys.implementation.cache_tag}}{{sys.abiflags}}, "
+                               f"not {{tag}}")
+        try:
+            import cpythonplus
+        except ImportError:
+            from importlib.util import module_from_spec, spec_from_file_location
+            spec = spec_from_file_location("cpythonplus", package + "/__init__.py",
+                                           submodule_search_locations=[package])
+            sys.modules["cpythonplus"] = module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+        try:
+            from cpythonplus.memory import agent
+        except ImportError:
+            raise RuntimeError("it has another version of cpythonplus") from None
+        error = agent.start({idle_ms})
+        text = "" if error == 0 else f"its socket cannot be opened: errno {{error}}"
+    except BaseException as error:
+        text = str(error) if type(error) is RuntimeError else f"{{type(error).__name__}}: {{error}}"
+    with open(result, "w") as file:
+        file.write("done " + text)
+listen({package!r}, {tag!r}, {result!r})
+"""
+
+_CLEAN = """\
+def clean(folder):
+    import os
+    for name in ("result", "listen.py"):
+        os.unlink(f"{{folder}}/{{name}}")
+    os.rmdir(folder)
+clean({folder!r})
+"""
+
+
+def check(process: Process) -> None:
+    """Unreachable, with what to do, if the process cannot be asked to listen."""
+    pid, minor = process.pid, process.minor
+    if minor is not None and minor < _SINCE_MINOR:
+        raise Unreachable(
+            f"process {pid} (Python 3.{minor}) does not listen: start it with `cpythonplus run`"
+            " (Python 3.14 and later can be asked at any time)"
+        )
+    if minor not in (None, sys.version_info.minor):
+        raise Unreachable(
+            f"process {pid} runs Python 3.{minor} and does not listen: start it with"
+            f" `cpythonplus run`, or use a doctor on Python 3.{minor}"
+        )
+    if not hasattr(sys, "remote_exec"):
+        raise Unreachable(
+            f"process {pid} does not listen: start it with `cpythonplus run`, or use a doctor on"
+            " Python 3.14 or later, which can ask it to"
+        )
+    if _elsewhere(pid):
+        raise Unreachable(
+            f"process {pid} sees other files (a container?) and does not listen: start it with"
+            " `cpythonplus run`, or the doctor beside it"
+        )
+
+
+def _elsewhere(pid: int) -> bool:
+    """Whether the process has another root folder or other mounts."""
+    for link in ("ns/mnt", "root"):
+        with contextlib.suppress(OSError):
+            theirs, own = os.stat(f"/proc/{pid}/{link}"), os.stat(f"/proc/self/{link}")  # noqa: PTH116
+            if (theirs.st_dev, theirs.st_ino) != (own.st_dev, own.st_ino):
+                return True
+    return False
+
+
+@contextlib.contextmanager
+def listening(process: Process) -> Iterator[None]:
+    """Have the process listen; Unreachable if it does not begin to, within some seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="cpythonplus-doctor-"))
+    script, result = folder / "listen.py", folder / "result"
+    try:
+        with _new(script) as script_file, _new(result) as result_file:
+            _write(script_file, _script(result))
+            if process.uid != os.geteuid():
+                _give_away(process.uid, folder, (script_file, result_file))
+            _execute(process.pid, str(script))
+            try:
+                _wait(process.pid, result_file)
+            except _StillToRun as error:
+                # It reads the file whenever it comes to it, and would complain of a missing one.
+                _write(script_file, _CLEAN.format(folder=str(folder)))
+                raise Unreachable(str(error)) from error
+    except BaseException as error:
+        if not isinstance(error.__cause__, _StillToRun):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    yield
+
+
+def _new(path: Path) -> BinaryIO:
+    return open(path, "x+b", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def _write(file: BinaryIO, text: str) -> None:
+    """Replace what is in the file."""
+    file.seek(0)
+    file.write(text.encode("utf-8", "surrogateescape"))
+    file.truncate()
+
+
+def _give_away(uid: int, folder: Path, files: Iterable[BinaryIO]) -> None:
+    """Let the user of the process read and write the files, and remove them.
+
+    Root looks at somebody's process.  Once the folder is that user's, its names may be links to
+    what is root's: from then on the files are used by their descriptors only, never by name.
+    """
+    for file in files:
+        os.fchown(file.fileno(), uid, -1)
+    os.chown(folder, uid, -1, follow_symlinks=False)
+
+
+class _StillToRun(Exception):  # noqa: N818  # it names a state
+    """The process has not come to the script."""
+
+
+def _script(result: Path) -> str:
+    tag = f"{sys.implementation.cache_tag}{sys.abiflags}"
+    return _SCRIPT.format(package=str(_PACKAGE), tag=tag, result=str(result), idle_ms=_IDLE_MS)
+
+
+def _execute(pid: int, script: str) -> None:
+    try:
+        sys.remote_exec(pid, script)  # type: ignore[attr-defined,unused-ignore]
+    except PermissionError as error:
+        raise Unreachable(
+            f"process {pid} cannot be asked to listen: {error.strerror or error} (ask as its user"
+            " or as root; /proc/sys/kernel/yama/ptrace_scope above 0 asks for root, too)"
+        ) from None
+    except ProcessLookupError:
+        raise Unreachable(f"process {pid} has ended") from None
+    except (OSError, RuntimeError) as error:
+        # Another version, or PYTHON_DISABLE_REMOTE_DEBUG, -X disable-remote-debug.
+        text = " ".join(str(error).split())
+        raise Unreachable(f"process {pid} cannot be asked to listen: {text}") from None
+
+
+def _wait(pid: int, result: BinaryIO) -> None:
+    limit = time.monotonic() + _LIMIT_S
+    while time.monotonic() < limit:
+        text = os.pread(result.fileno(), _LONGEST, 0).decode(errors="backslashreplace")
+        if text.startswith("done"):
+            if text != "done ":
+                why = " ".join(text.removeprefix("done ").split())
+                raise Unreachable(f"process {pid} cannot be looked at: {why}")
+            return
+        find(pid)  # Unreachable when it has ended meanwhile
+        time.sleep(_LOOK_S)
+    raise _StillToRun(
+        f"process {pid} was asked to listen, but its main thread has executed no Python code for"
+        f" {_LIMIT_S:g} s: it waits in a system call or runs C code"
+    )

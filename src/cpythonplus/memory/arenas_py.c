@@ -1,0 +1,322 @@
+/* What resident() is told of pymalloc's arenas, and of what lies in those that are mostly free. */
+#include "resident.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "arenas.h"
+#include "heap_walk.h"
+#include "pages.h"
+#include "pins.h"
+
+/* So many blocks are looked into at most, the freest arenas first: the search takes 64 bytes for each. */
+#define BLOCKS_LIMIT ((size_t)256 * 1024)
+/* An arena is looked into if this share of what is in memory of it is free. */
+#define FREE_SHARE(bytes) ((bytes) / 4 * 3)
+
+/* One arena in numbers; the bytes are such as are in memory. */
+struct summary {
+    uintptr_t start, end;
+    size_t taken, live, overhead, free, empty;
+};
+
+struct view {
+    struct plus_arenas arenas;
+    struct summary *summaries; /* one for each */
+    struct plus_pages pages;   /* of one arena */
+    struct plus_pinned *pinned;
+    size_t pinned_count, arenas_pinned;
+};
+
+/* ---- in numbers ---------------------------------------------------------------------------------- */
+
+static void
+add_pool(struct summary *summary, const struct plus_pages *pages, uintptr_t pool)
+{
+    const struct plus_pool_header *header = (const struct plus_pool_header *)pool;
+    size_t resident = plus_pages_resident(pages, pool, pool + PLUS_POOL_BYTES);
+
+    if (header->taken == 0) {
+        summary->empty +=
+            plus_pages_resident(pages, pool + PLUS_PAGE_BYTES, pool + PLUS_POOL_BYTES);
+        summary->free += resident;
+        return;
+    }
+    size_t block = plus_pool_block_bytes(header);
+    size_t overhead = PLUS_POOL_BYTES - plus_pool_blocks(header) * block, live;
+
+    live = header->taken * block < resident ? header->taken * block : resident;
+    overhead = overhead < resident - live ? overhead : resident - live;
+    summary->taken += header->taken;
+    summary->live += live;
+    summary->overhead += overhead;
+    summary->free += resident - live - overhead;
+}
+
+static int
+summarise(struct summary *summary, const struct plus_arena *arena, struct plus_pages *pages)
+{
+    uintptr_t pool = plus_arena_pools(arena);
+    int status = pages->states == NULL ? plus_pages_read(pages, arena->start, arena->end)
+                                       : plus_pages_reread(pages, arena->start);
+
+    if (status < 0) {
+        return status;
+    }
+    *summary = (struct summary){.start = arena->start, .end = arena->end};
+    summary->overhead = plus_pages_resident(pages, arena->start, pool);
+    for (; pool < arena->carved; pool += PLUS_POOL_BYTES) {
+        add_pool(summary, pages, pool);
+    }
+    summary->free += plus_pages_resident(pages, arena->carved, arena->end);
+    return 0;
+}
+
+static int
+summarise_all(struct view *view)
+{
+    view->summaries = calloc(view->arenas.count + 1, sizeof *view->summaries);
+    int status = view->summaries == NULL ? -ENOMEM : 0;
+
+    for (size_t i = 0; status == 0 && i < view->arenas.count; i++) {
+        status = summarise(&view->summaries[i], &view->arenas.list[i], &view->pages);
+    }
+    return status;
+}
+
+/* ---- what is looked into ------------------------------------------------------------------------- */
+
+static int
+freest_first(const void *left, const void *right)
+{
+    const struct plus_pinned *a = left, *b = right;
+
+    return a->free_bytes < b->free_bytes ? 1 : a->free_bytes > b->free_bytes ? -1 : 0;
+}
+
+static int
+by_address(const void *left, const void *right)
+{
+    const struct plus_pinned *a = left, *b = right;
+
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void
+choose_arenas(struct view *view)
+{
+    size_t count = 0, blocks = 0, kept = 0;
+
+    for (size_t i = 0; i < view->arenas.count; i++) {
+        const struct summary *each = &view->summaries[i];
+        if (each->taken > 0 && each->free > FREE_SHARE(each->free + each->live + each->overhead)) {
+            view->pinned[count++] = (struct plus_pinned){
+                .start = each->start,
+                .end = each->end,
+                .taken = each->taken,
+                .free_bytes = each->free,
+            };
+        }
+    }
+    qsort(view->pinned, count, sizeof *view->pinned, freest_first);
+    while (kept < count && blocks + view->pinned[kept].taken <= BLOCKS_LIMIT) {
+        blocks += view->pinned[kept++].taken;
+    }
+    view->pinned_count = view->arenas_pinned = kept;
+}
+
+/* The C heap's blocks that are asked for: a list of (start, end), none of which overlaps another or an arena. */
+static int
+add_blocks(struct view *view, PyObject *blocks)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(blocks); i++) {
+        unsigned long long start, end;
+        if (!PyArg_Parse(PyList_GET_ITEM(blocks, i), "(KK):memory_arenas", &start, &end)) {
+            return -1;
+        }
+        if (start >= end) {
+            PyErr_SetString(PyExc_ValueError, "a block must have a length");
+            return -1;
+        }
+        view->pinned[view->pinned_count++] = (struct plus_pinned){
+            .start = (uintptr_t)start,
+            .end = (uintptr_t)end,
+            .is_block = true,
+        };
+    }
+    qsort(view->pinned, view->pinned_count, sizeof *view->pinned, by_address);
+    return 0;
+}
+
+/* ---- as Python has it ---------------------------------------------------------------------------- */
+
+static PyObject *
+arena_rows(const struct view *view)
+{
+    PyObject *rows = PyList_New((Py_ssize_t)view->arenas.count);
+
+    for (size_t i = 0; rows != NULL && i < view->arenas.count; i++) {
+        const struct summary *each = &view->summaries[i];
+        PyObject *row = Py_BuildValue("(KKnnnnn)", (unsigned long long)each->start,
+                                      (unsigned long long)each->end, (Py_ssize_t)each->taken,
+                                      (Py_ssize_t)each->live, (Py_ssize_t)each->overhead,
+                                      (Py_ssize_t)each->free, (Py_ssize_t)each->empty);
+        if (row == NULL) {
+            Py_CLEAR(rows);
+            break;
+        }
+        PyList_SET_ITEM(rows, (Py_ssize_t)i, row);
+    }
+    return rows;
+}
+
+static PyObject *
+pin_row(const struct plus_pin *pin)
+{
+    PyObject *type = pin->type == NULL ? Py_None : (PyObject *)pin->type;
+    PyObject *example = pin->example == NULL ? Py_None : pin->example;
+
+    return Py_BuildValue("(OOnnnO)", type, pin->is_object ? Py_True : Py_False,
+                         (Py_ssize_t)pin->blocks, (Py_ssize_t)pin->bytes,
+                         (Py_ssize_t)pin->held_bytes, example);
+}
+
+static int
+append_new(PyObject *list, PyObject *item)
+{
+    int status = item == NULL ? -1 : PyList_Append(list, item);
+
+    Py_XDECREF(item);
+    return status;
+}
+
+static PyObject *
+pin_rows(const struct plus_pins *pins, Py_ssize_t limit)
+{
+    PyObject *rows = PyList_New(0);
+
+    for (size_t i = 0; rows != NULL && i < pins->count && (Py_ssize_t)i < limit; i++) {
+        if (append_new(rows, pin_row(&pins->list[i])) < 0) {
+            Py_CLEAR(rows);
+        }
+    }
+    if (rows != NULL && pins->unknown.blocks > 0 && append_new(rows, pin_row(&pins->unknown)) < 0) {
+        Py_CLEAR(rows);
+    }
+    return rows;
+}
+
+/* For each block that was asked for, by address, (start, its object or the object whose memory it is, or None). */
+static PyObject *
+owner_rows(const struct view *view, const struct plus_pins *pins)
+{
+    PyObject *rows = PyList_New(0);
+
+    for (size_t i = 0; rows != NULL && i < view->pinned_count; i++) {
+        if (!view->pinned[i].is_block) {
+            continue;
+        }
+        PyObject *owner =
+            pins->owners == NULL || pins->owners[i] == NULL ? Py_None : pins->owners[i];
+        if (append_new(rows, Py_BuildValue("(KO)", (unsigned long long)view->pinned[i].start,
+                                           owner)) < 0) {
+            Py_CLEAR(rows);
+        }
+    }
+    return rows;
+}
+
+/* What was found is borrowed, and the first row that is made may start the collector (up to 3.11), which frees what is
+ * garbage of it. */
+static void
+hold_all(const struct plus_pins *pins, size_t owners)
+{
+    for (size_t i = 0; i < pins->count; i++) {
+        Py_XINCREF((PyObject *)pins->list[i].type);
+        Py_XINCREF(pins->list[i].example);
+    }
+    for (size_t i = 0; pins->owners != NULL && i < owners; i++) {
+        Py_XINCREF(pins->owners[i]);
+    }
+}
+
+static void
+release_all(const struct plus_pins *pins, size_t owners)
+{
+    for (size_t i = 0; i < pins->count; i++) {
+        Py_XDECREF((PyObject *)pins->list[i].type);
+        Py_XDECREF(pins->list[i].example);
+    }
+    for (size_t i = 0; pins->owners != NULL && i < owners; i++) {
+        Py_XDECREF(pins->owners[i]);
+    }
+}
+
+/* Builds nothing before the search has ended: what is made would lie in the arenas. */
+static PyObject *
+search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit)
+{
+    struct plus_pins pins = {0};
+
+    view->pinned =
+        calloc(view->arenas.count + (size_t)PyList_GET_SIZE(blocks) + 1, sizeof *view->pinned);
+    if (view->pinned == NULL) {
+        return PyErr_NoMemory();
+    }
+    if (pins_limit > 0) {
+        choose_arenas(view);
+    }
+    if (add_blocks(view, blocks) < 0) {
+        return NULL;
+    }
+    int status = plus_pins_find(&pins, view->pinned, view->pinned_count);
+    if (status == -ENOMEM) {
+        return PyErr_NoMemory();
+    }
+    hold_all(&pins, view->pinned_count);
+    PyObject *result = Py_BuildValue(
+        "(nnNNNnO)", (Py_ssize_t)view->arenas.taken_blocks, view->arenas.larger_blocks,
+        arena_rows(view), pin_rows(&pins, pins_limit), owner_rows(view, &pins),
+        (Py_ssize_t)view->arenas_pinned, status == 0 ? Py_True : Py_False);
+    release_all(&pins, view->pinned_count);
+    plus_pins_free(&pins);
+    return result;
+}
+
+PyObject *
+plus_memory_arenas(PyObject *module, PyObject *args)
+{
+    PyObject *blocks, *result = NULL;
+    struct plus_segments segments;
+    struct view view = {0};
+    Py_ssize_t pins_limit;
+    int status;
+
+    if (!PyArg_ParseTuple(args, "O!n:memory_arenas", &PyList_Type, &blocks, &pins_limit)) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = plus_segments_read(&segments);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
+        return PyErr_NoMemory();
+    }
+    /* What it makes the first time may start the collector, which may free an arena that was found. */
+    (void)plus_heap_walk_refusal();
+    const char *refusal = plus_arenas_find(&view.arenas, &segments);
+    if (refusal != NULL) {
+        result = PyUnicode_FromString(refusal);
+    }
+    else if (summarise_all(&view) < 0) {
+        PyErr_NoMemory();
+    }
+    else {
+        result = search(&view, blocks, pins_limit);
+    }
+    plus_segments_free(&segments);
+    free(view.summaries);
+    free(view.pinned);
+    plus_pages_free(&view.pages);
+    plus_arenas_free(&view.arenas);
+    return result;
+}

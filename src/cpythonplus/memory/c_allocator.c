@@ -1,0 +1,123 @@
+/* Which allocator it is follows from the symbols that stand in the same object as malloc() itself: an extension
+ * that brings a jemalloc for its own use does not count.  Everything is looked up at run time, so nothing here
+ * depends on the C library that the package was built with. */
+#define _GNU_SOURCE
+#include "c_allocator.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdatomic.h>
+
+#define JEMALLOC_ALL_ARENAS "4096" /* MALLCTL_ARENAS_ALL, since 5.0 */
+
+#define UNKNOWN (-1)
+
+/* What was found; written by the first call of plus_c_allocator_kind(). */
+static _Atomic int known = UNKNOWN;
+static int (*malloc_trim_function)(size_t);
+static int (*mallctl_function)(const char *, void *, size_t *, void *, size_t);
+static void (*mi_collect_function)(bool);
+static void (*tcmalloc_release_function)(void);
+
+static void *
+symbol(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+/* Whether both are found, in the same object. */
+static bool
+are_together(const char *one, const char *other)
+{
+    Dl_info found_one, found_other;
+    void *address_one = symbol(one), *address_other = symbol(other);
+
+    return address_one != NULL && address_other != NULL && dladdr(address_one, &found_one) &&
+           dladdr(address_other, &found_other) && found_one.dli_fbase == found_other.dli_fbase;
+}
+
+/* Of a program that is not position-independent, and takes a function's address, that is an entry in its own table:
+ * so of some of these the address does not tell where they are. */
+static bool
+beside_malloc(const char *name)
+{
+    return are_together(name, "malloc") || are_together(name, "calloc") ||
+           are_together(name, "realloc") || are_together(name, "malloc_usable_size");
+}
+
+/* POSIX says that what dlsym returns may be made a function. */
+static enum plus_c_allocator_kind
+find(void)
+{
+    if (beside_malloc("mallctl")) {
+        *(void **)&mallctl_function = symbol("mallctl");
+        return PLUS_C_ALLOCATOR_JEMALLOC;
+    }
+    if (beside_malloc("mi_collect")) {
+        *(void **)&mi_collect_function = symbol("mi_collect");
+        return PLUS_C_ALLOCATOR_MIMALLOC;
+    }
+    if (beside_malloc("MallocExtension_ReleaseFreeMemory")) {
+        *(void **)&tcmalloc_release_function = symbol("MallocExtension_ReleaseFreeMemory");
+        return PLUS_C_ALLOCATOR_TCMALLOC;
+    }
+    if (beside_malloc("malloc_trim")) {
+        *(void **)&malloc_trim_function = symbol("malloc_trim");
+        return PLUS_C_ALLOCATOR_GLIBC;
+    }
+    return PLUS_C_ALLOCATOR_OTHER;
+}
+
+enum plus_c_allocator_kind
+plus_c_allocator_kind(void)
+{
+    int kind = atomic_load(&known);
+
+    if (kind == UNKNOWN) {
+        kind = (int)find();
+        atomic_store(&known, kind);
+    }
+    return (enum plus_c_allocator_kind)kind;
+}
+
+static bool
+release_jemalloc(void)
+{
+    mallctl_function("thread.tcache.flush", NULL, NULL, NULL,
+                     0); /* an error if the caches are off */
+    return mallctl_function("arena." JEMALLOC_ALL_ARENAS ".purge", NULL, NULL, NULL, 0) == 0;
+}
+
+bool
+plus_c_allocator_release(enum plus_c_allocator_kind kind)
+{
+    switch (kind) {
+    case PLUS_C_ALLOCATOR_GLIBC:
+        malloc_trim_function(0);
+        return true;
+    case PLUS_C_ALLOCATOR_JEMALLOC:
+        return release_jemalloc();
+    case PLUS_C_ALLOCATOR_MIMALLOC:
+        mi_collect_function(true);
+        return true;
+    case PLUS_C_ALLOCATOR_TCMALLOC:
+        tcmalloc_release_function();
+        return true;
+    case PLUS_C_ALLOCATOR_OTHER:
+        break;
+    }
+    return false;
+}
+
+size_t
+plus_c_allocator_free_bytes(enum plus_c_allocator_kind kind)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
+    if (kind == PLUS_C_ALLOCATOR_GLIBC) {
+        return mallinfo2().fordblks;
+    }
+#else
+    (void)kind;
+#endif
+    return 0;
+}

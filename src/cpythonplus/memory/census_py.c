@@ -1,0 +1,202 @@
+/* The walk for a census, and its sums as Python objects, which are made when the walk is over. */
+#include "binding.h"
+
+#include "../base/clock.h"
+#include "../base/raise.h"
+#include "heap_walk.h"
+#include "layouts.h"
+#include "references.h"
+#include "referrers.h"
+#include "root_path.h"
+#include "tally.h"
+
+static int
+count(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
+{
+    (void)parent;
+    return plus_tally_add(arg, op, origin == PLUS_HEAP_FROZEN);
+}
+
+/* Appends what Py_BuildValue() gave; takes the reference to it. */
+static int
+append(PyObject *rows, PyObject *row)
+{
+    int status = row == NULL ? -1 : PyList_Append(rows, row);
+
+    Py_XDECREF(row);
+    return status;
+}
+
+static PyObject *
+class_rows(const struct plus_tally *tally)
+{
+    PyObject *rows = PyList_New(0);
+    const struct plus_record_slot *slot;
+
+    for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(&tally->classes, &at));) {
+        const struct plus_class_tally *each = slot->record;
+        PyObject *row = Py_BuildValue("(O(nn)(nn)(nn)(nn)n)", each->type, each->self.objects,
+                                      each->self.bytes, each->owned.objects, each->owned.bytes,
+                                      each->dicts.objects, each->dicts.bytes, each->itself.objects,
+                                      each->itself.bytes, each->own_dict_bytes);
+        if (append(rows, row) < 0) {
+            Py_CLEAR(rows);
+        }
+    }
+    return rows;
+}
+
+static PyObject *
+place_rows(const struct plus_record_table *table)
+{
+    PyObject *rows = PyList_New(0);
+    const struct plus_record_slot *slot;
+
+    for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(table, &at));) {
+        const struct plus_place_tally *each = slot->record;
+        PyObject *row = Py_BuildValue("(O(nn)(nn)On)", each->place, each->self.objects,
+                                      each->self.bytes, each->dicts.objects, each->dicts.bytes,
+                                      each->is_module ? Py_True : Py_False, each->own_bytes);
+        if (append(rows, row) < 0) {
+            Py_CLEAR(rows);
+        }
+    }
+    return rows;
+}
+
+static PyObject *
+size_rows(const struct plus_tally *tally)
+{
+    PyObject *rows = PyList_New(0);
+
+    for (unsigned i = 0; rows != NULL && i < PLUS_SIZE_CLASSES; i++) {
+        const struct plus_sum *sum = &tally->sizes[i];
+        if (sum->objects > 0 && append(rows, Py_BuildValue("(nnn)", plus_size_class_limit(i),
+                                                           sum->objects, sum->bytes)) < 0) {
+            Py_CLEAR(rows);
+        }
+    }
+    return rows;
+}
+
+static PyObject *
+census_of(const struct plus_tally *tally, uint64_t pause_ns, size_t extra_bytes)
+{
+    const struct plus_layouts *known = plus_layouts_verify();
+
+    return Py_BuildValue("(nnLnNNNNOO)", tally->frozen, tally->immortal, (long long)pause_ns,
+                         (Py_ssize_t)extra_bytes, class_rows(tally), place_rows(&tally->places),
+                         place_rows(&tally->files), size_rows(tally),
+                         known->keys ? Py_True : Py_False, known->values ? Py_True : Py_False);
+}
+
+/* Before any walk; -1 with UnsupportedPlatform. */
+static int
+prepare(void)
+{
+    const char *refusal = plus_heap_walk_refusal();
+
+    if (refusal != NULL) {
+        plus_raise_unsupported(refusal);
+        return -1;
+    }
+    plus_layouts_verify();
+    return 0;
+}
+
+static PyObject *
+memory_census(PyObject *module, PyObject *unused)
+{
+    struct plus_tally tally;
+    const struct plus_heap_visitor visitor = {count, NULL, &tally};
+    size_t extra_bytes = 0;
+
+    if (prepare() < 0) {
+        return NULL;
+    }
+    uint64_t start = plus_now_ns();
+    int status = plus_tally_init(&tally);
+    if (status == 0) {
+        status = plus_heap_walk(&visitor, &extra_bytes);
+    }
+    if (status < 0) {
+        plus_tally_free(&tally, false);
+        return PyErr_NoMemory();
+    }
+    plus_tally_hold(&tally);
+    uint64_t pause_ns = plus_now_ns() - start;
+    PyObject *result = census_of(&tally, pause_ns, extra_bytes + plus_tally_bytes(&tally));
+    plus_tally_free(&tally, true);
+    return result;
+}
+
+static PyObject *
+memory_object_parts(PyObject *module, PyObject *op)
+{
+    plus_layouts_verify();
+    struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
+    struct plus_parts parts = plus_parts_of(&how, op);
+
+    return Py_BuildValue("(nnn)", parts.object, parts.table, parts.values);
+}
+
+static PyObject *
+memory_referrers_of(PyObject *module, PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError, "memory_referrers_of takes a class");
+        return NULL;
+    }
+    return prepare() < 0 ? NULL : plus_referrers_rows((PyTypeObject *)type);
+}
+
+static PyObject *
+memory_root_path(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 4 || !(args[3] == Py_None || PyUnicode_CheckExact(args[3]))) {
+        PyErr_SetString(
+            PyExc_TypeError,
+            "memory_root_path takes an object, a flag, a code object or None, a str or None");
+        return NULL;
+    }
+    return prepare() < 0 ? NULL : plus_root_path(args[0], args[1] == Py_True, args[2], args[3]);
+}
+
+static PyObject *
+memory_reference_label(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "memory_reference_label takes two objects");
+        return NULL;
+    }
+    return prepare() < 0 ? NULL : plus_reference_label(args[0], args[1]);
+}
+
+PyMethodDef plus_memory_census_methods[] = {
+    {"memory_census", memory_census, METH_NOARGS,
+     PyDoc_STR(
+         "memory_census($module, /)\n--\n\n"
+         "Count every object; return (frozen, immortal, pause in ns, bytes that it took, classes,\n"
+         "namespaces, files, sizes of blocks, whether key tables and inline values were counted).\n"
+         "UnsupportedPlatform where it cannot be done.")},
+    {"memory_object_parts", memory_object_parts, METH_O,
+     PyDoc_STR("memory_object_parts($module, op, /)\n--\n\n"
+               "Return the bytes of the blocks of memory that the object consists of: the object,\n"
+               "a table or its items, values or a copy in UTF-8; 0 for what it does not have.")},
+    {"memory_referrers_of", memory_referrers_of, METH_O,
+     PyDoc_STR("memory_referrers_of($module, type, /)\n--\n\n"
+               "Return (kind, owner, name, references) for each way in which others refer to its\n"
+               "instances.  UnsupportedPlatform where it cannot be done.")},
+    {"memory_root_path", (PyCFunction)(void (*)(void))memory_root_path, METH_FASTCALL,
+     PyDoc_STR(
+         "memory_root_path($module, target, any_instance, caller, own, /)\n--\n\n"
+         "Return (root, name, objects): the shortest path to an object, or an instance, from a\n"
+         "module or a variable; not of the code `caller`, nor of files that begin with `own`.\n"
+         "LookupError if there is no instance; UnsupportedPlatform where it cannot be done.")},
+    {"memory_reference_label", (PyCFunction)(void (*)(void))memory_reference_label, METH_FASTCALL,
+     PyDoc_STR(
+         "memory_reference_label($module, source, target, /)\n--\n\n"
+         "Return how one object refers to another: (\"attribute\", name), (\"key\", object),\n"
+         "(\"index\", number), (\"dict\", None), or (\"\", None) if that is not to be seen.")},
+    {NULL, NULL, 0, NULL},
+};

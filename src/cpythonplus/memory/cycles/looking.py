@@ -1,0 +1,173 @@
+"""Reading any object without running code of its class: through the built-in types' own fields.
+
+``type(x).__name__`` asks the metaclass, ``x.__dict__`` asks the class, and ``isinstance`` believes
+``x.__class__``.  Here everything goes through descriptors that were taken from `type`, from
+built-in types, or that are known by their own type to be written in C.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, Final
+
+__all__ = [
+    "attribute_dict",
+    "function_name",
+    "function_of",
+    "globals_of",
+    "is_dict",
+    "is_exception",
+    "is_list",
+    "is_tuple",
+    "is_type",
+    "mro",
+    "slots",
+    "traceback_of",
+    "type_dict",
+    "type_module",
+    "type_name",
+    "type_qualname",
+]
+
+_HEAP_TYPE: Final = 1 << 9
+_LIST: Final = 1 << 25
+_TUPLE: Final = 1 << 26
+_DICT: Final = 1 << 29
+_EXCEPTION: Final = 1 << 30
+_TYPE: Final = 1 << 31
+
+_own: Final = type.__dict__
+_get_name = _own["__name__"].__get__
+_get_qualname = _own["__qualname__"].__get__
+_get_module = _own["__module__"].__get__
+_get_flags = _own["__flags__"].__get__
+_get_mro = _own["__mro__"].__get__
+_get_dict = _own["__dict__"].__get__
+_get_traceback = BaseException.__dict__["__traceback__"].__get__
+_get_globals = FunctionType.__dict__["__globals__"].__get__
+
+_Slots = tuple[tuple[str, MemberDescriptorType], ...]
+# Of types that are never freed, by id.
+_static_slots: Final[dict[int, _Slots]] = {}
+
+
+def type_name(kind: type) -> str:
+    """Return ``kind.__name__`` as `type` has it."""
+    return str.__str__(_get_name(kind))  # it may be of a class derived from str
+
+
+def type_qualname(kind: type) -> str:
+    """Return ``kind.__qualname__`` as `type` has it."""
+    return str.__str__(_get_qualname(kind))
+
+
+def type_module(kind: type) -> str:
+    """Return the name of the module that the class says it is from, "" if that is no name."""
+    try:
+        module = _get_module(kind)
+    except AttributeError:
+        return ""
+    return module if type(module) is str else ""
+
+
+def type_dict(kind: type) -> Mapping[str, Any]:
+    """Return what the class itself defines."""
+    result: Mapping[str, Any] = _get_dict(kind)
+    return result
+
+
+def mro(kind: type) -> tuple[type, ...]:
+    """Return the class and its bases in the order of look-up; the class if half-built."""
+    result = _get_mro(kind)
+    return result if type(result) is tuple else (kind,)
+
+
+def is_exception(value: object) -> bool:
+    """Whether it is an exception, whatever it says."""
+    return bool(_get_flags(type(value)) & _EXCEPTION)
+
+
+def traceback_of(error: Any) -> Any:  # noqa: ANN401  # a traceback, or None
+    """Return ``error.__traceback__``, which a subclass may have its own idea of."""
+    return _get_traceback(error)
+
+
+def is_type(value: object) -> bool:
+    """Whether it is a class."""
+    return bool(_get_flags(type(value)) & _TYPE)
+
+
+def is_dict(value: object) -> bool:
+    """Whether it is a dict or of a class derived from it."""
+    return bool(_get_flags(type(value)) & _DICT)
+
+
+def is_list(value: object) -> bool:
+    """Whether it is a list or of a class derived from it."""
+    return bool(_get_flags(type(value)) & _LIST)
+
+
+def is_tuple(value: object) -> bool:
+    """Whether it is a tuple or of a class derived from it."""
+    return bool(_get_flags(type(value)) & _TUPLE)
+
+
+def attribute_dict(value: object) -> dict[Any, Any] | None:
+    """Return the dict of an instance's attributes; None: it has none, or hides it.
+
+    An instance that had no dict yet has one afterwards: only for what is garbage.
+    """
+    for kind in mro(type(value)):
+        descriptor = type_dict(kind).get("__dict__")
+        if type(descriptor) is GetSetDescriptorType:
+            try:
+                found = descriptor.__get__(value)
+            except (AttributeError, TypeError):
+                return None
+            return found if is_dict(found) else None
+    return None
+
+
+def slots(value: object) -> Iterator[tuple[str, object]]:
+    """Yield the names and values of the slots that are set, and of a C type's plain fields."""
+    for name, descriptor in _slots_of(type(value)):
+        try:
+            yield name, descriptor.__get__(value)
+        except (AttributeError, TypeError):
+            continue
+
+
+def _slots_of(kind: type) -> _Slots:
+    known = _static_slots.get(id(kind))
+    if known is None:
+        known = tuple(
+            (name, descriptor)
+            for each in mro(kind)
+            for name, descriptor in type_dict(each).items()
+            if type(descriptor) is MemberDescriptorType and type(name) is str
+        )
+        if not _get_flags(kind) & _HEAP_TYPE:
+            _static_slots[id(kind)] = known
+    return known
+
+
+def function_name(function: FunctionType) -> str:
+    """Return ``function.__name__``, which decorators set to another's."""
+    return str.__str__(function.__name__)
+
+
+def function_of(value: object) -> FunctionType | None:
+    """Return the function that a class has under a name: a method's, or a property's that stores.
+
+    None: it is something else.
+    """
+    if type(value) is staticmethod or type(value) is classmethod:
+        value = value.__func__
+    elif type(value) is property:
+        value = value.fset
+    return value if type(value) is FunctionType else None
+
+
+def globals_of(function: FunctionType) -> dict[str, Any]:
+    """Return the namespace of the module that the function is from."""
+    result: dict[str, Any] = _get_globals(function)
+    return result

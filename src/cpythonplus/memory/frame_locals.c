@@ -1,0 +1,95 @@
+/* Knows where the variables of a frame lie.
+ *
+ * Rejected: `frame.f_locals`.  Until 3.12 it is a copy, which stays with the frame and holds all its
+ * variables once more; from 3.14 on the frame keeps each object that is overwritten through it, for
+ * the sake of operands that borrow from the variable, and so keeps the cycle that is to be broken. */
+#define Py_BUILD_CORE 1
+#include "frame_locals.h"
+
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe_structs.h>
+#include <internal/pycore_stackref.h>
+#endif
+
+typedef struct _PyInterpreterFrame Frame;
+
+/* Borrowed; NULL for a variable without a value. */
+static PyObject *
+variable(const Frame *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef slot = frame->localsplus[index];
+    return PyStackRef_IsNull(slot) ? NULL : PyStackRef_AsPyObjectBorrow(slot);
+#else
+    return frame->localsplus[index];
+#endif
+}
+
+/* Not deleted, which compiled code may rely on not to happen. */
+static void
+set_to_none(Frame *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef old = frame->localsplus[index];
+
+    frame->localsplus[index] = PyStackRef_None;
+    PyStackRef_CLOSE(old);
+#else
+    PyObject *old = frame->localsplus[index];
+
+    frame->localsplus[index] = Py_NewRef(Py_None);
+    Py_DECREF(old);
+#endif
+}
+
+/* What `locals()` has left with the frame. */
+static void
+forget_in_copy(Frame *frame, PyObject *op)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+
+    if (frame->f_locals == NULL || !PyDict_CheckExact(frame->f_locals)) {
+        return;
+    }
+    while (PyDict_Next(frame->f_locals, &position, &name, &value)) {
+        /* Such a dict has names for keys, and a key that is there needs no room. */
+        if (value == op && PyUnicode_CheckExact(name) &&
+            PyDict_SetItem(frame->f_locals, name, Py_None) < 0) {
+            PyErr_Clear();
+        }
+    }
+#else
+    (void)frame;
+    (void)op;
+#endif
+}
+
+int
+plus_frame_forget(PyFrameObject *running, PyObject *op)
+{
+    Frame *frame = running->f_frame;
+    PyCodeObject *code = PyFrame_GetCode(running);
+    int found = 0;
+
+    if (code->co_flags & CO_OPTIMIZED) {
+        for (int i = 0; i < code->co_nlocalsplus; i++) {
+            PyObject *value = variable(frame, i);
+
+            if (value == op) {
+                set_to_none(frame, i);
+                found++;
+            }
+            else if (value != NULL && PyCell_Check(value) && PyCell_GET(value) == op) {
+                PyCell_Set(value, Py_None);
+                found++;
+            }
+        }
+        forget_in_copy(frame, op);
+    }
+    Py_DECREF(code);
+    return found;
+}

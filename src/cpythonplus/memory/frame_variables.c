@@ -1,0 +1,92 @@
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030C0000
+#define Py_BUILD_CORE                                                                              \
+    1 /* PyFrame_GetVar came with 3.12: the frame's variables are read where they lie */
+#include <internal/pycore_frame.h>
+#endif
+
+#include "frame_variables.h"
+
+#include <frameobject.h>
+
+#if PY_VERSION_HEX < 0x030C0000
+
+/* New reference, or NULL without an exception. */
+static PyObject *
+variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t index, PyObject *name)
+{
+    (void)code, (void)name;
+    struct _PyInterpreterFrame *home = frame->f_frame;
+    /* A frame that was cleared has none; one that executes says -1. */
+    PyObject *value =
+        home->stacktop >= 0 && index >= home->stacktop ? NULL : home->localsplus[index];
+
+    if (value != NULL && PyCell_Check(value)) {
+        value = PyCell_GET(value);
+    }
+    return Py_XNewRef(value);
+}
+
+static PyObject *
+names_of(PyCodeObject *code)
+{
+    return Py_NewRef(code->co_localsplusnames);
+}
+
+#else
+
+static PyObject *
+variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t index, PyObject *name)
+{
+    (void)code, (void)index;
+    PyObject *value = PyFrame_GetVar(frame, name);
+
+    if (value == NULL) {
+        PyErr_Clear(); /* not bound */
+    }
+    return value;
+}
+
+/* What is local or free, in one tuple. */
+static PyObject *
+names_of(PyCodeObject *code)
+{
+    PyObject *names = PyCode_GetVarnames(code), *cells = PyCode_GetCellvars(code);
+    PyObject *frees = PyCode_GetFreevars(code), *both = NULL, *all = NULL;
+
+    if (names != NULL && cells != NULL && frees != NULL) {
+        both = PySequence_Concat(names, cells);
+        all = both == NULL ? NULL : PySequence_Concat(both, frees);
+    }
+    Py_XDECREF(names);
+    Py_XDECREF(cells);
+    Py_XDECREF(frees);
+    Py_XDECREF(both);
+    return all;
+}
+
+#endif
+
+PyObject *
+plus_frame_variables(PyObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)frame);
+    PyObject *names = names_of(code), *found = PyDict_New();
+    int status = names == NULL || found == NULL ? -1 : 0;
+
+    for (Py_ssize_t i = 0; status == 0 && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        PyObject *value = variable((PyFrameObject *)frame, code, i, name);
+        if (value != NULL) {
+            status = PyDict_SetItem(found, name, value);
+            Py_DECREF(value);
+        }
+    }
+    Py_DECREF(code);
+    Py_XDECREF(names);
+    if (status < 0) {
+        Py_CLEAR(found);
+    }
+    return found;
+}

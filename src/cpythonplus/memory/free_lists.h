@@ -1,0 +1,15 @@
+/* What lies in the interpreter's free lists: freed objects that it keeps to use them again. */
+#ifndef PLUS_MEMORY_FREE_LISTS_H
+#define PLUS_MEMORY_FREE_LISTS_H
+
+#include "../base/compat.h"
+
+/* What sys._debugmallocstats() writes about the allocator and the free lists, as a str.
+ *
+ * It writes to the C library's standard error, which is replaced for the call; what other threads write there
+ * meanwhile arrives where it should.  None where the interpreter has no such function.  NULL with MemoryError, or
+ * whatever the function raised.  With the GIL held; takes time in proportion to the arenas. */
+PyObject *
+plus_free_lists_text(void);
+
+#endif

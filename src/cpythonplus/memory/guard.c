@@ -1,0 +1,125 @@
+#define _GNU_SOURCE
+#include "guard.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROOM 400 /* calls */
+#define TRIES 4  /* signals may come as quickly as they are handled */
+
+/* A pending call: it raises in whatever the main thread is about to do. */
+static int
+raise_again(void *arg)
+{
+    PyObject *error = arg;
+
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_DECREF(error);
+    return -1;
+}
+
+/* The exception that is set, taken away. */
+static PyObject *
+take_exception(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+#endif
+}
+
+static void
+give_back(PyObject *error)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(error);
+#else
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), error, PyException_GetTraceback(error));
+#endif
+}
+
+/* Pending calls are made by the thread that started the process, or that was alone after its fork, and signal handlers
+ * run there.  The kernel gives that thread the process's own number. */
+static bool
+on_main_thread(void)
+{
+    return syscall(SYS_gettid) == getpid();
+}
+
+/* A collection may come where the program has no calls left: room for the callback's own. */
+static PyObject *
+call_with_room(PyObject *callable, PyObject *const *args, Py_ssize_t count)
+{
+    int limit = Py_GetRecursionLimit();
+
+    Py_SetRecursionLimit(limit + ROOM);
+    PyObject *result = PyObject_Vectorcall(callable, args, (size_t)count, NULL);
+    /* A destructor may have set its own. */
+    if (Py_GetRecursionLimit() == limit + ROOM) {
+        Py_SetRecursionLimit(limit);
+    }
+    return result;
+}
+
+/* The callback's own want of room or memory is not the program's. */
+static bool
+is_own(PyObject *error)
+{
+    return PyErr_GivenExceptionMatches(error, PyExc_RecursionError) ||
+           PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
+}
+
+/* Raises it behind the collection; false, and the error stays ours, if that cannot be. */
+static bool
+put_off(PyObject *error)
+{
+    return on_main_thread() && Py_AddPendingCall(raise_again, error) == 0;
+}
+
+/* Calls again what a signal handler interrupted, but not for ever.  Only the first exception counts: a time-out that
+ * is due again and again is one. */
+static PyObject *
+call_guarded(PyObject *callable, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *first = NULL;
+
+    for (int i = 0; i < TRIES; i++) {
+        PyObject *result = call_with_room(callable, args, count);
+        PyObject *error = result == NULL ? take_exception() : NULL;
+        bool done = result != NULL || is_own(error);
+
+        Py_XDECREF(result);
+        if (!done && first == NULL) {
+            first = Py_NewRef(error);
+        }
+        Py_XDECREF(error);
+        if (done) {
+            break;
+        }
+    }
+    if (first == NULL || put_off(first)) {
+        Py_RETURN_NONE;
+    }
+    give_back(first);
+    return NULL;
+}
+
+static PyMethodDef guarded = {
+    "guarded", (PyCFunction)(void (*)(void))call_guarded, METH_FASTCALL,
+    PyDoc_STR("guarded($self, /, *args)\n--\n\nCall; raise what it raises behind the collection.")};
+
+PyObject *
+plus_guarded(PyObject *callable)
+{
+    return PyCFunction_NewEx(&guarded, callable, NULL);
+}

@@ -1,0 +1,182 @@
+"""Who refers to the objects of a class, and how one of them is reached from a root."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any, Self
+
+from cpythonplus import _native
+from cpythonplus.memory.cycles.looking import is_type
+from cpythonplus.memory.heap_census.naming import module_name, namespace_name, qualified_name
+from cpythonplus.memory.heap_census.tables import table
+
+__all__ = ["Path", "Referrer", "Referrers", "path", "path_steps", "referrers"]
+
+_OWN = __file__.rpartition("/")[0]
+_KEY_CHARACTERS = 40
+_LARGE = 10**20
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """One way in which objects of a class are referred to, and how many references that makes.
+
+    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`,
+    `module app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class
+    of what refers to them, such as `list`.
+    """
+
+    name: str
+    references: int
+
+
+@dataclass(frozen=True, slots=True)
+class Referrers:
+    """What refers to the objects of a class, most references first.
+
+    type: the class, by its qualified name. rows: the first few. more: how many there are beside.
+    """
+
+    type: str
+    rows: tuple[Referrer, ...]
+    more: int
+
+    def text(self) -> str:
+        """Return a table."""
+        cells = [(f"{row.references:,}", row.name) for row in self.rows]
+        lines = table(("references", f"to objects of {self.type} from"), cells)
+        return "\n".join([*lines, *([f"({self.more:,} more rows)"] if self.more else [])])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it in types that JSON has."""
+        rows = [{"name": row.name, "references": row.references} for row in self.rows]
+        return {"type": self.type, "rows": rows, "more": self.more}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return what `to_json` was called on."""
+        rows = tuple(Referrer(str(row["name"]), int(row["references"])) for row in data["rows"])
+        return cls(str(data["type"]), rows, int(data["more"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How an object is reached: the root, then one step after the other, the last being the object.
+
+    steps: `module app`, `.CACHE (dict)`, `['user:7'] (app.Session)`, `.items (list)`. The root is
+    a module, or a variable of a function that is being executed; or "only C code, or garbage"
+    where nothing else refers to what stands behind it.
+    """
+
+    steps: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return the path in one line."""
+        return " -> ".join(self.steps)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it in types that JSON has."""
+        return {"steps": list(self.steps)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return what `to_json` was called on."""
+        return cls(tuple(map(str, data["steps"])))
+
+
+def referrers(kind: str | type, top: int) -> Referrers:
+    """Count who refers to the objects of a class; raises LookupError for an unknown name."""
+    target: Any = _class(kind) if type(kind) is str else kind
+    if not is_type(target):
+        raise TypeError("what refers to the objects of a class is asked by the class, or its name")
+    sums: dict[str, int] = {}
+    for how, owner, name, references in _native.memory_referrers_of(target):
+        words = _referrer(how, owner, name)
+        sums[words] = sums.get(words, 0) + references
+    rows = sorted(sums.items(), key=lambda row: (-row[1], row[0]))
+    shown = tuple(Referrer(*row) for row in rows[:top])
+    return Referrers(qualified_name(target), shown, len(rows) - len(shown))
+
+
+def path(what: object) -> Path:
+    """Return the shortest path to an object; of a class, or its name, to some instance."""
+    target = _class(what) if type(what) is str else what
+    code = _caller()
+    root, name, objects = _native.memory_root_path(target, is_type(target), code, _OWN)
+    return Path(tuple(path_steps(root, name, objects)))
+
+
+def _class(name: str) -> type:
+    """Return the class of that name; of several, the one with most instances."""
+    counted = [(own[0], kind) for kind, own, *_ in _native.memory_census()[4]]
+    found = [pair for pair in counted if qualified_name(pair[1]) == name]
+    if not found:
+        raise LookupError(f"there is no class {name!r}")
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def _caller() -> CodeType | None:
+    """Return the code of the function that called into this package."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for this
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return None if frame is None else frame.f_code
+
+
+def _referrer(how: str, owner: Any, name: str | None) -> str:  # noqa: ANN401  # of many kinds
+    shown = "?" if name is None else name
+    if how == "module":
+        return f"module {namespace_name(owner)}.{shown}"
+    if how == "variable":
+        return f"variable {shown} of {owner.co_qualname}()"
+    if how == "class":
+        return f"class {qualified_name(owner)}.{shown}"
+    if how == "type":
+        return qualified_name(owner)
+    return f"{'dict of ' if how == 'dict' else ''}{qualified_name(owner)} (attribute {shown})"
+
+
+def path_steps(root: Any, name: str | None, objects: list[object]) -> Iterator[str]:  # noqa: ANN401
+    """Yield the steps of a path that the extension has found."""
+    in_namespace = False
+    if type(root) is CodeType:
+        yield f"variable {name} of {root.co_qualname}()"
+        yield f"({qualified_name(type(objects[0]))})"
+    elif root is not None:
+        yield f"module {module_name(root)}"
+        in_namespace = True
+    else:
+        yield "only C code, or garbage"
+        yield f"({qualified_name(type(objects[0]))})"
+    for source, target in pairwise(objects):
+        how, label = _native.memory_reference_label(source, target)
+        if how == "dict":
+            in_namespace = True
+            continue
+        yield f"{_step(how, label, source, in_namespace)} ({qualified_name(type(target))})"
+        in_namespace = False
+
+
+def _step(how: str, label: object, source: object, in_namespace: bool) -> str:  # noqa: FBT001
+    if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
+        return f".{label}"
+    if how in ("key", "index"):
+        return f"[{_key(label)}]"
+    return f"in the {qualified_name(type(source))}"
+
+
+def _key(key: Any) -> str:  # noqa: ANN401  # of many kinds
+    if type(key) is int:
+        return str(key) if abs(key) < _LARGE else "<int>"  # a very long one cannot be written
+    if type(key) is not str:
+        return f"<{qualified_name(type(key))}>"
+    shown = repr(key)
+    return shown if len(shown) <= _KEY_CHARACTERS else f"{shown[: _KEY_CHARACTERS - 3]}..."

@@ -1,0 +1,174 @@
+#define _GNU_SOURCE
+#include "heap_trimmer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "c_allocator.h"
+
+#define STACK_BYTES ((size_t)128 * 1024)
+#define PART_OF_TIME 50u /* at most 1/50 of a processor is spent on looking */
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+/* Written by starters, read by the thread. */
+static _Atomic unsigned interval_ms;
+static _Atomic size_t worth;
+/* Of the process that has the thread: another one, after a fork, has none.  By whoever starts it. */
+static _Atomic pid_t owner;
+static _Atomic unsigned trims; /* by the thread */
+
+static uint64_t
+clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static void
+sleep_ns(uint64_t ns)
+{
+    struct timespec length = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &length, &length) == EINTR) {
+    }
+}
+
+/* A few hundred KiB less exact than smaps_rollup, which walks over all pages. */
+static size_t
+resident_bytes(void)
+{
+    char text[128];
+    unsigned long long total, resident;
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+
+    if (file >= 0) {
+        close(file);
+    }
+    if (length <= 0) {
+        return 0;
+    }
+    text[length] = '\0';
+    if (sscanf(text, "%llu %llu", &total, &resident) != 2) {
+        return 0;
+    }
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What the last look left; the thread's own. */
+struct left {
+    size_t resident; /* the least since the last trim */
+    size_t free;     /* in the heap, likewise: most of it has no memory any more */
+    uint64_t cpu_ns; /* of the process */
+};
+
+/* Resident memory alone would not do: what is freed after a trim that came in the middle does not raise it.  The
+ * heap's free bytes alone neither: they are as many again when all was used and freed between two looks. */
+static bool
+is_worth_it(struct left *left, size_t resident, size_t free_bytes)
+{
+    size_t least = atomic_load(&worth);
+
+    left->resident = resident < left->resident ? resident : left->resident;
+    left->free = free_bytes < left->free ? free_bytes : left->free;
+    return free_bytes >= least &&
+           (resident - left->resident >= least || free_bytes - left->free >= least);
+}
+
+static void
+look(struct left *left)
+{
+    uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+    if (cpu_ns - left->cpu_ns < NS_PER_MS) { /* it sleeps: nothing was freed */
+        return;
+    }
+    size_t free_bytes = plus_c_allocator_free_bytes(PLUS_C_ALLOCATOR_GLIBC);
+    if (is_worth_it(left, resident_bytes(), free_bytes)) {
+        plus_c_allocator_release(PLUS_C_ALLOCATOR_GLIBC);
+        left->resident = resident_bytes();
+        left->free = free_bytes;
+        atomic_fetch_add(&trims, 1);
+    }
+    left->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static void *
+run(void *unused)
+{
+    struct left left = {0}; /* so the first look decides by the heap alone */
+
+    (void)unused;
+    for (;;) {
+        uint64_t began = clock_ns(CLOCK_MONOTONIC);
+        look(&left);
+        uint64_t rest = (clock_ns(CLOCK_MONOTONIC) - began) * PART_OF_TIME;
+        uint64_t interval = atomic_load(&interval_ms) * NS_PER_MS;
+        sleep_ns(rest > interval ? rest : interval);
+    }
+    return NULL;
+}
+
+/* All signals are for the program's own threads. */
+static int
+start_thread(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    int error = pthread_attr_init(&attributes);
+    if (error != 0) {
+        return -error;
+    }
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, &attributes, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error == 0) {
+        pthread_setname_np(thread, "malloc-trim");
+    }
+    return -error;
+}
+
+int
+plus_heap_trimmer_start(unsigned interval, size_t worth_bytes)
+{
+    pid_t before = atomic_load(&owner), own = getpid();
+
+    if (plus_c_allocator_kind() != PLUS_C_ALLOCATOR_GLIBC) {
+        return -ENOTSUP;
+    }
+    atomic_store(&interval_ms, interval);
+    atomic_store(&worth, worth_bytes);
+    if (before == own || !atomic_compare_exchange_strong(&owner, &before, own)) {
+        return 0;
+    }
+    atomic_store(&trims, 0);
+    int result = start_thread();
+    if (result < 0) {
+        atomic_store(&owner, 0);
+    }
+    return result;
+}
+
+unsigned
+plus_heap_trimmer_count(void)
+{
+    return atomic_load(&trims);
+}

@@ -1,0 +1,201 @@
+/* An object in the collector's lists gets its turn there and needs no note that it was met.  All others are
+ * handled when they are met the first time, which a set of bits tells, with a stack for what lies deep. */
+#include "heap_walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../base/referents.h"
+#include "gc_objects.h"
+#include "granules.h"
+#include "layouts.h"
+#include "live_frames.h"
+
+#define TYPES 256u /* a power of two */
+#define NESTED                                                                                     \
+    8 /* objects in objects that are followed at once; those further in wait on the stack */
+
+struct walk {
+    const struct plus_heap_visitor *visitor;
+    struct plus_granules met;
+    PyTypeObject *types[TYPES]; /* those met last, by address: classes share places */
+    PyObject *source;           /* whose references are being visited */
+    PyObject **stack;
+    size_t depth, capacity;
+    unsigned nesting;
+};
+
+static int
+push(struct walk *walk, PyObject *op)
+{
+    if (walk->depth == walk->capacity) {
+        size_t capacity = walk->capacity > 0 ? 2 * walk->capacity : 1024;
+        PyObject **stack = realloc(walk->stack, capacity * sizeof(PyObject *));
+
+        if (stack == NULL) {
+            return -ENOMEM;
+        }
+        walk->stack = stack;
+        walk->capacity = capacity;
+    }
+    walk->stack[walk->depth++] = op;
+    return 0;
+}
+
+static int
+meet_type(struct walk *walk, PyTypeObject *type);
+static int
+follow(struct walk *walk, PyObject *op);
+
+/* At once while it is in the cache, and so that a list of a million tuples does not put all of them on the stack. */
+static int
+follow_unlisted(struct walk *walk, PyObject *op)
+{
+    PyObject *source = walk->source;
+
+    if (walk->nesting == NESTED) {
+        return push(walk, op);
+    }
+    walk->nesting++;
+    int stop = follow(walk, op);
+    walk->nesting--;
+    walk->source = source;
+    return stop;
+}
+
+/* An object that the collector does not list, wherever it was met. */
+static int
+meet_unlisted(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
+{
+    int is_new = plus_granules_add(&walk->met, op);
+
+    if (is_new <= 0) {
+        return is_new;
+    }
+    int stop = walk->visitor->object(op, parent, origin, walk->visitor->arg);
+    if (stop != 0) {
+        return stop;
+    }
+    return plus_referents_possible(op) ? follow_unlisted(walk, op) : meet_type(walk, Py_TYPE(op));
+}
+
+/* Built-in classes are in no list. */
+static int
+meet_type(struct walk *walk, PyTypeObject *type)
+{
+    size_t place = ((uintptr_t)type >> 4) % TYPES;
+
+    if (walk->types[place] == type || PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+        return 0;
+    }
+    walk->types[place] = type;
+    return meet_unlisted(walk, (PyObject *)type, NULL, PLUS_HEAP_AS_TYPE);
+}
+
+static int
+meet(PyObject *op, void *arg)
+{
+    struct walk *walk = arg;
+    int stop = 0;
+
+    if (op == NULL) {
+        return 0;
+    }
+    if (walk->visitor->reference != NULL) {
+        stop = walk->visitor->reference(walk->source, op, walk->visitor->arg);
+    }
+    if (stop != 0 || plus_gc_is_tracked(op)) {
+        return stop; /* has its own turn */
+    }
+    return meet_unlisted(walk, op, walk->source, PLUS_HEAP_REFERRED);
+}
+
+/* From 3.13 on, tp_traverse leaves out a dict that has its values in the instance, and such a dict is not tracked
+ * either if the values are strings and numbers. */
+static int
+meet_dict(struct walk *walk, PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_INLINE_VALUES)) {
+        return meet(plus_instance_dict(op), walk);
+    }
+#endif
+    return 0;
+}
+
+static int
+follow(struct walk *walk, PyObject *op)
+{
+    int stop = meet_type(walk, Py_TYPE(op));
+
+    walk->source = op;
+    if (stop == 0) {
+        stop = plus_referents_visit(op, meet, walk);
+    }
+    return stop != 0 ? stop : meet_dict(walk, op);
+}
+
+static int
+follow_stack(struct walk *walk)
+{
+    int stop = 0;
+
+    while (stop == 0 && walk->depth > 0) {
+        stop = follow(walk, walk->stack[--walk->depth]);
+    }
+    return stop;
+}
+
+static int
+take_turn(PyObject *op, bool frozen, void *arg)
+{
+    struct walk *walk = arg;
+    int stop = walk->visitor->object(op, NULL, frozen ? PLUS_HEAP_FROZEN : PLUS_HEAP_LISTED,
+                                     walk->visitor->arg);
+
+    if (stop == 0) {
+        stop = follow(walk, op);
+    }
+    return stop != 0 ? stop : follow_stack(walk);
+}
+
+static int
+meet_in_frame(PyCodeObject *code, int index, PyObject *value, void *arg)
+{
+    struct walk *walk = arg;
+
+    (void)code, (void)index;
+    if (plus_gc_is_tracked(value)) {
+        return 0;
+    }
+    int stop = meet_unlisted(walk, value, NULL, PLUS_HEAP_IN_FRAME);
+    return stop != 0 ? stop : follow_stack(walk);
+}
+
+const char *
+plus_heap_walk_refusal(void)
+{
+    const char *refusal = plus_gc_objects_refusal();
+
+    if (refusal == NULL) {
+        plus_layouts_verify();
+    }
+    return refusal;
+}
+
+int
+plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
+{
+    struct walk walk = {.visitor = visitor};
+    int stop = plus_gc_objects_visit(take_turn, &walk);
+
+    if (stop == 0) {
+        stop = plus_live_frames_visit(meet_in_frame, &walk);
+    }
+    if (extra_bytes != NULL) {
+        *extra_bytes = plus_granules_bytes(&walk.met) + walk.capacity * sizeof(PyObject *);
+    }
+    plus_granules_clear(&walk.met);
+    free(walk.stack);
+    return stop;
+}

@@ -1,0 +1,285 @@
+#include "held.h"
+
+#include <stdlib.h>
+
+#include "address_map.h"
+#include "sizes.h"
+
+/* ---- exceptions ---------------------------------------------------------------------------------- */
+
+static PyObject *
+traceback_of(PyObject *op)
+{
+    PyObject *traceback =
+        PyExceptionInstance_Check(op) ? ((PyBaseExceptionObject *)op)->traceback : NULL;
+
+    /* 3.11 keeps the None that takes a traceback off. */
+    return traceback == Py_None ? NULL : traceback;
+}
+
+PyObject *
+plus_exceptions_among(PyObject *objects)
+{
+    PyObject *found = PyList_New(0);
+
+    for (Py_ssize_t i = 0; found != NULL && i < PyList_GET_SIZE(objects); i++) {
+        PyObject *op = PyList_GET_ITEM(objects, i);
+        if (traceback_of(op) != NULL && PyList_Append(found, op) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+/* ---- referrers ----------------------------------------------------------------------------------- */
+
+struct search {
+    struct plus_address_map map; /* of the targets */
+    PyObject *found;             /* a list for each */
+    PyObject *source;
+};
+
+static int
+note_target(PyObject *op, void *arg)
+{
+    struct search *search = arg;
+    uint32_t index = plus_address_map_find(&search->map, op);
+
+    if (index == PLUS_NO_INDEX) {
+        return 0;
+    }
+    return PyList_Append(PyList_GET_ITEM(search->found, index), search->source);
+}
+
+static PyObject *
+empty_lists(Py_ssize_t count)
+{
+    PyObject *lists = PyList_New(count);
+
+    for (Py_ssize_t i = 0; lists != NULL && i < count; i++) {
+        PyObject *list = PyList_New(0);
+        if (list == NULL) {
+            Py_CLEAR(lists);
+            break;
+        }
+        PyList_SET_ITEM(lists, i, list);
+    }
+    return lists;
+}
+
+static int
+search_all(struct search *search, PyObject *objects, PyObject *targets)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); i++) {
+        PyObject *op = PyList_GET_ITEM(objects, i);
+        traverseproc traverse = Py_TYPE(op)->tp_traverse;
+
+        if (op == objects || op == targets || op == search->found || traverse == NULL) {
+            continue;
+        }
+        search->source = op;
+        if (traverse(op, note_target, search) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PyObject *
+plus_referrers_among(PyObject *objects, PyObject *targets)
+{
+    struct search search = {.found = empty_lists(PyList_GET_SIZE(targets))};
+
+    if (search.found == NULL) {
+        return NULL;
+    }
+    if (plus_address_map_init(&search.map, (size_t)PyList_GET_SIZE(targets)) < 0) {
+        Py_DECREF(search.found);
+        return PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); i++) {
+        plus_address_map_add(&search.map, PyList_GET_ITEM(targets, i), (uint32_t)i);
+    }
+    if (search_all(&search, objects, targets) < 0) {
+        Py_CLEAR(search.found);
+    }
+    plus_address_map_free(&search.map);
+    return search.found;
+}
+
+/* ---- what goes with an object -------------------------------------------------------------------- */
+
+/* An object is taken along when as many references to it were met as there are.  Only referents of taken objects
+ * are looked at, so the walk ends at whatever is shared and never sees the heap. */
+struct taking {
+    struct plus_address_map map; /* object to its place in met; renewed when it is full */
+    struct met {
+        PyObject *op;
+        Py_ssize_t references;
+        bool taken;
+    } *met;
+    uint32_t count, capacity;
+    uint32_t *waiting; /* taken, not traversed yet */
+    uint32_t waits;
+    PyObject *const *spared; /* references to these do not count */
+    Py_ssize_t spares;
+    Py_ssize_t objects, size_bytes;
+};
+
+static int
+make_room(struct taking *taking)
+{
+    if (taking->count < taking->capacity) {
+        return 0;
+    }
+    uint32_t capacity = taking->capacity * 2 + 256;
+    struct met *met = realloc(taking->met, capacity * sizeof *met);
+    if (met != NULL) {
+        taking->met = met;
+    }
+    uint32_t *waiting = realloc(taking->waiting, capacity * sizeof *waiting);
+    if (waiting != NULL) {
+        taking->waiting = waiting;
+    }
+    if (met == NULL || waiting == NULL) {
+        return -1;
+    }
+    plus_address_map_free(&taking->map);
+    if (plus_address_map_init(&taking->map, capacity) < 0) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < taking->count; i++) {
+        plus_address_map_add(&taking->map, taking->met[i].op, i);
+    }
+    taking->capacity = capacity;
+    return 0;
+}
+
+static void
+take(struct taking *taking, uint32_t index)
+{
+    taking->met[index].taken = true;
+    taking->objects++;
+    taking->size_bytes += plus_object_bytes(taking->met[index].op);
+    taking->waiting[taking->waits++] = index;
+}
+
+static bool
+is_spared(const struct taking *taking, const PyObject *op)
+{
+    for (Py_ssize_t i = 0; i < taking->spares; i++) {
+        if (taking->spared[i] == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+meet(PyObject *op, void *arg)
+{
+    struct taking *taking = arg;
+
+    if (is_spared(taking, op)) {
+        return 0;
+    }
+    if (make_room(taking) < 0) {
+        return -1;
+    }
+    uint32_t index = plus_address_map_add(&taking->map, op, taking->count);
+    if (index == taking->count) {
+        taking->met[taking->count++] = (struct met){.op = op};
+    }
+    struct met *met = &taking->met[index];
+    met->references++;
+    if (!met->taken && met->references == Py_REFCNT(op)) {
+        take(taking, index);
+    }
+    return 0;
+}
+
+/* A dict's tp_traverse leaves out keys that are strings. */
+static int
+meet_entries(PyObject *dict, struct taking *taking)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    int status = 0;
+
+    while (status == 0 && PyDict_Next(dict, &position, &key, &value)) {
+        status = meet(key, taking);
+        if (status == 0) {
+            status = meet(value, taking);
+        }
+    }
+    return status;
+}
+
+static int
+meet_referents(PyObject *op, struct taking *taking)
+{
+    traverseproc traverse = Py_TYPE(op)->tp_traverse;
+
+    if (PyDict_CheckExact(op)) {
+        return meet_entries(op, taking);
+    }
+    return traverse != NULL && PyObject_IS_GC(op) ? traverse(op, meet, taking) : 0;
+}
+
+/* Whoever else refers to the roots does not matter. */
+static int
+take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (meet(roots[i], taking) < 0) {
+            return -1;
+        }
+        uint32_t index = plus_address_map_find(&taking->map, roots[i]);
+        if (index != PLUS_NO_INDEX && !taking->met[index].taken) {
+            take(taking, index);
+        }
+    }
+    return 0;
+}
+
+static int
+take_all(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
+{
+    int status = make_room(taking) < 0 ? -1 : take_roots(taking, roots, count);
+
+    while (status == 0 && taking->waits > 0) {
+        status = meet_referents(taking->met[taking->waiting[--taking->waits]].op, taking);
+    }
+    return status;
+}
+
+int
+plus_exclusively_held(PyObject *const *roots, Py_ssize_t count, PyObject *const *spared,
+                      Py_ssize_t spares, Py_ssize_t *objects, Py_ssize_t *size_bytes)
+{
+    struct taking taking = {.spared = spared, .spares = spares};
+    int status = take_all(&taking, roots, count);
+
+    plus_address_map_free(&taking.map);
+    free(taking.met);
+    free(taking.waiting);
+    if (status != 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *objects = taking.objects;
+    *size_bytes = taking.size_bytes;
+    return 0;
+}
+
+int
+plus_traceback_holds(PyObject *exception, Py_ssize_t *objects, Py_ssize_t *size_bytes)
+{
+    PyObject *traceback = traceback_of(exception);
+
+    *objects = *size_bytes = 0;
+    if (traceback == NULL) {
+        return 0;
+    }
+    return plus_exclusively_held(&traceback, 1, &exception, 1, objects, size_bytes);
+}

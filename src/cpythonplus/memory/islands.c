@@ -1,0 +1,242 @@
+#include "islands.h"
+
+#include <string.h>
+
+/* Enough for functions that call each other; linear search through so few is quicker than a table. */
+#define MOST_NODES 256
+/* A larger container is data and not a table of functions. */
+#define MOST_ITEMS 64
+
+struct node {
+    PyObject *op;      /* borrowed: nothing runs while nodes are in use */
+    Py_ssize_t inside; /* references that are explained */
+    bool held;         /* from outside, or by one that is */
+    bool reached;
+};
+
+struct island {
+    struct node nodes[MOST_NODES];
+    int count;
+    bool overflow;     /* nothing is known for sure */
+    PyObject *visited; /* the object that is being traversed */
+};
+
+/* ---- what is followed ------------------------------------------------------------------------ */
+
+static bool
+is_wrapper(PyTypeObject *type)
+{
+    return strcmp(type->tp_name, "functools._lru_cache_wrapper") == 0 ||
+           strcmp(type->tp_name, "functools.partial") == 0;
+}
+
+/* Exact types only: a subclass may have a traverse of its own. */
+static bool
+is_followed(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+
+    if (type == &PyTuple_Type) {
+        return PyTuple_GET_SIZE(op) <= MOST_NODES; /* a closure is one */
+    }
+    if (type == &PyList_Type) {
+        return PyList_GET_SIZE(op) <= MOST_ITEMS;
+    }
+    if (type == &PyDict_Type) {
+        return PyDict_GET_SIZE(op) <= MOST_ITEMS;
+    }
+    return type == &PyCell_Type || type == &PyFunction_Type || type == &PyMethod_Type ||
+           type == &PyStaticMethod_Type || type == &PyClassMethod_Type || is_wrapper(type);
+}
+
+/* A function's module: alive by itself, and large. */
+static bool
+is_module_of(PyObject *function, PyObject *op)
+{
+    return PyFunction_Check(function) && (op == ((PyFunctionObject *)function)->func_globals ||
+                                          op == ((PyFunctionObject *)function)->func_builtins);
+}
+
+static struct node *
+find(struct island *island, PyObject *op)
+{
+    for (int i = 0; i < island->count; i++) {
+        if (island->nodes[i].op == op) {
+            return &island->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- the collector's three passes ------------------------------------------------------------ */
+
+static int
+count_known(PyObject *op, void *argument)
+{
+    struct node *node = find(argument, op);
+
+    if (node != NULL) {
+        node->inside++;
+    }
+    return 0;
+}
+
+static int
+discover(PyObject *op, void *argument)
+{
+    struct island *island = argument;
+
+    if (is_module_of(island->visited, op)) {
+        return 0;
+    }
+    struct node *node = find(island, op);
+    if (node == NULL && is_followed(op)) {
+        if (island->count == MOST_NODES) {
+            island->overflow = true;
+            return 1;
+        }
+        node = &island->nodes[island->count++];
+        *node = (struct node){.op = op};
+    }
+    if (node != NULL) {
+        node->inside++;
+    }
+    return 0;
+}
+
+static void
+traverse(struct island *island, PyObject *op, visitproc visit)
+{
+    traverseproc follow = Py_TYPE(op)->tp_traverse;
+
+    island->visited = op;
+    if (follow != NULL) {
+        follow(op, visit, island);
+    }
+}
+
+static int
+hold(PyObject *op, void *argument)
+{
+    struct island *island = argument;
+    struct node *node = find(island, op);
+
+    if (node != NULL) {
+        node->held = true;
+    }
+    return 0;
+}
+
+/* Until nothing more is held; the chains are short. */
+static void
+spread(struct island *island)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < island->count; i++) {
+            struct node *node = &island->nodes[i];
+
+            if (node->held && !node->reached) {
+                node->reached = changed = true;
+                traverse(island, node->op, hold);
+            }
+        }
+    }
+}
+
+static void
+explore(struct island *island, PyObject *closure, Py_ssize_t count, PyObject *frames)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        island->nodes[island->count++] = (struct node){.op = PyTuple_GET_ITEM(closure, i)};
+    }
+    for (int i = 0; i < island->count && !island->overflow; i++) {
+        traverse(island, island->nodes[i].op, discover);
+    }
+    if (find(island, closure) == NULL) {
+        traverse(island, closure, count_known);
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++) {
+        /* A frame that still runs shows nothing, and so holds what it has. */
+        if (PyFrame_Check(PyList_GET_ITEM(frames, i))) {
+            traverse(island, PyList_GET_ITEM(frames, i), count_known);
+        }
+    }
+    for (int i = 0; i < island->count; i++) {
+        struct node *node = &island->nodes[i];
+
+        node->held = Py_REFCNT(node->op) > node->inside;
+        /* More is explained than there is: a frame has a reference that does not count. */
+        island->overflow |= Py_REFCNT(node->op) < node->inside;
+    }
+    spread(island);
+}
+
+/* ---- what is emptied ------------------------------------------------------------------------- */
+
+static int
+reach(PyObject *op, void *argument)
+{
+    struct node *node = find(argument, op);
+
+    if (node != NULL) {
+        node->reached = true;
+    }
+    return 0;
+}
+
+/* Whether a cell's content leads back to it. */
+static bool
+is_on_a_cycle(struct island *island, struct node *cell)
+{
+    bool expanded[MOST_NODES] = {false};
+    bool changed = true;
+
+    for (int i = 0; i < island->count; i++) {
+        island->nodes[i].reached = false;
+    }
+    traverse(island, cell->op, reach);
+    while (changed && !cell->reached) {
+        changed = false;
+        for (int i = 0; i < island->count; i++) {
+            if (island->nodes[i].reached && !expanded[i]) {
+                expanded[i] = changed = true;
+                traverse(island, island->nodes[i].op, reach);
+            }
+        }
+    }
+    return cell->reached;
+}
+
+Py_ssize_t
+plus_islands_close(PyObject *closure, Py_ssize_t count, PyObject *frames)
+{
+    struct island island = {.count = 0};
+    PyObject *emptied[MOST_NODES];
+    Py_ssize_t found = 0;
+
+#ifdef Py_GIL_DISABLED
+    return 0;
+#endif
+    if (count > MOST_NODES) {
+        return 0;
+    }
+    explore(&island, closure, count, frames);
+    for (Py_ssize_t i = 0; i < count && !island.overflow; i++) {
+        struct node *cell = &island.nodes[i];
+
+        if (!cell->held && is_on_a_cycle(&island, cell)) {
+            emptied[found++] = cell->op;
+        }
+    }
+    for (Py_ssize_t i = 0; i < found; i++) {
+        Py_INCREF(emptied[i]);
+    }
+    for (Py_ssize_t i = 0; i < found; i++) {
+        PyCell_Set(emptied[i], NULL);
+        Py_DECREF(emptied[i]);
+    }
+    return found;
+}

@@ -1,0 +1,58 @@
+#include "../base/pyframe.h"
+
+#include "live_frames.h"
+
+typedef struct _PyInterpreterFrame Frame;
+
+/* Borrowed; NULL: not bound. */
+static PyObject *
+variable(const Frame *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef reference = frame->localsplus[index];
+
+    return PyStackRef_IsNull(reference) ? NULL : PyStackRef_AsPyObjectBorrow(reference);
+#else
+    return frame->localsplus[index];
+#endif
+}
+
+static int
+visit_frame(const Frame *frame, int (*visit)(PyCodeObject *, int, PyObject *, void *), void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+    int stop = visit(code, -1, (PyObject *)code, arg);
+
+    for (int i = 0; stop == 0 && i < code->co_nlocalsplus; i++) {
+        PyObject *value = variable(frame, i);
+        if (value != NULL) {
+            stop = visit(code, i, value, arg);
+        }
+    }
+    return stop;
+}
+
+/* A frame that is about to begin may not have all its variables yet. */
+static bool
+has_begun(Frame *frame)
+{
+    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
+}
+
+int
+plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *value, void *arg),
+                       void *arg)
+{
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+
+    for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
+        Frame *frame = plus_pyframe_top(tstate);
+        for (; frame != NULL; frame = frame->previous) {
+            int stop = has_begun(frame) ? visit_frame(frame, visit, arg) : 0;
+            if (stop != 0) {
+                return stop;
+            }
+        }
+    }
+    return 0;
+}

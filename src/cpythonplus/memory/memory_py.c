@@ -1,0 +1,393 @@
+/* What Python sees of the room's C. */
+#include "binding.h"
+
+#include <frameobject.h>
+#include <stdlib.h>
+
+#include "batch.h"
+#include "frame_variables.h"
+#include "guard.h"
+#include "held.h"
+#include "sizes.h"
+
+/* ---- what a collection found --------------------------------------------------------------------- */
+
+/* By component: what hangs from it and from no cycle before it. */
+struct kept {
+    uint32_t cycle; /* the component that it hangs from, or itself; PLUS_NO_INDEX: from none */
+    Py_ssize_t objects, size_bytes;
+};
+
+static void
+hand_on(const struct plus_batch *batch, struct kept *kept, uint32_t node)
+{
+    uint32_t cycle = kept[batch->component[node]].cycle;
+
+    for (size_t i = batch->graph.first[node]; i < batch->graph.first[node + 1]; i++) {
+        struct kept *target = &kept[batch->component[batch->graph.target[i]]];
+        if (target->cycle == PLUS_NO_INDEX) {
+            target->cycle = cycle;
+        }
+    }
+}
+
+/* Components in the order in which they reach each other: the highest number first. */
+static struct kept *
+find_kept(const struct plus_batch *batch)
+{
+    struct kept *kept = calloc((size_t)batch->components + 1, sizeof *kept);
+
+    if (kept == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (uint32_t c = 0; c < batch->components; c++) {
+        kept[c].cycle = plus_batch_is_cycle(batch, c) ? c : PLUS_NO_INDEX;
+    }
+    for (uint32_t i = batch->graph.count; i-- > 0;) {
+        uint32_t node = batch->order[i];
+        uint32_t own = batch->component[node];
+        if (kept[own].cycle == PLUS_NO_INDEX) {
+            continue;
+        }
+        hand_on(batch, kept, node);
+        struct kept *cycle = &kept[kept[own].cycle];
+        cycle->objects += batch->leaves[node];
+        cycle->size_bytes += batch->leaf_bytes[node];
+        if (kept[own].cycle != own) {
+            cycle->objects++;
+            cycle->size_bytes += plus_object_bytes(batch->items[node]);
+        }
+    }
+    return kept;
+}
+
+static PyObject *
+members_of(const struct plus_batch *batch, uint32_t component)
+{
+    uint32_t start = batch->start[component];
+    uint32_t count = batch->start[component + 1] - start;
+    PyObject *members = PyList_New((Py_ssize_t)count);
+
+    for (uint32_t i = 0; members != NULL && i < count; i++) {
+        PyList_SET_ITEM(members, i, Py_NewRef(batch->items[batch->order[start + i]]));
+    }
+    return members;
+}
+
+static Py_ssize_t
+bytes_of(const struct plus_batch *batch, uint32_t component)
+{
+    Py_ssize_t size = 0;
+
+    for (uint32_t i = batch->start[component]; i < batch->start[component + 1]; i++) {
+        size += plus_object_bytes(batch->items[batch->order[i]]);
+    }
+    return size;
+}
+
+/* The components of one key. */
+struct tally {
+    uint64_t key;
+    uint32_t component; /* the first */
+    Py_ssize_t count, objects, size_bytes, kept_objects, kept_bytes;
+};
+
+struct tallies {
+    struct plus_address_map map; /* key to place in each; for 0, which the map has not, 1 */
+    struct tally *each;
+    uint32_t count;
+};
+
+static int
+add_up(const struct plus_batch *batch, const struct kept *kept, uint32_t component,
+       struct tallies *tallies)
+{
+    uint64_t key;
+
+    if (plus_batch_key(batch, component, &key) < 0) {
+        return -1;
+    }
+    key += key == 0;
+    uint32_t at = plus_address_map_add(&tallies->map, (void *)(uintptr_t)key, tallies->count);
+    struct tally *tally = &tallies->each[at];
+    if (at == tallies->count) {
+        *tally = (struct tally){.key = key, .component = component};
+        tallies->count++;
+    }
+    tally->count++;
+    tally->objects += (Py_ssize_t)(batch->start[component + 1] - batch->start[component]);
+    tally->size_bytes += bytes_of(batch, component);
+    tally->kept_objects += kept[component].objects;
+    tally->kept_bytes += kept[component].size_bytes;
+    return 0;
+}
+
+static int
+add_all_up(const struct plus_batch *batch, struct tallies *tallies)
+{
+    struct kept *kept = find_kept(batch);
+    int status = kept == NULL ? -1 : 0;
+
+    for (uint32_t c = 0; status == 0 && c < batch->components; c++) {
+        if (plus_batch_is_cycle(batch, c)) {
+            status = add_up(batch, kept, c, tallies);
+        }
+    }
+    free(kept);
+    return status;
+}
+
+/* Adds a tally to the rows, the members of its first component only where the key is not known; 1 if it is not. */
+static int
+add_row(const struct plus_batch *batch, const struct tally *tally, PyObject *known, PyObject *rows)
+{
+    PyObject *key = PyLong_FromUnsignedLongLong(tally->key), *row = NULL, *members = NULL;
+    int has = key == NULL ? -1 : PyDict_Contains(known, key);
+
+    if (has >= 0) {
+        members = has ? Py_NewRef(Py_None) : members_of(batch, tally->component);
+    }
+    if (members != NULL) {
+        row = Py_BuildValue("(OnnnnnO)", key, tally->count, tally->objects, tally->size_bytes,
+                            tally->kept_objects, tally->kept_bytes, members);
+    }
+    int status = row == NULL || PyList_Append(rows, row) < 0 ? -1 : !has;
+    Py_XDECREF(key);
+    Py_XDECREF(members);
+    Py_XDECREF(row);
+    return status;
+}
+
+static PyObject *
+rows_of(const struct plus_batch *batch, const struct tallies *tallies, PyObject *known,
+        int *unknown)
+{
+    PyObject *rows = PyList_New(0);
+
+    for (uint32_t i = 0; rows != NULL && i < tallies->count; i++) {
+        int status = add_row(batch, &tallies->each[i], known, rows);
+        *unknown |= status;
+        if (status < 0) {
+            Py_CLEAR(rows);
+        }
+    }
+    return rows;
+}
+
+static PyObject *
+make_rows(const struct plus_batch *batch, PyObject *known, int *unknown)
+{
+    struct tallies tallies = {.each = calloc((size_t)batch->components + 1, sizeof *tallies.each)};
+    PyObject *rows = NULL;
+
+    *unknown = 0;
+    if (tallies.each == NULL || plus_address_map_init(&tallies.map, batch->components) < 0) {
+        PyErr_NoMemory();
+    }
+    else if (add_all_up(batch, &tallies) == 0) {
+        rows = rows_of(batch, &tallies, known, unknown);
+    }
+    plus_address_map_free(&tallies.map);
+    free(tallies.each);
+    return rows;
+}
+
+/* What has the finalizer of old stays in gc.garbage, as without us. */
+static PyObject *
+uncollectable(PyObject *items)
+{
+    PyObject *kept = PyList_New(0);
+
+    for (Py_ssize_t i = 0; kept != NULL && i < PyList_GET_SIZE(items); i++) {
+        PyObject *op = PyList_GET_ITEM(items, i);
+        if (Py_TYPE(op)->tp_del != NULL && PyList_Append(kept, op) < 0) {
+            Py_CLEAR(kept);
+        }
+    }
+    return kept;
+}
+
+/* Takes the items off the list and breaks their cycles, unless somebody holds one of them. */
+static int
+clear_batch(struct plus_batch *batch, PyObject *list, Py_ssize_t start)
+{
+    bool garbage = plus_batch_is_garbage(batch);
+    /* A copy: destructors may change the list. */
+    PyObject *items = PyList_GetSlice(list, start, PyList_GET_SIZE(list));
+    PyObject *kept = items == NULL ? NULL : uncollectable(items);
+
+    if (kept == NULL || PyList_SetSlice(list, start, PyList_GET_SIZE(list), kept) < 0) {
+        Py_XDECREF(items);
+        Py_XDECREF(kept);
+        return -1;
+    }
+    batch->items = ((PyListObject *)items)->ob_item;
+    if (garbage) {
+        plus_batch_clear(batch);
+    }
+    Py_DECREF(kept);
+    Py_DECREF(items);
+    return garbage;
+}
+
+static int
+read_list(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted, const char *usage,
+          Py_ssize_t *start)
+{
+    if (count != wanted || !PyList_CheckExact(args[0]) || !PyLong_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, usage);
+        return -1;
+    }
+    *start = PyLong_AsSsize_t(args[1]);
+    if (*start < 0 || *start > PyList_GET_SIZE(args[0])) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "start must be within the list");
+        }
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+memory_sort_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct plus_batch batch;
+    Py_ssize_t start;
+    PyObject *rows = NULL;
+    int unknown = 0, done = 0;
+
+    if (read_list(args, count, 4, "memory_sort_garbage takes a list, a start, a dict and a flag",
+                  &start) < 0) {
+        return NULL;
+    }
+    if (!PyDict_CheckExact(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "known must be a dict");
+        return NULL;
+    }
+    if (plus_batch_init(&batch, args[0], start) == 0) {
+        rows = make_rows(&batch, args[2], &unknown);
+    }
+    if (rows != NULL && unknown == 0 && args[3] == Py_True) {
+        done = clear_batch(&batch, args[0], start) < 0 ? -1 : 1;
+    }
+    plus_batch_free(&batch);
+    if (rows == NULL || done < 0) {
+        Py_XDECREF(rows);
+        return NULL;
+    }
+    return Py_BuildValue("(NO)", rows, done ? Py_True : Py_False);
+}
+
+static PyObject *
+memory_clear_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct plus_batch batch;
+    Py_ssize_t start;
+    int status = -1;
+
+    if (read_list(args, count, 2, "memory_clear_garbage takes a list and a start", &start) < 0) {
+        return NULL;
+    }
+    if (plus_batch_init(&batch, args[0], start) == 0) {
+        status = clear_batch(&batch, args[0], start);
+    }
+    plus_batch_free(&batch);
+    return status < 0 ? NULL : PyBool_FromLong(status);
+}
+
+static PyObject *
+memory_guarded(PyObject *module, PyObject *callable)
+{
+    return plus_guarded(callable);
+}
+
+/* ---- exceptions that live ------------------------------------------------------------------------ */
+
+static PyObject *
+memory_exceptions_among(PyObject *module, PyObject *objects)
+{
+    if (!PyList_CheckExact(objects)) {
+        PyErr_SetString(PyExc_TypeError, "memory_exceptions_among takes a list");
+        return NULL;
+    }
+    return plus_exceptions_among(objects);
+}
+
+static PyObject *
+memory_referrers_among(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "memory_referrers_among takes two lists");
+        return NULL;
+    }
+    return plus_referrers_among(args[0], args[1]);
+}
+
+static PyObject *
+memory_traceback_holds(PyObject *module, PyObject *exception)
+{
+    Py_ssize_t objects, size_bytes;
+
+    if (!PyExceptionInstance_Check(exception)) {
+        PyErr_SetString(PyExc_TypeError, "memory_traceback_holds takes an exception");
+        return NULL;
+    }
+    if (plus_traceback_holds(exception, &objects, &size_bytes) < 0) {
+        return NULL;
+    }
+    return Py_BuildValue("(nn)", objects, size_bytes);
+}
+
+static PyObject *
+memory_frame_variables(PyObject *module, PyObject *frame)
+{
+    if (!PyFrame_Check(frame)) {
+        PyErr_SetString(PyExc_TypeError, "memory_frame_variables takes a frame");
+        return NULL;
+    }
+    return plus_frame_variables(frame);
+}
+
+static PyObject *
+memory_object_bytes(PyObject *module, PyObject *op)
+{
+    return PyLong_FromSsize_t(plus_object_bytes(op));
+}
+
+PyMethodDef plus_memory_methods[] = {
+    {"memory_sort_garbage", (PyCFunction)(void (*)(void))memory_sort_garbage, METH_FASTCALL,
+     PyDoc_STR(
+         "memory_sort_garbage($module, garbage, start, known, clear, /)\n--\n\n"
+         "Find the cycles among the objects garbage[start:], which nothing else refers to.\n\n"
+         "Returns (rows, cleared): for the strongly connected components of one key (key,\n"
+         "components, objects, bytes, objects that hang from them, their bytes, members of\n"
+         "the first); members is None where the dict `known` has the key.  If it has all of them "
+         "and `clear` is True, the\n"
+         "objects are taken off the list and their cycles broken at once.")},
+    {"memory_clear_garbage", (PyCFunction)(void (*)(void))memory_clear_garbage, METH_FASTCALL,
+     PyDoc_STR("memory_clear_garbage($module, garbage, start, /)\n--\n\n"
+               "Take garbage[start:] off the list and break its cycles as the collector would.\n\n"
+               "False, and nothing broken, if something else refers to one of the objects.")},
+    {"memory_guarded", memory_guarded, METH_O,
+     PyDoc_STR("memory_guarded($module, callback, /)\n--\n\n"
+               "Return a callback for gc.callbacks that loses no exception of a signal handler.\n\n"
+               "What `callback` raises on the main thread is raised again behind the collection;\n"
+               "the callback is called again meanwhile.")},
+    {"memory_exceptions_among", memory_exceptions_among, METH_O,
+     PyDoc_STR("memory_exceptions_among($module, objects, /)\n--\n\n"
+               "Return the exceptions in the list that have a traceback.")},
+    {"memory_referrers_among", (PyCFunction)(void (*)(void))memory_referrers_among, METH_FASTCALL,
+     PyDoc_STR("memory_referrers_among($module, objects, targets, /)\n--\n\n"
+               "Return for each target the list of those objects that refer to it.")},
+    {"memory_traceback_holds", memory_traceback_holds, METH_O,
+     PyDoc_STR("memory_traceback_holds($module, exception, /)\n--\n\n"
+               "Return how many objects, and bytes, only the exception's traceback holds.")},
+    {"memory_frame_variables", memory_frame_variables, METH_O,
+     PyDoc_STR("memory_frame_variables($module, frame, /)\n--\n\n"
+               "Return the frame's bound variables by name, leaving the frame as it is.")},
+    {"memory_object_bytes", memory_object_bytes, METH_O,
+     PyDoc_STR("memory_object_bytes($module, op, /)\n--\n\n"
+               "Return what the object itself takes, in bytes, without running Python code.")},
+    {NULL, NULL, 0, NULL},
+};

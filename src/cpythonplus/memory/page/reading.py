@@ -1,0 +1,104 @@
+"""Reading an examination: JSON of a process that need not have this version, nor be well-meaning.
+
+Whatever is missing or of another type reads as nothing, so that a report shows what there is.
+Names come out so that each of their characters can be seen: what a program named its classes and
+files must neither move a terminal's cursor nor turn the direction of a page's text.
+"""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Final
+
+__all__ = [
+    "Examination",
+    "Part",
+    "amount",
+    "entries",
+    "known",
+    "part",
+    "refusal",
+    "size",
+    "texts",
+    "visible",
+    "words",
+]
+
+Part = Mapping[str, object]
+Examination = Mapping[str, object]
+
+_LONGEST: Final = 2_000
+"""Characters of one name that are read."""
+_MOST: Final = 100
+_LARGEST: Final = 2**63
+_NOTHING: Final[dict[str, object]] = {}
+
+
+def visible(text: str) -> str:
+    """Return text with what is not printed replaced by its escape: backslash n, u202e, ...
+
+    Lone surrogates, control and direction characters, and separators other than the space.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def part(examination: Examination, name: str) -> Part | None:
+    """Return a part; None: it was not looked at, or could not be."""
+    found = examination.get(name)
+    return found if isinstance(found, Mapping) and "error" not in found else None
+
+
+def refusal(examination: Examination, name: str) -> str:
+    """Return why a part is missing, "" if nobody said."""
+    found = examination.get(name)
+    return words(found, "error") if isinstance(found, Mapping) else ""
+
+
+def inside(found: Part, name: str) -> Part:
+    """Return what a part has under a name, empty if there is nothing."""
+    value = found.get(name)
+    return value if isinstance(value, Mapping) else _NOTHING
+
+
+def entries(found: Part | None, name: str) -> list[Part]:
+    """Return the rows that a part has under a name."""
+    value = None if found is None else found.get(name)
+    if not isinstance(value, list | tuple):
+        return []
+    return [each for each in value if isinstance(each, Mapping)]
+
+
+def known(found: Part, name: str) -> bool:
+    """Whether there is a number under a name."""
+    value = found.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isfinite(value) and abs(value) < _LARGEST
+
+
+def amount(found: Part, name: str) -> float:
+    """Return a number; 0: there is none."""
+    value = found.get(name)
+    return value if known(found, name) else 0  # type: ignore[return-value]
+
+
+def size(found: Part, name: str) -> int:
+    """Return a number of bytes, objects and the like; 0: there is none."""
+    return int(amount(found, name))
+
+
+def words(found: Part, name: str) -> str:
+    """Return a text, each character of it visible; "": there is none."""
+    value = found.get(name)
+    return visible(value[:_LONGEST]) if isinstance(value, str) else ""
+
+
+def texts(found: Part, name: str) -> list[str]:
+    """Return the texts in a list."""
+    value = found.get(name)
+    if not isinstance(value, list | tuple):
+        return []
+    return [visible(each[:_LONGEST]) for each in value[:_MOST] if isinstance(each, str)]

@@ -1,0 +1,286 @@
+"""The answer in a few sentences: what is resident, what is held, what to do about it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from cpythonplus.base.sizes import format_size, parse_size
+from cpythonplus.memory.page.contents import objects, part_label
+from cpythonplus.memory.page.reading import (
+    Examination,
+    Part,
+    amount,
+    entries,
+    inside,
+    known,
+    part,
+    size,
+    words,
+)
+from cpythonplus.memory.page.sections import causes, place
+
+__all__ = ["Statement", "statements"]
+
+_FINDINGS: Final = 4
+_SMALLEST_SHARE: Final = 0.01
+_SMALLEST_BYTES: Final = 1 << 20
+"""What is less than both is not worth a sentence."""
+_LATER_SHARE: Final = 0.05
+_PARTS_NAMED: Final = 3
+_NOTHING: Final = "Nothing stands out that would be worth doing something about."
+_TELLING_SHARE: Final = 0.05
+_DOCTOR: Final = "cpythonplus doctor "
+_ALARMING_SHARE: Final = 1 / 3
+_ALARMING_BYTES: Final = 16 << 20
+"""Who refers to the objects of a built-in type is worth asking from both on."""
+_CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
+"""A class by a name that a shell takes as it is."""
+_DICT_OF: Final = "dict of "
+_SIZE: Final = re.compile(r"\d[\d.]* (?:B|[KMGT]iB)\b", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence of the verdict.
+
+    remedy: what to do, "" if that is no question; command: to be copied, "" if there is none.
+    size_bytes: how much memory it is about.
+    """
+
+    sentence: str
+    size_bytes: int = 0
+    remedy: str = ""
+    command: str = ""
+
+
+def statements(examination: Examination) -> list[Statement]:
+    """Return three to six sentences: what is resident, what is held, findings, largest first."""
+    found = [*_resident(examination), *_held(examination)]
+    least = _least(examination)
+    findings = [each for each in _findings(examination) if each.size_bytes >= least]
+    findings.sort(key=lambda each: -each.size_bytes)
+    if not findings and found:
+        findings = [*_calm(examination), Statement(_NOTHING)][:1]
+    return found + findings[:_FINDINGS]
+
+
+def _least(examination: Examination) -> int:
+    rss = size(part(examination, "resident") or part(examination, "target") or {}, "rss_bytes")
+    return min(_SMALLEST_BYTES, int(rss * _SMALLEST_SHARE)) if rss else 0
+
+
+def _resident(examination: Examination) -> Iterator[Statement]:
+    found = part(examination, "resident")
+    if found is None:
+        return
+    whole = size(found, "rss_bytes")
+    rows = sorted(entries(found, "parts"), key=lambda row: -amount(row, "resident_bytes"))
+    largest = [
+        f"{format_size(size(row, 'resident_bytes'))} {part_label(words(row, 'name'))}"
+        for row in rows[:_PARTS_NAMED]
+    ]
+    sentence = f"The process has {format_size(whole)} of resident memory"
+    samples = entries(examination, "samples")
+    now = size(samples[-1], "rss_bytes") if samples else whole
+    if abs(now - whole) > whole * _LATER_SHARE:
+        # While it is watched, the parts are looked at less often.
+        sentence = f"The process had {format_size(now)} of resident memory at the end;"
+        sentence += f" when it was last looked at closely, {format_size(whole)}"
+    yield Statement(sentence + (f": {_listed(largest)}." if largest else "."), whole)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _held(examination: Examination) -> Iterator[Statement]:
+    found = part(examination, "census")
+    if found is None:
+        return
+    whole = size(found, "size_bytes")
+    sentence = f"Its heap has {objects(size(found, 'objects'))} of {format_size(whole)}"
+    rows = _classes(entries(found, "by_owner") or entries(found, "by_type"))
+    if not rows:
+        yield Statement(f"{sentence}.", whole)
+        return
+    sentence += f"; most is {rows[0].text()}"
+    # A built-in type tells little about who holds it.
+    large = [row for row in rows if row.size_bytes >= _TELLING_SHARE * whole]
+    telling = next((row for row in large if "." in row.name), rows[0])
+    if telling is not rows[0]:
+        sentence += f", of the program's and the libraries' classes {telling.text()}"
+    ask = "." in telling.name or telling.size_bytes >= max(whole * _ALARMING_SHARE, _ALARMING_BYTES)
+    remedy = _who_refers(examination, telling.name) if ask else ()
+    yield Statement(f"{sentence}.", whole, *remedy)
+
+
+def _who_refers(examination: Examination, name: str) -> tuple[str, str]:
+    """Return how to ask who refers to a class's objects; the process may have ended by now."""
+    if not _CLASS.fullmatch(name):
+        return "", ""
+    target = part(examination, "target") or {}
+    if "cycles" in examination or not known(target, "pid"):
+        return f"memory.census().referrers({name!r}) tells who refers to them.", ""
+    asked = f"cpythonplus doctor --referrers {name} {size(target, 'pid')}"
+    return f"Ask who refers to those of {name}:", asked
+
+
+class _Class(NamedTuple):
+    name: str
+    objects: int
+    size_bytes: int
+
+    def text(self) -> str:
+        return f"{self.name} ({objects(self.objects)}, {format_size(self.size_bytes)})"
+
+
+def _classes(rows: list[Part]) -> list[_Class]:
+    """Return the classes, each with the dicts of its instances, the largest first."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        name = words(row, "name")
+        own = name.removeprefix(_DICT_OF)
+        sums = counts.setdefault(own, [0, 0, 0])
+        sums[own != name] += size(row, "objects")
+        sums[2] += size(row, "size_bytes")
+    # A dict belongs to an object that is counted.
+    found = [_Class(n, own or dicts, total) for n, (own, dicts, total) in counts.items()]
+    return sorted(found, key=lambda each: -each.size_bytes)
+
+
+def _findings(examination: Examination) -> Iterator[Statement]:
+    yield from _advice(examination)
+    yield from _cycles(examination)
+    yield from _hoards(examination)
+    yield from _caches(part(examination, "caches"))
+    yield from _dicts(part(examination, "dicts"))
+    yield from _growth(examination)
+
+
+def _advice(examination: Examination) -> Iterator[Statement]:
+    """Yield what resident memory's own verdict says, but for what this report is the answer to."""
+    examined = part(examination, "census") is not None
+    for row in entries(part(examination, "resident"), "verdict"):
+        problem, remedy = words(row, "problem"), words(row, "remedy")
+        if not problem or _is_calm(row):
+            continue
+        if not (examined and words(row, "command").startswith(_DOCTOR)):
+            about = max(size(row, "frees_bytes"), _first_size(problem))
+            if not about and not known(row, "frees_bytes"):
+                about = _least(examination)  # told all the same
+            yield Statement(_sentence(problem), about, _sentence(remedy), words(row, "command"))
+
+
+def _calm(examination: Examination) -> Iterator[Statement]:
+    """Yield what is said where there is nothing to do, for when nothing else is."""
+    for row in entries(part(examination, "resident"), "verdict"):
+        if words(row, "problem") and _is_calm(row):
+            yield Statement(_sentence(words(row, "problem")), 0, _sentence(words(row, "remedy")))
+
+
+def _is_calm(row: Part) -> bool:
+    return not words(row, "command") and not size(row, "frees_bytes")
+
+
+def _first_size(sentence: str) -> int:
+    """Return the first amount of memory in a sentence: what it is about; 0: there is none."""
+    found = _SIZE.search(sentence)
+    try:
+        return parse_size(found[0]) if found else 0
+    except ValueError:
+        return 0
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def _cycles(examination: Examination) -> Iterator[Statement]:
+    rows = causes(part(examination, "cycles"))
+    if not rows:
+        return
+    whole = sum(size(row, "size_bytes") + size(row, "kept_bytes") for row in rows)
+    cause = inside(rows[0], "cause")
+    lines = "1 line leaves" if len(rows) == 1 else f"{len(rows):,} lines leave"
+    where = "it is" if len(rows) == 1 else "the largest is"
+    yield Statement(
+        f"{lines} {format_size(whole)} of cyclic garbage to the collector; {where} {place(cause)}, "
+        f"where `{words(cause, 'variable')}` keeps {words(cause, 'what')}.",
+        whole,
+        _sentence(words(cause, "advice")),
+    )
+
+
+def _hoards(examination: Examination) -> Iterator[Statement]:
+    rows = entries(part(examination, "cycles"), "hoards")
+    rows = rows or entries(part(examination, "exceptions"), "hoards")
+    if not rows:
+        return
+    largest = max(rows, key=lambda row: amount(row, "size_bytes"))
+    whole = sum(size(row, "size_bytes") for row in rows)
+    count = sum(size(row, "count") for row in rows)
+    kept = (
+        "1 exception that is still held keeps"
+        if count == 1
+        else f"{count:,} exceptions that are still held keep"
+    )
+    yield Statement(
+        f"{kept} {format_size(whole)} by their tracebacks' frames; the largest part is held by "
+        f"{words(largest, 'holder')}.",
+        whole,
+        "Let go of them once they were handled, or keep them with memory.exceptions.detach().",
+    )
+
+
+def _caches(found: Part | None) -> Iterator[Statement]:
+    for row in entries(found, "rows"):
+        if row.get("worth_it") is True:
+            yield Statement(
+                f"The cache {words(row, 'name')} has {size(row, 'entries'):,} entries of"
+                f" {format_size(size(row, 'size_bytes'))}.",
+                size(row, "size_bytes"),
+                "Clear it when it is not needed." if words(row, "clear") else "",
+                words(row, "clear"),
+            )
+
+
+def _dicts(found: Part | None) -> Iterator[Statement]:
+    for row in entries(found, "lost"):
+        yield Statement(
+            f"{size(row, 'instances'):,} instances of {words(row, 'type')} take"
+            f" {format_size(size(row, 'cost_bytes'))} more than they need:"
+            f" {_sentence(words(row, 'cause'))}",
+            size(row, "cost_bytes"),
+            _sentence(words(row, "remedy")),
+        )
+    for row in entries(found, "oversized"):
+        saved = size(row, "size_bytes") - size(row, "could_be_bytes")
+        yield Statement(
+            f"{words(row, 'holder') or words(row, 'owner') or 'A dict'} has room for"
+            f" {size(row, 'capacity'):,} entries and {size(row, 'entries'):,} in it, which takes"
+            f" {format_size(saved)} more than needed.",
+            saved,
+            _sentence(words(row, "remedy")) or "Copy it: a copy is as small as it can be.",
+        )
+
+
+def _growth(examination: Examination) -> Iterator[Statement]:
+    samples = entries(examination, "samples")
+    if len(samples) < 2:  # noqa: PLR2004
+        return
+    first, last = samples[0], samples[-1]
+    grown = size(last, "rss_bytes") - size(first, "rss_bytes")
+    seconds = amount(last, "t_s") - amount(first, "t_s")
+    how = "grew" if grown >= 0 else "shrank"
+    sentence = f"While it was watched, for {seconds:.0f} s, its memory {how} by"
+    sentence += f" {format_size(abs(grown))}"
+    rows = [row for row in entries(last, "growth") if size(row, "size_bytes") > 0]
+    if rows:
+        most = max(rows, key=lambda row: amount(row, "size_bytes"))
+        sentence += (
+            f"; {words(most, 'name')} grew most, by {size(most, 'objects'):,} objects of"
+            f" {format_size(size(most, 'size_bytes'))}"
+        )
+    yield Statement(f"{sentence}.", abs(grown))

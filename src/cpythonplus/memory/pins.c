@@ -1,0 +1,343 @@
+#include "pins.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address_map.h"
+#include "heap_walk.h"
+
+#define TYPES_LIMIT 4096u
+
+/* A block that something was found for. */
+struct claim {
+    uintptr_t block;  /* 0: unused */
+    uintptr_t object; /* that lies there; with the lowest bit set one whose memory it is */
+};
+
+#define OF_OBJECT ((uintptr_t)1)
+
+struct search {
+    const struct plus_pinned *pinned;
+    size_t count;
+    struct claim *claims; /* open addressing, at most half full */
+    size_t mask, used;
+    PyObject **owners;
+    /* Whether anything pinned lies in a MiB, by the last bits of its number: nearly always not. */
+    uint8_t filter[1 << 13];
+};
+
+/* ---- addresses ----------------------------------------------------------------------------------- */
+
+static size_t
+filter_bit(uintptr_t address)
+{
+    return (address >> 20) & (8 * sizeof((struct search *)0)->filter - 1);
+}
+
+static void
+fill_filter(struct search *search)
+{
+    for (size_t i = 0; i < search->count; i++) {
+        for (uintptr_t at = search->pinned[i].start >> 20; at <= (search->pinned[i].end - 1) >> 20;
+             at++) {
+            size_t bit = filter_bit(at << 20);
+            search->filter[bit / 8] |= (uint8_t)(1u << bit % 8);
+        }
+    }
+}
+
+static const struct plus_pinned *
+pinned_at(const struct search *search, uintptr_t address)
+{
+    size_t bit = filter_bit(address), low = 0, high = search->count;
+
+    if ((search->filter[bit / 8] & 1u << bit % 8) == 0) {
+        return NULL;
+    }
+    while (low < high) { /* the first that ends behind the address */
+        size_t middle = low + (high - low) / 2;
+        if (search->pinned[middle].end <= address) {
+            low = middle + 1;
+        }
+        else {
+            high = middle;
+        }
+    }
+    return low < search->count && search->pinned[low].start <= address ? &search->pinned[low]
+                                                                       : NULL;
+}
+
+/* The block of the pool around the address; 0 if it is none that can be taken. */
+static uintptr_t
+block_of(const struct plus_pinned *pinned, uintptr_t address)
+{
+    uintptr_t pool = plus_pool_of((void *)address);
+    const struct plus_pool_header *header = (const struct plus_pool_header *)pool;
+    size_t offset = address - pool;
+
+    if (pool < pinned->start || pool + PLUS_POOL_BYTES > pinned->end || offset < sizeof *header ||
+        !plus_pool_is_used(header) || offset >= header->next_offset) {
+        return 0;
+    }
+    return address - (offset - sizeof *header) % plus_pool_block_bytes(header);
+}
+
+/* ---- claims -------------------------------------------------------------------------------------- */
+
+static struct claim *
+claim_of(const struct search *search, uintptr_t block)
+{
+    size_t i = (size_t)((block >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20) & search->mask;
+
+    while (search->claims[i].block != 0 && search->claims[i].block != block) {
+        i = (i + 1) & search->mask;
+    }
+    return &search->claims[i];
+}
+
+/* What an object itself lies in is its own, whoever claimed it before; no free block is claimed, since nothing
+ * refers to one but by chance, and by chance only for memory: half of the table is room for that. */
+static void
+claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
+{
+    const struct plus_pinned *pinned = pinned_at(search, address);
+
+    if (pinned == NULL) {
+        return;
+    }
+    if (pinned->is_block) {
+        PyObject **owner = &search->owners[pinned - search->pinned];
+        *owner = *owner == NULL || flag == 0 ? op : *owner;
+        return;
+    }
+    uintptr_t block = block_of(pinned, address);
+    if (block == 0) {
+        return;
+    }
+    struct claim *found = claim_of(search, block);
+    if (found->block == 0) {
+        if (search->used > search->mask / 4 * 3) {
+            return; /* cannot be: far more than there are blocks taken */
+        }
+        search->used++;
+    }
+    if (found->block == 0 || flag == 0) {
+        found->block = block;
+        found->object = (uintptr_t)op | flag;
+    }
+}
+
+/* The words that an object of this type has at least. Strings, and classes that are not on the heap, are shorter than
+ * their type says. */
+static size_t
+own_words(PyObject *op, PyTypeObject *type)
+{
+    size_t bytes = (size_t)type->tp_basicsize;
+
+    if (PyUnicode_Check(op)) {
+        bytes =
+            PyUnicode_IS_COMPACT_ASCII(op) ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject);
+    }
+    else if (PyType_Check(op) && !PyType_HasFeature((PyTypeObject *)op, Py_TPFLAGS_HEAPTYPE)) {
+        bytes = sizeof(PyTypeObject);
+    }
+    return bytes / sizeof(uintptr_t);
+}
+
+static bool
+has_words_before(PyTypeObject *type)
+{
+#ifdef Py_TPFLAGS_PREHEADER
+    return (type->tp_flags & Py_TPFLAGS_PREHEADER) != 0;
+#else
+    return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+#endif
+}
+
+static int
+see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(origin), void *arg)
+{
+    struct search *search = arg;
+    PyTypeObject *type = Py_TYPE(op);
+    const uintptr_t *words = (const uintptr_t *)op;
+
+    if (Py_REFCNT(op) == 0) { /* it is being freed: not to be held as an example */
+        return 0;
+    }
+    claim(search, (uintptr_t)op, op, 0);
+    if (has_words_before(type)) { /* in front of the collector's two: values and the dict */
+        claim(search, words[-4] & ~OF_OBJECT, op, OF_OBJECT);
+        claim(search, words[-3] & ~OF_OBJECT, op, OF_OBJECT);
+    }
+    for (size_t i = 2, count = own_words(op, type); i < count; i++) {
+        claim(search, words[i], op, OF_OBJECT);
+    }
+    return 0;
+}
+
+/* ---- adding up ----------------------------------------------------------------------------------- */
+
+struct sums {
+    struct plus_address_map types;
+    struct plus_pin
+        *list;         /* two for each type: objects, memory; the first two for too many types */
+    uint32_t count;    /* of types */
+    size_t *unclaimed; /* blocks, for each that is pinned */
+};
+
+static struct plus_pin *
+pin_of(struct sums *sums, PyTypeObject *type, bool is_object)
+{
+    uint32_t index = plus_address_map_find(&sums->types, type);
+
+    if (index == PLUS_NO_INDEX) {
+        bool room = sums->count < TYPES_LIMIT;
+        index = room ? plus_address_map_add(&sums->types, type, sums->count++) : 0;
+        type = room ? type : NULL;
+        sums->list[2 * index].type = sums->list[2 * index + 1].type = type;
+    }
+    return &sums->list[2 * index + (is_object ? 0 : 1)];
+}
+
+static void
+add_block(struct plus_pin *pin, const struct plus_pinned *pinned, size_t blocks, size_t bytes)
+{
+    pin->blocks += blocks;
+    pin->bytes += bytes;
+    if (pinned->taken > 0) {
+        pin->held_bytes += pinned->free_bytes / pinned->taken * blocks;
+    }
+}
+
+static void
+add_claims(struct sums *sums, const struct search *search)
+{
+    for (size_t i = 0; i <= search->mask; i++) {
+        const struct claim *each = &search->claims[i];
+        if (each->block == 0) {
+            continue;
+        }
+        PyObject *op = (PyObject *)(each->object & ~OF_OBJECT);
+        const struct plus_pinned *pinned = pinned_at(search, each->block);
+        struct plus_pin *pin = pin_of(sums, Py_TYPE(op), (each->object & OF_OBJECT) == 0);
+        size_t *unclaimed = &sums->unclaimed[pinned - search->pinned];
+
+        if (*unclaimed == 0) {
+            continue; /* a free block that some word seemed to lead to */
+        }
+        --*unclaimed;
+        size_t share = pinned->free_bytes / pinned->taken;
+        if (pin->type != NULL && (pin->example == NULL || share > pin->most_bytes)) {
+            pin->example = op;
+            pin->most_bytes = share;
+        }
+        pin->is_object = (each->object & OF_OBJECT) == 0;
+        add_block(pin, pinned, 1,
+                  plus_pool_block_bytes(
+                      (const struct plus_pool_header *)plus_pool_of((void *)each->block)));
+    }
+}
+
+static int
+by_held_bytes(const void *left, const void *right)
+{
+    const struct plus_pin *a = left, *b = right;
+
+    if (a->held_bytes != b->held_bytes) {
+        return a->held_bytes < b->held_bytes ? 1 : -1;
+    }
+    return a->blocks < b->blocks ? 1 : a->blocks > b->blocks ? -1 : 0;
+}
+
+static int
+add_up(struct plus_pins *pins, const struct search *search)
+{
+    struct sums sums = {.count = 1};
+    int status = plus_address_map_init(&sums.types, TYPES_LIMIT);
+
+    sums.list = calloc(2 * TYPES_LIMIT, sizeof *sums.list);
+    sums.unclaimed = calloc(search->count + 1, sizeof *sums.unclaimed);
+    if (status < 0 || sums.list == NULL || sums.unclaimed == NULL) {
+        free(sums.list);
+        status = -ENOMEM;
+    }
+    else {
+        for (size_t i = 0; i < search->count; i++) {
+            sums.unclaimed[i] = search->pinned[i].taken;
+        }
+        add_claims(&sums, search);
+        for (size_t i = 0; i < search->count; i++) {
+            add_block(&pins->unknown, &search->pinned[i], sums.unclaimed[i], 0);
+        }
+        qsort(sums.list, 2 * sums.count, sizeof *sums.list, by_held_bytes);
+        while (pins->count < 2 * sums.count && sums.list[pins->count].blocks > 0) {
+            pins->count++;
+        }
+        pins->list = sums.list;
+    }
+    free(sums.unclaimed);
+    plus_address_map_free(&sums.types);
+    return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static int
+begin(struct search *search, const struct plus_pinned *pinned, size_t count)
+{
+    size_t blocks = 0, room = 64;
+
+    *search = (struct search){.pinned = pinned, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        blocks += pinned[i].is_block ? 0 : (pinned[i].end - pinned[i].start) / PLUS_POOL_BYTES;
+        blocks += pinned[i].taken;
+    }
+    while (room < 4 * blocks) {
+        room *= 2;
+    }
+    search->mask = room - 1;
+    search->claims = calloc(room, sizeof *search->claims);
+    search->owners = calloc(count + 1, sizeof *search->owners);
+    if (search->claims == NULL || search->owners == NULL) {
+        return -ENOMEM;
+    }
+    fill_filter(search);
+    return 0;
+}
+
+int
+plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t count)
+{
+    struct search search;
+    struct plus_heap_visitor visitor = {.object = see, .arg = &search};
+
+    *pins = (struct plus_pins){0};
+    if (count == 0) {
+        return 0;
+    }
+    if (plus_heap_walk_refusal() != NULL) {
+        return -ENOTSUP;
+    }
+    int status = begin(&search, pinned, count);
+    if (status == 0) {
+        status = plus_heap_walk(&visitor, NULL);
+    }
+    if (status == 0) {
+        status = add_up(pins, &search);
+    }
+    free(search.claims);
+    pins->owners = search.owners;
+    if (status < 0) {
+        plus_pins_free(pins);
+    }
+    return status;
+}
+
+void
+plus_pins_free(struct plus_pins *pins)
+{
+    free(pins->list);
+    free(pins->owners);
+    *pins = (struct plus_pins){0};
+}

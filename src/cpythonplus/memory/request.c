@@ -1,0 +1,150 @@
+#include "request.h"
+
+#include <string.h>
+
+static const char HEAD[] = "cpythonplus ";
+#define HEAD_LENGTH (sizeof HEAD - 1)
+
+static const struct {
+    const char *name;
+    bool has_argument;
+} names[] = {
+    {"hello", false},   {"census", false}, {"resident", false},   {"caches", false},
+    {"dicts", false},   {"gil", false},    {"exceptions", false}, {"threads", false},
+    {"workers", false}, {"trim", false},   {"leave", false},      {"referrers", true},
+    {"path", true},
+};
+
+/* The bytes that follow the first of a UTF-8 sequence; -1 if none begins so.  Sequences that are longer than they
+ * need be, and surrogates, are refused by their second byte: `low` and `high` bound it. */
+static int
+following(unsigned char first, unsigned char *low, unsigned char *high)
+{
+    *low = 0x80;
+    *high = 0xBF;
+    if (first < 0x80) {
+        return 0;
+    }
+    if (first >= 0xC2 && first <= 0xDF) {
+        return 1;
+    }
+    if (first >= 0xE0 && first <= 0xEF) {
+        *low = first == 0xE0 ? 0xA0 : 0x80;
+        *high = first == 0xED ? 0x9F : 0xBF;
+        return 2;
+    }
+    if (first >= 0xF0 && first <= 0xF4) {
+        *low = first == 0xF0 ? 0x90 : 0x80;
+        *high = first == 0xF4 ? 0x8F : 0xBF;
+        return 3;
+    }
+    return -1;
+}
+
+/* The length of the character at `bytes`, 0 if it is none that an argument may have. */
+static size_t
+character(const unsigned char *bytes, size_t length)
+{
+    unsigned char low, high;
+    int more = following(bytes[0], &low, &high);
+
+    if (more < 0 || (size_t)more >= length || bytes[0] <= ' ' || bytes[0] == 0x7F) {
+        return 0;
+    }
+    for (int i = 1; i <= more; i++) {
+        if (bytes[i] < low || bytes[i] > high) {
+            return 0;
+        }
+        low = 0x80;
+        high = 0xBF;
+    }
+    return (size_t)more + 1;
+}
+
+static bool
+is_argument(const char *bytes, size_t length)
+{
+    size_t at = 0;
+
+    while (at < length) {
+        size_t step = character((const unsigned char *)bytes + at, length - at);
+        if (step == 0) {
+            return false;
+        }
+        at += step;
+    }
+    return length > 0;
+}
+
+/* The name and the argument: what stands behind the version. */
+static enum plus_request_verdict
+parse_rest(const char *rest, size_t length, struct plus_request *request)
+{
+    const char *space = memchr(rest, ' ', length);
+    size_t name_length = space == NULL ? length : (size_t)(space - rest);
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i].name) != name_length || memcmp(names[i].name, rest, name_length) != 0) {
+            continue;
+        }
+        request->name = names[i].name;
+        request->argument = space == NULL ? rest + length : space + 1;
+        request->argument_length = (size_t)(rest + length - request->argument);
+        if (names[i].has_argument != (space != NULL) ||
+            (space != NULL && !is_argument(request->argument, request->argument_length))) {
+            return PLUS_REQUEST_BAD_ARGUMENT;
+        }
+        return PLUS_REQUEST_WHOLE;
+    }
+    return PLUS_REQUEST_UNKNOWN;
+}
+
+enum plus_request_verdict
+plus_request_parse(const char *bytes, size_t length, struct plus_request *request)
+{
+    static const char version[] = PLUS_REQUEST_VERSION " ";
+    size_t version_length = sizeof version - 1;
+    size_t seen = length < PLUS_REQUEST_MAX ? length : PLUS_REQUEST_MAX;
+    size_t head = seen < HEAD_LENGTH ? seen : HEAD_LENGTH;
+
+    if (seen == 0) {
+        return PLUS_REQUEST_MORE;
+    }
+    if (memcmp(bytes, HEAD, head) != 0) {
+        return PLUS_REQUEST_NOT_OURS;
+    }
+    const char *end = memchr(bytes, '\n', seen);
+    if (end == NULL) {
+        return seen == PLUS_REQUEST_MAX ? PLUS_REQUEST_TOO_LONG : PLUS_REQUEST_MORE;
+    }
+    size_t line = (size_t)(end - bytes);
+    if (line < HEAD_LENGTH + version_length ||
+        memcmp(bytes + HEAD_LENGTH, version, version_length) != 0) {
+        return PLUS_REQUEST_OTHER_VERSION;
+    }
+    size_t before = HEAD_LENGTH + version_length;
+    request->used = line + 1;
+    return parse_rest(bytes + before, line - before, request);
+}
+
+const char *
+plus_request_reason(enum plus_request_verdict verdict)
+{
+    switch (verdict) {
+    case PLUS_REQUEST_WHOLE:
+        return "nothing is wrong";
+    case PLUS_REQUEST_MORE:
+        return "the request has no end";
+    case PLUS_REQUEST_TOO_LONG:
+        return "the request is too long";
+    case PLUS_REQUEST_NOT_OURS:
+        return "this is no request";
+    case PLUS_REQUEST_OTHER_VERSION:
+        return "the process speaks version " PLUS_REQUEST_VERSION " of the protocol only";
+    case PLUS_REQUEST_UNKNOWN:
+        return "there is no request of this name";
+    case PLUS_REQUEST_BAD_ARGUMENT:
+        return "the name of a type is wanted behind `referrers` and `path`, and nothing elsewhere";
+    }
+    return "unknown";
+}

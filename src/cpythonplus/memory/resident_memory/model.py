@@ -1,0 +1,124 @@
+"""What `resident()` returns: plain data, which prints itself as a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Advice", "Arenas", "Part", "Pin", "Resident"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of memory. name: a key that stays the same; note: what it is, for people."""
+
+    name: str
+    resident_bytes: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What keeps free memory from going back.
+
+    type: of the objects, or "memory of TYPE" for blocks that such objects refer to. objects: how
+    many blocks. size_bytes: of these. held_bytes: the free bytes around them, those of each arena
+    shared out equally among its blocks. holder: who refers to the one that keeps most. place:
+    "arenas", or "c_heap_top" for blocks above the largest free piece of the C library's heap,
+    which share what is free there.
+    """
+
+    type: str
+    objects: int
+    size_bytes: int
+    held_bytes: int
+    holder: str
+    place: str = "arenas"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One finding with its remedy. frees_bytes: what the command gives back at once, if it does."""
+
+    problem: str
+    remedy: str
+    command: str
+    frees_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arenas:
+    """pymalloc's arenas.
+
+    unknown: why they could not be seen, "" if they were; then all numbers are 0. fullness: how
+    many arenas are up to a tenth, two tenths, ... full. mostly_free: arenas of whose memory more
+    than three quarters are free, with free_in_them_bytes. empty_pools_bytes: free memory in pages
+    that have no block in use beside them, which `trim()` may give back.
+    """
+
+    count: int = 0
+    blocks: int = 0
+    live_bytes: int = 0
+    overhead_bytes: int = 0
+    free_bytes: int = 0
+    empty_pools_bytes: int = 0
+    mostly_free: int = 0
+    free_in_them_bytes: int = 0
+    fullness: tuple[int, ...] = (0,) * 10
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """What of this process is in memory.
+
+    rss_bytes: all of it. parts: what it consists of, largest first; they add up to it.
+    pins: what keeps free memory, most bytes first. verdict: what can be done, most bytes first.
+    returnable_bytes: free memory of the C library's heaps that `trim()` gives back.
+    pause_ns: how long the program stood still for it. notes: what could not be found out.
+    """
+
+    rss_bytes: int
+    parts: tuple[Part, ...]
+    arenas: Arenas
+    pins: tuple[Pin, ...]
+    verdict: tuple[Advice, ...]
+    returnable_bytes: int
+    pause_ns: int
+    notes: tuple[str, ...] = ()
+
+    def part(self, name: str) -> int:
+        """Return the bytes of a part, 0 if there is none of the name."""
+        return sum(part.resident_bytes for part in self.parts if part.name == name)
+
+    def text(self, top: int = 10) -> str:
+        """Return it as a table for people, with the verdict; top: how many pins."""
+        from cpythonplus.memory.resident_memory.wording import text
+
+        return text(self, top)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain JSON types."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Resident":
+        """Return what `to_json` was called for; raises KeyError or TypeError for anything else."""
+        arenas = dict(values["arenas"])
+        arenas["fullness"] = tuple(arenas["fullness"])
+        return cls(
+            **{
+                **values,
+                "parts": _all(Part, values["parts"]),
+                "arenas": Arenas(**arenas),
+                "pins": _all(Pin, values["pins"]),
+                "verdict": _all(Advice, values["verdict"]),
+                "notes": tuple(values["notes"]),
+            }
+        )
+
+
+def _all(kind: type, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    return tuple(kind(**row) for row in rows)

@@ -1,0 +1,60 @@
+"""This process's mappings with what of each is in memory, as the kernel tells it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Mapping", "parse", "read"]
+
+
+@dataclass(slots=True)
+class Mapping:
+    """One mapping: addresses in bytes.
+
+    left_bytes: what of it is in memory and was not assigned to a part yet.
+    guarded: addresses directly below it may not be touched.
+    """
+
+    start: int
+    end: int
+    permissions: str
+    path: str
+    resident_bytes: int
+    left_bytes: int
+    guarded: bool = False
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether it belongs to no file, and only to this process."""
+        named = self.path and not self.path.startswith("[anon")
+        return not named and self.permissions == "rw-p"
+
+
+def read() -> str:
+    """Return the kernel's text about this process."""
+    return Path("/proc/self/smaps").read_bytes().decode("utf-8", errors="backslashreplace")
+
+
+def parse(text: str) -> Iterator[Mapping]:
+    """Yield the mappings that the text of ``/proc/PID/smaps`` tells of, by rising address."""
+    before = None
+    for line in text.split("\n"):
+        key, _, rest = line.partition(" ")
+        if key == "Rss:":
+            if before is not None:
+                before.resident_bytes = before.left_bytes = 1024 * int(rest.split()[0])
+        elif "-" in key and not key.endswith(":"):
+            mapping = _mapping(line)
+            if before is not None:
+                yield before
+                guard = mapping.start == before.end and before.permissions.startswith("---")
+                mapping.guarded = guard
+            before = mapping
+    if before is not None:
+        yield before
+
+
+def _mapping(line: str) -> Mapping:
+    addresses, permissions, _offset, _device, _inode, *path = line.split(maxsplit=5)
+    start, _, end = addresses.partition("-")
+    return Mapping(int(start, 16), int(end, 16), permissions, path[0] if path else "", 0, 0)

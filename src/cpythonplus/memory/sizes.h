@@ -1,0 +1,18 @@
+/* What an object takes, without running Python code. */
+#ifndef PLUS_MEMORY_SIZES_H
+#define PLUS_MEMORY_SIZES_H
+
+#include "../base/compat.h"
+
+/* Bytes of the object itself: what its type's __sizeof__ says where that is the interpreter's own, else the basic size
+ * and items; with the collector's header and the words in front of instances.  Inline attribute values are not
+ * in it: before 3.13 nothing public tells their size.  GIL held; no exception is left set. */
+Py_ssize_t
+plus_object_bytes(PyObject *op);
+
+/* __sizeof__ as the type has it, not the instance: looking there could run __getattr__.  Borrowed; NULL, without an
+ * exception, if there is none. */
+PyObject *
+plus_sizeof_method(PyTypeObject *type);
+
+#endif

@@ -1,0 +1,69 @@
+"""Each rule on small functions, and whether these make the garbage that the rule says they make."""
+
+import gc
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cpythonplus.memory.lint import Problem, check_text
+from cpythonplus.memory.lint.checking import check
+from cpythonplus.memory.lint.source import Source
+from tests.memory.lint.support import case, outcomes
+
+MARK = re.compile(r"CYC\d+")
+
+
+def expected(text: str) -> list[tuple[int, str]]:
+    return [
+        (row, code)
+        for row, line in enumerate(text.splitlines(), 1)
+        for code in MARK.findall(line.partition("  # ")[2])
+    ]
+
+
+@pytest.mark.parametrize("name", ["exceptions", "closures", "others"])
+@pytest.mark.any_version
+def test_the_marked_lines_are_hit_and_no_others(name: str) -> None:
+    text = case(name)
+    found = check_text(text, f"{name}.py")
+    assert not isinstance(found, Problem)
+    assert [(hit.row, hit.code) for hit in found] == expected(text)
+
+
+@pytest.mark.parametrize("name", ["exceptions", "closures"])
+def test_what_is_hit_makes_garbage_and_what_is_not_does_not(name: str) -> None:
+    wrong = [
+        function
+        for function, outcome in outcomes(case(name)).items()
+        if outcome.leaves_garbage != function.startswith("bad_")
+    ]
+    assert wrong == []
+
+
+FIXABLE = """
+def last_of():
+    def walk(n):
+        return n and walk(n - 1)
+    try:
+        walk(2)
+    except ValueError as e:
+        last = e
+    raise last
+"""
+
+
+@pytest.fixture
+def collected() -> Iterator[Callable[[], int]]:
+    """How much the collector finds that was made in the test."""
+    gc.collect()
+    gc.freeze()
+    yield gc.collect
+    gc.unfreeze()
+
+
+def test_checking_makes_no_garbage_itself(collected: Callable[[], int]) -> None:
+    for name in ("exceptions", "closures"):
+        check(Source(case(name)), with_fixes=False)
+    check(Source(FIXABLE))
+    assert collected() == 0

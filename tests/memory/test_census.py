@@ -1,0 +1,376 @@
+"""The census: what is counted, under which names, and that it leaves everything as it was."""
+
+import array
+import gc
+import json
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpythonplus import _native, memory
+from cpythonplus.memory.heap_census import Census, Difference, Row
+from tests.memory.heaps import HEAPS, ManyNames, Plain, Slotted
+from tests.support import SANITIZED, finish_child, run_child, start_child
+
+NUMBER = 500
+_NAMES = [sys.intern(f"name{i}") for i in range(50)]
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """No collection in the middle, which would free what others left behind."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def own_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def rows(table: tuple[Row, ...]) -> dict[str, Row]:
+    return {row.name: row for row in table}
+
+
+def grown(make: Callable[[], object]) -> tuple[object, Difference]:
+    """What is there more after `make`, its result being kept."""
+    before = memory.census()
+    kept = make()
+    return kept, memory.census() - before
+
+
+# ---- counts -------------------------------------------------------------------------------------
+
+
+def test_counts_are_exact() -> None:
+    kept, difference = grown(
+        lambda: [Plain(i) for i in range(NUMBER)] + [Slotted() for _ in range(10)]
+    )
+    found = rows(difference.by_type)
+    assert found[own_name(Plain)].objects == NUMBER
+    assert found[own_name(Slotted)].objects == 10
+    assert found["float"].objects == NUMBER
+    assert kept
+
+
+def test_nested_containers_are_counted_once() -> None:
+    shared = [None]
+    kept, difference = grown(lambda: [[shared, ("a", (i, {str(i): (i, 0.5)}))] for i in range(500)])
+    found = rows(difference.by_type)
+    assert found["list"].objects in (501, 502)  # the rows of the first census are one
+    assert found["dict"].objects == 500
+    assert kept
+
+
+def test_tables_sum_to_the_total() -> None:
+    census = memory.census()
+    for table in (census.by_type, census.by_owner, census.by_module):
+        assert sum(row.objects for row in table) == census.objects
+        assert sum(row.size_bytes for row in table) == census.size_bytes
+        assert all(row.objects >= 0 for row in table), [row for row in table if row.objects < 0]
+    assert sum(row.size_bytes for row in census.by_size_class) == census.size_bytes
+    sizes = [row.size_bytes for row in census.by_type]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_frozen_objects_are_counted() -> None:
+    kept = [Plain(i) for i in range(NUMBER)]
+    before = memory.census()
+    gc.freeze()
+    try:
+        frozen = memory.census()
+        assert frozen.frozen_objects == gc.get_freeze_count()
+        assert rows(frozen.by_type)[own_name(Plain)].objects == NUMBER
+    finally:
+        gc.unfreeze()
+    assert frozen.frozen_objects > before.frozen_objects + NUMBER - 1
+    assert kept
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="nothing is immortal there")
+def test_immortal_objects_are_counted() -> None:
+    assert memory.census().immortal_objects > 100
+
+
+# ---- bytes --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def heaps() -> dict[str, dict[str, Any]]:
+    """What a process that does nothing else measured of each heap."""
+    child = finish_child(start_child(Path(__file__).with_name("heaps.py")), timeout=60)
+    assert child.status == 0, child
+    return dict(json.loads(child.out))
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer has a memory allocator of its own")
+@pytest.mark.parametrize("name", HEAPS)
+def test_bytes_are_those_of_tracemalloc(name: str, heaps: dict[str, dict[str, Any]]) -> None:
+    measured = heaps[name]
+    expected = pytest.approx(measured["traced_bytes"], rel=0.01, abs=2000)
+    assert measured["counted_bytes"] == expected, measured["grown"]
+
+
+def samples() -> list[object]:
+    """One of each kind that is measured in a way of its own."""
+    code = compile("x = 1\ny = [x for x in range(9)]", "file", "exec")
+    generator = (x for x in (1, 2))
+    return [
+        *(0, 1, -1, 2**30, -(2**90), 0.5, 2j, None, Ellipsis, NotImplemented),
+        *("", "a", "\xe9", "\u20ac" * 5, "\U0001f600", b"", b"abc", bytearray(b"abc")),
+        *((), (1,), [], [1], [None] * 9, {}, {1: 2}, {"a": 1}, dict.fromkeys(range(300))),
+        *(set(), set(range(99)), frozenset((1, 2)), range(3), slice(1), memoryview(b"x")),
+        *(deque(), deque(range(99)), array.array("d", range(9)), OrderedDict(a=1)),
+        *(code, samples, generator, types.SimpleNamespace(a=1), len, "".join, iter([]), Slotted()),
+        *(int, Plain, types, defaultdict(int), sys._getframe(), property(), object()),
+    ]
+
+
+def test_bytes_are_as_sizeof_says() -> None:
+    """Each object's bytes, against the slow way to ask for them."""
+    different = []
+    for each in samples():
+        fast = sum(_native.memory_object_parts(each))
+        slow = _native.memory_object_bytes(each)
+        if isinstance(each, type | types.CodeType):
+            assert fast <= slow
+        elif isinstance(each, int):
+            assert slow <= fast <= slow + 4  # room for a second digit
+        elif fast != slow:
+            different.append((type(each), fast, slow))
+    assert different == []
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def test_dicts_have_owners() -> None:
+    def make() -> object:
+        kept = [Plain(i) for i in range(NUMBER)]
+        dicts = [vars(each) for each in kept]
+        function: Any = lambda: None  # noqa: E731  # with attributes
+        function.attribute = 1
+        return kept, dicts, function, types.ModuleType("made_up"), type("MadeUp", (), {})
+
+    kept, difference = grown(make)
+    found = rows(difference.by_owner)
+    assert found[f"dict of {own_name(Plain)}"].objects == NUMBER
+    assert found["dict of function"].objects == 1
+    assert found["dict of module made_up"].objects == 1
+    assert found[f"dict of class {__name__}.MadeUp"].objects == 1
+    assert "dict" not in found or abs(found["dict"].objects) < 10
+    assert kept
+
+
+def test_a_shared_dict_is_counted_once() -> None:
+    shared: dict[str, object] = {"a": 1}
+
+    def make() -> object:
+        kept = [ManyNames() for _ in range(50)]
+        for each in kept:
+            each.__dict__ = shared
+        return kept
+
+    kept, difference = grown(make)
+    assert rows(difference.by_owner)[f"dict of {own_name(ManyNames)}"].objects == 1
+    assert rows(difference.by_owner)["dict"].objects == -1
+    assert kept
+
+
+def test_modules_have_their_functions_code_and_classes() -> None:
+    source = "def f():\n    pass\nclass C:\n    def g(self): pass\n"
+
+    def make() -> object:
+        module = types.ModuleType("made_up")
+        sys.modules["made_up"] = module
+        module.__file__ = "/nowhere/made_up.py"
+        exec(compile(source, module.__file__, "exec"), vars(module))
+        return module
+
+    try:
+        _, difference = grown(make)
+    finally:
+        del sys.modules["made_up"]
+    # The module and its dict, two functions, their code, a class and its dict.
+    assert rows(difference.by_module)["made_up"].objects == 8
+
+
+def test_size_classes() -> None:
+    kept, difference = grown(lambda: [b"x" * (1000 + i % 9) for i in range(NUMBER)])
+    found = rows(difference.by_size_class)
+    assert found["2,048 B"].objects == NUMBER
+    assert kept
+
+
+# ---- differences and forms ----------------------------------------------------------------------
+
+
+def test_classes_of_one_name_are_apart() -> None:
+    first, second = (type("Twin", (), {}) for _ in range(2))
+    kept = [first(), first()]
+    before = memory.census()
+    kept[:] = [second()]
+    changed = [row for row in (memory.census() - before).by_type if row.name.endswith(".Twin")]
+    assert [row.objects for row in changed] == [-2, 1]
+    as_read = [Census.from_json(json.loads(json.dumps(x.to_json()))) for x in (before, before)]
+    assert (as_read[0] - as_read[1]).by_type == ()
+
+
+def test_forms_can_be_read_back() -> None:
+    before = memory.census()
+    census = memory.census()
+    read = Census.from_json(json.loads(json.dumps(census.to_json())))
+    assert read.to_json() == census.to_json()
+    assert read.text() == census.text()
+    difference = census - before
+    again = Difference.from_json(json.loads(json.dumps(difference.to_json())))
+    assert again.to_json() == difference.to_json()
+    with pytest.raises(TypeError):
+        census - 5  # type: ignore[operator]
+
+
+CANNED = Census(
+    objects=1234,
+    size_bytes=2**20,
+    frozen_objects=7,
+    immortal_objects=0,
+    pause_ns=1_500_000,
+    extra_bytes=1,
+    by_type=(Row("app.Session", 1000, 2**19), Row("str", 200, 2**18), Row("int", 34, 2**18)),
+    by_owner=(),
+    by_module=(),
+    by_size_class=(),
+)
+
+
+def test_text() -> None:
+    assert CANNED.text(2, "type").splitlines() == [
+        "1,234 objects (7 frozen), 1 MiB; counted in 1.5 ms",
+        "objects   memory   share  type",
+        "  1,000  512 KiB  50.0 %  app.Session",
+        "    200  256 KiB  25.0 %  str",
+        "     34  256 KiB  25.0 %  (1 more rows)",
+    ]
+    difference = Difference(5, -100, (Row("str", 5, -100),), (), (), ())
+    assert difference.text(by="type").splitlines() == [
+        "+5 objects, -100 B",
+        "objects  memory  type",
+        "     +5  -100 B  str",
+    ]
+    with pytest.raises(ValueError, match="by must be one of type, owner, module, size_class"):
+        CANNED.text(by="colour")
+
+
+# ---- nothing happens to the program -------------------------------------------------------------
+
+
+class Hostile(type):
+    """A class that is angry whenever it is asked anything."""
+
+    def __getattribute__(cls, name: str) -> object:
+        raise AssertionError(name)
+
+    def __eq__(cls, other: object) -> bool:
+        raise AssertionError
+
+    def __hash__(cls) -> int:
+        raise AssertionError
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        raise AssertionError
+
+
+class Angry(metaclass=Hostile):
+    def __getattribute__(self, name: str) -> object:
+        raise AssertionError(name)
+
+    def __sizeof__(self) -> int:
+        raise AssertionError
+
+    def __repr__(self) -> str:
+        raise AssertionError
+
+
+def test_no_code_of_the_program_runs() -> None:
+    kept, difference = grown(lambda: [Angry() for _ in range(30)])
+    assert rows(difference.by_type)[f"{__name__}.Angry"].objects == 30
+    assert kept
+
+
+def test_no_dict_appears() -> None:
+    kept = [Plain(i) for i in range(NUMBER)]
+    before = rows(memory.census().by_owner)
+    after = rows(memory.census().by_owner)
+    name = f"dict of {own_name(Plain)}"
+    assert name not in before
+    assert name not in after
+    assert after[own_name(Plain)].size_bytes == before[own_name(Plain)].size_bytes
+    assert kept
+
+
+ODD_PLACES = """
+import gc, signal, threading
+from cpythonplus import memory
+
+done = []
+
+
+class Ends:
+    def __del__(self):
+        done.append(memory.census().objects)
+
+
+class Watched:
+    pass
+
+
+def in_collection(phase, info):
+    done.append(memory.census().objects)
+
+
+def in_signal(signum, frame):
+    done.append(memory.census().objects)
+
+
+Ends()
+ring = Ends()
+ring.itself = ring
+del ring
+gc.collect()
+gc.callbacks.append(in_collection)
+gc.collect()
+gc.callbacks.clear()
+signal.signal(signal.SIGUSR1, in_signal)
+signal.raise_signal(signal.SIGUSR1)
+stop = threading.Event()
+
+
+def busy():
+    while not stop.is_set():
+        kept = [{str(i): [i]} for i in range(50)]
+
+
+threads = [threading.Thread(target=busy) for _ in range(3)]
+for thread in threads:
+    thread.start()
+done += [memory.census().objects for _ in range(5)]
+stop.set()
+for thread in threads:
+    thread.join()
+[].sort(key=lambda x: x)
+numbers = [3, 1, 2]
+numbers.sort(key=lambda x: done.append(memory.census().objects) or x)
+assert len(done) == 13 and min(done) > 1000, done
+print("ok")
+"""
+
+
+def test_it_can_be_called_from_anywhere() -> None:
+    child = run_child(ODD_PLACES, timeout=60)
+    assert child.out == "ok\n", child

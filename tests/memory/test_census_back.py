@@ -1,0 +1,177 @@
+"""Who refers to objects, and the path to one of them."""
+
+import gc
+import json
+import sys
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from cpythonplus import _native, memory
+from cpythonplus.memory.heap_census import Census, Path, Referrers
+
+
+class Target:
+    pass
+
+
+class Slotted:
+    __slots__ = ("first", "second")
+    second: object
+
+
+class Holder:
+    shared: object = None
+
+    def __init__(self, item: object) -> None:
+        self.item = item
+
+
+@pytest.fixture(scope="module")
+def census() -> Census:
+    return memory.census()
+
+
+@pytest.fixture
+def app() -> Iterator[types.ModuleType]:
+    """A module of the program."""
+    module = types.ModuleType("made_up_app")
+    sys.modules["made_up_app"] = module
+    yield module
+    del sys.modules["made_up_app"]
+    gc.collect()
+
+
+def counted(census: Census, kind: object) -> dict[str, int]:
+    found = census.referrers(kind, top=50)  # type: ignore[arg-type]
+    return {row.name.replace(f"{__name__}.", ""): row.references for row in found.rows}
+
+
+def test_referrers(census: Census, app: types.ModuleType) -> None:
+    def inner() -> dict[str, int]:
+        local = Target()
+        found = counted(census, Target)
+        assert local is not None
+        return found
+
+    kept: list[object] = [Target() for _ in range(7)]
+    plain = [Holder(Target()) for _ in range(20)]
+    for each in plain[:5]:
+        vars(each)
+    slotted = [Slotted() for _ in range(3)]
+    for each_slotted in slotted:
+        each_slotted.second = Target()
+    app.CACHE = Target()  # type: ignore[attr-defined]
+    Holder.shared = Target()
+    in_dict = {1: Target(), 2: Target()}
+    try:
+        assert inner() == {
+            "list": 7,
+            "Holder (attribute item)": 15,
+            "dict of Holder (attribute item)": 5,
+            "Slotted (attribute second)": 3,
+            "module made_up_app.CACHE": 1,
+            "class Holder.shared": 1,
+            "dict": 2,
+            "variable local of test_referrers.<locals>.inner()": 1,
+        }
+    finally:
+        Holder.shared = None
+    assert kept
+    assert in_dict
+
+
+def test_referrers_by_name(census: Census) -> None:
+    kept = [Target() for _ in range(3)]
+    found = census.referrers(f"{__name__}.Target", top=1)
+    assert (found.rows[0].name, found.rows[0].references, found.more) == ("list", 3, 0)
+    assert found.text().splitlines() == [
+        f"references  to objects of {__name__}.Target from",
+        "         3  list",
+    ]
+    assert Referrers.from_json(json.loads(json.dumps(found.to_json()))) == found
+    with pytest.raises(LookupError, match=r"there is no class 'no\.Such'"):
+        census.referrers("no.Such")
+    with pytest.raises(TypeError):
+        census.referrers(5)  # type: ignore[arg-type]
+    assert kept
+
+
+def steps(found: Path) -> list[str]:
+    return [step.replace(f"{__name__}.", "") for step in found.steps]
+
+
+def test_path_from_a_module(census: Census, app: types.ModuleType) -> None:
+    holder = Holder([None, {"user:7": Holder((0, Target()))}])
+    app.CACHE = {5: holder, "x" * 99: None}  # type: ignore[attr-defined]
+    vars(holder)
+    del holder
+    assert steps(census.path(Target)) == [
+        "module made_up_app",
+        ".CACHE (dict)",
+        "[5] (Holder)",
+        ".item (list)",
+        "[1] (dict)",
+        "['user:7'] (Holder)",
+        ".item (tuple)",
+        "[1] (Target)",
+    ]
+    found = census.path(f"{__name__}.Target")
+    assert Path.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert str(found).startswith("module made_up_app -> .CACHE (dict) -> [5] (")
+
+
+def test_path_from_a_variable(census: Census) -> None:
+    def inner(what: object) -> list[str]:
+        return steps(census.path(what))
+
+    def outer() -> list[str]:
+        kept = {Target()}
+        return inner(next(iter(kept))) if kept else []
+
+    assert outer() == [
+        "variable kept of test_path_from_a_variable.<locals>.outer()",
+        "(set)",
+        "in the set (Target)",
+    ]
+
+
+def test_path_of_garbage_and_of_nothing(census: Census) -> None:
+    gc.disable()
+    ring = Holder(None)
+    ring.item = [ring]
+    del ring
+    found = steps(census.path(Holder))
+    assert found[0] == "only C code, or garbage"
+    gc.enable()
+    gc.collect()
+    with pytest.raises(LookupError, match="there is no object of this class"):
+        census.path(Holder)
+
+
+def test_keys_are_shown_if_they_can_be(census: Census, app: types.ModuleType) -> None:
+    class Angry:
+        def __repr__(self) -> str:
+            raise AssertionError
+
+    for key, shown in [("k" * 99, f"['{'k' * 36}...]"), (Angry(), "Angry>]"), (10**99, "[<int>]")]:
+        app.CACHE = {key: Target()}  # type: ignore[attr-defined]
+        assert shown in census.path(Target).steps[2]
+
+
+def test_another_process_would_have_to_be_asked(census: Census) -> None:
+    other = Census.from_json(census.to_json())
+    with pytest.raises(ValueError, match="of another process"):
+        other.path(Target)
+    with pytest.raises(ValueError, match="of another process"):
+        other.referrers(Target)
+
+
+def test_wrong_arguments_of_the_native_functions() -> None:
+    with pytest.raises(TypeError):
+        _native.memory_referrers_of(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        _native.memory_root_path(5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        _native.memory_reference_label(5)  # type: ignore[call-arg]

@@ -1,0 +1,541 @@
+"""`pytest --no-cycles`: whom it blames and how, and what it leaves alone."""
+
+import gc
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+# Loaded here, so that pytester does not forget them after each run that imports them.
+import cpythonplus.memory.no_cycles.fixture
+from cpythonplus.memory import pytest_plugin
+from cpythonplus.memory.cycles import Cause, Kind
+from cpythonplus.memory.no_cycles import allowing
+from tests.support import run_child
+
+pytest_plugins = "pytester"
+
+PLUGIN = "cpythonplus.memory.pytest_plugin"
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+LIBRARY = '''\
+def fetch():
+    """Leave an exception behind.
+
+    >>> fetch()
+    """
+    last = None
+    try:
+        int("x")
+    except ValueError as error:
+        last = error  # the culprit
+
+
+def deep():
+    def walk(depth):
+        if depth:
+            walk(depth - 1)
+
+    walk(2)
+
+
+class Client:
+    error = None
+
+    def fetch(self):
+        try:
+            int("x")
+        except ValueError as error:
+            self.error = error
+'''
+
+
+@dataclass
+class Outcome:
+    """What pytest said of the tests of one file."""
+
+    reports: dict[str, list[pytest.TestReport]]
+    status: int
+    text: str
+
+    def of(self, name: str) -> str:
+        """Return `passed`, or what became of the test otherwise and when."""
+        found = [report for report in self.reports[name] if not report.passed]
+        return " ".join(f"{report.when} {report.outcome}" for report in found) or "passed"
+
+    def told(self, name: str) -> str:
+        """Return what stands under the heading of a test that failed."""
+        return next(str(report.longrepr) for report in self.reports[name] if report.failed)
+
+
+class Runner:
+    """Runs pytest in this process, with the plugin and none but pytest's own."""
+
+    def __init__(self, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> None:
+        self._pytester = pytester
+        self._capsys = capsys
+
+    def __call__(self, tests: str, *options: str, ini: str = "") -> Outcome:
+        tests = f"import pytest\nfrom library import *\n{tests}"
+        self._pytester.makepyfile(library=LIBRARY, test_it=tests)
+        self._pytester.makeini(f"[pytest]\npythonpath = .\n{ini}")
+        self._capsys.readouterr()
+        # unraisableexception would collect five times at the end.
+        plugins = (PLUGIN, "no:cacheprovider", "no:unraisableexception")
+        options = (*(word for plugin in plugins for word in ("-p", plugin)), *options)
+        recorder = self._pytester.inline_run(*options, no_reraise_ctrlc=True)
+        reports: dict[str, list[pytest.TestReport]] = {}
+        # Where pytest did not even start, there is no recorder, only a status.
+        names = "pytest_runtest_logreport"
+        for report in recorder.getreports(names) if hasattr(recorder, "getreports") else ():
+            assert isinstance(report, pytest.TestReport)
+            reports.setdefault(report.nodeid.rpartition("::")[2], []).append(report)
+        captured = self._capsys.readouterr()
+        return Outcome(reports, int(recorder.ret or 0), captured.out + captured.err)
+
+
+@pytest.fixture
+def run(
+    pytester: pytest.Pytester,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Runner]:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    before = (gc.get_threshold(), gc.get_debug(), gc.isenabled(), gc.callbacks[:], gc.garbage[:])
+    yield Runner(pytester, capsys)
+    after = (gc.get_threshold(), gc.get_debug(), gc.isenabled(), gc.callbacks[:], gc.garbage[:])
+    assert after == before
+
+
+BLAMED = """
+def test_exception(): fetch()
+def test_closure(): deep()
+def test_fine(): pass
+
+@pytest.fixture
+def client(): return Client()
+def test_value_of_a_fixture(client): client.fetch()
+
+@pytest.fixture
+def leaves():
+    yield
+    fetch()
+def test_teardown(leaves): pass
+
+def test_check(cycles):
+    cycles.check()
+    fetch()
+    cycles.check()
+
+import unittest
+class Test(unittest.TestCase):
+    def test_method(self): fetch()
+
+def test_subtests(subtests):
+    with subtests.test("x"): fetch()
+"""
+
+
+def test_a_leak_is_blamed(run: Runner) -> None:
+    done = run(BLAMED, "--no-cycles", "--doctest-modules")
+    assert {name: done.of(name) for name in done.reports} == {
+        "library.fetch": "call failed",
+        "test_exception": "call failed",
+        "test_closure": "call failed",
+        "test_fine": "passed",
+        "test_value_of_a_fixture": "teardown failed",
+        "test_teardown": "teardown failed",
+        "test_check": "call failed",
+        "test_method": "call failed",
+        "test_subtests": "call failed",
+    }
+    line = LIBRARY[: LIBRARY.index("# the culprit")].count("\n") + 1
+    for name in ("library.fetch", "test_exception", "test_teardown", "test_check", "test_method"):
+        where, advice = done.told(name).splitlines()
+        assert where.startswith(
+            f"library.py:{line}: in fetch(): variable 'last' keeps the ValueError"
+        )
+        assert advice.strip()
+    assert "in deep(): variable 'walk' keeps function walk" in done.told("test_closure")
+    assert "Client.fetch(): variable 'self.error'" in done.told("test_value_of_a_fixture")
+    assert "FAILED test_it.py::test_exception - Failed: library.py" in done.text
+
+
+NOT_BLAMED = """
+def test_failed():
+    fetch()
+    assert False
+
+def test_skipped():
+    fetch()
+    pytest.skip("x")
+
+@pytest.mark.xfail(strict=True)
+def test_known(): fetch()
+
+def test_raises():
+    with pytest.raises(ValueError) as caught:
+        int("x")
+    error = caught.value
+    assert error.args
+
+def test_logged(caplog):
+    import logging
+    try:
+        int("x")
+    except ValueError:
+        logging.exception("x")
+    assert caplog.records
+
+def test_taken(cycles):
+    fetch()
+    deep()
+    assert {cycle.cause.variable for cycle in cycles.found()} == {"last", "walk"}
+    assert not cycles.found()
+
+@pytest.mark.allow_cycles
+def test_anything(): fetch()
+
+@pytest.mark.allow_cycles("library:fetch:last", "library:deep", reason="known")
+def test_named():
+    fetch()
+    deep()
+
+def test_class():
+    class Made: pass
+
+import unittest
+class Test(unittest.TestCase):
+    def test_method(self):
+        fetch()
+        self.fail()
+    def test_sub(self):
+        fetch()
+        with self.subTest(): self.fail()
+    def test_raises(self):
+        with self.assertRaises(ValueError) as caught: int("x")
+        assert caught
+
+def test_after(): pass
+"""
+
+
+def test_what_is_not_blamed(run: Runner) -> None:
+    done = run(NOT_BLAMED, "--no-cycles")
+    wrong = {name: done.of(name) for name in done.reports if done.of(name) != "passed"}
+    assert wrong == {
+        "test_failed": "call failed",
+        "test_skipped": "call skipped",
+        "test_known": "call skipped",
+        "test_method": "call failed",
+        "test_sub": "call failed",
+    }
+    assert "last" not in done.text.partition("short test summary")[2]
+
+
+def test_nothing_is_done_without_the_option(run: Runner) -> None:
+    tests = """
+def test_leak():
+    import gc
+    fetch()
+    assert not gc.get_debug()
+
+@pytest.mark.no_cycles
+def test_marked(): fetch()
+
+@pytest.mark.no_cycles(kinds=["class"])
+def test_kinds():
+    fetch()
+    class Made: pass
+
+@pytest.mark.no_cycles
+def test_marked_and_fine(): pass
+"""
+    done = run(tests)
+    assert [done.of(name) for name in done.reports] == ["passed", *["call failed"] * 2, "passed"]
+    assert "'Made'" in done.told("test_kinds")
+    assert "fetch" not in done.told("test_kinds")
+    assert run("def test_leak(): fetch()").of("test_leak") == "passed"
+
+
+def test_the_fixture_works_without_the_option(run: Runner) -> None:
+    done = run(
+        """
+def test_found(cycles):
+    fetch()
+    [cycle] = cycles.found()
+    assert cycle.cause.variable == "last"
+
+def test_check(cycles):
+    fetch()
+    cycles.check()
+
+@pytest.mark.allow_cycles("library:*")
+def test_allowed(cycles):
+    fetch()
+    cycles.check()
+"""
+    )
+    assert [done.of(name) for name in done.reports] == ["passed", "call failed", "passed"]
+
+
+def test_the_ini_file(run: Runner) -> None:
+    ini = """
+no_cycles = true
+no_cycles_kinds = exception, class
+allow_cycles =
+    library:Client.*   # a reason
+    */nothing.py:*:last
+    [odd]*:a:b[1]
+"""
+    tests = """
+def test_allowed():
+    Client().fetch()
+def test_leak(): fetch()
+def test_closure(): deep()
+def test_class():
+    class Made: pass
+"""
+    done = run(tests, "--no-cycles-report-unused", ini=ini)
+    assert [done.of(name) for name in done.reports] == [
+        "passed",
+        "call failed",
+        "passed",
+        "call failed",
+    ]
+    unused = done.text.partition("entries that matched nothing")[2].splitlines()[1:3]
+    assert unused == ["*/nothing.py:*:last", "[odd]*:a:b[1]"]
+
+
+@pytest.mark.parametrize(
+    ("ini", "options", "marks", "told"),
+    [
+        ("", ["--no-cycles-kinds=exceptions"], "", "not 'exceptions'"),
+        ("no_cycles_kinds = ,", [], "", "kinds of cycles are exception, closure, class, other"),
+        ("allow_cycles = a::b", [], "", "'a::b' is not module:function:variable"),
+        ("", [], "@pytest.mark.allow_cycles(3)", "test_it.py::test_it: 3 is no pattern"),
+        ("", [], "@pytest.mark.no_cycles(kinds='x')", "test_it.py::test_it: kinds of cycles are"),
+        ("", [], "@pytest.mark.no_cycles(kind='class')", "no_cycles has no kind=, but kinds, on"),
+        ("", [], "@pytest.mark.no_cycles('class')", "no_cycles takes True or False and kinds="),
+        ("", [], "@pytest.mark.allow_cycles(pattern='x')", "allow_cycles has no pattern=, but rea"),
+    ],
+    ids=str,
+)
+def test_wrong_input_is_one_line(
+    run: Runner, ini: str, options: list[str], marks: str, told: str
+) -> None:
+    done = run(f"{marks}\ndef test_it(): pass", "--no-cycles", *options, ini=ini)
+    assert done.status == pytest.ExitCode.USAGE_ERROR
+    [line] = [line for line in done.text.splitlines() if line.startswith("ERROR: ")]
+    assert told in line
+
+
+def test_a_full_collection_fails_no_test(run: Runner) -> None:
+    """Who left what it finds cannot be known: it is told in the summary."""
+    tests = """
+import gc
+kept = []
+def test_keeps():
+    client = Client()
+    client.fetch()
+    kept.append(client)
+def test_drops():
+    kept.clear()
+def test_collects():
+    gc.collect()
+"""
+    gc.collect()  # not to be named: what runs before this one have left
+    done = run(tests, "--no-cycles")
+    assert done.status == 0
+    _, _, summary = done.text.partition("cycles found by full collections")
+    # Other lines would be about what this process, which is not the inner pytest's alone, has left.
+    [line] = [line for line in summary.splitlines() if "library.py" in line]
+    assert line.startswith("found during test_it.py::test_collects: library.py:")
+    assert "self.error" in line
+
+
+def test_a_test_may_do_with_the_collector_what_it_likes(run: Runner) -> None:
+    """Its settings stay its own; what it leaves is found all the same."""
+    tests = """
+import gc
+def test_disabled():
+    gc.disable()
+    fetch()
+def test_flags():
+    gc.set_debug(0)
+    fetch()
+@pytest.mark.no_cycles(False)
+def test_not_checked():
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    fetch()
+    gc.collect()
+    assert any(type(found) is ValueError for found in gc.garbage)
+    gc.set_debug(0)
+    gc.garbage.clear()
+def test_still_disabled():
+    assert not gc.isenabled()
+    gc.enable()
+    gc.set_threshold(60_000, 4, 5)
+def test_still_set():
+    assert gc.get_threshold()[:2] == (60_000, 4)
+    gc.collect(1)
+    raise KeyboardInterrupt
+"""
+    before = gc.get_threshold()
+    gc.collect()  # not to be named: what runs before this one have left
+    try:
+        done = run(tests, "--no-cycles")
+        assert gc.get_threshold()[:2] == (60_000, 4)
+    finally:
+        gc.set_threshold(*before)
+    assert done.status == pytest.ExitCode.INTERRUPTED
+    assert done.of("test_disabled") == done.of("test_flags") == "call failed"
+    assert done.of("test_not_checked") == "passed"
+    assert done.of("test_still_disabled") == "passed"
+
+
+def test_a_mark_may_name_its_argument(run: Runner) -> None:
+    tests = "@pytest.mark.no_cycles(on=False)\ndef test_it(): fetch()"
+    assert run(tests, "--no-cycles").of("test_it") == "passed"
+
+
+def test_what_hypothesis_keeps_is_not_the_tests(run: Runner) -> None:
+    """The function that keeps it has the test's file. Importing Hypothesis would cost seconds."""
+    tests = """
+class Test: pass
+def accept(f):
+    f._proxied_tests = []
+    f._proxied_tests.append(lambda: f)
+def test_given(): accept(Test())
+def test_leaves():
+    accept(Test())
+    fetch()
+"""
+    done = run(tests, "--no-cycles")
+    assert done.of("test_given") == "passed"
+    assert done.of("test_leaves") == "call failed"
+
+
+def test_an_attribute_named_as_one_of_pytest_raises_counts(run: Runner) -> None:
+    tests = """
+source = (
+    "class Box: pass\\n"
+    "def keep():\\n"
+    "    box = Box()\\n"
+    "    try: int('')\\n"
+    "    except ValueError as error: box._traceback = error.__traceback__\\n"
+)
+space = {"__name__": "client"}
+exec(compile(source, "/site/client.py", "exec"), space)
+def test_it(): space["keep"]()
+"""
+    assert "'box._traceback' keeps" in run(tests, "--no-cycles").told("test_it")
+
+
+def test_what_the_runner_of_anyio_keeps_is_not_the_tests(run: Runner) -> None:
+    """It lies in a file that programs use, too."""
+    tests = """
+source = "def keep():\\n try: int('')\\n except ValueError as error: last = error"
+space = {}
+exec(compile(source, "/site/anyio/_backends/_asyncio.py", "exec"), space)
+keep = space["keep"]
+def test_runner():
+    call = type(keep)(keep.__code__.replace(co_qualname="TestRunner.call"), space)
+    call()
+def test_other(): keep()
+"""
+    done = run(tests, "--no-cycles")
+    assert done.of("test_runner") == "passed"
+    assert done.of("test_other") == "call failed"
+
+
+def test_thresholds_are_raised_and_restored(run: Runner) -> None:
+    tests = "import gc\ndef test_it(): assert gc.get_threshold()[0] >= 50_000"
+    assert run(tests, "--no-cycles").status == 0
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        tests = "import gc\ndef test_it(): assert not gc.get_threshold()[0]"
+        assert run(tests, "--no-cycles").status == 0
+    finally:
+        gc.set_threshold(*before)
+
+
+@pytest.mark.slow
+def test_with_xdist(run: Runner, pytester: pytest.Pytester) -> None:
+    tests = "def test_leak(): fetch()\ndef test_allowed(): deep()"
+    ini = "allow_cycles =\n    library:deep\n    never"
+    run(tests, ini=ini)
+    done = pytester.runpytest_subprocess(
+        *("-p", "xdist", "-p", PLUGIN, "-n", "1", "--no-cycles", "--no-cycles-report-unused")
+    )
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["FAILED test_it.py::test_leak - Failed: library.py:*", "*1 failed*"])
+    text = done.stdout.str()
+    assert text.partition("entries that matched nothing")[2].splitlines()[1] == "never"
+    assert "library:deep" not in text
+
+
+def test_being_installed_costs_nothing() -> None:
+    child = run_child(
+        f"""
+        import sys
+        import pytest
+        before = set(sys.modules)
+        import {PLUGIN}
+        print(sorted(set(sys.modules) - before))
+        """
+    )
+    names = ["cpythonplus", "cpythonplus.memory", PLUGIN]
+    assert child.out == f"{names}\n"
+
+
+@pytest.mark.any_version
+def test_the_entry_point_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"cpythonplus": PLUGIN}
+    assert import_module(PLUGIN) is pytest_plugin
+
+
+CAUSE = Cause(Kind.EXCEPTION, "/x/app/client.py", "Client.fetch", "errors[]", 3, "X", "-")
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize(
+    ("pattern", "allows"),
+    [
+        ("*", True),
+        ("app.client", True),
+        ("app.*:Client.fetch:errors[]", True),
+        ("*:*:errors*", True),
+        ("app", False),
+        ("client", False),
+        ("app.client:Client", False),
+        ("app.client:*:errors", False),
+        ("*:*:errors[a]", False),
+        ("client.py", True),
+        ("app/client.py", True),
+        ("/x/*", True),
+        ("*/app/*:Client.*", True),
+        ("lient.py", False),
+        ("/app/client.py", False),
+    ],
+)
+def test_patterns(pattern: str, allows: bool) -> None:
+    assert allowing.parse(pattern).allows(CAUSE, ["app.client"]) is allows
+
+
+@pytest.mark.any_version
+def test_names_of_modules(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    for name in ("__init__", "client"):
+        (tmp_path / "app" / f"{name}.py").touch()
+    assert allowing.module_names(f"{tmp_path}/app/client.py") == ["app.client"]
+    assert allowing.module_names(f"{tmp_path}/app/__init__.py") == ["app"]
+    assert allowing.module_names("<string>") == []
+    here = allowing.module_names(cpythonplus.memory.no_cycles.fixture.__file__)
+    assert "cpythonplus.memory.no_cycles.fixture" in here

@@ -1,0 +1,360 @@
+"""resident(): the parts add up, heaps of known content are told as such, and the remedies work."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpythonplus import _native, memory
+from cpythonplus.memory.resident_memory import smaps
+from cpythonplus.memory.resident_memory.model import Resident
+from tests.support import SANITIZED, compile_c, run_child
+
+MIB = 1 << 20
+Heaps = dict[str, Any]
+# What each program below begins with; show() leaves what the test looks at.
+HEAD = """
+import ctypes, gc, json, mmap, os, sys, tempfile, threading
+from cpythonplus import memory
+
+MIB = 1 << 20
+shown = {}
+
+
+def kernel_bytes():
+    with open("/proc/self/smaps_rollup") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("Rss:"))
+
+
+def show(name):
+    found = memory.resident()
+    shown[name] = {"found": found.to_json(), "kernel": kernel_bytes(), "text": found.text(20)}
+    return found
+
+
+"""
+TAIL = """
+print(json.dumps(shown))
+"""
+HEAPS = """
+fresh = show("fresh")
+
+ctypes.CDLL(None).mallopt(-3, MIB)  # M_MMAP_THRESHOLD, which grows by itself
+# Mappings: private and shared ones, large blocks side by side.
+mappings = [mmap.mmap(-1, 5 * MIB, flags=mmap.MAP_PRIVATE), mmap.mmap(-1, 7 * MIB)]
+for each in mappings:
+    each[:] = b"x" * len(each)
+arrays = [bytearray(b"x" * 3 * MIB) for _ in range(4)]
+show("mappings")
+del mappings, each, arrays
+
+# Of pymalloc itself, at the same time.
+with tempfile.TemporaryFile() as file:
+    before = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    sys._debugmallocstats()
+    os.dup2(before, 2)
+    file.seek(0)
+    shown["stats"] = file.read().decode()
+show("now")
+
+
+class Session:
+    def __init__(self, number):
+        self.number = number
+
+
+sessions = []
+
+
+def burst(count):
+    everything = []
+    for number in range(count):
+        everything.append(Session(number + 10**6))
+        if number % 20_000 == 0:
+            sessions.append(everything[-1])
+
+
+burst(220_000)
+show("survivors")
+sessions.clear()
+gc.collect()
+
+# The remedy: what lives long is there before.
+sessions = [Session(10**6) for _ in range(11)]
+burst(200)
+del sessions[11:]
+everything = [Session(number + 10**6) for number in range(220_000)]
+del everything
+show("remedied")
+
+# The classic: the last of the freed blocks stay in the thread's cache.
+strings = [bytes(900) for _ in range(20 * MIB // 944)]
+small = bytes(700)
+del strings
+shown["returnable"] = show("classic").returnable_bytes
+before = kernel_bytes()
+ctypes.CDLL(None).malloc_trim(0)
+shown["returned"] = before - kernel_bytes()
+
+# Blocks that lie above it: C code's, and a list's.
+blocks = [bytearray(3000) for _ in range(3 * MIB // 3000)]
+table = [None] * 5000
+del blocks
+show("table")
+
+# Heaps of threads, and their stacks.
+ready, end = threading.Barrier(4), threading.Event()
+
+
+def work():
+    mine = [bytes(2000) for _ in range(2 * MIB // 2033)]
+    kept = mine[::50]
+    del mine
+    ready.wait()
+    end.wait()
+
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+ready.wait()
+show("threads")
+end.set()
+for thread in threads:
+    thread.join()
+
+"""
+
+
+@pytest.fixture(scope="module")
+def heaps() -> Heaps:
+    if SANITIZED:
+        pytest.skip("the sanitizer's allocator takes the place of the C library's")
+    found: Heaps = json.loads(run_child(HEAD + HEAPS + TAIL).out)
+    return found
+
+
+def resident(heaps: Heaps, name: str) -> Resident:
+    return Resident.from_json(heaps[name]["found"])
+
+
+STATES = ["fresh", "survivors", "remedied", "classic", "table", "threads", "mappings"]
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_the_parts_add_up(heaps: Heaps, name: str) -> None:
+    found = resident(heaps, name)
+    assert sum(part.resident_bytes for part in found.parts) == found.rss_bytes
+    # Asked for a little later, and by other means.
+    assert found.rss_bytes == pytest.approx(heaps[name]["kernel"], rel=0.03)
+    assert not found.notes
+    # What nothing is known of is small, where no mapping was made.
+    if name != "mappings":
+        assert found.part("mappings") < 0.03 * found.rss_bytes
+
+
+def test_arenas_are_what_pymalloc_says(heaps: Heaps) -> None:
+    arenas = resident(heaps, "now").arenas
+    stats = {
+        line.split("=")[0].strip(): line.split("=")[-1].strip().replace(",", "")
+        for line in heaps["stats"].splitlines()
+        if "=" in line
+    }
+    assert sum(arenas.fullness) == arenas.count
+    assert arenas.count - int(stats["# arenas allocated current"]) in (0, 1)  # one more by now
+    allocated = int(stats["# bytes in allocated blocks"])
+    assert arenas.live_bytes == pytest.approx(allocated, rel=0.02)
+
+
+def test_survivors_are_named(heaps: Heaps) -> None:
+    found = resident(heaps, "survivors")
+    assert found.arenas.free_in_them_bytes > 5 * MIB
+    pins = {pin.type: pin for pin in found.pins}
+    session = pins["__main__.Session"]
+    assert session.objects >= 8  # some lie in arenas that are not mostly free
+    assert "__main__.sessions" in session.holder
+    assert session.held_bytes > MIB
+    in_arenas = sum(pin.held_bytes for pin in found.pins if pin.place == "arenas")
+    assert in_arenas == pytest.approx(found.arenas.free_in_them_bytes, rel=0.1)
+    first = found.verdict[0]
+    assert "__main__.Session" in first.problem
+    assert "__main__.sessions" in first.problem
+    assert "in_subprocess" in first.remedy
+
+
+def test_what_lived_before_pins_nothing(heaps: Heaps) -> None:
+    before, after = resident(heaps, "survivors"), resident(heaps, "remedied")
+    assert after.arenas.free_in_them_bytes < before.arenas.free_in_them_bytes / 3
+
+
+def test_the_classic(heaps: Heaps) -> None:
+    found = resident(heaps, "classic")
+    assert found.part("c_heap_free") + found.part("c_heap_top") > 18 * MIB
+    first = found.verdict[0]
+    assert "C library's heap" in first.problem
+    assert "trim()" in first.remedy
+    pin = next(pin for pin in found.pins if pin.place == "c_heap_top")
+    assert pin.type == "free, in a thread's cache"
+    assert sum(p.held_bytes for p in found.pins if p.place == "c_heap_top") > 15 * MIB
+    assert first.frees_bytes == heaps["returnable"]
+    assert heaps["returned"] == pytest.approx(heaps["returnable"], rel=0.1)
+
+
+def test_the_owner_of_the_last_block(heaps: Heaps) -> None:
+    found = resident(heaps, "table")
+    pins = [pin for pin in found.pins if pin.place == "c_heap_top"]
+    lists = [pin for pin in pins if pin.type == "list"]
+    assert lists, heaps["table"]["text"]
+    assert lists[0].size_bytes >= 40_000
+
+
+def test_heaps_and_stacks_of_threads(heaps: Heaps) -> None:
+    found = resident(heaps, "threads")
+    assert found.part("thread_heaps_free") > 4 * MIB
+    assert "threads" in found.verdict[0].problem
+    assert "4 threads" in next(part.note for part in found.parts if part.name == "stacks")
+
+
+def test_mappings(heaps: Heaps) -> None:
+    found = resident(heaps, "mappings")
+    assert found.part("large_blocks") == pytest.approx(12 * MIB, rel=0.05)
+    assert found.part("mappings") == pytest.approx(5 * MIB, rel=0.1)
+    assert found.part("shared") == pytest.approx(7 * MIB, rel=0.05)
+    # The kernel cannot take it away, as it can pages of files.
+    shared = next(advice for advice in found.verdict if "shared memory" in advice.problem)
+    assert "last process" in shared.remedy
+
+
+def test_a_fresh_process_has_nothing_to_do(heaps: Heaps) -> None:
+    found = resident(heaps, "fresh")
+    assert not any(advice.frees_bytes for advice in found.verdict)
+    assert any("Nothing to do" in advice.remedy for advice in found.verdict)
+
+
+def test_text(heaps: Heaps) -> None:
+    text = heaps["survivors"]["text"]
+    assert text == resident(heaps, "survivors").text(20)
+    for words in ("resident memory: ", "free in arenas", "__main__.Session", "verdict", "->"):
+        assert words in text
+    assert "... and" in resident(heaps, "survivors").text(1)
+
+
+# ---- other allocators ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    SANITIZED, reason="the sanitizer's allocator takes the place of the C library's"
+)
+def test_without_pymalloc() -> None:
+    child = run_child(HEAD + 'show("heap")' + TAIL, env={"PYTHONMALLOC": "malloc"})
+    found = resident(json.loads(child.out), "heap")
+    assert found.arenas.unknown
+    assert any("arenas" in note for note in found.notes)
+    assert found.part("live_objects") == 0
+    assert found.part("c_heap_used") > 3 * MIB
+
+
+def test_with_debug_hooks() -> None:
+    child = run_child(HEAD + 'show("heap")' + TAIL, env={"PYTHONMALLOC": "debug"})
+    found = resident(json.loads(child.out), "heap")
+    assert found.arenas.count > 0
+    assert found.part("live_objects") == pytest.approx(found.arenas.live_bytes, rel=0.02)
+
+
+FAKE = """
+#include <string.h>
+int mallctl(const char *name, void *old, size_t *old_bytes, void *new_, size_t new_bytes)
+{
+    size_t number = strcmp(name, "stats.allocated") == 0 ? 3 << 20 : 5 << 20;
+    if (strcmp(name, "epoch") != 0)
+        memcpy(old, &number, sizeof number);
+    return 0;
+}
+"""
+
+
+@pytest.mark.any_version
+def test_another_allocator_is_asked(tmp_path: Path) -> None:
+    source = tmp_path / "fake.c"
+    source.write_text(FAKE)
+    library = compile_c(tmp_path / "libfake.so", [source], "-shared", "-fPIC")
+    program = "kept = mmap.mmap(-1, 8 * MIB, flags=mmap.MAP_PRIVATE)\nkept[:] = b'x' * 8 * MIB\n"
+    child = run_child(HEAD + program + 'show("heap")' + TAIL, env={"LD_PRELOAD": str(library)})
+    found = resident(json.loads(child.out), "heap")
+    assert found.part("other_allocator") == 3 * MIB
+    assert found.part("other_allocator_free") == 2 * MIB
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+LINES = """\
+55d0c0000000-55d0c0021000 rw-p 00000000 00:00 0                          [heap]
+Size:                132 kB
+Rss:                 100 kB
+VmFlags: rd wr mr mw me ac
+7f0000000000-7f0000001000 ---p 00000000 00:00 0
+Rss:                   0 kB
+7f0000001000-7f0000801000 rw-p 00000000 00:00 0
+Rss:                  12 kB
+7f1000000000-7f1000010000 rw-p 00001000 08:01 77                         /usr/lib/lib a.so
+Rss:                   8 kB
+"""
+
+
+@pytest.mark.any_version
+def test_smaps() -> None:
+    heap, _guard, stack, data = smaps.parse(LINES)
+    assert (heap.path, heap.resident_bytes, heap.is_anonymous) == ("[heap]", 102_400, False)
+    assert (stack.guarded, stack.is_anonymous) == (True, True)
+    assert (data.path, data.left_bytes) == ("/usr/lib/lib a.so", 8192)
+    assert not data.guarded
+
+
+def test_without_pins() -> None:
+    found = memory.resident(pins=False)
+    assert found.pins == ()
+    assert found == Resident.from_json(json.loads(json.dumps(found.to_json())))
+    assert str(found) == found.text()
+
+
+@pytest.mark.any_version
+def test_odd_heaps_are_no_heaps() -> None:
+    """Whatever lies at an address: an error's number, or a heap, and no crash."""
+    child = run_child(
+        """
+        import ctypes, mmap, random, struct
+        from cpythonplus import _native
+
+        size = 128 << 20
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+        start = -(-ctypes.addressof(ctypes.c_char.from_buffer(memory)) // (64 << 20)) * (64 << 20)
+        offset = start - ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        chance = random.Random(7)
+        for _ in range(300):
+            odd = [0, 17, 33, 4096, start, start + 32, 1 << 20, chance.getrandbits(64)]
+            words = chance.choices(odd, k=600)
+            words[:4] = [start + 32, 0, 1 << 20, 1 << 20]
+            memory[offset:offset + 4800] = struct.pack("<600Q", *words)
+            for is_main in (True, False):
+                _native.memory_c_heap(start, start + (1 << 20), is_main, True)
+            _native.memory_large_blocks(start, start + (1 << 20), 1 << 30, 10)
+        assert type(_native.memory_c_heap(4096, 8192, True, True)) is int
+        assert type(_native.memory_c_heap(2**64 - 8192, 2**64 - 4096, True, False)) is int
+        assert _native.memory_read_words(8, 4) == ()
+        assert _native.memory_resident_bytes(4096, 8192) == 0
+        print("alive")
+        """
+    )
+    assert child.out == "alive\n"
+
+
+def test_arguments() -> None:
+    with pytest.raises(ValueError, match="length"):
+        _native.memory_c_heap(8192, 4096, True, True)
+    if not SANITIZED:  # there is no arena then, and nothing is looked at
+        with pytest.raises(ValueError, match="length"):
+            _native.memory_arenas([(2, 1)], 1)
+    with pytest.raises(ValueError, match="words"):
+        _native.memory_read_words(0, 5000)
