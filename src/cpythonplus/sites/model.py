@@ -1,0 +1,132 @@
+"""The network as it is meant to be: sites, the links between them, who is reached through whom.
+
+Nothing here reads a file or touches a machine: plans, rendered files and diagrams are made from
+these values alone, so they say the same on every host and need no root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Literal
+
+Address = IPv4Address | IPv6Address
+Subnet = IPv4Network | IPv6Network
+Via = Literal["wireguard", "ssh"]
+Topology = Literal["mesh", "hub"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a gateway is reached from outside; `host` is a DNS name or an address."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One office: its subnets, and the gateway that links them to the others.
+
+    gateway: the gateway's address in the LAN.  tunnel_address: its end of every tunnel.
+    endpoint: None behind NAT.  next_public_key: the key that a rotation is changing to.
+    """
+
+    name: str
+    lans: tuple[Subnet, ...]
+    gateway: Address
+    tunnel_address: Address
+    interface: str
+    listen_port: int
+    endpoint: Endpoint | None = None
+    lan_interface: str | None = None
+    public_key: str | None = None
+    next_public_key: str | None = None
+    ssh_endpoint: Endpoint | None = None
+    ssh_public_key: str | None = None
+    ssh_host_key: str | None = None
+
+    @property
+    def subnets(self) -> tuple[Subnet, ...]:
+        """All that lies at this site: its LANs and its end of the tunnels."""
+        return (*self.lans, ip_network(self.tunnel_address))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A tunnel between two gateways; `ends` are the sites' names in sorted order.
+
+    tunnel_number: of the `tun` device at both ends, for links over ssh.
+    """
+
+    ends: tuple[str, str]
+    via: Via
+    mtu: int
+    keepalive_s: int
+    tunnel_number: int | None = None
+
+    def other(self, name: str) -> str:
+        """The end that is not `name`."""
+        return self.ends[1] if name == self.ends[0] else self.ends[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From one gateway to a subnet of site `target`, through the link to its neighbour `peer`."""
+
+    subnet: Subnet
+    target: str
+    peer: str
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """All sites with all links between them, defaults filled in.
+
+    links: every pair of a mesh; in a `hub` topology those between the hub and each other site.
+    """
+
+    name: str
+    tunnel: Subnet
+    topology: Topology
+    hub: str | None
+    preshared: bool
+    sites: tuple[Site, ...]
+    links: tuple[Link, ...]
+
+    def site(self, name: str) -> Site:
+        """The site called `name`. Raises KeyError where there is none."""
+        for site in self.sites:
+            if site.name == name:
+                return site
+        raise KeyError(name)
+
+    def link(self, one: str, other: str) -> Link | None:
+        """The direct link between two sites, or None."""
+        ends = tuple(sorted((one, other)))
+        return next((link for link in self.links if link.ends == ends), None)
+
+    def links_of(self, name: str) -> tuple[Link, ...]:
+        """The links that end at site `name`."""
+        return tuple(link for link in self.links if name in link.ends)
+
+    def routes_from(self, name: str) -> tuple[Route, ...]:
+        """How the gateway of site `name` reaches every other site: directly, or through the hub."""
+        routes = []
+        links = {link.other(name): link for link in self.links_of(name)}
+        through = links.get(self.hub) if self.hub is not None else None
+        for target in self.sites:
+            link = links.get(target.name, through)
+            if target.name == name or link is None:
+                continue
+            peer = link.other(name)
+            routes += [Route(subnet, target.name, peer, link) for subnet in target.subnets]
+        return tuple(routes)
+
+    def allowed_ips(self, name: str, peer: str) -> tuple[Subnet, ...]:
+        """What the gateway of site `name` sends to `peer` and accepts from it (its AllowedIPs)."""
+        return tuple(route.subnet for route in self.routes_from(name) if route.peer == peer)

@@ -1,0 +1,38 @@
+"""What rendering has to know of the host that it runs on, from the folder of its keys."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cpythonplus.sites.rendering import Host
+
+if TYPE_CHECKING:
+    from cpythonplus.sites.host_folder import HostFolder
+    from cpythonplus.sites.model import Network, Site
+
+
+def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
+    """This host's values for the files of its own `site`; what is not there yet is left out.
+
+    Raises SecretError for a key that others can read, RenderingError for an odd folder.
+    """
+    preshared = {}
+    if network.preshared:
+        for link in network.links_of(site.name):
+            far = link.other(site.name)
+            key = folder.preshared_key(site.name, far)
+            if key is not None:
+                preshared[far] = key
+    return Host(
+        folder=PurePosixPath(folder.path.absolute()),
+        program=program(),
+        private_key=folder.private_key(),
+        preshared_keys=preshared,
+    )
+
+
+def program() -> tuple[str, ...]:
+    """How a unit calls this cpythonplus, which may lie in an environment of its own."""
+    return (sys.executable, "-m", "cpythonplus") if sys.executable else ("cpythonplus",)
