@@ -1,7 +1,7 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
     base <- gil <- threads <- tasklets      memory, prefork: base only      sites: none of the C
-    (but for one file of prefork, which gives a server's workers the other rooms' public API)
+    (but for one file of prefork and one of memory, which use the other rooms' public API)
     cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.any_version
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
@@ -33,8 +35,12 @@ ARROWS = {
     "benchmarks": EVERYTHING - {"cli"},
     "cli": EVERYTHING,
 }
-# One file may use more than its room: a server's workers get what these rooms have.
-MORE_ARROWS = {"prefork/activation.py": frozenset({"gil", "threads"})}
+# Some files may use more than their room: a server's workers get what these rooms have, and the
+# doctor tells how long threads wait for the GIL.
+MORE_ARROWS = {
+    "memory/agent/examining.py": frozenset({"gil"}),
+    "prefork/activation.py": frozenset({"gil", "threads"}),
+}
 # Files beside the rooms.
 LOOSE_FILES = {
     "__init__.py": EVERYTHING - {"benchmarks", "cli"},

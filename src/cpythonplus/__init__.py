@@ -2,6 +2,8 @@
 
 The names below are loaded when they are first used (PEP 562), so that importing the package, which
 the start-up hook of ``cpythonplus run`` does in every interpreter, costs next to nothing.
+
+PYTEST_DONT_REWRITE: pytest, whose plugin is in here, would warn where it finds this imported.
 """
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest

@@ -1,6 +1,11 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "base/compat.h"
 #include "gil/binding.h"
+#include "memory/agent_py.h"
+#include "memory/binding.h"
+#include "memory/helpers.h"
+#include "memory/resident.h"
+#include "memory/trim.h"
 #include "prefork/binding.h"
 #include "tasklets/binding.h"
 #include "threads/binding.h"
@@ -9,6 +14,15 @@ static int
 native_exec(PyObject *module)
 {
     if (PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_walk_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_census_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_helpers_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_resident_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_caches_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_dicts_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_trim_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_agent_methods) < 0 ||
         PyModule_AddFunctions(module, plus_prefork_methods) < 0 ||
         PyModule_AddFunctions(module, plus_tasklets_methods) < 0) {
         return -1;

@@ -87,8 +87,8 @@ def report(benchmark: str = "giltest") -> Report:
                 *((side, outcome(stock[0] * 0.5, *stock[1:])) for side in others),
             )
         )
-    if benchmark in {"prefork", "tasklets"}:
-        for found in cases:
+    for found in cases:
+        if benchmark in {"prefork", "tasklets"} or found.scenario in {"classic", "census"}:
             found.rounds = [_with_figures(entry) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
     made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]

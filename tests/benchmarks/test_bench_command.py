@@ -140,6 +140,7 @@ class Resources(html.parser.HTMLParser):
 
 
 @pytest.mark.parametrize("benchmark", SUITES)
+@pytest.mark.any_version
 def test_the_page_is_self_contained(benchmark: str, tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     path = tmp_path / "page.html"

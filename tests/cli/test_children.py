@@ -94,7 +94,8 @@ def test_run_inside_of_run(tmp_path: Path) -> None:
     assert nested("--no-gil", ACTIVE) == "False\n"
     assert nested(" ".join(NOTHING), environment) == "None\n"
     assert Run.decode(nested("--no-threads --grace-us 2000", environment).strip()).features == {
-        "gil": {"grace_us": "2000"}
+        "gil": {"grace_us": "2000"},
+        "doctor": {},
     }
     assert nested("", f"import os; os.system('{PYTHON} -c pass'); {ACTIVE}") == SCHEDULED
 

@@ -9,7 +9,10 @@ from cpythonplus.benchmarks.giltest.efficiency import scenario as efficiency
 from cpythonplus.benchmarks.giltest.kernels import scenario as kernels
 from cpythonplus.benchmarks.giltest.pairs import scenario as pairs
 from cpythonplus.benchmarks.giltest.startup import scenario as startup
+from cpythonplus.benchmarks.memory import attach, census, classic, development, explaining
+from cpythonplus.benchmarks.memory import scenario as watching
 from cpythonplus.benchmarks.prefork import scenario as preforking
+from cpythonplus.benchmarks.sites import scenario as tunnels
 from cpythonplus.benchmarks.tasklets import scenario as microthreads
 from cpythonplus.benchmarks.testserver.flask_gunicorn import scenario as flask
 from cpythonplus.benchmarks.testserver.load import Load
@@ -60,6 +63,23 @@ def tasklets() -> list[Case]:
     return microthreads.cases()
 
 
+def memory() -> list[Case]:
+    """Return the cases of `bench memory`."""
+    return [
+        *watching.cases(),
+        *development.cases(),
+        *classic.cases(),
+        *attach.cases(),
+        *census.cases(),
+        *explaining.cases(),
+    ]
+
+
+def sites() -> list[Case]:
+    """Return the cases of `bench sites`."""
+    return tunnels.cases()
+
+
 def demo() -> list[Case]:
     """Return the cases of `bench demo`: the Flask application without and with a job."""
     return flask.cases(tuple(Load(connections, job) for connections in (1, 10) for job in (0, 1)))
@@ -71,5 +91,7 @@ SUITES: dict[str, Callable[[], list[Case]]] = {
     "testserver": testserver,
     "prefork": prefork,
     "tasklets": tasklets,
+    "memory": memory,
+    "sites": sites,
     "demo": demo,
 }

@@ -13,7 +13,7 @@ Imported both by the runner and by every interpreter that it starts, so it impor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
 VARIABLE = "CPYTHONPLUS_RUN"
 """The environment variable that carries the features into the started interpreter."""
@@ -52,7 +52,16 @@ class Option:
 class Feature:
     """Something that `cpythonplus run` enables in the started interpreter."""
 
-    __slots__ = ("activate", "by_default", "defaults", "name", "options", "summary")
+    __slots__ = (
+        "activate",
+        "by_default",
+        "command",
+        "defaults",
+        "name",
+        "options",
+        "prepare",
+        "summary",
+    )
 
     def __init__(
         self,
@@ -63,6 +72,8 @@ class Feature:
         options: tuple[Option, ...],
         activate: "Callable[[Mapping[str, object], Run], None]",
         defaults: "Callable[[], Mapping[str, object]]" = dict,
+        command: str = "cpythonplus run",
+        prepare: "Callable[[dict[str, str], MutableMapping[str, str]], None] | None" = None,
     ) -> None:
         """Describe a feature.
 
@@ -70,6 +81,9 @@ class Feature:
         activate: called in the started interpreter, before the program, with the decoded values of
             the options that were given (by field). Whatever it raises ends the start: one line, 2.
         defaults: what holds for the options that were not given, for the help and `--show`.
+        command: the one that offers it, and that messages begin with.
+        prepare: called by the runner with the carried texts and the environment that the program is
+            going to have: it may change both. ValueError says what is wrong.
         """
         self.name = name
         self.summary = summary
@@ -77,6 +91,8 @@ class Feature:
         self.options = options
         self.activate = activate
         self.defaults = defaults
+        self.command = command
+        self.prepare = prepare
 
     @property
     def switch_off(self) -> str:
@@ -182,6 +198,25 @@ def signal_number(text: str) -> str:
     return str(int(number))
 
 
+def cycle_kinds(text: str) -> str:
+    """Serve as `check` of an option that takes kinds of cycles, with commas between them."""
+    from cpythonplus.memory.cycles.report import Kind
+
+    names = [name.strip() for name in text.split(",")]
+    known = [str(kind) for kind in Kind]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"kinds are {', '.join(known)}, not {name!r}")
+    return ",".join(names)
+
+
+def positive_number(text: str) -> str:
+    """Serve as `check` of an option that takes an integer from 1 on."""
+    if int(whole_number(text)) < 1:
+        raise ValueError(f"a number from 1 on is wanted, not {text!r}")
+    return whole_number(text)
+
+
 def output_file(text: str) -> str:
     """Serve as `check` of an option that names a file to be written; `%p` stands for the pid.
 
@@ -200,6 +235,16 @@ def output_file(text: str) -> str:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"the folder {folder!r} cannot be written to")
     return path
+
+
+def allocator(text: str) -> str:
+    """Serve as `check` of an option that names an allocator, or its library by a path."""
+    import os
+
+    from cpythonplus.memory import allocators
+
+    allocators.kind_of(text)
+    return os.path.abspath(text) if os.sep in text else text
 
 
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -244,6 +289,60 @@ def _activate_dump(values: "Mapping[str, object]", run: Run) -> None:  # noqa: A
         faulthandler.register(number, file=2, all_threads=True, chain=False)
     else:
         tasklets.dump_on(number)
+
+
+def _prepare_malloc(values: dict[str, str], environment: "MutableMapping[str, str]") -> None:
+    from cpythonplus.memory import allocators
+
+    kind = allocators.kind_of(values["kind"])
+    values["kind"] = ",".join([kind, *allocators.apply(values["kind"], environment)])
+
+
+def _activate_malloc(values: "Mapping[str, object]", run: Run) -> None:
+    import os
+
+    from cpythonplus.memory import allocators
+
+    kind, *added = str(values["kind"]).split(",")
+    library = os.environ.get("LD_PRELOAD", "").partition(":")[0] if added else ""
+    if not run.children:
+        allocators.remove(added, os.environ)
+    if kind == "glibc-tuned":
+        allocators.trim_regularly()
+    elif os.getpid() == run.pid and not allocators.is_loaded(library):
+        # The dynamic linker only complains, and goes on without it.
+        raise ValueError(f"{library!r} could not be loaded")
+
+
+def without_allocator(environment: "MutableMapping[str, str]") -> None:
+    """Take out of an environment what an outer `cpythonplus run --malloc` has put there."""
+    try:
+        carried = Run.decode(environment.get(VARIABLE, "")).features.get("malloc")
+    except ValueError:
+        return
+    if carried:
+        from cpythonplus.memory import allocators
+
+        allocators.remove(carried.get("kind", "").split(",")[1:], environment)
+
+
+def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.memory import agent
+
+    # A process that cannot open its socket (a full disk, no descriptors left) just has none.
+    agent.start()
+
+
+def _activate_examination(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus.cli import examination_output
+
+    examination_output.register(run, values)
+
+
+def _activate_cycles(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus.cli import cycles_output
+
+    cycles_output.register(run, values)
 
 
 def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
@@ -298,6 +397,24 @@ _GIL_OPTIONS = (
     ),
 )
 
+# Of the reports at exit.
+_TOP = Option(
+    "--top",
+    "top",
+    "the N largest of each part of the report, without --json",
+    metavar="N",
+    check=positive_number,
+    decode=int,
+)
+_JSON = Option("--json", "json", "the report as JSON")
+_OUTPUT = Option(
+    "--output",
+    "output",
+    "write FILE, not standard error; %p in it is the pid",
+    metavar="FILE",
+    check=output_file,
+)
+
 FEATURES = (
     Feature(
         "gil",
@@ -322,6 +439,13 @@ FEATURES = (
         activate=_activate_stackless,
     ),
     Feature(
+        "doctor",
+        "`cpythonplus doctor PID` may look into the process, through a private socket",
+        by_default=True,
+        options=(),
+        activate=_activate_doctor,
+    ),
+    Feature(
         "dump",
         "every thread and tasklet with its stack, told when a signal comes",
         by_default=False,
@@ -336,6 +460,62 @@ FEATURES = (
             ),
         ),
         activate=_activate_dump,
+    ),
+    Feature(
+        "malloc",
+        "memory comes from an allocator that gives back what is free",
+        by_default=False,
+        options=(
+            Option(
+                "--malloc",
+                "kind",
+                "jemalloc, mimalloc, glibc-tuned, or a library of one by its path",
+                metavar="KIND",
+                check=allocator,
+            ),
+        ),
+        activate=_activate_malloc,
+        prepare=_prepare_malloc,
+    ),
+    Feature(
+        "cycles",
+        "cyclic garbage by the line that causes it, reported when the process ends",
+        by_default=False,
+        command="cpythonplus doctor cycles",
+        options=(
+            Option(
+                "--kinds",
+                "kinds",
+                "only these: exception, closure, class, other",
+                metavar="KIND,...",
+                check=cycle_kinds,
+            ),
+            _TOP,
+            Option("--no-hoards", "no_hoards", "without the exceptions that are still held"),
+            _JSON,
+            _OUTPUT,
+            Option("--children", "children", "also in Python processes that the program starts"),
+        ),
+        activate=_activate_cycles,
+    ),
+    Feature(
+        "examination",
+        "what the program keeps in memory, and why, reported when it ends",
+        by_default=False,
+        command="cpythonplus doctor run",
+        options=(
+            _TOP,
+            _JSON,
+            _OUTPUT,
+            Option(
+                "--html",
+                "html",
+                "write FILE, a web page; %p in it is the pid",
+                metavar="FILE",
+                check=output_file,
+            ),
+        ),
+        activate=_activate_examination,
     ),
     # Last: what it prints first at exit must have been activated before it.
     Feature(

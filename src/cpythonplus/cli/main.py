@@ -11,10 +11,15 @@ from cpythonplus.cli.usage import UsageError, complain, suggestion
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 COMMANDS = {
     "run": "start a Python program with its threads scheduled",
     "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
+    "doctor": "find out what keeps a program's memory",
+    "lint": "find code that makes reference cycles",
+    "sites": "link the networks of several sites",
+    "clock": "keep the time of a machine without a clock chip",
     "bench": "measure this Python with cpythonplus and without it",
 }
 
@@ -66,9 +71,30 @@ def call(command: str, arguments: list[str]) -> int:
         from cpythonplus.cli.commands import serve
 
         return serve.main(arguments)
+    if command == "doctor":
+        from cpythonplus.cli.commands import doctor
+
+        return doctor.main(arguments)
+    if command == "lint":
+        from cpythonplus.cli.commands import lint
+
+        return lint.main(arguments)
+    if command in ("sites", "clock"):
+        return call_of_sites(command, arguments)
     from cpythonplus.cli.commands import bench
 
     return bench.main(arguments)
+
+
+def call_of_sites(command: str, arguments: list[str]) -> int:
+    """Do as `call`, for the commands of the room `sites`."""
+    if command == "clock":
+        from cpythonplus.cli.commands import clock
+
+        return clock.main(arguments)
+    from cpythonplus.cli.commands import sites
+
+    return sites.main(arguments)
 
 
 def version_line() -> str:
@@ -80,17 +106,31 @@ def version_line() -> str:
     return f"cpythonplus {__version__} ({kind} {number}, {sys.platform})\n"
 
 
-def show(text: str) -> int:
+def show(text: str | bytes) -> int:
     """Print on standard output; a reader that has gone away (`| head`) is no error."""
     stream = sys.stdout
     if stream is None:
         return 0
     try:
-        stream.write(text)
+        if isinstance(text, str):
+            _write(stream, text)
+        else:
+            stream.buffer.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         import os
 
         # The rest would be flushed, and fail, again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):
+            return complain("cpythonplus", f"standard output: {error.strerror}")
     return 0
+
+
+def _write(stream: "TextIO", text: str) -> None:
+    """Write a text; what the stream's encoding does not have is escaped, as on standard error."""
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))

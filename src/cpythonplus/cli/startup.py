@@ -49,7 +49,7 @@ def activate() -> None:
             values = {field: fields[field].decode(value) for field, value in carried.items()}
             feature.activate(values, run)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is told and handled
-            _tell(explain(feature, error))
+            _tell(explain(feature, error), feature.command)
             if os.getpid() == run.pid:
                 # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.
                 os._exit(FAILED_STATUS)
@@ -96,9 +96,9 @@ def explain(feature: Feature, error: Exception) -> str:
     return f"{feature.name}: {message}{hint}"
 
 
-def _tell(message: str) -> None:
+def _tell(message: str, command: str = "cpythonplus run") -> None:
     """One line on standard error, past sys.stderr: it can be missing, and must not hold data."""
-    line = "cpythonplus run: " + " ".join(message.split()) + "\n"
+    line = f"{command}: " + " ".join(message.split()) + "\n"
     try:
         os.write(2, line.encode("utf-8", "backslashreplace"))
     except OSError:

@@ -3,17 +3,12 @@
 Told by each process that ends the normal way: its program returns, raises, calls sys.exit or is
 interrupted. Nothing is told by one that ends by os._exit (multiprocessing's forked workers do), by
 a signal's default action or by exec: no code of ours runs there.
-
-Whatever happens in here, the program's exit status stays what it is, and nothing is raised.
 """
 
-# Nothing may be raised, and the module is on the start-up path, so pathlib and contextlib are not
-# imported.
-# ruff: noqa: BLE001, PTH105, PTH108, PTH118, PTH120, PTH123, S110, SIM105
-
-import atexit
 import os
 import sys
+
+from cpythonplus.cli import at_exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +24,6 @@ MOST_THREADS = 20
 """Threads that the table shows, those with the most CPU time; the JSON file has all."""
 WIDTH_OF_A_FILE = 100
 """Columns of the table where standard error is no terminal."""
-WIDTH_OF_A_COMMAND = 60
-"""Columns of the program's command line in the heading."""
 
 
 def register(run: "Run", *, table: bool, json_file: str | None) -> None:
@@ -39,92 +32,21 @@ def register(run: "Run", *, table: bool, json_file: str | None) -> None:
     table: on standard error. json_file: absolute path, `%p` in it is the pid; without `%p` only the
     process that `cpythonplus run` became writes it, so that no child overwrites its numbers.
     """
-    # Before the program changes it: its own folder may hold a json.py or a rich.py.
-    path = [*sys.path, os.path.dirname(os.path.dirname(os.path.dirname(__file__)))]
-
-    # Registered first, so called last, after the program's own functions. Forked children have it
-    # too; the scheduler counts from zero in them.
-    atexit.register(_at_exit, run.pid, path, table=table, json_file=json_file)
+    at_exit.register(_report, (run.pid, table, json_file), "statistics")
 
 
-def _at_exit(program_pid: int, path: list[str], *, table: bool, json_file: str | None) -> None:
-    saved = sys.path
-    sys.path = path
-    try:
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _report(program_pid, table=table, json_file=json_file)
-    except BaseException as error:  # a second Ctrl-C too
-        _tell(f"no statistics: {error!r}")
-    finally:
-        sys.path = saved
-        _restore_interrupt()
-
-
-def _restore_interrupt() -> None:
-    """Have a program that an uncaught KeyboardInterrupt ended still die of SIGINT.
-
-    CPython notes such an end in a flag and sends itself SIGINT at the very end; but each `exec` or
-    `eval` of a string clears the flag, and the modules imported here do that (dataclasses). One
-    that raises KeyboardInterrupt sets it again.
-    """
-    if getattr(sys, "last_type", None) is KeyboardInterrupt:
-        try:
-            exec("raise KeyboardInterrupt")  # noqa: S102
-        except KeyboardInterrupt:
-            pass
-
-
-def _report(program_pid: int, *, table: bool, json_file: str | None) -> None:
+def _report(program_pid: int, table: bool, json_file: str | None) -> None:  # noqa: FBT001
     from cpythonplus import gil
 
     # Once, so that both tell the same; before rich is imported, which is not the program's doing.
+    # Forked children count from zero.
     statistics = gil.statistics()
-    if json_file is not None and ("%p" in json_file or os.getpid() == program_pid):
-        path = json_file.replace("%p", str(os.getpid()))
-        try:
-            write_json(path, statistics)
-        except OSError as error:
-            _tell(f"cannot write {path!r}: {error.strerror}")
+    path = at_exit.file_of_this_process(json_file, program_pid)
+    if path is not None:
+        at_exit.write_file(path, at_exit.json_text(statistics.as_dict()))
     if table:
-        # What the program printed comes first, where both go to the same file. If this fails, it
-        # fails again, and is told, when the interpreter flushes.
-        for stream in (sys.__stdout__, sys.__stderr__):
-            try:
-                if stream is not None:
-                    stream.flush()
-            except (OSError, ValueError):
-                pass
-        write_to_stderr(render(statistics))
-
-
-def write_json(path: str, statistics: "Statistics") -> None:
-    """Write the statistics to `path` in one step: a reader sees the old file or the whole new one.
-
-    Raises OSError; then no temporary file is left.
-    """
-    import json
-
-    content = {
-        "pid": os.getpid(),
-        "argv": sys.orig_argv,
-        "python": sys.version,
-        **statistics.as_dict(),
-    }
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    # Not tempfile: it makes files that only their owner can read.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2)
-            file.write("\n")
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        at_exit.flush_program_output()
+        at_exit.write_to_stderr(render(statistics))
 
 
 def render(statistics: "Statistics") -> str:
@@ -179,7 +101,9 @@ def render(statistics: "Statistics") -> str:
         )
 
     parts: list[RenderableType] = [
-        Text(f"cpythonplus statistics of pid {os.getpid()}: {_command()}", style="bold"),
+        Text(
+            f"cpythonplus statistics of pid {os.getpid()}: {at_exit.command_line()}", style="bold"
+        ),
         Text(_summary(statistics)),
         classes,
     ]
@@ -213,12 +137,6 @@ def _times(times: "Times") -> "Iterable[str]":
     return (f"{times.count:,}", *(duration(value) if times.count else "-" for value in values))
 
 
-def _command() -> str:
-    """Return the command line of the process, cut to something that can stand in a heading."""
-    text = " ".join(" ".join(sys.orig_argv[1:]).split())
-    return text if len(text) <= WIDTH_OF_A_COMMAND else text[: WIDTH_OF_A_COMMAND - 3] + "..."
-
-
 def duration(nanoseconds: int) -> str:
     """Return a time with three figures and its unit: `4.21 ms`."""
     for unit, factor in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)):
@@ -229,40 +147,9 @@ def duration(nanoseconds: int) -> str:
     return f"{nanoseconds} ns"
 
 
-def write_to_stderr(text: str) -> None:
-    """Write `text` to standard error, or as much as it takes; a broken or closed one is survived.
-
-    Past the stream object: data that it could not get rid of would make Python exit with 120. And
-    with SIGPIPE held back: a program may have set it to end the process.
-    """
-    import signal
-
-    stream = sys.__stderr__
-    if stream is None or stream.closed:
-        return
-    data = text.encode(stream.encoding, "backslashreplace")
-    held_back = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
-    try:
-        descriptor = stream.fileno()
-        while data:
-            data = data[os.write(descriptor, data) :]
-    except (OSError, ValueError):
-        if signal.SIGPIPE not in held_back:
-            signal.sigtimedwait({signal.SIGPIPE}, 0)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
-
-
 def _is_terminal() -> bool:
     stream = sys.__stderr__
     try:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
-
-
-def _tell(message: str) -> None:
-    try:
-        write_to_stderr("cpythonplus: " + " ".join(message.split()) + "\n")
-    except BaseException:
-        pass

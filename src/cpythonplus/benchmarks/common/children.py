@@ -248,6 +248,7 @@ class Children:
         limit_s: float,
         listener: socket.socket | None = None,
         cpu: int | None = None,
+        env: dict[str, str] | None = None,
     ) -> Worker:
         """Start the worker `script`, which gets `parameters` and ends itself after `limit_s`."""
         self._results += 1
@@ -257,7 +258,7 @@ class Children:
             full["fd"] = listener.fileno()
         what = f"{script.parent.name}/{script.name}"
         command = [*prefix, str(script), json.dumps(full)]
-        child = self.start(command, what, listener=listener, cpu=cpu)
+        child = self.start(command, what, listener=listener, cpu=cpu, env=env)
         return Worker(child, result, limit_s)
 
 

@@ -21,6 +21,7 @@ from cpythonplus.benchmarks.common.results import (
     Share,
     Side,
 )
+from cpythonplus.memory import allocators
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Settings:
     """How many microthreads are parked where the memory of one is measured."""
     many: int = 1_000_000
     """How many are parked where each is woken once."""
+    heap_mib: int = 500
+    """How much memory is taken, to see how much comes back."""
 
     @property
     def warmup_s(self) -> float:
@@ -76,7 +79,7 @@ class Case:
     """Modules that the interpreter must have."""
     sides: tuple[Side, ...] = SIDES
     peer: str = ""
-    """The package on the `peer` side: its name on PyPI, which is that of its module as well."""
+    """The package on the `peer` side: its module, most often its name on PyPI as well."""
     base: Side = "stock"
     """The side that is always measured, and that ratios refer to."""
     own: Side = "plus"
@@ -85,6 +88,8 @@ class Case:
     """What a side other than `peer` needs: names on PyPI, which are those of modules as well."""
     programs: Mapping[Side, str] = field(default_factory=dict)
     """What a side needs on PATH; it tells its version when called with `version`."""
+    libraries: Mapping[Side, str] = field(default_factory=dict)
+    """What a side needs of the allocators that `cpythonplus run --malloc` knows."""
     absent: tuple[Side, ...] = ()
     """Sides that are not measured because they lack what they need."""
     once: bool = False
@@ -176,7 +181,11 @@ def with_sides(
 
     def is_absent(case: Case, side: Side) -> bool:
         program = case.programs.get(side)
-        return case.packages.get(side) in missing or bool(program and not shutil.which(program))
+        return (
+            case.packages.get(side) in missing
+            or bool(program and not shutil.which(program))
+            or (side in case.libraries and not _is_installed(case.libraries[side]))
+        )
 
     def with_its_sides(case: Case) -> Case:
         sides = [side for side in case.sides if is_wanted(case, side)]
@@ -185,6 +194,14 @@ def with_sides(
         return dataclasses.replace(case, sides=present, absent=absent)
 
     return [with_its_sides(case) for case in found]
+
+
+def _is_installed(kind: str) -> bool:
+    try:
+        allocators.find_library(kind)
+    except allocators.AllocatorError:
+        return False
+    return True
 
 
 def _packages(case: Case, wanted: Sequence[Side]) -> list[str]:

@@ -33,6 +33,7 @@ def measured(quantity: str, value: float) -> str:
             | "figure_ratio"
             | "cost_to"
             | "times_faster"
+            | "times_case"
         ):
             return ratio(value)
         case "p99_ms" | "extra_ms":

@@ -43,6 +43,10 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.machine()
 
 
+# Of modules that are called otherwise on PyPI.
+_DISTRIBUTIONS = {"guppy": "guppy3"}
+
+
 def _package_version() -> str:
     """Return the version of the package, with the commit when it lies in its own checkout."""
     try:
@@ -96,7 +100,7 @@ def _versions(python: str, packages: Sequence[str]) -> str:
         "import importlib.metadata as m, sys; "
         "print(', '.join(f'{p} {m.version(p)}' for p in sys.argv[1:]))"
     )
-    return _ask(python, code, *packages).strip()
+    return _ask(python, code, *(_DISTRIBUTIONS.get(p, p) for p in packages)).strip()
 
 
 def missing_modules(python: str, *modules: str) -> list[str]:

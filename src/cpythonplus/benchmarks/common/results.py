@@ -23,17 +23,27 @@ Side = Literal[
     "peer",
     "gc.freeze",
     "gc-off",
+    "watch",
     "tasklets",
     "greenlet",
     "gevent",
     "asyncio",
     "go",
     "threads",
+    "jemalloc",
+    "mimalloc",
+    "glibc-tuned",
+    "direct",
+    "wireguard",
+    "ssh",
+    "openvpn",
 ]
 """`stock`: the interpreter as it is; `plus`: under `cpythonplus run` (servers that fork: `serve`);
 `threads-only`: under `cpythonplus run --no-gil`; `peer`: stock, with another package in place of
 the standard library; `gc.freeze`: stock, with `gc.freeze()` before the fork; `gc-off`: stock, with
-the collector off in the workers. From `tasklets` on: what the same work is written with.
+the collector off; `watch`: stock, under `memory.cycles.watch()`. From `tasklets` on: what the same
+work is written with; from `jemalloc` on: stock, with another allocator; from `direct` on: what
+a stream between two sites goes through.
 """
 
 SIDES: tuple[Side, ...] = ("stock", "plus")
@@ -52,6 +62,16 @@ FIGURES = {
     "cold_kb": "cold KB",
     "wake_s": "waking s",
     "peak_gb": "GB at most",
+    "full_mib": "MiB taken",
+    "after_mib": "MiB once freed",
+    "returned": "% given back",
+    "collect_ms": "gc.collect() ms",
+    "to_collect": "pause to gc.collect()",
+    "extra_percent": "% extra memory",
+    "off_percent": "% off tracemalloc",
+    "rtt_ms": "RTT ms",
+    "retransmits": "sent again",
+    "helper_percent": "% CPU for delay",
 }
 """Headings of the columns for `Outcome.figures`, in order; one that is not here has no column."""
 

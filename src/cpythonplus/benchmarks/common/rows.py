@@ -39,7 +39,11 @@ SCENARIO_TITLES = {
     "spawn": "Spawn and finish, 100 at a time (fastest sample)",
     "depth": "Switch between two deep ones, and between two shallow ones (fastest samples)",
     "parked": "Resident memory of a parked one",
+    "resident": "What resident() tells of heaps of known content",
     "million": "Very many parked in one process, each then woken once",
+    "classic": "Memory that does not come back: resident after trim(), or 10 s later",
+    "attach": "A process that is looked at: how long it stands still (median round)",
+    "line": "One TCP stream between two sites (median round)",
     "small": "Small Django application (imports only): memory (sum of Pss)",
 }
 
@@ -159,6 +163,7 @@ _WITHOUT_COLUMN = {
     "rise_mib",
     "cost_to",
     "times_faster",
+    "times_case",
 }
 
 

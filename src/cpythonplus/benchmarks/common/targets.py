@@ -40,7 +40,9 @@ Quantity = Literal[
     "cost",
     "cost_to",
     "times_faster",
+    "times_case",
     "figure",
+    "figure_of",
 ]
 
 
@@ -55,11 +57,12 @@ class Target:
     at_least: bool = True
     """Whether the limit is a lower bound (reached at the limit) or an upper one."""
     other: str = ""
-    """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick."""
+    """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick; for
+    `times_case`: the case whose own side is."""
     figure: str = ""
     """For `figure_ratio` and `figure`: which of the outcome's figures."""
     side: Side = "stock"
-    """For `cost_to` and `times_faster`: whose cost is the yardstick."""
+    """For `cost_to` and `times_faster`: whose cost is the yardstick; for `figure_of`: its own."""
     unit: str = ""
     """For `cost`: of the case's rate, which is what something costs."""
     since: tuple[int, int] = (0, 0)
@@ -77,6 +80,7 @@ class Target:
             figure=FIGURES.get(self.figure, ""),
             side=self.side,
             unit=self.unit,
+            other=self.other,
         )
         if self.since != (0, 0):
             words += f" from {_dotted(self.since)} on"
@@ -112,8 +116,8 @@ class Target:
         case = report.case(self.case)
         if case is None:
             return None
-        if self.quantity == "rate_against":
-            return _rate_against(case, report.case(self.other))
+        if self.quantity in _OF_TWO:
+            return _OF_TWO[self.quantity](case, report.case(self.other))
         if self.quantity in _OF_TARGET:
             return _OF_TARGET[self.quantity](case, self)
         return _OF_CASE[self.quantity](case)
@@ -134,7 +138,9 @@ _WORDS: dict[Quantity, str] = {
     "cost": "{sign} {limit} {unit}",
     "cost_to": "{sign} {limit} x {side}",
     "times_faster": "{sign} {limit} x faster than {side}",
+    "times_case": "{sign} {limit} x {other}",
     "figure": "{figure} {sign} {limit}",
+    "figure_of": "{side} {figure} {sign} {limit}",
 }
 
 
@@ -164,6 +170,11 @@ def _rate_against(case: CaseResult, other: CaseResult | None) -> float | None:
     plus = case.shown("plus")
     rates = [o.rate for side in SIDES if other and (o := other.shown(side))]
     return plus.rate / max(rates) if plus and rates and max(rates) else None
+
+
+def _times_case(case: CaseResult, other: CaseResult | None) -> float | None:
+    own, its = case.shown(case.own), other.shown(other.own) if other else None
+    return own.rate / its.rate if own and its and its.rate else None
 
 
 def _figure_ratio(case: CaseResult, target: Target) -> float | None:
@@ -211,9 +222,16 @@ _OF_CASE: dict[Quantity, Callable[[CaseResult], float | None]] = {
 }
 
 
+_OF_TWO: dict[Quantity, Callable[[CaseResult, CaseResult | None], float | None]] = {
+    "rate_against": _rate_against,
+    "times_case": _times_case,
+}
+
+
 _OF_TARGET: dict[Quantity, Callable[[CaseResult, Target], float | None]] = {
     "figure_ratio": _figure_ratio,
     "figure": lambda case, target: case.figure(target.figure, case.own),
+    "figure_of": lambda case, target: case.figure(target.figure, target.side),
     "cost_to": _cost_to,
     "times_faster": _times_faster,
 }
@@ -261,6 +279,26 @@ def _prefork() -> Iterable[Target]:
     yield Target("small-4", "ratio", 0.55, at_least=False, since=immortal)
 
 
+def _memory() -> Iterable[Target]:
+    """What watching for cycles may cost, and what is to be told of resident memory."""
+    for case in ("watch-requests", "watch-errors"):
+        yield Target(case, "cost_to", 1.15, at_least=False, side="gc-off")
+    yield Target("pytest-1000", "cost_to", 1.10, at_least=False)
+    yield Target("lint-5000", "cost", 10, at_least=False, unit="s")
+    yield Target("attach-socket", "cost", 100, at_least=False, unit="ms")
+    yield Target("classic-strings", "figure", 95, figure="returned")
+    for side in ("jemalloc", "mimalloc", "glibc-tuned"):
+        yield Target("classic-strings", "figure_of", 90, figure="returned", side=side)
+    for case in ("census-1m", "census-5m", "census-10m"):
+        yield Target(case, "times_faster", 20, side="peer")
+        for figure, limit in (("to_collect", 1), ("extra_percent", 2), ("off_percent", 1)):
+            yield Target(case, "figure", limit, at_least=False, figure=figure)
+    for heap in ("fresh", "fragmented", "threads", "mmap", "c-heap", "jemalloc"):
+        yield Target(f"resident-{heap}", "cost", 3, at_least=False, unit="%")
+    for heap in ("classic", "survivors"):
+        yield Target(f"resident-{heap}", "cost", 90, unit="%")
+
+
 def _tasklets() -> Iterable[Target]:
     yield Target("channel", "cost_to", 0.5, at_least=False, side="go")
     yield Target("channel", "times_faster", 20, side="gevent")
@@ -273,6 +311,11 @@ def _tasklets() -> Iterable[Target]:
     yield Target("parked", "cost", 8.5, at_least=False, unit="KB")
     yield Target("parked", "figure", 2.7, at_least=False, figure="cold_kb")
     yield Target("million", "figure", 4, at_least=False, figure="peak_gb")
+
+
+def _sites() -> Iterable[Target]:
+    yield Target("way-80", "cost_to", 2, side="ssh")
+    yield Target("tuned-80", "times_case", 2, other="way-80")
 
 
 TARGETS: tuple[Target, ...] = (
@@ -292,6 +335,8 @@ TARGETS: tuple[Target, ...] = (
     *_threads(),
     *_prefork(),
     *_tasklets(),
+    *_memory(),
+    *_sites(),
 )
 
 

@@ -16,7 +16,9 @@ from cpythonplus.benchmarks.common import engine, page
 from cpythonplus.benchmarks.common.children import Commands
 from cpythonplus.benchmarks.common.errors import UsageError as BenchmarkUsageError
 from cpythonplus.benchmarks.common.results import ALL_SIDES, SIDES
+from cpythonplus.benchmarks.sites import scenario as tunnels
 from cpythonplus.benchmarks.suites import SUITES, prefork
+from cpythonplus.cli.commands import bench_malloc
 from cpythonplus.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +43,11 @@ DEFAULTS = {
     # It goes by requests, not by seconds.
     "prefork": (engine.Settings(3, 1.0), engine.Settings(1, 1.0, items=2000, requests=60)),
     "tasklets": (engine.Settings(5, 0.5), engine.Settings(1, 0.1, parked=2000, many=20_000)),
+    "memory": (
+        engine.Settings(5, 2.0),
+        engine.Settings(1, 0.3, idle_s=4.0, heap_mib=100, many=20_000),
+    ),
+    "sites": (engine.Settings(3, 5.0), engine.Settings(1, 1.0)),
     "demo": (engine.Settings(2, 2.5), engine.Settings(1, 1.0)),
 }
 
@@ -50,6 +57,8 @@ _HELP = {
     "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
     "prefork": "what preforked workers share: a Django service under gunicorn, its memory, its end",
     "tasklets": "tasklets beside greenlet, gevent, asyncio, Go and threads: switches, memory",
+    "memory": "what looking for cycles costs a Flask application; memory that does not come back",
+    "sites": "a TCP stream between two sites: WireGuard, ssh, OpenVPN, no tunnel; needs root",
     "demo": "Flask under gunicorn beside a CPU-bound job; under two minutes, writes a page",
 }
 
@@ -63,7 +72,8 @@ def main(arguments: Sequence[str]) -> int:
     """Carry out `cpythonplus bench ARGUMENTS`. Raises UsageError for wrong ones."""
     parser = _Parser(prog="cpythonplus", add_help=False)
     add_parser(parser.add_subparsers(required=True))
-    return run(parser.parse_args(["bench", *arguments]))
+    args = parser.parse_args(["bench", *arguments])
+    return bench_malloc.run(args) if args.benchmark == "malloc" else run(args)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -80,6 +90,11 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     kinds = bench.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
     for name in SUITES:
         _add_benchmark(kinds, name)
+    # It has a script, and no cases.
+    summary = bench_malloc.SUMMARY
+    bench_malloc.add_arguments(
+        kinds.add_parser("malloc", help=summary, description=_sentence(summary))
+    )
 
 
 def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
@@ -242,10 +257,12 @@ def run(args: argparse.Namespace) -> int:
         if args.list:
             return _list(cases)
         for path in (args.json, args.html):
-            _check_writable(path)
+            check_writable(path)
         if args.html:
             page.require()
         own = args.plus_command is not None
+        if args.benchmark == "sites":
+            tunnels.check()
         commands = Commands.of(args.python, _plus_command(args))
         engine.check_interpreter(commands, cases, own_command=own)
         sides = getattr(args, "sides", SIDES)  # most benchmarks have no others
@@ -305,6 +322,7 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
         seconds=getattr(args, "seconds", None) or chosen.seconds,
         startup_rounds=max(chosen.startup_rounds, args.rounds or 0),
         idle_s=chosen.idle_s,
+        heap_mib=chosen.heap_mib,
         items=getattr(args, "items", None) or chosen.items,
         requests=getattr(args, "requests", None) or chosen.requests,
         parked=getattr(args, "parked", None) or chosen.parked,
@@ -319,7 +337,7 @@ def _list(cases: Sequence[engine.Case]) -> int:
     return show("".join(f"{c.scenario:<12}{c.name:<{width}}{c.title}\n" for c in cases))
 
 
-def _check_writable(path: Path | None) -> None:
+def check_writable(path: Path | None) -> None:
     """Raise UsageError when `path` cannot become a file, without making one."""
     if path is None:
         return

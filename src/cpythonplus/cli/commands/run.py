@@ -9,7 +9,8 @@ leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signa
 
 What a program can see of it: CPYTHONPLUS_RUN in os.environ; modules named cpythonplus.* in
 sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; with
-`--stackless` a module of that name and a builtin TaskletExit, with `--dump-on` a signal's action;
+`--stackless` a module of that name and a builtin TaskletExit, with `--dump-on` a signal's action,
+with `--malloc` LD_PRELOAD and the allocator's settings;
 under the console script, `sys.orig_argv[0]` as that script's first line has it. A missing script or
 module ends with status 2 and a line of ours (`python -m` says 1).
 
@@ -27,12 +28,25 @@ import os
 import sys
 
 from cpythonplus.cli import interpreter_options
-from cpythonplus.cli.features import FEATURES, VARIABLE, Feature, Option, Run, python_tag
+from cpythonplus.cli.features import (
+    FEATURES,
+    VARIABLE,
+    Feature,
+    Option,
+    Run,
+    python_tag,
+    without_allocator,
+)
 from cpythonplus.cli.usage import UsageError, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import NoReturn
+
+    Known = dict[str, tuple[Feature | None, Option | None]]
+
+COMMAND = "cpythonplus run"
 
 HELP = """\
 usage: cpythonplus run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
@@ -91,29 +105,40 @@ def main(arguments: list[str]) -> int:
 
     `arguments` are those behind the word `run`.
     """
-    request = parse(arguments)
+    request = parse(arguments, known_options(), COMMAND)
     if "help" in request.given:
         from cpythonplus.cli.main import show
 
         return show(help_text())
-    inherited = interpreter_options.of_this_process(sys.orig_argv)
-    request.python.words[:0] = inherited.words
-    request.python.letters |= inherited.letters
     if "show" in request.given:
         from cpythonplus.cli.main import show
 
+        inherit_options(request)
         return show(show_text(request))
+    return become(request)
+
+
+def become(request: Request) -> int:
+    """Become the program that is asked for (does not return); UsageError if it cannot be."""
+    inherit_options(request)
     check_program(request.python)
     return start(request)
 
 
-def parse(arguments: list[str]) -> Request:
+def inherit_options(request: Request) -> None:
+    """Put the options of the running interpreter in front of those that were given."""
+    inherited = interpreter_options.of_this_process(sys.orig_argv)
+    request.python.words[:0] = inherited.words
+    request.python.letters |= inherited.letters
+
+
+def parse(arguments: list[str], known: "Known", command: str) -> Request:
     """Read the command line; UsageError for what is wrong in it.
 
     By hand, because argparse costs 5 ms and cannot tell `-um http.server` from its own options.
+    known: the options that are not the interpreter's; command: whose `--help` an error refers to.
     """
     request = Request()
-    known = known_options()
     words = list(arguments)
     while words:
         word = words[0]
@@ -135,21 +160,24 @@ def parse(arguments: list[str]) -> Request:
             raise UsageError(str(error)) from None
         if used == 0 or request.python.letters & {"h", "V", "?"}:
             hint = suggestion(flag, list(known))
-            raise UsageError(f"unknown option {flag!r}{hint}; see cpythonplus run --help")
+            raise UsageError(f"unknown option {flag!r}{hint}; see {command} --help")
         del words[:used]
     return request
 
 
-def known_options() -> dict[str, tuple[Feature | None, Option | None]]:
+def known_options() -> "Known":
     """Return the options by flag; no feature: `run`'s own; no option: switches the feature off."""
-    known: dict[str, tuple[Feature | None, Option | None]] = {
-        option.flag: (None, option) for option in OWN_OPTIONS
-    }
-    for each in FEATURES:
+    known: Known = {option.flag: (None, option) for option in OWN_OPTIONS}
+    for each in offered():
         if each.by_default:
             known[each.switch_off] = (each, None)
         known.update({option.flag: (each, option) for option in each.options})
     return known
+
+
+def offered() -> list[Feature]:
+    """Return the features that are `run`'s own."""
+    return [feature for feature in FEATURES if feature.command == COMMAND]
 
 
 def _take_value(flag: str, option: Option | None, words: list[str], *, attached: bool) -> str:
@@ -228,8 +256,10 @@ def start(request: Request) -> "NoReturn":
     """Replace this process by the interpreter, the program and the features of `request`."""
     features = request.enabled()
     environment = original_environment()
-    set_search_path(environment, request.python.letters if features else None)
+    without_allocator(environment)
+    set_search_path(environment, request.python.letters if features else None, features)
     environment.pop(VARIABLE, None)
+    prepare(features, environment, request.python.letters)
     if features:
         run = Run(
             HOME,
@@ -249,7 +279,26 @@ def start(request: Request) -> "NoReturn":
         raise UsageError(f"cannot start {sys.executable!r}: {error}") from None
 
 
-def set_search_path(environment: dict[str, str], letters: set[str] | None) -> None:
+def prepare(
+    features: dict[str, dict[str, str]], environment: dict[str, str], letters: set[str]
+) -> None:
+    """Let the features change the environment and what is carried; UsageError if one cannot."""
+    for feature in FEATURES:
+        if feature.name not in features or feature.prepare is None:
+            continue
+        known = dict(environment)
+        try:
+            feature.prepare(features[feature.name], environment)
+        except ValueError as error:
+            raise UsageError(f"{feature.name}: {error}") from None
+        ignored = [name for name in environment if name.startswith("PYTHON") and name not in known]
+        if ignored and letters & {"E", "I"}:
+            raise UsageError(f"{feature.name}: with -I or -E python does not read {ignored[0]}")
+
+
+def set_search_path(
+    environment: dict[str, str], letters: set[str] | None, wanted: "Iterable[str]" = ()
+) -> None:
     """See to it that the started interpreter activates the features; UsageError if it could not.
 
     Installed in a site folder, `cpythonplus.pth` does it, whatever the options; only -S keeps
@@ -260,7 +309,7 @@ def set_search_path(environment: dict[str, str], letters: set[str] | None) -> No
     is as without it. With -E or -I PYTHONPATH is not read, so that is refused. Rejected: refusing
     altogether (trying it from an unpacked wheel is worth something), and `-c` or `-m` with a
     starter module (that is no longer python's own `__main__`).
-    letters: flags of the interpreter; None: nothing is to be activated.
+    letters: flags of the interpreter; None: nothing is to be activated.  wanted: features by name.
     """
     entries = [
         entry
@@ -275,10 +324,11 @@ def set_search_path(environment: dict[str, str], letters: set[str] | None) -> No
     if letters is None:
         return
     if "S" in letters:
-        switched_off = " ".join(feature.switch_off for feature in FEATURES if feature.by_default)
+        defaults = {each.name: each.switch_off for each in FEATURES if each.by_default}
+        other_way = f", or use {' '.join(defaults.values())}" if {*wanted} <= {*defaults} else ""
         raise UsageError(
             "with -S python reads no site folder, so nothing could be activated"
-            f" (leave out -S, or use {switched_off})"
+            f" (leave out -S{other_way})"
         )
     if in_site_folder(letters):
         return
@@ -332,21 +382,22 @@ def original_environment() -> dict[str, str]:
 def help_text() -> str:
     """Return what `cpythonplus run --help` prints, made from the table of features."""
     lines: list[str] = []
-    for feature in FEATURES:
+    for feature in offered():
         defaults = feature.defaults()
         lines.append(f"  {feature.name}: {feature.summary}")
         if feature.by_default:
-            lines.append(_help_line(feature.switch_off, "switch it off"))
+            lines.append(help_line(feature.switch_off, "switch it off"))
         for option in feature.options:
             default = f" [{defaults[option.field]}]" if option.field in defaults else ""
-            lines.append(_help_line(f"{option.flag} {option.metavar or ''}", option.help + default))
+            lines.append(help_line(f"{option.flag} {option.metavar or ''}", option.help + default))
         lines.append("")
     lines.append("  other")
-    lines += [_help_line(option.flag, option.help) for option in OWN_OPTIONS]
+    lines += [help_line(option.flag, option.help) for option in OWN_OPTIONS]
     return HELP.format(options="\n".join(lines))
 
 
-def _help_line(left: str, right: str) -> str:
+def help_line(left: str, right: str) -> str:
+    """Return one option of a help text."""
     return f"    {left:<19}  {right}"
 
 
@@ -354,7 +405,7 @@ def show_text(request: Request) -> str:
     """Return what `--show` prints: each feature, on or off, its values, and the command."""
     enabled = request.enabled()
     lines: list[str] = []
-    for feature in FEATURES:
+    for feature in offered():
         on = feature.name in enabled
         lines.append(f"{feature.name:<10}  {'on ' if on else 'off'}  {feature.summary}")
         if not on:

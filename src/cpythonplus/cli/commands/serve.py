@@ -3,15 +3,60 @@
 gunicorn's options are gunicorn's to read; here only what has to be known before it is imported.
 """
 
+import os
+import sys
 from importlib.util import find_spec
 
 from cpythonplus.cli.usage import UsageError
+
+MALLOC = "--malloc"
 
 
 def main(arguments: list[str]) -> int:
     """Serve until the server is stopped, then SystemExit; UsageError without gunicorn."""
     if find_spec("gunicorn") is None:
         raise UsageError("needs the extra: pip install 'cpythonplus[serve]'")
+    rest, allocator = without_malloc(arguments)
+    if allocator:
+        use(allocator, rest, arguments)
+    from cpythonplus.memory import agent
     from cpythonplus.prefork import gunicorn_application
 
-    gunicorn_application.serve(arguments)
+    agent.start()  # the workers, which are forked, have sockets of their own
+    gunicorn_application.serve(rest)
+
+
+def without_malloc(arguments: list[str]) -> tuple[list[str], str]:
+    """Return the other arguments, and the value of the last `--malloc`; UsageError without one."""
+    rest, value = [], ""
+    words = iter(arguments)
+    for word in words:
+        flag, equals, attached = word.partition("=")
+        if flag != MALLOC:
+            rest.append(word)
+            continue
+        value = attached if equals else next(words, "")
+        if not value:
+            raise UsageError(f"{MALLOC}: a value is missing")
+    return rest, value
+
+
+def use(allocator: str, rest: list[str], arguments: list[str]) -> None:
+    """Begin anew under the allocator, without the option; glibc's own is only told."""
+    from cpythonplus.cli.commands.run import original_environment
+    from cpythonplus.memory import allocators
+
+    environment = original_environment()
+    try:
+        if allocators.kind_of(allocator) == "glibc-tuned":
+            allocators.find_library(allocator)
+            allocators.trim_regularly()
+            return
+        allocators.apply(allocator, environment)
+    except ValueError as error:
+        raise UsageError(f"{MALLOC}: {error}") from None
+    front = sys.orig_argv[: len(sys.orig_argv) - len(arguments)]
+    try:
+        os.execve(sys.executable, [*front, *rest], environment)
+    except OSError as error:
+        raise UsageError(f"cannot start {sys.executable!r}: {error}") from None

@@ -34,7 +34,9 @@ if sys.version_info >= (3, 11) and "CPYTHONPLUS_RUN" in os.environ:
             os.environ.pop("PYTHONPATH", None)
 
 # The user's own, if there is one. Without one this is the ImportError that `site` looks for; any
-# other exception is for `site` to report, as it would be without us. Keep the module alive: Python
-# 2 clears a module's names when it is dropped.
+# other exception is for `site` to report, as it would be without us. Python 2 clears a module's
+# names when it is dropped, so keep it alive there; elsewhere that would be cyclic garbage.
 _self = sys.modules.pop("sitecustomize", None)
+if sys.version_info >= (3, 11):  # noqa: UP036
+    del _self
 import sitecustomize  # type: ignore[import-not-found,unused-ignore]  # noqa: E402, F401

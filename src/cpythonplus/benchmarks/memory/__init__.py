@@ -1,0 +1,1 @@
+"""What looking for cycles costs the program that is watched."""

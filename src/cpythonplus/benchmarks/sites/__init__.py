@@ -1,0 +1,1 @@
+"""Benchmark of tunnels between two sites, with and without a long way between them."""

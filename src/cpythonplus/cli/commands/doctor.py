@@ -1,0 +1,151 @@
+"""`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
+
+from cpythonplus.cli.commands import run
+from cpythonplus.cli.features import FEATURES, Feature, Option
+from cpythonplus.cli.usage import UsageError, suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+COMMAND = "cpythonplus doctor cycles"
+RUN_COMMAND = "cpythonplus doctor run"
+EXAMINATIONS = {
+    "run": "run a program, and examine it when it ends",
+    "cycles": "run a program, and name the lines that leave cyclic garbage",
+    "PID": "examine a process that runs",
+    "--watch PID": "watch a process that runs",
+}
+
+HELP = """\
+usage: cpythonplus doctor run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+       cpythonplus doctor cycles [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+       cpythonplus doctor [options] PID
+
+Finds out what keeps the memory of a program: what it holds, what of that is resident, why it does
+not come back, and what to do.
+
+examinations:
+{examinations}
+
+options with PID:
+{options}
+    --help               show this and end
+
+  A process that runs must have been started by `cpythonplus run` or `serve`; one of Python 3.14
+  and later need not, if this is the same version. It is stopped for moments only, and nothing in
+  it is changed, but for --trim.
+
+  cpythonplus doctor run --help, cpythonplus doctor cycles --help   tell more.
+
+examples:
+  cpythonplus doctor run app.py --port 8000
+  cpythonplus doctor 4711
+  cpythonplus doctor --watch --html 4711.html 4711
+"""
+RUN_HELP = """\
+usage: cpythonplus doctor run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+
+Runs a program exactly as `python` would. When it ends, it is examined; the report on standard
+error says what it holds in memory, what is resident, why it does not come back, and what to do.
+
+options:
+{options}
+
+  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
+  interpreter that runs this.
+
+examples:
+  cpythonplus doctor run app.py --port 8000
+  cpythonplus doctor run --html report.html -m pytest tests
+"""
+CYCLES_HELP = """\
+usage: cpythonplus doctor cycles [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+
+Runs a program exactly as `python` would. When it ends, the report on standard error has one line
+for each root cause of cyclic garbage: the line, the variable, how much, how to break it; then one
+for each place that still holds exceptions with their frames.
+
+options:
+{options}
+
+  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
+  interpreter that runs this.
+
+examples:
+  cpythonplus doctor cycles app.py --port 8000
+  cpythonplus doctor cycles --json --output cycles.json -m pytest tests
+"""
+OWN_OPTIONS = (
+    Option("--gil", "gil", "with the GIL scheduled, as under `cpythonplus run`"),
+    Option("--threads", "threads", "with native locks and queues, as under `cpythonplus run`"),
+    Option("--help", "help", "show this and end"),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Do the examination that is asked for; returns the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        return _show(help_text())
+    word = arguments[0]
+    if word == "cycles":
+        return _run(COMMAND, cycles_help_text, arguments[1:])
+    if word == "run":
+        return _run(RUN_COMMAND, run_help_text, arguments[1:])
+    if not word.startswith("-") and not word.isdecimal():
+        known = [each for each in EXAMINATIONS if each.islower()]
+        hint = suggestion(word, [*known, "--help"])
+        raise UsageError(f"unknown examination {word!r}{hint}; see cpythonplus doctor --help")
+    if {"-h", "--help"} & {*arguments}:
+        return _show(help_text())
+    from cpythonplus.cli.commands import doctor_live
+
+    return doctor_live.main(arguments)
+
+
+def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
+    """Become the program, looked at (does not return); or show the help."""
+    feature = _feature(command)
+    known: run.Known = {option.flag: (None, option) for option in OWN_OPTIONS}
+    known.update({option.flag: (feature, option) for option in feature.options})
+    request = run.parse(arguments, known, command)
+    if "help" in request.given:
+        return _show(text())
+    given = request.values.setdefault(feature.name, {})
+    # What is looked at is the program, so nothing of it is changed that need not be.
+    request.off.update({"gil", "threads", "doctor"} - request.given)
+    if "children" not in given:
+        request.given.add("children")  # the field of `run --no-children`
+    return run.become(request)
+
+
+def _feature(command: str) -> Feature:
+    return next(each for each in FEATURES if each.command == command)
+
+
+def help_text() -> str:
+    """Return what `cpythonplus doctor` prints."""
+    from cpythonplus.cli.commands import doctor_live
+
+    examinations = "\n".join(f"  {name:<11}  {text}" for name, text in EXAMINATIONS.items())
+    return HELP.format(examinations=examinations, options=_lines(doctor_live.OPTIONS))
+
+
+def run_help_text() -> str:
+    """Return what `cpythonplus doctor run --help` prints."""
+    return RUN_HELP.format(options=_lines((*_feature(RUN_COMMAND).options, *OWN_OPTIONS)))
+
+
+def cycles_help_text() -> str:
+    """Return what `cpythonplus doctor cycles --help` prints."""
+    return CYCLES_HELP.format(options=_lines((*_feature(COMMAND).options, *OWN_OPTIONS)))
+
+
+def _lines(options: "Iterable[Option]") -> str:
+    return "\n".join(run.help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)
+
+
+def _show(text: str) -> int:
+    from cpythonplus.cli.main import show
+
+    return show(text)

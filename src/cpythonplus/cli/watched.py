@@ -1,0 +1,116 @@
+"""What `doctor --watch` sees of a process, look by look: plain numbers, nothing is drawn here."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cpythonplus.memory.agent.client import AskError
+from cpythonplus.memory.agent.finding import children_of, resident_bytes
+
+if TYPE_CHECKING:
+    from cpythonplus.memory.agent.client import Client
+
+__all__ = ["Sample", "Watched"]
+
+Sample = dict[str, object]
+_LOOKS_PER_PAUSE = 50
+"""A part that stopped the process for P seconds is asked for again after this many P, so that it
+loses at most 2 % of its time."""
+
+
+class Watched:
+    """A process that is looked at again and again."""
+
+    def __init__(self, client: Client) -> None:
+        """Look through `client`; it is closed between two looks, so that others can ask."""
+        self._client = client
+        self._began = time.monotonic()
+        self._first: dict[str, tuple[int, int]] | None = None
+        self._last: dict[str, dict[str, object]] = {}
+        self._due: dict[str, float] = {}
+        self.samples: list[Sample] = []
+
+    def look(self) -> Sample:
+        """Look once more; Unreachable when the process is gone."""
+        pid = self._client.process.pid
+        try:
+            hello = self._client.ask("hello")
+            census = self._part("census")
+            resident = self._part("resident")
+            gil = self._part("gil")
+        finally:
+            self._client.close()
+        sample: Sample = {
+            "t_s": round(time.monotonic() - self._began, 3),
+            "rss_bytes": hello.get("rss_bytes", 0),
+            "parts": resident.get("parts", []),
+            "objects": census.get("objects"),
+            "size_bytes": census.get("size_bytes"),
+            "pause_ns": census.get("pause_ns"),
+            "growth": self._growth(census),
+            "gil": _waits(gil),
+            "workers": [each.to_json() for each in children_of(pid)],
+        }
+        if not sample["rss_bytes"]:
+            sample["rss_bytes"] = resident_bytes(pid)
+        self.samples.append(sample)
+        return sample
+
+    def examination(self) -> dict[str, object]:
+        """Return what was seen, as an examination; Unreachable when the process is gone."""
+        return {**self._last, "samples": self.samples}
+
+    def _part(self, name: str) -> dict[str, object]:
+        """Ask for a part; the last answer, where asking again so soon would cost too much."""
+        if time.monotonic() < self._due.get(name, 0.0):
+            return self._last[name]
+        try:
+            found = self._client.ask(name)
+        except AskError as error:
+            found = {"error": str(error)}
+        self._last[name] = found
+        pause_ns = found.get("pause_ns")
+        if isinstance(pause_ns, int):
+            self._due[name] = time.monotonic() + _LOOKS_PER_PAUSE * pause_ns / 1e9
+        return found
+
+    def keep_target(self) -> None:
+        """Note what process this is, for the report."""
+        self._last["target"] = self._client.ask("hello")
+
+    def _growth(self, census: dict[str, object]) -> list[dict[str, object]]:
+        """Return the types by what they have more than at the first look, largest first."""
+        rows = _by_name(census)
+        if not rows:
+            return []
+        if self._first is None:
+            self._first = rows
+        found = []
+        for name in {*rows, *self._first}:
+            now, then = rows.get(name, (0, 0)), self._first.get(name, (0, 0))
+            if now != then:
+                found.append((now[1] - then[1], now[0] - then[0], name))
+        found.sort(key=lambda row: (-row[0], row[2]))
+        return [{"name": name, "objects": o, "size_bytes": b} for b, o, name in found if b > 0]
+
+
+def _by_name(census: dict[str, object]) -> dict[str, tuple[int, int]]:
+    rows = census.get("by_type")
+    if not isinstance(rows, list):
+        return {}
+    return {row["name"]: (row["objects"], row["size_bytes"]) for row in rows}
+
+
+def _waits(gil: dict[str, object]) -> dict[str, object]:
+    """Return how long threads have waited for the GIL so far; empty where it is not scheduled."""
+    if not gil.get("active"):
+        return {}
+    total = {"wait_ns": 0, "waits": 0, "switches": gil.get("switches", 0)}
+    for name in ("interactive", "batch"):
+        of_class = gil.get(name)
+        waits = of_class.get("waits") if isinstance(of_class, dict) else None
+        if isinstance(waits, dict):
+            total["wait_ns"] += waits.get("total_ns", 0)
+            total["waits"] += waits.get("count", 0)
+    return dict(total)

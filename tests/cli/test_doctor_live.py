@@ -1,0 +1,400 @@
+"""`cpythonplus doctor run`, `doctor PID`, `doctor --watch PID`, up to the report."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cpythonplus.cli import watched
+from cpythonplus.cli.commands import doctor, doctor_live
+from cpythonplus.cli.main import main
+from cpythonplus.cli.watch_screen import line, screen
+from cpythonplus.memory.agent.client import AskError, Client
+from cpythonplus.memory.agent.finding import Process, Unreachable
+from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
+
+PROGRAM = """\
+import sys
+class Node: pass
+class Leaf: pass
+KEPT = [Node() for _ in range(30_000)]
+def grow():
+    KEPT.extend(Leaf() for _ in range(30_000))
+print("ready", flush=True)
+for line in sys.stdin:
+    grow()
+    print("grown", flush=True)
+"""
+
+
+IDLE = """\
+import time
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+@contextmanager
+def target(*command: str, program: str = PROGRAM, **env: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a program; this one grows by a line on its standard input."""
+    process = subprocess.Popen(
+        [*command, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(env),
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with target(*RUNNER) as process:
+        pid = process.pid
+        assert main(["doctor", "--json", str(pid)]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["target"]["pid"] == pid
+        assert "Node" in found["target"]["command"]
+        assert found["gil"]["active"] is True
+        assert found["exceptions"] == {"hoards": []}
+        rows = {row["name"]: row["objects"] for row in found["census"]["by_type"]}
+        assert rows["__main__.Node"] == 30_000
+        assert found["resident"]["rss_bytes"] > 1 << 20
+        # The report for people, and as a page.
+        page = tmp_path / f"page-{pid}.html"
+        assert main(["doctor", "--html", f"{tmp_path}/page-%p.html", str(pid)]) == 0
+        assert page.read_text().startswith("<!DOCTYPE html>")
+        assert capsys.readouterr().out == ""
+        assert main(["doctor", str(pid), "--top", "5"]) == 0
+        text = capsys.readouterr().out
+        assert f"pid {pid}" in text
+        assert "__main__.Node" in text
+        # The smaller questions.
+        assert main(["doctor", "--referrers", "__main__.Node", str(pid)]) == 0
+        assert "list" in capsys.readouterr().out
+        assert main(["doctor", "--path", "__main__.Node", str(pid)]) == 0
+        assert "KEPT" in capsys.readouterr().out
+        assert main(["doctor", "--path", "no.Such", str(pid)]) == 1
+        assert "no.Such" in capsys.readouterr().err
+        assert main(["doctor", "--trim", str(pid)]) == 0
+        assert " resident before, " in capsys.readouterr().out
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        assert main(["doctor", str(pid)]) == 1
+        assert capsys.readouterr().err == f"cpythonplus doctor: there is no process {pid}\n"
+
+
+def test_a_process_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without `run`: looked at where Python can be asked to listen, one line elsewhere."""
+    with target(PYTHON, program=IDLE) as process:
+        status = main(["doctor", "--json", str(process.pid)])
+        out, err = capsys.readouterr()
+        if not hasattr(sys, "remote_exec"):
+            assert (status, out, err.count("\n")) == (1, "", 1)
+            assert "does not listen: start it with `cpythonplus run`" in err
+            return
+        assert (status, err) == (0, "")
+        assert json.loads(out)["target"]["pid"] == process.pid
+        # Nothing stays: no thread, no socket.
+        while len(os.listdir(f"/proc/{process.pid}/task")) > 1:  # noqa: PTH208
+            pass
+
+
+@pytest.mark.skipif(not hasattr(sys, "remote_exec"), reason="Python 3.14 and later have it")
+def test_a_process_that_does_not_want_to_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with target(PYTHON, PYTHON_DISABLE_REMOTE_DEBUG="1") as process:
+        assert main(["doctor", str(process.pid)]) == 1
+        assert "cannot be asked to listen: " in capsys.readouterr().err
+
+
+def test_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+    with target(*RUNNER, "--no-doctor") as process:
+        assert not any("cpythonplus-" in name for name in _sockets(process.pid))
+        assert len(os.listdir(f"/proc/{process.pid}/task")) == 1  # noqa: PTH208
+    assert capsys.readouterr().err == ""
+
+
+def _sockets(pid: int) -> list[str]:
+    return re.findall(rf"\S*/{pid}\.sock", Path("/proc/net/unix").read_text())
+
+
+def test_watched_elsewhere_than_on_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.html"
+    monkeypatch.setattr(watched, "_LOOKS_PER_PAUSE", 0)
+    with target(*RUNNER) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def between_two_looks(seconds: float) -> None:
+            assert seconds == 1.5
+            looks.append(capsys.readouterr().out)
+            if len(looks) == 1:
+                print("more", file=process.stdin, flush=True)
+                assert process.stdout is not None
+                assert process.stdout.readline() == "grown\n"
+            else:
+                process.kill()
+                process.wait()
+
+        looks: list[str] = []
+        monkeypatch.setattr("cpythonplus.cli.watch_screen.sleep", between_two_looks)
+        words = ["--watch", "--interval", "1.5", "--html", str(page), str(process.pid)]
+        assert main(["doctor", *words]) == 0
+    assert "  RSS " in looks[0]
+    assert "  grown: __main__.Leaf +" in looks[1]
+    assert capsys.readouterr().out == f"process {process.pid} has ended\n"
+    assert "<svg" in page.read_text()
+
+
+@pytest.mark.slow
+def test_watched_on_a_terminal() -> None:
+    """`q` and Ctrl-C end it, with status 0."""
+    with target(*RUNNER) as process:
+        for key in (b"q", None):
+            try:
+                master, slave = pty.openpty()
+            except OSError as error:
+                pytest.skip(f"no terminals here: {error}")
+            words = [*MODULE, "doctor", "--watch", str(process.pid)]
+            env = environment({"TERM": "xterm", "COLUMNS": "100", "LINES": "40"})
+            with subprocess.Popen(
+                words,
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                env=env,
+                start_new_session=True,
+            ) as watching:
+                os.close(slave)
+                seen = b""
+                while b"ends" not in seen:
+                    seen += os.read(master, 4096)
+                if key is None:
+                    watching.send_signal(signal.SIGINT)
+                else:
+                    os.write(master, key)
+                while True:
+                    try:
+                        seen += os.read(master, 4096)
+                    except OSError:  # its other end is closed
+                        break
+                assert watching.wait(60) == 0, seen.decode()
+            assert b"Traceback" not in seen, seen.decode()
+            assert b"RSS" in seen
+            os.close(master)
+
+
+class Canned(Client):
+    """A process that answers what it is told to."""
+
+    def __init__(self, *answers: dict[str, dict[str, object]]) -> None:
+        super().__init__(Process(os.getpid(), (0, 0, 0, 0), os.getpid(), 13), "")
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def ask(self, name: str, argument: str = "") -> dict[str, object]:
+        del argument
+        self.asked.append(name)
+        if name == "hello" and len(self.answers) > 1 and "gil" in self.asked:
+            self.answers.pop(0)
+        if name not in self.answers[0]:
+            raise AskError(f"no {name}")
+        return self.answers[0][name]
+
+
+def _answers(nodes: int, wait_ns: int) -> dict[str, dict[str, object]]:
+    times = {"waits": {"total_ns": wait_ns, "count": nodes}}
+    return {
+        "hello": {"pid": 5, "command": "app", "rss_bytes": nodes << 20},
+        "census": {
+            "objects": nodes,
+            "size_bytes": nodes * 100,
+            "pause_ns": 0,
+            "by_type": [{"name": "Node", "objects": nodes, "size_bytes": nodes * 100}],
+        },
+        "resident": {"parts": [{"name": "live_objects", "resident_bytes": nodes << 19}]},
+        "gil": {"active": True, "switches": 3, "interactive": times, "batch": times},
+    }
+
+
+def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    client = Canned(_answers(10, 1000), _answers(30, 5_001_000))
+    found = watched.Watched(client)
+    found.keep_target()
+    found.look()
+    sample = found.look()
+    assert sample["growth"] == [{"name": "Node", "objects": 20, "size_bytes": 2000}]
+    assert sample["gil"] == {"wait_ns": 10_002_000, "waits": 60, "switches": 3}
+    sample["t_s"] = float(str(found.samples[0]["t_s"])) + 2
+    text = line(found.samples)
+    assert "RSS 30 MiB  (+20 MiB)  objects 30 2.9 KiB  grown: Node +2 KiB" in text
+    assert text.endswith("  GIL waits 5.00 ms/s in 20 waits/s")
+    console = Console(width=100, file=sys.stdout, color_system=None)
+    console.print(screen(found.samples, "process 5: app", 5, 100))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "process 5: app"
+    assert "live objects 15 MiB" in "".join(lines)
+    assert any(re.fullmatch(r"\+2 KiB +\+20 +Node *", each) for each in lines)
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_process_that_tells_little_can_be_watched() -> None:
+    found = watched.Watched(Canned({"hello": {"pid": 5}}))
+    found.look()
+    found.look()
+    assert "RSS " in line(found.samples)
+    assert screen(found.samples, "", 5, 80)
+    assert found.examination()["census"] == {"error": "no census"}
+
+
+def test_what_stops_the_process_is_asked_for_less_often() -> None:
+    answers = _answers(10, 0)
+    answers["census"]["pause_ns"] = 10**12
+    client = Canned(answers)
+    found = watched.Watched(client)
+    found.look()
+    found.look()
+    assert client.asked.count("census") == 1
+    assert client.asked.count("resident") == 2
+
+
+@pytest.mark.any_version
+def test_the_smaller_questions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers: dict[str, dict[str, object]] = {
+        "referrers": {"referrers": ["list", "app.Cache"]},
+        "path": {"path": ["app.CACHE", "[3]\x1b[31m"]},
+        "trim": {
+            "before_bytes": 3 << 20,
+            "after_bytes": 1 << 20,
+            "steps": [{"name": "C heap", "freed_bytes": 2 << 20, "took_ns": 5, "note": "once"}],
+        },
+    }
+    canned = Canned(answers)
+    monkeypatch.setattr("cpythonplus.memory.agent.client.connect", lambda _pid: canned)
+    told = []
+    for words in (["--referrers", "app.Node"], ["--path", "app.Node"], ["--trim"]):
+        assert main(["doctor", "12", *words]) == 0
+        told.append(capsys.readouterr().out)
+        assert main(["doctor", "12", "--json", *words]) == 0
+        assert json.loads(capsys.readouterr().out) == answers[words[0][2:]]
+    assert told[:2] == ["list\napp.Cache\n", "app.CACHE\n[3]\\x1b[31m\n"]
+    assert told[2] == "3 MiB resident before, 1 MiB after\n   2 MiB  C heap: once\n"
+
+
+@pytest.mark.any_version
+def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for words, told in (
+        (["0"], "the number of a process is wanted, not '0'"),
+        (["9" * 5000], "the number of a process is wanted, not '999"),
+        (["12", "13"], "one process at a time, not '13' as well"),
+        (["--watch"], "the number of a process is missing"),
+        (["--wach", "12"], "unknown option '--wach' (did you mean --watch?)"),
+        (["--json=1", "12"], "--json takes no value"),
+        (["12", "--html"], "--html: a value is missing"),
+        (["12", "--html", f"{tmp_path}/no/x"], "does not exist"),
+        (["12", "--top", "0"], "--top: a number from 1 on is wanted"),
+        (["12", "--interval", "1"], "--interval goes with --watch"),
+        (["12", "--watch", "--interval", "x"], "--interval: a number is wanted, not 'x'"),
+        (["12", "--watch", "--interval", "0"], "--interval: seconds from 0.1 on are wanted"),
+        (["12", "--watch", "--json"], "--json does not go with --watch"),
+        (["12", "--trim", "--path", "x"], "only one of --referrers, --path, --trim, --watch"),
+        (["12", "--path", "a b"], "--path: the name of a type is wanted, not 'a b'"),
+        (["12", "--trim", "--html", f"{tmp_path}/x"], "--html goes with a whole report"),
+        (["run", "--top", "0", "x.py"], "--top: a number from 1 on is wanted, not '0'"),
+        (["run"], "nothing to run"),
+    ):
+        assert main(["doctor", *words]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith("cpythonplus doctor: ")
+        assert told in err
+
+
+@pytest.mark.any_version
+def test_help_names_each_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert main(["doctor", "--watch", "--help"]) == 0
+    assert capsys.readouterr().out == text
+    assert max(map(len, text.splitlines())) <= 100
+    for option in doctor_live.OPTIONS:
+        assert f"  {option.flag} " in text
+    assert doctor.main(["run", "--help"]) == 0
+    assert "--html FILE" in capsys.readouterr().out
+
+
+@pytest.mark.any_version
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(_pid: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cpythonplus.memory.agent.client.connect", interrupt)
+    assert main(["doctor", "12"]) == 130
+    assert capsys.readouterr().err == "cpythonplus doctor: interrupted\n"
+
+    def unreachable(_pid: int) -> None:
+        raise Unreachable("process 12 cannot be reached")
+
+    monkeypatch.setattr("cpythonplus.memory.agent.client.connect", unreachable)
+    assert main(["doctor", "12"]) == 1
+    assert capsys.readouterr().err == "cpythonplus doctor: process 12 cannot be reached\n"
+
+
+# ---- doctor run ---------------------------------------------------------------------------------
+
+ENDING = """\
+import sys
+class Node: pass
+KEPT = [Node() for _ in range(30_000)]
+def fetch():
+    try:
+        int("x")
+    except ValueError as error:
+        last = error
+fetch()
+print("done", *sys.argv[1:])
+sys.exit(3)
+"""
+
+
+def test_run_examines_the_program_at_its_end(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(ENDING)
+    words = ["--json", "--output", "found.json", "--html", "page.html"]
+    done = execute([*MODULE, "doctor", "run", *words, "program.py", "a"], cwd=tmp_path)
+    assert (done.status, done.out, done.err) == (3, "done a\n", "")
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["argv"] == [PYTHON, "program.py", "a"]
+    [cycle] = found["cycles"]["cycles"]
+    assert cycle["cause"]["variable"] == "last"
+    rows = {row["name"]: row["objects"] for row in found["census"]["by_type"]}
+    assert rows["__main__.Node"] == 30_000
+    assert not [name for name, each in found.items() if isinstance(each, dict) and "error" in each]
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_run_tells_people_on_standard_error(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(ENDING)
+    done = execute([*MODULE, "doctor", "run", "--top", "5", "program.py"], cwd=tmp_path)
+    assert (done.status, done.out) == (3, "done\n")
+    assert "__main__.Node" in done.err
+    assert "Traceback" not in done.err
