@@ -4,6 +4,7 @@
 #   PYTHON=...       another interpreter than the newest usable one on PATH
 #   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
 #   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`
+#   FUZZ_SECONDS=... how long `fuzz` goes on
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,6 +14,7 @@ export PYTHON
 
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+FUZZ_SECONDS ?= 60
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -44,6 +46,7 @@ bench: ## all benchmarks, stock and plus in one run; raw results in build/bench
 	@$(in_env) -- cpythonplus bench threads --json build/bench/threads.json --html build/bench/threads.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench testserver --json build/bench/testserver.json --html build/bench/testserver.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench tasklets --json build/bench/tasklets.json --html build/bench/tasklets.html $(BENCH_ARGS)
+	@$(in_env) -- cpythonplus bench memory --json build/bench/memory.json --html build/bench/memory.html $(BENCH_ARGS)
 
 .PHONY: sanitize
 sanitize: ## the tests under the address and undefined sanitizers, C programs under the thread one
@@ -51,6 +54,10 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 	$(in_env) --variant asan --group test -- tools/sanitize.sh address $(PYTEST_ARGS) || status=1; \
 	$(in_env) --group test -- tools/sanitize.sh thread || status=1; \
 	exit $$status
+
+.PHONY: fuzz
+fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_SECONDS (60)
+	@tools/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: test-greenlet
 test-greenlet: ## the tasklets' tests where they work on greenlet, as on processors without code of our own
@@ -65,6 +72,10 @@ docs: ## rewrite the generated parts of docs/reference, README's measured tables
 	@$(in_env) --group test -- python tools/reference.py
 	@$(in_env) --group test -- python tools/readme_table.py
 	@$(in_env) --group test -- python tools/stack_pictures.py
+
+.PHONY: cycle-survey
+cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
+	@$(in_env) --group survey -- python tools/cycle_survey.py --write
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments

@@ -5,9 +5,10 @@
     python tools/readme_table.py --slim FILE... rewrites raw results without their latency curves
 
 One file per benchmark and version of the interpreter, made by `cpythonplus bench NAME --json FILE`:
-`3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`. Each benchmark has a block
-between two marks of its own. A slim file has all rounds, with rate, p50, p99 and max of each;
-whether targets are reached is computed from the rounds here, by the package's own targets.
+`3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`; `doctor-3.13.json` has some
+cases of `memory`. Each has a block between two marks of its own. A slim file has all rounds, with
+rate, p50, p99 and max of each; whether targets are reached is computed from the rounds here, by the
+package's own targets.
 """
 
 import argparse
@@ -51,6 +52,10 @@ _DEMANDING = ("echo",)
 
 _OPTIONAL = {"better": "higher", "peer": "", "base": "stock", "own": "plus", "absent": ()}
 """What a case in an older file does not say, with what it then is."""
+
+
+_OTHERS = ("cycle-", "cycles-")
+"""How results begin that are no benchmark's: of tools/cycle_patterns.py and cycle_survey.py."""
 
 
 class TableError(Exception):
@@ -225,6 +230,7 @@ _WHAT = {
     "rate_s": "seconds until the last process has ended",
     "cost_to": "to {side}",
     "times_faster": "{side} to it",
+    "times_case": "to {other}",
 }
 _FIGURES = {
     "requests_per_s": "requests/s in steady state, to stock",
@@ -241,8 +247,10 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
         return f"single-threaded work, geometric mean of {count}"
     case = next((c for r in reports if (c := r.case(target.case))), None)
     title, unit = (case.title, _unit(case)) if case else (target.case, "")
-    what = _FIGURES.get(target.figure) or _WHAT.get(target.quantity, unit)
-    return f"{title}, {what.format(side=target.side)}"
+    figure = _FIGURES.get(target.figure) or FIGURES.get(target.figure)
+    what = figure or _WHAT.get(target.quantity, unit)
+    side = f" ({target.side})" if target.quantity == "figure_of" else ""
+    return f"{title}, {what.format(side=target.side, other=target.other)}{side}"
 
 
 def _reached(target: Target, reports: Sequence[Report]) -> str:
@@ -415,6 +423,35 @@ def tasklets_table(reports: Sequence[Report]) -> list[list[str]]:
     ]
 
 
+def memory_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on watching for cycles: the targets, and the figures behind them."""
+    targets = list(_targets_of(_all_cases(reports), reports))
+    return [
+        _markdown(targets, reports, "measured", "target", "reached"),
+        _sides_beside(reports[-1]),
+        [
+            *_machines(reports),
+            "Each side in one run, in alternating rounds, each in a process of its own; the median",
+            f"round is shown. {_RAW}",
+        ],
+    ]
+
+
+def sites_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on tunnels: the targets, and all sides on the newest interpreter."""
+    demanded = {target.case for target in TARGETS}
+    cases = [case for case in _all_cases(reports) if case.name in demanded]
+    return [
+        _markdown(list(_targets_of(cases, reports)), reports, "WireGuard", "target", "reached"),
+        _sides_beside(reports[-1]),
+        [
+            *_machines(reports),
+            "In one run, the sides of a case one after the other, each in network",
+            f"namespaces of its own, WireGuard by wireguard-go; the median round is shown. {_RAW}",
+        ],
+    ]
+
+
 def _sides_beside(report: Report) -> list[str]:
     """Return a table with a column for each side of one report, and rows for its figures."""
     sides = [side for side in ALL_SIDES if any(side in case.sides() for case in report.cases)]
@@ -443,13 +480,20 @@ class Block:
     begin: str
     end: str
     paragraphs: Callable[[Sequence[Report]], list[list[str]]]
+    part: str = ""
+    """How its results are called where they are of some cases of the benchmark only."""
+
+    @property
+    def prefix(self) -> str:
+        """How the files of its results begin."""
+        return self.part or self.benchmark
 
     def reports(self, folder: Path) -> list[Report]:
         """Return the reports of this benchmark in `folder`, one for each version.
 
         Raises TableError for two of one version, and for a report of another benchmark.
         """
-        return results(folder, self.benchmark)
+        return results(folder, self.benchmark, self.prefix)
 
     def text(self, reports: Sequence[Report]) -> str:
         """Return what stands between the marks."""
@@ -474,6 +518,9 @@ BLOCKS = (
     Block("testserver", "<!-- testserver:begin -->", "<!-- testserver:end -->", testserver_table),
     Block("prefork", "<!-- prefork:begin -->", "<!-- prefork:end -->", prefork_table),
     Block("tasklets", "<!-- tasklets:begin -->", "<!-- tasklets:end -->", tasklets_table),
+    Block("memory", "<!-- memory:begin -->", "<!-- memory:end -->", memory_table),
+    Block("memory", "<!-- doctor:begin -->", "<!-- doctor:end -->", memory_table, "doctor"),
+    Block("sites", "<!-- bench-sites:begin -->", "<!-- bench-sites:end -->", sites_table),
 )
 
 
@@ -482,16 +529,17 @@ def table(reports: Sequence[Report]) -> str:
     return GILTEST.text(reports)
 
 
-def _benchmark_of(path: Path) -> str:
-    """Return which benchmark a file is of by its name; that of giltest has no prefix."""
+def _prefix_of(path: Path) -> str:
+    """Return which block's results a file has, by its name; that of giltest has no prefix."""
     prefix, dash, _ = path.stem.partition("-")
-    named = {block.benchmark for block in BLOCKS if block is not GILTEST}
-    return prefix if dash and prefix in named else GILTEST.benchmark
+    named = {block.prefix for block in BLOCKS if block is not GILTEST}
+    return prefix if dash and prefix in named else GILTEST.prefix
 
 
-def results(folder: Path, benchmark: str = "giltest") -> list[Report]:
-    """Return the reports of `benchmark` in `folder`; see `Block.reports`."""
-    paths = [path for path in sorted(folder.glob("*.json")) if _benchmark_of(path) == benchmark]
+def results(folder: Path, benchmark: str = "giltest", prefix: str = "giltest") -> list[Report]:
+    """Return the reports of `benchmark` in files that begin with `prefix`; see `Block.reports`."""
+    files = [path for path in sorted(folder.glob("*.json")) if not path.name.startswith(_OTHERS)]
+    paths = [path for path in files if _prefix_of(path) == prefix]
     reports = [read(path) for path in paths]
     for path, report in zip(paths, reports, strict=True):
         if report.benchmark != benchmark:

@@ -4,7 +4,8 @@
     python tools/reference.py --check   changes nothing; exit status 1 when a page is not up to date
 
 A page is written by hand but for what stands between `<!-- generated: NAME -->` and
-`<!-- end of generated -->`. NAME is `policy limits`, `run help`, `main help`, `bench options`,
+`<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
+`doctor run help`, `doctor cycles help`, `bench options`, `lint options`, `lint rules`,
 `environment keys`, or the dotted name of a public class, function, method or object of the package.
 The installed package is what is read; the text is the same on every version of Python.
 """
@@ -232,6 +233,27 @@ def run_help() -> str:
     return fenced(run.help_text())
 
 
+def doctor_help() -> str:
+    """Return what `cpythonplus doctor` prints."""
+    from cpythonplus.cli.commands import doctor
+
+    return fenced(doctor.help_text())
+
+
+def doctor_run_help() -> str:
+    """Return what `cpythonplus doctor run --help` prints."""
+    from cpythonplus.cli.commands import doctor
+
+    return fenced(doctor.run_help_text())
+
+
+def doctor_cycles_help() -> str:
+    """Return what `cpythonplus doctor cycles --help` prints."""
+    from cpythonplus.cli.commands import doctor
+
+    return fenced(doctor.cycles_help_text())
+
+
 def fenced(text: str) -> str:
     """Return `text` as a block that is shown as it is."""
     return f"```text\n{text.rstrip()}\n```\n"
@@ -266,14 +288,46 @@ def bench_options() -> str:
     parts = []
     for name, parser in benchmarks.items():
         rows = [("option", "what it does")]
-        for option in parser.options:
-            if option.help == argparse.SUPPRESS:
-                continue
-            flags = ", ".join(option.option_strings)
-            value = f" {option.metavar}" if option.metavar else ""
-            text = "show this and end" if "--help" in option.option_strings else option.help or ""
-            rows.append((f"`{flags}{value}`", text))
+        rows += option_rows(parser)
         parts.append(f"### bench {name}\n\n{parser.description}\n\n{table(rows)}")
+    return "\n".join(parts)
+
+
+def option_rows(parser: _Parser) -> list[tuple[str, str]]:
+    """Return the arguments of a parser with what they do."""
+    rows = []
+    for option in parser.options:
+        if option.help == argparse.SUPPRESS:
+            continue
+        flags = ", ".join(option.option_strings)
+        value = option.metavar or ("|".join(option.choices) if option.choices else "")
+        text = "show this and end" if "--help" in option.option_strings else option.help or ""
+        rows.append((f"`{f'{flags} {value}'.strip()}`", text))
+    return rows
+
+
+def lint_options() -> str:
+    """Return the arguments of `cpythonplus lint`."""
+    from cpythonplus.cli.commands import lint
+
+    parser = _Parser(prog="cpythonplus lint")
+    lint.add_options(parser)
+    return table([("argument", "what it does"), *option_rows(parser)])
+
+
+def lint_rules() -> str:
+    """Return the rules of `cpythonplus lint`: a table, then each with its explanation."""
+    from cpythonplus.memory.lint import RULES
+
+    rows = [("code", "what it finds", "`--fix`")]
+    rows += [
+        (f"[{rule.code}](#{rule.code.lower()}-{rule.name})", rule.summary, rule.fixable or "no")
+        for rule in RULES.values()
+    ]
+    parts = [table(rows)]
+    for rule in RULES.values():
+        off = "" if rule.on_by_default else "Off by default.\n\n"
+        parts.append(f"### {rule.code} {rule.name}\n\n{off}{rule.explanation}")
     return "\n".join(parts)
 
 
@@ -301,7 +355,12 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
     "main help": main_help,
     "run help": run_help,
+    "doctor help": doctor_help,
+    "doctor run help": doctor_run_help,
+    "doctor cycles help": doctor_cycles_help,
     "bench options": bench_options,
+    "lint options": lint_options,
+    "lint rules": lint_rules,
     "environment keys": environment_keys,
 }
 

@@ -3,6 +3,7 @@
 #
 #   sanitize.sh address [PYTEST_ARG...]   the rooms' tests against an ASan + UBSan build of the wheel
 #   sanitize.sh thread                    the C test programs, built with TSan
+#   sanitize.sh programs                  only builds those
 #
 # The thread sanitizer does not take the extension: the interpreter itself is not built with it, so
 # it would see none of the interpreter's locking and report every hand-over as a race.
@@ -16,7 +17,7 @@ address() {
     runtime=$(gcc -print-file-name=libasan.so)
     [ -e "$runtime" ] || { echo "sanitize: gcc's libasan.so is not installed" >&2; exit 1; }
     # Command line, benchmarks, documentation and the servers' Python call no C that the tests of their
-    # rooms' C do not.
+    # rooms' C do not; the linter, the walk through the lock's model and the layering call none.
     # The interpreter keeps memory until the end on purpose, so leaks are not looked for here.
     # PYTHONMALLOC: its own allocator would hide overruns of small objects.
     LD_PRELOAD=$runtime \
@@ -25,7 +26,8 @@ address() {
     PYTHONMALLOC=malloc \
     CPYTHONPLUS_SANITIZER=address \
         python -m pytest -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
-        --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' "$@"
+        --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' --ignore tests/memory/lint \
+        --ignore tests/threads/test_model_lock.py --ignore tests/test_layering.py "$@"
 }
 
 # gcc's TSan needs a memory layout that address space randomisation may refuse it.
@@ -41,6 +43,16 @@ tsan_wrapper() {
     fi
 }
 
+programs() {
+    local folder=$CPYTHONPLUS_BUILD_DIR-tsan
+    local log=$folder.log
+    mkdir -p "$folder"
+    meson setup --reconfigure "$folder" -Dtest_hooks=true -Dbuildtype=debugoptimized \
+        -Db_ndebug=false -Db_sanitize=thread -Db_lundef=false >"$log" 2>&1 &&
+        meson compile -C "$folder" >>"$log" 2>&1 ||
+        { cat "$log" >&2; exit 1; }
+}
+
 thread() {
     local folder=$CPYTHONPLUS_BUILD_DIR-tsan wrapper
     mkdir -p "$folder"
@@ -48,11 +60,7 @@ thread() {
         echo 'sanitize: the thread sanitizer cannot run on this kernel: left out' >&2
         return 0
     fi
-    local log=$folder.log
-    meson setup --reconfigure "$folder" -Dtest_hooks=true -Dbuildtype=debugoptimized \
-        -Db_ndebug=false -Db_sanitize=thread -Db_lundef=false >"$log" 2>&1 &&
-        meson compile -C "$folder" >>"$log" 2>&1 ||
-        { cat "$log" >&2; exit 1; }
+    programs
     # shellcheck disable=SC2086 # the wrapper is a command with options
     CPYTHONPLUS_BUILD_DIR=$folder TSAN_OPTIONS=halt_on_error=1 CPYTHONPLUS_SANITIZER=thread \
         $wrapper python -m pytest tests/test_c_programs.py

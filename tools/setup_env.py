@@ -20,7 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -74,21 +74,22 @@ def requirements(groups: list[str]) -> list[str]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         pyproject = tomllib.load(file)
     table = pyproject["dependency-groups"]
-
-    def members(name: str) -> Iterator[str]:
-        if name not in table:
-            raise SetupError(f"pyproject.toml has no dependency group {name!r}")
-        for entry in table[name]:
-            if isinstance(entry, str):
-                yield entry
-            else:
-                yield from members(entry["include-group"])
-
     project = pyproject["project"]
     found = {*project["dependencies"], *project["optional-dependencies"]["bench"]}
     for group in groups:
-        found.update(members(group))
+        found.update(members(table, group))
     return sorted(found)
+
+
+def members(table: Mapping[str, list[str | dict[str, str]]], name: str) -> Iterator[str]:
+    """The requirements of a dependency group, those of the groups it includes among them."""
+    if name not in table:
+        raise SetupError(f"pyproject.toml has no dependency group {name!r}")
+    for entry in table[name]:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            yield from members(table, entry["include-group"])
 
 
 def check_compiler() -> None:
@@ -196,7 +197,8 @@ class Environment:
         self._run("making the environment", sys.executable, "-m", "venv", str(self.folder))
 
     def _pip(self, *arguments: str) -> None:
-        options = ("--quiet", "--disable-pip-version-check")
+        # Most modules of what is installed are never imported: those that are get compiled then.
+        options = ("--quiet", "--disable-pip-version-check", "--no-compile")
         self._run("pip install", str(self.python), "-m", "pip", "install", *options, *arguments)
 
     def _install_wheel(self) -> None:

@@ -13,6 +13,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 sid=${CPYTHONPLUS_SID:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/sid}
 pythons=(python3.14 python3.15)
+# One run of the tests opens the doctor's page in a browser: this machine's, else the one in here.
+browser=chromium-headless-shell
+# And links sites, in network namespaces, by the programs that a gateway has.
+site_packages=(wireguard-tools wireguard-go openssh-server openssh-client iperf3 nftables iproute2
+    iputils-ping procps systemd systemd-container)
 inside=/srv/cpythonplus
 ca=/etc/ssl/certs/ca-certificates.crt
 
@@ -28,7 +33,9 @@ inside_sid() {
         [ -z "${!name-}" ] || environment+=("$name=${!name}")
     done
     environment+=("PIP_CERT=$ca" "SSL_CERT_FILE=$ca" PIP_DISABLE_PIP_VERSION_CHECK=1)
+    # shellcheck disable=SC2016 # expanded inside
     unshare --mount --pid --fork --kill-child --mount-proc="$folder/proc" \
+        /bin/sh -c 'mount -t sysfs sysfs "$0/sys" 2>/dev/null || true; exec "$@"' "$folder" \
         env -i "${environment[@]}" chroot "$folder" "$@"
 }
 
@@ -44,6 +51,36 @@ need_debootstrap() {
     command -v debootstrap >/dev/null && return
     apt-get -qq update
     DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends debootstrap >/dev/null
+}
+
+has_browser() {
+    command -v chromium-headless-shell chromium >/dev/null || [ -x "$1/usr/bin/$browser" ]
+}
+
+# What the tests link sites with; tunnels go through a device, which a folder does not have by itself.
+has_sites() {
+    local package
+    for package in "${site_packages[@]}"; do
+        [ -e "$1/var/lib/dpkg/info/$package.list" ] || return 1
+    done
+}
+
+add_tunnels() {
+    mkdir -p "$sid/dev/net"
+    [ -c "$sid/dev/net/tun" ] || mknod -m 0666 "$sid/dev/net/tun" c 10 200
+}
+
+# Also into a folder that an older version of this made. The archive's lists may be older than they
+# say they can be, where it is a copy. Nothing is started in here.
+add() {
+    echo "sid: adding $*"
+    use_network
+    printf '#!/bin/sh\nexit 101\n' >"$sid/usr/sbin/policy-rc.d"
+    chmod 0755 "$sid/usr/sbin/policy-rc.d"
+    # shellcheck disable=SC2016 # expanded inside
+    inside_sid "$sid" /bin/sh -c 'apt-get -qq -o Acquire::Check-Valid-Until=false update &&
+        DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@"' sh "$@" \
+        >"$sid.log" 2>&1 || { tail -n 20 "$sid.log" >&2; exit 1; }
 }
 
 make_sid() {
@@ -71,16 +108,21 @@ make_sid() {
     mv "$partial" "$sid"
 }
 
-# The network's names, the certificates and pip's configuration are this machine's; the checkout is a
-# copy, of what git knows or would add. Environments and builds of earlier runs stay, so the files are
-# new to the compiler whatever their age: an older checkout's objects may be younger than they are.
-prepare() {
+# The network's names, the certificates and pip's configuration are this machine's.
+use_network() {
     local file
     cp -L /etc/resolv.conf "$sid/etc/resolv.conf"
     [ ! -e "$ca" ] || cp -L "$ca" "$sid$ca"
     for file in /etc/pip.conf "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf" "$HOME/.pip/pip.conf"; do
         [ ! -e "$file" ] || cp -L "$file" "$sid/etc/pip.conf"
     done
+}
+
+# The checkout is a copy, of what git knows or would add. Environments and builds of earlier runs stay,
+# so the files are new to the compiler whatever their age: an older checkout's objects may be younger
+# than they are.
+prepare() {
+    use_network
     mkdir -p "$sid$inside"
     find "$sid$inside" -mindepth 1 -maxdepth 1 ! -name '.venv-*' ! -name build -exec rm -rf {} +
     git ls-files -z --cached --others --exclude-standard --deduplicate |
@@ -88,7 +130,12 @@ prepare() {
 }
 
 case ${1-} in
-make) make_sid ;;
+make)
+    make_sid
+    has_browser "$sid" || add "$browser"
+    has_sites "$sid" || add "${site_packages[@]}"
+    add_tunnels
+    ;;
 version) inside_sid "$sid" "$2" -I -c 'import platform; print(platform.python_version())' ;;
 run)
     shift
