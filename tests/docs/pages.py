@@ -2,15 +2,22 @@
 
 An HTML comment on the line in front of a block says what the tests do with it:
 
-    <!-- file: NAME -->        it is a file of that name, there for the blocks that follow
+    <!-- file: NAME -->        it is a file of that name, there for what follows; python or toml
+    <!-- file: NAME, run below -->
+                               the same, but it does not run: a console block behind it runs it
     <!-- run -->               console: its `$ cpythonplus ...` lines must end with status 0
     <!-- compare -->           the same, and what they print must be what stands below them
+    <!-- compare, fails -->    the same, with status 1
+    <!-- compare, but numbers -->
     <!-- fails -->             python: an exception ends it, with status 1; also `file: NAME, fails`
     <!-- output -->            text: what the python block before it prints, its traceback included
+    <!-- output, but numbers -->
     <!-- not run: REASON -->   python: it is left out
 
 Without one, a python block runs, in a process of its own, and a console block does not. In what is
-compared, `...` stands for anything, also for several lines.
+compared, `...` stands for anything, also for several lines. With `but numbers`, those may be others
+that depend on the version or the machine, with other units; a line's number (`a.py:12`) may not.
+The folder in which the example runs does not stand in front of its files.
 """
 
 import re
@@ -26,6 +33,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"(?<![\w:.,])\d[\d,.]*(?: (?:B|KiB|MiB|GiB)\b)?")
 _LINK = re.compile(
     r"\[[^\]]*\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<reference>\S+)", re.MULTILINE
 )
@@ -44,6 +52,8 @@ class Block:
     """Names and texts of the files in front of it on the page."""
     output: str | None = None
     """What it prints, if the page says so."""
+    any_numbers: bool = False
+    """Whether it may print other numbers."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -52,16 +62,23 @@ class Block:
     def file_name(self) -> str | None:
         if not self.mark.startswith("file: "):
             return None
-        return self.mark.removeprefix("file: ").removesuffix(", fails")
+        return self.mark.removeprefix("file: ").removesuffix(", fails").removesuffix(", run below")
 
     @property
     def status(self) -> int:
-        """The status that a python block ends with."""
+        """The status that a python or a console block ends with."""
         return int(self.mark == "fails" or self.mark.endswith(", fails"))
 
     @property
+    def is_compared(self) -> bool:
+        """Whether a console block is run and must print what stands in it."""
+        return self.mark in ("compare", "compare, fails")
+
+    @property
     def left_out(self) -> str | None:
-        """Why the block is not run."""
+        """Why the block is not run by itself."""
+        if self.mark.endswith(", run below"):
+            return "run below"
         if self.mark.startswith("not run"):
             return self.mark.removeprefix("not run").removeprefix(": ")
         return None
@@ -84,20 +101,27 @@ def blocks(page: Path, text: str) -> list[Block]:
         mark = match["mark"] or ""
         if mark.startswith(("generated: ", "end of generated", "measured:")):
             mark = ""  # of the tools that write parts of the pages, not about the block
+        any_numbers = mark.endswith(", but numbers")
+        mark = mark.removesuffix(", but numbers")
         block = Block(page, line, match["language"], mark, match["text"], tuple(files))
+        block = replace(block, any_numbers=any_numbers)
         if block.file_name is not None:
             files.append((block.file_name, block.text))
         if mark == "output" and found:
-            found[-1] = replace(found[-1], output=block.text)
+            found[-1] = replace(found[-1], output=block.text, any_numbers=any_numbers)
         found.append(block)
     return found
 
 
-def matches(expected: str, printed: str) -> bool:
-    """Whether a program has printed what a page says; white space at the ends of lines is free."""
+def matches(expected: str, printed: str, *, any_numbers: bool = False) -> bool:
+    """Whether a program has printed what a page says; white space at the ends of lines is free.
+
+    any_numbers: numbers and sizes may be others.
+    """
 
     def lines(text: str) -> str:
-        return "\n".join(line.rstrip() for line in text.strip().splitlines())
+        text = "\n".join(line.rstrip() for line in text.strip().splitlines())
+        return _NUMBER.sub("7", text) if any_numbers else text
 
     pattern = ".*?".join(map(re.escape, lines(expected).split("...")))
     return re.fullmatch(pattern, lines(printed), re.DOTALL) is not None

@@ -8,14 +8,14 @@ from cpythonplus.benchmarks.common.results import Report
 from tests.benchmarks import canned
 from tools import readme_table
 
-THREADS, TESTSERVER, PREFORK, TASKLETS = readme_table.BLOCKS[1:]
+THREADS, TESTSERVER, PREFORK, TASKLETS, MEMORY, DOCTOR, _SITES = readme_table.BLOCKS[1:]
 README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
 
 
-def written(folder: Path, benchmark: str, python: str) -> Report:
+def written(folder: Path, benchmark: str, python: str, part: str = "") -> Report:
     report = canned.report(benchmark)
     report.machine["python"] = f"CPython {python}"
-    prefix = "" if benchmark == "giltest" else f"{benchmark}-"
+    prefix = "" if benchmark == "giltest" else f"{part or benchmark}-"
     report.write_json(folder / f"{prefix}{python}.json")
     return report
 
@@ -41,17 +41,22 @@ def test_the_explanation_s_table_is_up_to_date() -> None:
 
 
 def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
-    for benchmark in ("giltest", "threads", "testserver", "prefork", "tasklets"):
+    for benchmark in ("giltest", "threads", "testserver", "prefork", "tasklets", "memory", "sites"):
         written(tmp_path, benchmark, "3.13.0")
-    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1, 1, 1, 1, 1]
+    written(tmp_path, "memory", "3.13.0", "doctor")
+    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1] * 8
     text = readme_table.updated(README, tmp_path)
-    giltest, threads, testserver, prefork, tasklets, _ = text.split("text\n")
+    giltest, threads, testserver, prefork, tasklets, memory, doctor, sites, _ = text.split("text\n")
     assert "echo beside" in giltest
     assert "Queue hand-over" in threads
     assert "echo beside" not in threads
     assert "requests/s" in testserver
     assert "page faults" in prefork
     assert "greenlet" in tasklets
+    assert "pytest --no-cycles" in memory
+    assert "pytest --no-cycles" in doctor
+    assert "≥ 2 x ssh" in sites
+    assert "80 ms, tuned, Mbit/s" in sites
     assert "\nold\n" not in text
     assert readme_table.updated(text, tmp_path) == text
 
@@ -59,7 +64,7 @@ def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     text = readme_table.updated(README, tmp_path)
-    assert text.count(readme_table.NOT_MEASURED) == 4
+    assert text.count(readme_table.NOT_MEASURED) == 7
     with pytest.raises(readme_table.TableError, match="threads:begin"):
         readme_table.updated(README.replace(THREADS.begin, ""), tmp_path)
 
@@ -138,3 +143,25 @@ def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path:
     assert found[f"{trip}, ns"] == ["810", "801", "450", "450", "450", "450"]
     assert found["Switch, both 50 C frames deep, ns"][3:5] == ["-", "-"]
     assert "A parked one, cold, KB" in found
+
+
+def test_memory_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: Path) -> None:
+    written(tmp_path, "memory", "3.13.0")
+    text = MEMORY.text(MEMORY.reports(tmp_path))
+    found = rows(text)
+    assert text.startswith("| measured | 3.13.0 | target | reached |")
+    assert found["Flask test client, requests that fail, to gc-off"][1] == "≤ 1.15 x gc-off"
+    assert "| cpythonplus lint, 5,000 modules, s | 1,193 | ≤ 10 s | not on 3.13.0 |" in text
+    assert "| on 3.13.0 | stock | plus | peer | gc-off | watch | jemalloc |" in text
+
+
+def test_what_a_target_s_figure_is_stands_beside_its_case(tmp_path: Path) -> None:
+    written(tmp_path, "memory", "3.13.0", "doctor")
+    targets, _ = DOCTOR.text(DOCTOR.reports(tmp_path)).split("\n\n", 1)
+    found = rows(targets)
+    assert (
+        found["census of 1 million objects, pause to gc.collect()"][1]
+        == "pause to gc.collect() ≤ 1"
+    )
+    name = "strings deleted, one block behind them, % given back"
+    assert {name, f"{name} (jemalloc)"} <= found.keys()
