@@ -20,9 +20,10 @@ del everything
 
 # Objects of all sizes come and go between trims, and none may change.
 STRESS = """
-import random, sys, threading
+import gc, random, sys, threading
 from cpythonplus import _native
 
+gc.disable()  # what it frees would count as pools that became empty
 random.seed(7)
 live = {}
 for turn in range(8):
@@ -34,8 +35,10 @@ for turn in range(8):
     result, pools, arenas = _native.memory_trim_pools()
     assert result == "done", result
     assert all(value == copies[key] for key, value in live.items())
-    # Nothing was allocated but for the check itself, so they are empty still.
-    assert abs(_native.memory_trim_pools()[1] - pools) < 10
+    # Nothing was allocated but for the check itself, so they are empty still; but it may have freed
+    # the last block of an arena, which is unmapped with its 63 or 64 pools.
+    fewer = pools - _native.memory_trim_pools()[1]
+    assert -10 < fewer < 10 or 53 < fewer < 74, (pools, fewer)
 # What holds no block stays as it was: as many blocks as before, and the walk over all pools works.
 copies = live = value = None
 blocks = sys.getallocatedblocks()
