@@ -32,6 +32,12 @@ plus_channel_remove(struct plus_tasklet *task)
     task->next = task->prev = NULL;
     task->blocked = 0;
     task->channel = NULL;
+    if (channel->waits != NULL) {
+        task->sched->parked--;
+        if (task->timer != 0) {
+            plus_timers_remove(&task->sched->timers, task);
+        }
+    }
 }
 
 static void

@@ -179,12 +179,13 @@ channel_of(const struct plus_tasklet *task)
 static const char *
 state_of(const struct plus_tasklet *task)
 {
-    return task->blocked > 0                    ? "sending"
-           : task->blocked < 0                  ? "receiving"
-           : task->sched->running == task       ? "current"
-           : task->next != NULL                 ? "runnable"
-           : plus_called_run(task->sched, task) ? "in run()"
-                                                : "paused";
+    return task->blocked && task->channel->waits != NULL ? task->channel->waits
+           : task->blocked > 0                           ? "sending"
+           : task->blocked < 0                           ? "receiving"
+           : task->sched->running == task                ? "current"
+           : task->next != NULL                          ? "runnable"
+           : plus_called_run(task->sched, task)          ? "in run()"
+                                                         : "paused";
 }
 
 static struct plus_frames

@@ -9,6 +9,7 @@
 #include "../base/clock.h"
 #include "../base/futex.h"
 #include "deadline.h"
+#include "hub.h"
 #include "instrument.h"
 #include "interrupts.h"
 #include "overflow.h"
@@ -64,6 +65,7 @@ plus_scheduler_release(struct plus_scheduler *sched)
 {
     if (--sched->references == 0) {
         plus_stacks_free(&sched->stacks);
+        plus_timers_free(&sched->timers);
         free(sched->watchdogs);
         free(sched);
     }
@@ -135,6 +137,7 @@ scheduler_end(PyObject *capsule)
         unblock_all(sched);
     }
     Py_CLEAR(sched->main);
+    plus_hub_end(sched);
     plus_scheduler_release(sched);
 }
 
@@ -429,11 +432,32 @@ others_may_run(struct plus_scheduler *sched)
 void
 plus_scheduler_wake(struct plus_scheduler *sched)
 {
+    plus_hub_rouse(sched);
     if (sched->thread_blocked) {
         sched->thread_blocked = false;
         atomic_fetch_add(&sched->wakeups, 1);
         plus_futex_wake(&sched->wakeups, 1);
     }
+}
+
+/* Sleeps until plus_scheduler_wake(), a timer, or a descriptor for which there is no event loop to wait. */
+static void
+sleep_once(struct plus_scheduler *sched, uint32_t wakeups)
+{
+    uint64_t recheck_ns = plus_now_ns() + RECHECK_NS;
+    uint64_t timer_ns = plus_timers_earliest(&sched->timers);
+    uint64_t deadline_ns = timer_ns < recheck_ns ? timer_ns : recheck_ns;
+
+    sched->thread_blocked = true;
+    if (sched->io_waiting > 0) {
+        plus_poller_wait(sched->poller, deadline_ns);
+    }
+    else {
+        Py_BEGIN_ALLOW_THREADS(void)
+        plus_futex_wait(&sched->wakeups, wakeups, deadline_ns);
+        Py_END_ALLOW_THREADS
+    }
+    sched->thread_blocked = false;
 }
 
 /* Waits for another thread to make a tasklet of this one runnable.  1: there is one; 0: nobody can; -1: a signal
@@ -449,15 +473,19 @@ wait_for_others(struct plus_scheduler *sched)
         if (sched->watching && plus_watchdog_wake_owner(sched)) {
             break;
         }
-        if (!others_may_run(sched)) {
+        plus_look(sched, plus_now_ns());
+        if (sched->current != NULL) {
+            break;
+        }
+        if (sched->parked == 0 && !others_may_run(sched)) {
             result = 0;
             break;
         }
-        sched->thread_blocked = true;
-        Py_BEGIN_ALLOW_THREADS(void)
-        plus_futex_wait(&sched->wakeups, wakeups, plus_now_ns() + RECHECK_NS);
-        Py_END_ALLOW_THREADS
-        sched->thread_blocked = false;
+        sleep_once(sched, wakeups);
+        plus_look(sched, plus_now_ns());
+        if (sched->current != NULL) {
+            break; /* it sees the signals */
+        }
         /* No tasklet is current now: a handler may look, but not switch. */
         bool in_callback = sched->in_callback;
 
@@ -499,7 +527,7 @@ successor(struct plus_scheduler *sched, PyObject *bomb)
 {
     struct plus_tasklet *wakeup = wakes_up(sched);
 
-    if (bomb == NULL && sched->current == NULL && wakeup->blocked) {
+    if (bomb == NULL && sched->current == NULL && (wakeup->blocked || plus_outside(sched))) {
         int found = wait_for_others(sched);
 
         if (found < 0) {
@@ -701,7 +729,7 @@ static int
 schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObject **result)
 {
     struct plus_tasklet *wakeup = wakes_up(sched);
-    bool revive = plus_is_floating(wakeup) && !sched->threadblock;
+    bool revive = plus_is_floating(wakeup) && !sched->threadblock && !plus_outside(sched);
     int found = revive ? 0 : wait_for_others(sched);
 
     if (found < 0) {
@@ -730,6 +758,10 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
               PyObject **result)
 {
     *result = NULL;
+    if (plus_outside(sched) && sched->look_in-- == 0) {
+        plus_look_soon(sched);
+        next = next != NULL ? next : sched->current;
+    }
     if (next == NULL) {
         return schedule_nobody(sched, prev, result);
     }
@@ -849,7 +881,7 @@ plus_run(struct plus_scheduler *sched, bool threadblock)
     sched->threadblock = threadblock;
     plus_queue_remove(caller);
     Py_DECREF(caller); /* the queue's; the watchdogs have one */
-    if (sched->current == NULL && !threadblock) {
+    if (sched->current == NULL && !threadblock && !plus_outside(sched)) {
         plus_queue_unremove((struct plus_tasklet *)Py_NewRef(caller));
         result = Py_NewRef(Py_None);
     }

@@ -10,6 +10,7 @@
 #include "../base/compat.h"
 #include "pystate.h"
 #include "stacks.h"
+#include "timers.h"
 #include "watchdog.h"
 
 #include <stdatomic.h>
@@ -17,6 +18,7 @@
 
 struct plus_scheduler;
 struct plus_channel;
+struct plus_poller;
 
 struct plus_tasklet {
     PyObject_HEAD
@@ -34,10 +36,13 @@ struct plus_tasklet {
     struct plus_slice *cold;  /* what was in use of its stack, which has no pages now; or NULL */
     struct plus_pystate state;
     PyObject *weakrefs;
-    uint64_t parked_ns;  /* coarse monotonic time at which it left the run queue; 0: never */
-    signed char blocked; /* 1: sending, -1: receiving */
-    bool alive;          /* bound with arguments and not finished, or main */
-    bool started;        /* has Python frames or a C stack */
+    uint64_t parked_ns;   /* coarse monotonic time at which it left the run queue; 0: never */
+    uint64_t deadline_ns; /* of its timer */
+    uint32_t timer;       /* its place in the heap of timers, from 1; 0: none */
+    unsigned char parked; /* see parking.c */
+    signed char blocked;  /* 1: sending, -1: receiving or parked */
+    bool alive;           /* bound with arguments and not finished, or main */
+    bool started;         /* has Python frames or a C stack */
     bool is_main;
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
@@ -54,6 +59,7 @@ struct plus_channel {
     int balance; /* > 0: so many senders wait; < 0: receivers */
     signed char preference;
     bool schedule_all, closing;
+    const char *waits; /* what is said of who waits in it, static; NULL: a channel */
     PyObject *made_by; /* code object that made it, or NULL */
     int made_at;       /* offset in it, in bytes */
     PyObject *weakrefs;
@@ -78,7 +84,20 @@ struct plus_scheduler {
     bool threadblock;         /* run(threadblock=True) is going on */
     bool watching;            /* a run() with a time-out is going on */
     _Atomic uint32_t wakeups; /* futex word of thread_blocked */
-    uint64_t instrumented;    /* see instrument.h */
+    uint32_t parked;          /* how many of its tasklets wait in plus_park() */
+    struct plus_timers timers;
+    struct plus_channel *sleepers; /* or NULL */
+    struct plus_poller *poller;    /* or NULL */
+    struct plus_tasklet
+        *hub;            /* that runs the thread's event loop, borrowed while it does; or NULL */
+    bool hub_is_ours;    /* and not in a tasklet that has other things to do */
+    bool hub_rests;      /* out of the run queue: nobody waits for a descriptor */
+    bool hub_sleeps;     /* the loop waits for its descriptors */
+    uint32_t io_waiting; /* how many wait for descriptors */
+    uint32_t hub_asked;  /* how many wait for asyncio */
+    uint32_t look_in;    /* switches until it is time to look at timers and descriptors */
+    uint64_t looked_ns;
+    uint64_t instrumented; /* see instrument.h */
     struct plus_watch watch;
     struct plus_stack_pool stacks;
     size_t trim_at;        /* stacks in use at which it is worthwhile to look for cold ones again */

@@ -2,6 +2,7 @@
 #include "binding.h"
 #include "deadline.h"
 #include "dump_signal.h"
+#include "hub.h"
 #include "interrupts.h"
 #include "own_state.h"
 #include "report.h"
@@ -127,7 +128,11 @@ tasklets_getruncount(PyObject *module, PyObject *ignored)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
 
-    return sched != NULL ? PyLong_FromLong(sched->runcount) : NULL;
+    /* A hub of ours has no work but the others'. */
+    bool hub = sched != NULL && sched->hub != NULL && sched->hub_is_ours &&
+               sched->hub != sched->running && plus_is_runnable(sched->hub);
+
+    return sched != NULL ? PyLong_FromLong(sched->runcount - hub) : NULL;
 }
 
 static PyObject *
@@ -338,6 +343,9 @@ static PyObject *
 tasklets_after_fork(PyObject *module, PyObject *ignored)
 {
     plus_deadline_after_fork();
+    if (plus_scheduler_own != NULL) {
+        plus_hub_after_fork(plus_scheduler_own);
+    }
     Py_RETURN_NONE;
 }
 
@@ -628,6 +636,9 @@ plus_tasklets_exec(PyObject *module)
 
     if (plus_pystate_refusal() != NULL) {
         return 0;
+    }
+    if (plus_waiters_exec(module) < 0) {
+        return -1;
     }
     plus_new_stack_bytes = plus_pystate_stack_bytes;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {

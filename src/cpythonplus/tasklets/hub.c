@@ -1,0 +1,162 @@
+#include "hub.h"
+
+#include "../base/clock.h"
+#include "../base/raise.h"
+
+/* Between looks while tasklets are runnable: a system call is a small part of that. */
+#define LOOK_EVERY_SWITCHES 16u
+#define LOOK_EVERY_NS (20 * PLUS_NS_PER_US)
+
+/* The loop's own callbacks and descriptors get their turn after so long. */
+#define LOOP_EVERY_NS (500 * PLUS_NS_PER_US)
+
+void
+plus_look(struct plus_scheduler *sched, uint64_t now_ns)
+{
+    sched->looked_ns = now_ns;
+    sched->look_in = LOOK_EVERY_SWITCHES;
+    plus_timers_fire(sched, now_ns);
+    if (sched->poller != NULL) {
+        plus_poller_look(sched->poller);
+    }
+}
+
+void
+plus_look_soon(struct plus_scheduler *sched)
+{
+    uint64_t now_ns = plus_now_ns();
+
+    sched->look_in = LOOK_EVERY_SWITCHES;
+    if (now_ns - sched->looked_ns >= LOOK_EVERY_NS) {
+        plus_look(sched, now_ns);
+    }
+}
+
+void
+plus_hub_rouse(struct plus_scheduler *sched)
+{
+    if (sched->hub_sleeps || (sched->thread_blocked && sched->poller != NULL)) {
+        sched->hub_sleeps = false;
+        plus_poller_rouse(sched->poller);
+    }
+}
+
+static void
+end_rest(struct plus_scheduler *sched)
+{
+    if (sched->hub != NULL && sched->hub_rests && plus_is_floating(sched->hub)) {
+        plus_queue_insert((struct plus_tasklet *)Py_NewRef(sched->hub));
+    }
+    sched->hub_rests = false;
+}
+
+int
+plus_hub_ensure(struct plus_scheduler *sched)
+{
+    if (sched->hub != NULL) {
+        end_rest(sched);
+        return 0;
+    }
+    PyObject *start = plus_import_from("cpythonplus.tasklets.io.hub", "start");
+    PyObject *result = start != NULL ? PyObject_CallNoArgs(start) : NULL;
+
+    Py_XDECREF(start);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+void
+plus_hub_ask(struct plus_scheduler *sched, int change)
+{
+    sched->hub_asked += (uint32_t)change;
+    end_rest(sched);
+}
+
+static bool
+has_nothing_to_do(const struct plus_scheduler *sched)
+{
+    return sched->io_waiting == 0 && sched->hub_asked == 0;
+}
+
+/* Lets the others run.  0, or -1 with an exception. */
+static int
+let_others_run(struct plus_scheduler *sched, bool rest)
+{
+    if (rest) {
+        sched->hub_rests = true;
+    }
+    PyObject *result = plus_schedule_current(sched, Py_None, rest);
+
+    if (rest) {
+        sched->hub_rests = false;
+    }
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+int
+plus_hub_turn(struct plus_scheduler *sched, bool ours)
+{
+    struct plus_tasklet *hub = sched->running;
+
+    if (plus_poller_get(sched) == NULL) {
+        return -1;
+    }
+    uint64_t start_ns = plus_now_ns(), now_ns = start_ns;
+
+    sched->hub = hub;
+    sched->hub_is_ours = ours;
+    sched->hub_sleeps = false;
+    plus_look(sched, now_ns);
+    while (now_ns - start_ns < LOOP_EVERY_NS) {
+        bool alone = hub->next == hub, rest = alone && ours && has_nothing_to_do(sched);
+
+        if (alone && !rest) {
+            if (sched->watching && plus_watchdog_wake_owner(sched)) {
+                continue;
+            }
+            plus_poller_arm(sched->poller, plus_timers_earliest(&sched->timers));
+            sched->hub_sleeps = true;
+            return 0;
+        }
+        if (let_others_run(sched, rest) < 0) {
+            sched->hub = NULL; /* it may end now */
+            return -1;
+        }
+        now_ns = plus_now_ns();
+        if (hub->next == hub) {
+            plus_look(sched, now_ns);
+        }
+    }
+    return 1;
+}
+
+void
+plus_hub_end(struct plus_scheduler *sched)
+{
+    sched->hub = NULL;
+    sched->hub_sleeps = false;
+    plus_poller_free(sched->poller);
+    sched->poller = NULL;
+    Py_CLEAR(sched->sleepers);
+}
+
+void
+plus_hub_after_fork(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *hub = sched->hub;
+
+    if (hub != NULL && hub != sched->running) {
+        if (plus_is_runnable(hub)) {
+            plus_queue_remove(hub);
+            Py_DECREF(hub); /* who made it has another one */
+        }
+        sched->hub = NULL;
+    }
+    sched->hub_rests = sched->hub_sleeps = false;
+    sched->hub_asked = 0;
+    plus_poller_after_fork(sched);
+    if (sched->io_waiting > 0 && sched->hub == NULL && plus_hub_ensure(sched) < 0) {
+        PyErr_WriteUnraisable(NULL);
+    }
+}

@@ -1,0 +1,54 @@
+/* Between the scheduler and the thread's event loop, which sleeps for all of its tasklets.
+ *
+ * The tasklet that runs asyncio's loop is the *hub*: one of ours, made when a tasklet first waits for a descriptor,
+ * or whichever runs a loop of the program's.  The loop calls plus_hub_turn() when the poller's descriptor is
+ * ready; there the other tasklets run, until nothing is runnable any more: only then does the loop sleep.  All with the
+ * GIL held.
+ */
+#ifndef PLUS_TASKLETS_HUB_H
+#define PLUS_TASKLETS_HUB_H
+
+#include "parking.h"
+#include "poller.h"
+
+/* Whether something outside of the interpreter will make a tasklet runnable: a time, a descriptor. */
+static inline bool
+plus_outside(const struct plus_scheduler *sched)
+{
+    return (sched->timers.count | sched->io_waiting | sched->hub_asked) != 0;
+}
+
+/* Makes those runnable whose time has come or whose descriptors are ready. */
+void
+plus_look(struct plus_scheduler *sched, uint64_t now_ns);
+
+/* The same, unless it was done just now.  For after a number of switches. */
+void
+plus_look_soon(struct plus_scheduler *sched);
+
+/* Ends the sleep of the thread's loop, if it sleeps; from any thread. */
+void
+plus_hub_rouse(struct plus_scheduler *sched);
+
+/* Sees to it that an event loop sleeps for the thread before it waits for descriptors.  0, or -1 with an exception. */
+int
+plus_hub_ensure(struct plus_scheduler *sched);
+
+/* The hub's turn in its loop: runs the other tasklets.  1: call it again soon; 0: when the descriptor is ready;
+ * -1: an exception, for the hub.  `ours`: the loop has nothing to do but this. */
+int
+plus_hub_turn(struct plus_scheduler *sched, bool ours);
+
+/* `change` tasklets more wait for asyncio: the hub does not rest meanwhile. */
+void
+plus_hub_ask(struct plus_scheduler *sched, int change);
+
+/* In the child of a fork: the loop's descriptors are the parent's, so its hub is left as it is, and another one is
+ * begun when needed. */
+void
+plus_hub_after_fork(struct plus_scheduler *sched);
+
+void
+plus_hub_end(struct plus_scheduler *sched);
+
+#endif

@@ -1,0 +1,1 @@
+"""Waiting that blocks only the tasklet: sleep, timers, descriptors, sockets, TLS, names."""

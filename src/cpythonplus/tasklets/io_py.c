@@ -1,0 +1,348 @@
+/* The functions of cpythonplus.tasklets.io, and what its sockets call for each read and write.
+ *
+ * A call that does not wait keeps the GIL: it takes a microsecond or a few, less than to give the GIL up and to
+ * get it back.  Beside a thread that computes, every release would cost that thread's whole turn.
+ */
+#include "binding.h"
+#include "hub.h"
+
+#include "../base/clock.h"
+#include "../base/raise.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+/* ---- arguments -------------------------------------------------------------------------------- */
+
+/* A time-out that becomes a dead line when there is something to wait for. */
+struct limit {
+    PyObject *timeout;
+    uint64_t deadline_ns;
+    bool begun;
+};
+
+/* 1: ready; 0: another try is not worth it, an exception is set. */
+static int
+await_ready(struct plus_scheduler *sched, int fd, int events, struct limit *limit)
+{
+    if (!limit->begun && !plus_deadline_from(limit->timeout, &limit->deadline_ns)) {
+        return 0;
+    }
+    limit->begun = true;
+    int ready = plus_poller_await(sched, fd, events, limit->deadline_ns, true);
+
+    if (ready == 0) {
+        PyErr_SetString(PyExc_TimeoutError, "timed out");
+    }
+    return ready > 0;
+}
+
+static bool
+is_zero(PyObject *timeout)
+{
+    return timeout != Py_None && PyFloat_Check(timeout) && PyFloat_AS_DOUBLE(timeout) == 0.0;
+}
+
+/* What a call that failed is to do: 1 again, 0 nothing, with its exception. */
+static int
+after_failure(struct plus_scheduler *sched, int fd, int events, struct limit *limit)
+{
+    if (errno == EINTR) {
+        return PyErr_CheckSignals() == 0;
+    }
+    if ((errno == EAGAIN || errno == EWOULDBLOCK) && !is_zero(limit->timeout)) {
+        return await_ready(sched, fd, events, limit);
+    }
+    PyErr_SetFromErrno(PyExc_OSError);
+    return 0;
+}
+
+/* ---- reading and writing ---------------------------------------------------------------------- */
+
+/* Bytes that were received, or -1 with an exception. */
+static ssize_t
+receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    struct limit limit = {.timeout = timeout};
+
+    if (sched == NULL) {
+        return -1;
+    }
+    if (bytes > 0 && !is_zero(timeout) && plus_poller_is_drained(sched, fd) &&
+        !await_ready(sched, fd, PLUS_IO_READ, &limit)) {
+        return -1;
+    }
+    for (;;) {
+        ssize_t got = recv(fd, buffer, bytes, flags | MSG_DONTWAIT);
+
+        if (got >= 0) {
+            return got;
+        }
+        if (!after_failure(sched, fd, PLUS_IO_READ, &limit)) {
+            return -1;
+        }
+    }
+}
+
+/* `stream`: less than was asked for means that there is no more now (epoll(7)). */
+static void
+note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
+{
+    if (stream && got > 0 && (size_t)got < bytes && flags == 0 && plus_scheduler_own != NULL) {
+        plus_poller_set_drained(plus_scheduler_own, fd);
+    }
+}
+
+static PyObject *
+io_recv(PyObject *module, PyObject *args)
+{
+    int fd, flags, stream;
+    Py_ssize_t bytes;
+    PyObject *timeout;
+
+    if (!PyArg_ParseTuple(args, "iniOp:io_recv", &fd, &bytes, &flags, &timeout, &stream)) {
+        return NULL;
+    }
+    if (bytes < 0) {
+        PyErr_SetString(PyExc_ValueError, "negative buffersize in recv");
+        return NULL;
+    }
+    PyObject *result = PyBytes_FromStringAndSize(NULL, bytes);
+
+    if (result == NULL) {
+        return NULL;
+    }
+    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout);
+
+    if (got < 0) {
+        Py_DECREF(result);
+        return NULL;
+    }
+    note_drained(fd, got, (size_t)bytes, flags, stream);
+    if (got != bytes) {
+        (void)_PyBytes_Resize(&result, got);
+    }
+    return result;
+}
+
+static PyObject *
+io_recv_into(PyObject *module, PyObject *args)
+{
+    int fd, flags, stream;
+    Py_ssize_t bytes;
+    Py_buffer buffer;
+    PyObject *timeout;
+
+    if (!PyArg_ParseTuple(args, "iw*niOp:io_recv_into", &fd, &buffer, &bytes, &flags, &timeout,
+                          &stream)) {
+        return NULL;
+    }
+    PyObject *result = NULL;
+
+    if (bytes < 0) {
+        PyErr_SetString(PyExc_ValueError, "negative buffersize in recv_into");
+    }
+    else if (bytes > buffer.len) {
+        PyErr_SetString(PyExc_ValueError, "buffer too small for requested bytes");
+    }
+    else {
+        size_t wanted = (size_t)(bytes != 0 ? bytes : buffer.len);
+        ssize_t got = receive(fd, buffer.buf, wanted, flags, timeout);
+
+        if (got >= 0) {
+            note_drained(fd, got, wanted, flags, stream);
+            result = PyLong_FromSsize_t(got);
+        }
+    }
+    PyBuffer_Release(&buffer);
+    return result;
+}
+
+/* Sends once, or until all is sent.  Bytes sent, or -1 with an exception. */
+static ssize_t
+transmit(int fd, const char *data, size_t bytes, int flags, PyObject *timeout, bool all)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    struct limit limit = {.timeout = timeout};
+    size_t sent = 0;
+
+    if (sched == NULL) {
+        return -1;
+    }
+    do {
+        ssize_t put = send(fd, data + sent, bytes - sent, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (put >= 0) {
+            sent += (size_t)put;
+            if (!all) {
+                break;
+            }
+        }
+        else if (!after_failure(sched, fd, PLUS_IO_WRITE, &limit)) {
+            return -1;
+        }
+    } while (sent < bytes || (!all && sent == 0 && bytes == 0));
+    return (ssize_t)sent;
+}
+
+static PyObject *
+send_with(PyObject *args, const char *format, bool all)
+{
+    int fd, flags;
+    Py_buffer data;
+    PyObject *timeout;
+
+    if (!PyArg_ParseTuple(args, format, &fd, &data, &flags, &timeout)) {
+        return NULL;
+    }
+    ssize_t sent = transmit(fd, data.buf, (size_t)data.len, flags, timeout, all);
+
+    PyBuffer_Release(&data);
+    if (sent < 0) {
+        return NULL;
+    }
+    return all ? Py_NewRef(Py_None) : PyLong_FromSsize_t(sent);
+}
+
+static PyObject *
+io_send(PyObject *module, PyObject *args)
+{
+    return send_with(args, "iy*iO:io_send", false);
+}
+
+static PyObject *
+io_sendall(PyObject *module, PyObject *args)
+{
+    return send_with(args, "iy*iO:io_sendall", true);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+static PyObject *
+io_sleep(PyObject *module, PyObject *delay)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    uint64_t deadline_ns;
+    double seconds = PyFloat_AsDouble(delay);
+
+    if (sched == NULL || (seconds == -1.0 && PyErr_Occurred())) {
+        return NULL;
+    }
+    if (seconds < 0) {
+        PyErr_SetString(PyExc_ValueError, "sleep length must be non-negative");
+        return NULL;
+    }
+    if (!plus_deadline_after(seconds, &deadline_ns) || plus_sleep_until(sched, deadline_ns) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+io_wait(PyObject *module, PyObject *args)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    int fd, events, stays;
+    PyObject *timeout;
+    uint64_t deadline_ns;
+
+    if (sched == NULL || !PyArg_ParseTuple(args, "iiOp:io_wait", &fd, &events, &timeout, &stays)) {
+        return NULL;
+    }
+    if (events == 0 || (events & ~(PLUS_IO_READ | PLUS_IO_WRITE)) != 0) {
+        PyErr_SetString(PyExc_ValueError, "events must be IO_READ, IO_WRITE or both");
+        return NULL;
+    }
+    if (!plus_deadline_from(timeout, &deadline_ns)) {
+        return NULL;
+    }
+    int ready = plus_poller_await(sched, fd, events, deadline_ns, stays != 0);
+
+    if (ready == 0) {
+        PyErr_SetString(PyExc_TimeoutError, "timed out");
+    }
+    return ready > 0 ? PyLong_FromLong(ready) : NULL;
+}
+
+static PyObject *
+io_forget(PyObject *module, PyObject *arg)
+{
+    int fd = PyObject_AsFileDescriptor(arg);
+
+    if (fd < 0) {
+        return NULL;
+    }
+    plus_poller_forget(fd);
+    Py_RETURN_NONE;
+}
+
+/* ---- the event loop --------------------------------------------------------------------------- */
+
+static PyObject *
+io_poller(PyObject *module, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    struct plus_poller *poller = sched != NULL ? plus_poller_get(sched) : NULL;
+
+    return poller != NULL ? PyLong_FromLong(plus_poller_descriptor(poller)) : NULL;
+}
+
+static PyObject *
+io_turn(PyObject *module, PyObject *ours)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    int again = sched != NULL ? plus_hub_turn(sched, ours == Py_True) : -1;
+
+    return again < 0 ? NULL : PyBool_FromLong(again);
+}
+
+static PyObject *
+io_ask(PyObject *module, PyObject *change)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    long by = PyLong_AsLong(change);
+
+    if (sched == NULL || (by == -1 && PyErr_Occurred())) {
+        return NULL;
+    }
+    if (by > 0 && plus_hub_ensure(sched) < 0) {
+        return NULL;
+    }
+    plus_hub_ask(sched, (int)by);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef plus_io_methods[] = {
+    {"io_recv", io_recv, METH_VARARGS,
+     PyDoc_STR("io_recv($module, fd, bytes, flags, timeout, stream, /)\n--\n\n"
+               "recv(2) on a socket of ours; only the tasklet waits.")},
+    {"io_recv_into", io_recv_into, METH_VARARGS,
+     PyDoc_STR("io_recv_into($module, fd, buffer, bytes, flags, timeout, stream, /)\n--\n\n"
+               "The same into a buffer; bytes 0: all of it.")},
+    {"io_send", io_send, METH_VARARGS,
+     PyDoc_STR("io_send($module, fd, data, flags, timeout, /)\n--\n\n"
+               "send(2); returns how many bytes were taken.")},
+    {"io_sendall", io_sendall, METH_VARARGS,
+     PyDoc_STR("io_sendall($module, fd, data, flags, timeout, /)\n--\n\nAll of it.")},
+    {"io_sleep", io_sleep, METH_O,
+     PyDoc_STR("io_sleep($module, seconds, /)\n--\n\n"
+               "Block the tasklet for so long; 0 lets others run.")},
+    {"io_wait", io_wait, METH_VARARGS,
+     PyDoc_STR("io_wait($module, fd, events, timeout, stays, /)\n--\n\n"
+               "Block the tasklet until a descriptor is ready; return for what.\n\n"
+               "TimeoutError; OSError(EBADF) when it was forgotten meanwhile.")},
+    {"io_forget", io_forget, METH_O,
+     PyDoc_STR("io_forget($module, fd, /)\n--\n\n"
+               "To be called before a descriptor that stays registered is closed.")},
+    {"io_poller", io_poller, METH_NOARGS,
+     PyDoc_STR("io_poller($module, /)\n--\n\nThe descriptor that an event loop is to watch.")},
+    {"io_turn", io_turn, METH_O,
+     PyDoc_STR("io_turn($module, ours, /)\n--\n\n"
+               "Run the other tasklets; True: call it again soon, False: when that descriptor "
+               "is ready.")},
+    {"io_ask", io_ask, METH_O,
+     PyDoc_STR("io_ask($module, change, /)\n--\n\n"
+               "So many tasklets more, or fewer, wait for the event loop.")},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,199 @@
+/* Parking tasklets, and ending their waits. */
+#include "parking.h"
+
+#include "../base/clock.h"
+
+#include <math.h>
+
+/* Longer than any process lives, and far from the end of 64 bits. */
+#define LONGEST_S 1e9
+
+enum { NOT_PARKED, PARKED, WOKEN, TIMED_OUT };
+
+/* Switching failed, or a signal's handler has raised while the whole thread waited. */
+static void
+take_back(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    if (task->blocked) {
+        plus_channel_remove(task);
+        plus_queue_unremove(task);
+    }
+    else {
+        sched->current = task; /* ended just before */
+    }
+}
+
+static enum plus_parked
+park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns, bool *woken,
+     struct plus_tasklet *before)
+{
+    struct plus_tasklet *task = sched->running;
+    PyObject *result = NULL;
+
+    *woken = false;
+    if (task->block_trap) {
+        PyErr_SetString(PyExc_RuntimeError, "this tasklet does not like to be blocked.");
+        return PLUS_PARKED_RAISED;
+    }
+    if (plus_refuse_in_callback(sched)) {
+        return PLUS_PARKED_RAISED;
+    }
+    if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->timers)) {
+        PyErr_NoMemory();
+        return PLUS_PARKED_RAISED;
+    }
+    PyObject *old = plus_claim_value(task);
+
+    task->parked_ns = plus_now_coarse_ns();
+    plus_queue_remove(task);
+    plus_channel_insert(queue, task, -1, before);
+    task->parked = PARKED;
+    sched->parked++; /* plus_channel_remove() takes it back */
+    if (deadline_ns != PLUS_NO_DEADLINE) {
+        plus_timers_add(&sched->timers, task, deadline_ns);
+    }
+    Py_INCREF(queue); /* as long as somebody is in it */
+    if (plus_schedule(sched, task, sched->current, &result) < 0) {
+        take_back(sched, task);
+    }
+    unsigned char parked = task->parked;
+
+    task->parked = NOT_PARKED;
+    plus_set_value(task, old);
+    Py_DECREF(queue);
+    *woken = parked == WOKEN;
+    if (result == NULL) {
+        return PLUS_PARKED_RAISED;
+    }
+    Py_DECREF(result);
+    return parked == TIMED_OUT ? PLUS_PARKED_TIMED_OUT : PLUS_PARKED_WOKEN;
+}
+
+enum plus_parked
+plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
+          bool *woken)
+{
+    return park(sched, queue, deadline_ns, woken, NULL);
+}
+
+enum plus_parked
+plus_park_again(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
+                bool *woken)
+{
+    return park(sched, queue, deadline_ns, woken, queue->head);
+}
+
+/* The queue's reference goes to the run queue. */
+static void
+end_wait(struct plus_tasklet *task, unsigned char how)
+{
+    plus_channel_remove(task);
+    task->parked = how;
+    plus_queue_insert(task);
+}
+
+void
+plus_unpark(struct plus_tasklet *task)
+{
+    end_wait(task, WOKEN);
+    plus_scheduler_wake(task->sched);
+}
+
+void
+plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns)
+{
+    while (plus_timers_earliest(&sched->timers) <= now_ns) {
+        end_wait(sched->timers.heap[0], TIMED_OUT);
+    }
+}
+
+int
+plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
+{
+    bool woken;
+
+    if (deadline_ns <= plus_now_ns()) {
+        PyObject *result = plus_schedule_current(sched, Py_None, false);
+
+        Py_XDECREF(result);
+        return result != NULL ? 0 : -1;
+    }
+    if (sched->sleepers == NULL) {
+        sched->sleepers = plus_waiters_make("sleeping");
+    }
+    if (sched->sleepers == NULL) {
+        return -1;
+    }
+    return plus_park(sched, sched->sleepers, deadline_ns, &woken) == PLUS_PARKED_RAISED ? -1 : 0;
+}
+
+bool
+plus_deadline_after(double seconds, uint64_t *deadline_ns)
+{
+    if (isnan(seconds)) {
+        PyErr_SetString(PyExc_ValueError, "Invalid value NaN (not a number)");
+        return false;
+    }
+    if (seconds > LONGEST_S) {
+        PyErr_SetString(PyExc_OverflowError, "timestamp too large to convert to C PyTime_t");
+        return false;
+    }
+    /* Rounded up: nobody is to wake too early. */
+    *deadline_ns = plus_now_ns() + (seconds > 0 ? (uint64_t)ceil(seconds * 1e9) : 0);
+    return true;
+}
+
+bool
+plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns)
+{
+    if (timeout == Py_None) {
+        *deadline_ns = PLUS_NO_DEADLINE;
+        return true;
+    }
+    double seconds = PyFloat_AsDouble(timeout);
+
+    return !(seconds == -1.0 && PyErr_Occurred()) && plus_deadline_after(seconds, deadline_ns);
+}
+
+/* ---- wait queues of our own ------------------------------------------------------------------- */
+
+static void
+waiters_dealloc(PyObject *op)
+{
+    struct plus_channel *queue = (struct plus_channel *)op;
+
+    while (queue->head != NULL) {
+        struct plus_tasklet *task = queue->head;
+
+        plus_channel_remove(task);
+        Py_DECREF(task);
+    }
+    PyObject_Free(op);
+}
+
+/* Not seen by the garbage collector: they belong to schedulers and pollers, and so does who waits in them. */
+static PyTypeObject waiters_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.waiters",
+    .tp_basicsize = sizeof(struct plus_channel),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = waiters_dealloc,
+};
+
+struct plus_channel *
+plus_waiters_make(const char *waits)
+{
+    struct plus_channel *queue = PyObject_New(struct plus_channel, &waiters_type);
+
+    if (queue != NULL) {
+        PyObject head = queue->ob_base;
+
+        *queue = (struct plus_channel){.ob_base = head, .waits = waits};
+    }
+    return queue;
+}
+
+int
+plus_waiters_exec(PyObject *module)
+{
+    return PyType_Ready(&waiters_type);
+}
