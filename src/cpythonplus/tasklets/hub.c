@@ -35,8 +35,8 @@ plus_look_soon(struct plus_scheduler *sched)
 void
 plus_hub_rouse(struct plus_scheduler *sched)
 {
-    if (sched->hub_sleeps || (sched->thread_blocked && sched->poller != NULL)) {
-        sched->hub_sleeps = false;
+    if (sched->hub_sleeps || sched->poller_sleeps) {
+        sched->hub_sleeps = sched->poller_sleeps = false;
         plus_poller_rouse(sched->poller);
     }
 }

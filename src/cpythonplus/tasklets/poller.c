@@ -35,7 +35,6 @@ struct plus_poller {
     struct plus_scheduler *sched;
     int epoll_fd, event_fd, timer_fd;
     uint64_t armed_ns; /* what the timer stands at */
-    bool asleep;       /* in plus_poller_wait() */
     struct watched *watched;
     uint32_t room;
 };
@@ -268,11 +267,11 @@ plus_poller_wait(struct plus_poller *poller, uint64_t deadline_ns)
     int count;
 
     plus_poller_arm(poller, deadline_ns);
-    poller->asleep = true;
+    poller->sched->poller_sleeps = true;
     Py_BEGIN_ALLOW_THREADS
     count = epoll_wait(poller->epoll_fd, events, AT_ONCE, -1);
     Py_END_ALLOW_THREADS
-    poller->asleep = false;
+    poller->sched->poller_sleeps = false;
     handle_all(poller, events, count);
 }
 
@@ -485,7 +484,7 @@ plus_poller_after_fork(struct plus_scheduler *sched)
         return;
     }
     close_descriptors(poller);
-    poller->asleep = false;
+    sched->poller_sleeps = false;
     if (!open_descriptors(poller)) {
         Py_FatalError("no descriptors for a poller in the child of a fork");
     }

@@ -7,9 +7,9 @@
 #include "scheduler.h"
 
 #include "../base/clock.h"
-#include "../base/futex.h"
 #include "deadline.h"
 #include "hub.h"
+#include "idle.h"
 #include "instrument.h"
 #include "interrupts.h"
 #include "overflow.h"
@@ -181,6 +181,7 @@ plus_scheduler_make(void)
     sched->tstate = PyThreadState_Get();
     sched->stacks.stack_bytes = plus_new_stack_bytes;
     sched->trim_at = TRIM_AT;
+    plus_waitq_init(&sched->idle);
     sched->main = sched->running = plus_tasklet_make_main(sched);
     if (sched->main == NULL) {
         plus_scheduler_release(sched);
@@ -433,31 +434,35 @@ void
 plus_scheduler_wake(struct plus_scheduler *sched)
 {
     plus_hub_rouse(sched);
-    if (sched->thread_blocked) {
-        sched->thread_blocked = false;
-        atomic_fetch_add(&sched->wakeups, 1);
-        plus_futex_wake(&sched->wakeups, 1);
-    }
+    plus_idle_wake(sched);
 }
 
-/* Sleeps until plus_scheduler_wake(), a timer, or a descriptor for which there is no event loop to wait. */
-static void
-sleep_once(struct plus_scheduler *sched, uint32_t wakeups)
+/* Sleeps until plus_scheduler_wake(), a timer, or a descriptor for which there is no event loop to wait.  0, or -1
+ * with what a signal's handler has raised. */
+static int
+sleep_once(struct plus_scheduler *sched)
 {
     uint64_t recheck_ns = plus_now_ns() + RECHECK_NS;
     uint64_t timer_ns = plus_timers_earliest(&sched->timers);
     uint64_t deadline_ns = timer_ns < recheck_ns ? timer_ns : recheck_ns;
 
+    if (sched->io_waiting == 0) {
+        return plus_idle_wait(sched, deadline_ns);
+    }
     sched->thread_blocked = true;
-    if (sched->io_waiting > 0) {
-        plus_poller_wait(sched->poller, deadline_ns);
-    }
-    else {
-        Py_BEGIN_ALLOW_THREADS(void)
-        plus_futex_wait(&sched->wakeups, wakeups, deadline_ns);
-        Py_END_ALLOW_THREADS
-    }
+    plus_poller_wait(sched->poller, deadline_ns);
     sched->thread_blocked = false;
+    if (sched->current != NULL) {
+        return 0; /* it sees the signals */
+    }
+    /* No tasklet is current now: a handler may look, but not switch. */
+    bool in_callback = sched->in_callback;
+
+    sched->in_callback = true;
+    int signals = PyErr_CheckSignals();
+
+    sched->in_callback = in_callback;
+    return signals;
 }
 
 /* Waits for another thread to make a tasklet of this one runnable.  1: there is one; 0: nobody can; -1: a signal
@@ -468,8 +473,6 @@ wait_for_others(struct plus_scheduler *sched)
     int result = 1;
 
     while (sched->current == NULL) {
-        uint32_t wakeups = atomic_load(&sched->wakeups);
-
         if (sched->watching && plus_watchdog_wake_owner(sched)) {
             break;
         }
@@ -481,19 +484,7 @@ wait_for_others(struct plus_scheduler *sched)
             result = 0;
             break;
         }
-        sleep_once(sched, wakeups);
-        plus_look(sched, plus_now_ns());
-        if (sched->current != NULL) {
-            break; /* it sees the signals */
-        }
-        /* No tasklet is current now: a handler may look, but not switch. */
-        bool in_callback = sched->in_callback;
-
-        sched->in_callback = true;
-        int signals = PyErr_CheckSignals();
-
-        sched->in_callback = in_callback;
-        if (signals < 0) {
+        if (sleep_once(sched) < 0) {
             result = -1;
             break;
         }

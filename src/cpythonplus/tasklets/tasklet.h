@@ -8,12 +8,12 @@
 #define PLUS_TASKLETS_TASKLET_H
 
 #include "../base/compat.h"
+#include "../threads/waitq.h"
 #include "pystate.h"
 #include "stacks.h"
 #include "timers.h"
 #include "watchdog.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 struct plus_scheduler;
@@ -79,12 +79,11 @@ struct plus_scheduler {
     int watchdog_count, watchdog_room;
     void *signal_stack; /* ours, for SIGSEGV; or NULL */
     int switch_trap;
-    bool in_callback;         /* inside a channel or schedule callback */
-    bool thread_blocked;      /* waits for another thread to make a tasklet runnable */
-    bool threadblock;         /* run(threadblock=True) is going on */
-    bool watching;            /* a run() with a time-out is going on */
-    _Atomic uint32_t wakeups; /* futex word of thread_blocked */
-    uint32_t parked;          /* how many of its tasklets wait in plus_park() */
+    bool in_callback;    /* inside a channel or schedule callback */
+    bool thread_blocked; /* waits for another thread to make a tasklet runnable */
+    bool threadblock;    /* run(threadblock=True) is going on */
+    bool watching;       /* a run() with a time-out is going on */
+    uint32_t parked;     /* how many of its tasklets wait in plus_park() */
     struct plus_timers timers;
     struct plus_channel *sleepers; /* or NULL */
     struct plus_poller *poller;    /* or NULL */
@@ -93,6 +92,7 @@ struct plus_scheduler {
     bool hub_is_ours;    /* and not in a tasklet that has other things to do */
     bool hub_rests;      /* out of the run queue: nobody waits for a descriptor */
     bool hub_sleeps;     /* the loop waits for its descriptors */
+    bool poller_sleeps;  /* the thread does, without a loop */
     uint32_t io_waiting; /* how many wait for descriptors */
     uint32_t hub_asked;  /* how many wait for asyncio */
     uint32_t look_in;    /* switches until it is time to look at timers and descriptors */
@@ -100,6 +100,7 @@ struct plus_scheduler {
     uint64_t instrumented; /* see instrument.h */
     struct plus_watch watch;
     struct plus_stack_pool stacks;
+    struct plus_waitq idle; /* its thread, while thread_blocked; see idle.h */
     size_t trim_at;        /* stacks in use at which it is worthwhile to look for cold ones again */
     Py_ssize_t references; /* of its thread and of its tasklets */
     struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */

@@ -11,6 +11,7 @@
 #define PLUS_LOCK_UNDER_GIL
 #endif
 #include "lock.h"
+#include "waiting.h"
 
 #include "../base/futex.h"
 #include "../base/raise.h"
@@ -142,15 +143,6 @@ int
 plus_drain_limit(PyObject *given, Py_ssize_t *limit);
 
 /* ---- waiting (waiting.c) ---------------------------------------------------------------------- */
-
-/* Who runs the signal handlers.  Written with the GIL held, and in the child of a fork. */
-extern unsigned long plus_main_ident;
-
-static inline bool
-plus_heeds_signals(void)
-{
-    return PyThread_get_thread_ident() == plus_main_ident;
-}
 
 /* Waits until `lock` is the calling thread's or the dead line has passed; signal handlers run
  * meanwhile.  1: acquired; 0: timed out; -1 with what a handler raised, or PythonFinalizationError. */

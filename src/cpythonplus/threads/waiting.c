@@ -7,8 +7,8 @@
 
 unsigned long plus_main_ident;
 
-static int
-run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter)
+int
+plus_run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
     plus_waiter_interrupted(queue, waiter);
     int rc = Py_MakePendingCalls();
@@ -70,7 +70,7 @@ plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
             }
             break;
         case PLUS_WAIT_SIGNAL:
-            if (run_handlers(&lock->queue, &waiter) < 0) {
+            if (plus_run_handlers(&lock->queue, &waiter) < 0) {
                 plus_lock_leave(lock, &waiter);
                 return -1;
             }
@@ -119,7 +119,7 @@ plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadlin
         if (result != PLUS_WAIT_SIGNAL) {
             return result;
         }
-        if (run_handlers(queue, waiter) < 0) {
+        if (plus_run_handlers(queue, waiter) < 0) {
             *ended = plus_waiter_leave(queue, waiter);
             return PLUS_WAIT_SIGNAL;
         }

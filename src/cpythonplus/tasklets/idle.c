@@ -1,0 +1,58 @@
+#include "idle.h"
+
+#include "../threads/waiting.h"
+
+/* No tasklet is current: a signal handler may look, but not switch.  While it runs, the thread may still make a
+ * tasklet runnable, so that it does not count as blocked. */
+static int
+run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
+{
+    bool in_callback = sched->in_callback;
+
+    sched->in_callback = true;
+    sched->thread_blocked = false;
+    int failed = plus_run_handlers(&sched->idle, waiter);
+
+    /* Unless somebody has ended the wait meanwhile. */
+    sched->thread_blocked = plus_waitq_length(&sched->idle) > 0;
+    sched->in_callback = in_callback;
+    return failed;
+}
+
+/* One waiter at most: the scheduler's own thread.  Rejected: a futex word of the scheduler alone, on which a woken
+ * thread needs 20 us to get going, and of which nobody learns when polling pays. */
+int
+plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+    int failed = 0;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waitq_lock(&sched->idle);
+    plus_waitq_append(&sched->idle, &waiter);
+    plus_waitq_unlock(&sched->idle);
+    sched->thread_blocked = true;
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        result = plus_waiter_wait_nogil(&sched->idle, &waiter, deadline_ns);
+        Py_END_ALLOW_THREADS
+        if (result == PLUS_WAIT_SIGNAL) {
+            failed = run_handlers(sched, &waiter);
+        }
+    } while (result == PLUS_WAIT_SIGNAL && failed == 0);
+    if (failed) {
+        (void)plus_waiter_leave(&sched->idle, &waiter);
+    }
+    sched->thread_blocked = false;
+    return failed;
+}
+
+void
+plus_idle_wake(struct plus_scheduler *sched)
+{
+    sched->thread_blocked = false;
+    if (plus_waitq_length(&sched->idle) > 0) {
+        plus_waitq_wake(&sched->idle, 1);
+    }
+}
