@@ -217,13 +217,15 @@ test_as_many_pollers_as_there_are_other_processors(void)
     forget_lessons();
     for (uint32_t i = 0; i < cpus; i++) {
         spins[i] = new_object();
-        CHECK(begin(&spins[i]) == (i + 1u < cpus ? PLUS_SPIN_POLL : PLUS_SPIN_NOT));
+        CHECK(begin(&spins[i]) == (i + 1u < cpus ? PLUS_SPIN_POLL : PLUS_SPIN_FULL));
     }
     /* Refused, it took no place and left no mark. */
     CHECK(!atomic_load(&spins[cpus - 1u].polling));
+    CHECK(!plus_spin_await_place(now));
     plus_spin_ended(&spins[0], PLUS_SPIN_POLL);
+    CHECK(plus_spin_await_place(now));
     CHECK(begin(&spins[cpus - 1u]) == PLUS_SPIN_POLL);
-    CHECK(begin(&spins[0]) == PLUS_SPIN_NOT);
+    CHECK(begin(&spins[0]) == PLUS_SPIN_FULL);
     /* The child of a fork has none of the threads that polled. */
     plus_spin_atfork_child();
     CHECK(begin(&spins[0]) == PLUS_SPIN_POLL);

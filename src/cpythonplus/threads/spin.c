@@ -1,6 +1,8 @@
 #include "spin.h"
 
+#include "../base/clock.h"
 #include "../base/cpus.h"
+#include "../base/futex.h"
 
 #define CREDIT_MAX 8u
 #define CREDIT_PAID 2u /* one that paid outweighs one that did not */
@@ -34,13 +36,30 @@ plus_spin_begins(struct plus_spin *spin, uint64_t now_ns)
         return PLUS_SPIN_NOT;
     }
     uint32_t usable = plus_usable_cpus(now_ns);
-    if (atomic_load_explicit(&spin->polling, memory_order_relaxed) ||
-        (usable > 1u && !book(usable - 1u))) {
+    if (atomic_load_explicit(&spin->polling, memory_order_relaxed)) {
         return PLUS_SPIN_NOT;
+    }
+    if (usable > 1u && !book(usable - 1u)) {
+        return PLUS_SPIN_FULL;
     }
     spin->passed = 0;
     atomic_store_explicit(&spin->polling, true, memory_order_relaxed);
     return usable > 1u ? PLUS_SPIN_POLL : PLUS_SPIN_YIELD;
+}
+
+bool
+plus_spin_await_place(uint64_t now_ns)
+{
+    uint32_t places = plus_usable_cpus(now_ns) - 1u;
+    uint64_t until_ns = now_ns + PLUS_SPIN_PLACE_NS;
+
+    while (atomic_load_explicit(&pollers, memory_order_relaxed) >= places) {
+        if (plus_now_ns() >= until_ns) {
+            return false;
+        }
+        plus_cpu_relax();
+    }
+    return true;
 }
 
 void

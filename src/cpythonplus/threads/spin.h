@@ -41,12 +41,21 @@ enum plus_spin_way {
     PLUS_SPIN_NOT,
     PLUS_SPIN_POLL,
     PLUS_SPIN_YIELD,
+    PLUS_SPIN_FULL, /* it would pay, but there is no place */
 };
 
-/* Decides for one wait, and books the place: plus_spin_ended must follow, unless the answer is NOT.
+/* How long a place is waited for. */
+#define PLUS_SPIN_PLACE_NS UINT64_C(1000)
+
+/* Decides for one wait, and books the place: plus_spin_ended must follow, unless the answer is NOT or FULL.
  * Under the object's guard. */
 enum plus_spin_way
 plus_spin_begins(struct plus_spin *spin, uint64_t now_ns);
+
+/* Waits a moment for a place, after FULL: two threads that answer each other come to poll while the other one, whose
+ * wait they have just ended, is still on its way out.  False: there is none.  Without the guard. */
+bool
+plus_spin_await_place(uint64_t now_ns);
 
 /* The place is free again.  The waiter, without any lock. */
 void

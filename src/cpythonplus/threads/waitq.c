@@ -271,16 +271,27 @@ yield_state(const struct plus_waiter *waiter)
     return is_ended(waiter);
 }
 
+static enum plus_spin_way
+choose_way(struct plus_waitq *queue, const struct plus_waiter *waiter, uint64_t now_ns)
+{
+    plus_waitq_lock(queue);
+    enum plus_spin_way way =
+        is_ended(waiter) ? PLUS_SPIN_NOT : plus_spin_begins(&queue->spin, now_ns);
+    plus_waitq_unlock(queue);
+    return way;
+}
+
 static void
 spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
     uint64_t now = plus_now_ns();
     uint64_t limit_ns = PLUS_SPIN_NS;
 
-    plus_waitq_lock(queue);
-    enum plus_spin_way way = is_ended(waiter) ? PLUS_SPIN_NOT : plus_spin_begins(&queue->spin, now);
-    plus_waitq_unlock(queue);
-    if (way == PLUS_SPIN_NOT) {
+    enum plus_spin_way way = choose_way(queue, waiter, now);
+    if (way == PLUS_SPIN_FULL && plus_spin_await_place(now)) {
+        way = choose_way(queue, waiter, now);
+    }
+    if (way == PLUS_SPIN_NOT || way == PLUS_SPIN_FULL) {
         return;
     }
     if (deadline_ns < now + limit_ns) {
