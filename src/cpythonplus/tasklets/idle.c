@@ -19,6 +19,36 @@ run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
     return failed;
 }
 
+static int
+raise_now(void *exception)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_DECREF(exception);
+    return -1;
+}
+
+/* A handler has raised, and while it ran, another thread made a tasklet runnable: what that one was given is not to be
+ * lost, so the exception follows.  Only the main thread runs handlers, and only it makes pending calls. */
+static int
+raise_soon(void)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+    }
+    if (Py_AddPendingCall(raise_now, value) < 0) { /* no room */
+        PyErr_Restore(type, value, traceback);
+        PyErr_WriteUnraisable(NULL);
+        return 0;
+    }
+    Py_DECREF(type);
+    Py_XDECREF(traceback);
+    return 0;
+}
+
 /* One waiter at most: the scheduler's own thread.  Rejected: a futex word of the scheduler alone, on which a woken
  * thread needs 20 us to get going, and of which nobody learns when polling pays. */
 int
@@ -45,7 +75,7 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
         (void)plus_waiter_leave(&sched->idle, &waiter);
     }
     sched->thread_blocked = false;
-    return failed;
+    return failed && sched->current != NULL ? raise_soon() : failed;
 }
 
 void
