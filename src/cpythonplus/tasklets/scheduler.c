@@ -252,9 +252,33 @@ find_new_one(struct plus_scheduler *sched)
     return NULL;
 }
 
+/* Other threads go on while this one ends its tasklets: what they sent to one that is blocked still, and about to
+ * be ended, would be lost. */
+static void
+leave_channels(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *task;
+
+    while (plus_stacks_each(&sched->stacks, find_blocked, &task) != 0) {
+        Py_INCREF(task);
+        PyObject *result = plus_tasklet_kill(task, true);
+
+        if (result == NULL) {
+            PyErr_Clear(); /* no memory */
+        }
+        if (task->blocked) {
+            plus_channel_remove(task);
+            plus_queue_insert(task);
+        }
+        Py_XDECREF(result);
+        Py_DECREF(task);
+    }
+}
+
 void
 plus_scheduler_kill_all(struct plus_scheduler *sched)
 {
+    leave_channels(sched);
     /* Each end goes on with the queue; nothing is to begin now. */
     for (struct plus_tasklet *task; (task = find_new_one(sched)) != NULL;) {
         plus_queue_remove(task);
