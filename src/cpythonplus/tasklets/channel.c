@@ -147,6 +147,11 @@ plus_channel_action(struct plus_channel *channel, PyObject *value, int direction
         return NULL;
     }
     struct plus_tasklet *source = sched->running;
+
+    if (plus_is_bomb(source->tempval)) { /* another thread threw it while this one was running */
+        Py_DECREF(value);
+        return plus_bomb_explode(plus_claim_value(source));
+    }
     PyObject *old = source->tempval;
     bool can = direction * channel->balance < 0;
 

@@ -809,6 +809,9 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
     if (plus_refuse_in_callback(sched)) {
         return NULL;
     }
+    if (plus_is_bomb(prev->tempval)) {
+        return plus_bomb_explode(plus_claim_value(prev));
+    }
     old = prev->tempval;
     prev->tempval = Py_NewRef(value);
     if (remove) {
