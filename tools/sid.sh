@@ -18,6 +18,8 @@ browser=chromium-headless-shell
 # And links sites, in network namespaces, by the programs that a gateway has.
 site_packages=(wireguard-tools wireguard-go openssh-server openssh-client iperf3 nftables iproute2
     iputils-ping procps systemd systemd-container)
+# And has 1,000 tasklets use each of these servers.
+server_packages=(redis-server postgresql)
 inside=/srv/cpythonplus
 ca=/etc/ssl/certs/ca-certificates.crt
 
@@ -57,14 +59,16 @@ has_browser() {
     command -v chromium-headless-shell chromium >/dev/null || [ -x "$1/usr/bin/$browser" ]
 }
 
-# What the tests link sites with; tunnels go through a device, which a folder does not have by itself.
-has_sites() {
-    local package
-    for package in "${site_packages[@]}"; do
-        [ -e "$1/var/lib/dpkg/info/$package.list" ] || return 1
+# has FOLDER PACKAGE...: whether all of them are installed in it.
+has() {
+    local folder=$1 package
+    shift
+    for package in "$@"; do
+        [ -e "$folder/var/lib/dpkg/info/$package.list" ] || return 1
     done
 }
 
+# What the tests link sites with goes through a device, which a folder does not have by itself.
 add_tunnels() {
     mkdir -p "$sid/dev/net"
     [ -c "$sid/dev/net/tun" ] || mknod -m 0666 "$sid/dev/net/tun" c 10 200
@@ -81,6 +85,13 @@ add() {
     inside_sid "$sid" /bin/sh -c 'apt-get -qq -o Acquire::Check-Valid-Until=false update &&
         DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@"' sh "$@" \
         >"$sid.log" 2>&1 || { tail -n 20 "$sid.log" >&2; exit 1; }
+}
+
+# Each test makes a cluster of its own, so Debian's is left out.
+add_servers() {
+    mkdir -p "$sid/etc/postgresql-common"
+    echo 'create_main_cluster = false' >"$sid/etc/postgresql-common/createcluster.conf"
+    add "${server_packages[@]}"
 }
 
 make_sid() {
@@ -133,7 +144,8 @@ case ${1-} in
 make)
     make_sid
     has_browser "$sid" || add "$browser"
-    has_sites "$sid" || add "${site_packages[@]}"
+    has "$sid" "${site_packages[@]}" || add "${site_packages[@]}"
+    has "$sid" "${server_packages[@]}" || add_servers
     add_tunnels
     ;;
 version) inside_sid "$sid" "$2" -I -c 'import platform; print(platform.python_version())' ;;

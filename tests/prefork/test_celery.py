@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests import servers
 from tests.prefork import services
 
 APP = """
@@ -53,10 +54,10 @@ def worker(folder: Path, *options: str, **settings: object) -> Iterator[services
     path = services.packages("celery", "celery[redis]>=5.4", needs="celery")
     text = dedent(APP).replace("**SETTINGS", f"**{settings!r}")
     (folder / "shop.py").write_text(text)
-    with services.redis(folder) as url:
-        env = {**services.python_path(str(folder), *path), "URL": url}
+    with servers.redis(folder) as store:
+        env = {**services.python_path(str(folder), *path), "URL": store.url}
         command = [sys.executable, "-m", "celery", "-A", "shop", "worker", "-l", "INFO", *options]
-        with services.running(command, folder=folder, env=env) as server:
+        with servers.running(command, folder=folder, env=env) as server:
             server.says("ready.")
             yield services.Client(server, folder, env, "import json, shop")
 

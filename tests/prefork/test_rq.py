@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests import servers
 from tests.prefork import services
 
 JOBS = """
@@ -59,11 +60,13 @@ def worker(
 ) -> Iterator[services.Client]:
     path = services.packages("rq", "rq>=2.0", needs="rq")
     (folder / "jobs.py").write_text(dedent(JOBS))
-    with services.redis(folder) as url:
-        env = {**services.python_path(str(folder), *path), "URL": url, **settings}
+    with servers.redis(folder) as store:
+        env = {**services.python_path(str(folder), *path), "URL": store.url, **settings}
         program = "import sys; from rq.cli import main; sys.exit(main())"
-        command = [sys.executable, "-c", program, "worker", "--url", url, "--worker-class", name]
-        with services.running([*command, *options], folder=folder, env=env) as server:
+        command = [sys.executable, "-c", program, "worker", "--url", store.url]
+        with servers.running(
+            [*command, "--worker-class", name, *options], folder=folder, env=env
+        ) as server:
             server.says("Listening on default")
             yield services.Client(server, folder, env, ASK)
 

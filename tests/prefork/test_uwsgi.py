@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import servers
 from tests.prefork import services
 
 pytestmark = [pytest.mark.any_version, pytest.mark.builds]
@@ -79,7 +80,7 @@ def catches_sigterm(pid: int) -> bool:
 class Site:
     """The server, and a client of it."""
 
-    def __init__(self, server: services.Server, *, ready: bool) -> None:
+    def __init__(self, server: servers.Server, *, ready: bool) -> None:
         self.server = server
         self._workers: set[int] = set()
         server.says("spawned uWSGI worker 2")
@@ -115,7 +116,7 @@ def serving(
     path = os.pathsep.join([str(folder), str(Path(uwsgi).parent.parent), *filter(None, sys.path)])
     usual = ["--http-socket", "127.0.0.1:0", "--master", "--processes", "2", "--die-on-term"]
     command = [uwsgi, *usual, "--need-app", *options]
-    with services.running(command, folder=folder, env={"PYTHONPATH": path, **env}) as server:
+    with servers.running(command, folder=folder, env={"PYTHONPATH": path, **env}) as server:
         yield Site(server, ready=ready)
 
 
@@ -227,9 +228,9 @@ def test_an_application_that_does_not_import_ends_as_ever(tmp_path: Path) -> Non
     command = [uwsgi, "--http-socket", "127.0.0.1:0", "--master", "--need-app", *IMPORT]
     path = os.pathsep.join(filter(None, sys.path))
     env = {"PYTHONPATH": path}
-    with services.running(
+    with servers.running(
         [*command, "--module", "nothing:there"], folder=tmp_path, env=env
     ) as server:
-        services.until("its end", lambda: server.process.poll() is not None)
+        servers.until("its end", lambda: server.process.poll() is not None)
         assert server.process.returncode == 22
         assert "cpythonplus prefork: module nothing:there: ModuleNotFoundError" in server.text()

@@ -6,6 +6,9 @@ from contextlib import suppress
 import pytest
 
 from cpythonplus import tasklets
+from tests.servers import postgres_server, redis_server
+
+__all__ = ["only_main", "postgres_server", "redis_server"]
 
 
 @pytest.fixture(autouse=True)
