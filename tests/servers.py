@@ -121,7 +121,7 @@ class Server:
         return {pid for pid, session in sessions() if session == self.process.pid}
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Ask it to end; return its status."""
+        """Ask it to end, if it has not; return its status."""
         self.process.send_signal(number)
         until("its end", lambda: self.process.poll() is not None)
         return int(self.process.returncode)
