@@ -46,6 +46,7 @@ bench: ## all benchmarks, stock and plus in one run; raw results in build/bench
 	@$(in_env) -- cpythonplus bench threads --json build/bench/threads.json --html build/bench/threads.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench testserver --json build/bench/testserver.json --html build/bench/testserver.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench tasklets --json build/bench/tasklets.json --html build/bench/tasklets.html $(BENCH_ARGS)
+	@$(in_env) -- cpythonplus bench tasklet-io --json build/bench/tasklet-io.json --html build/bench/tasklet-io.html $(BENCH_ARGS)
 	@$(in_env) -- cpythonplus bench memory --json build/bench/memory.json --html build/bench/memory.html $(BENCH_ARGS)
 
 .PHONY: sanitize

@@ -18,6 +18,8 @@ from cpythonplus.benchmarks.suites import SUITES
 
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 
+WITH_FIGURES = {"prefork", "tasklets", "tasklet-io"}
+
 # Rate and p50/p99/max in ms of stock, then of plus.
 Numbers = tuple[float, float, float, float]
 ECHO: dict[str, tuple[Numbers, Numbers]] = {
@@ -76,7 +78,7 @@ def report(benchmark: str = "giltest") -> Report:
         )
         shares = (Share(0.4, 0.41),) if case.name.endswith(("-1", "-2", "-8", "-cpu")) else ()
         one, two, *others = case.sides
-        on = two == "plus"
+        on = two in {"plus", "scheduled"}
         cases.append(
             result(
                 case,
@@ -88,7 +90,7 @@ def report(benchmark: str = "giltest") -> Report:
             )
         )
     for found in cases:
-        if benchmark in {"prefork", "tasklets"} or found.scenario in {"classic", "census"}:
+        if benchmark in WITH_FIGURES or found.scenario in {"classic", "census"}:
             found.rounds = [_with_figures(entry) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
     made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]

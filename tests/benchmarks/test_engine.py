@@ -160,7 +160,7 @@ def test_every_target_names_something_that_is_measured() -> None:
     assert {t.other for t in targets.TARGETS if t.other} <= names
     judged = [
         (verdict.case, verdict.quantity)
-        for suite in ("giltest", "threads", "prefork", "tasklets", "memory", "sites")
+        for suite in ("giltest", "threads", "prefork", "tasklets", "tasklet-io", "memory", "sites")
         for verdict in targets.verdicts(canned.report(suite))
     ]
     # Each once, but for those that are stated again for later versions.

@@ -13,6 +13,7 @@ from cpythonplus.benchmarks.memory import attach, census, classic, development, 
 from cpythonplus.benchmarks.memory import scenario as watching
 from cpythonplus.benchmarks.prefork import scenario as preforking
 from cpythonplus.benchmarks.sites import scenario as tunnels
+from cpythonplus.benchmarks.tasklet_io import scenario as real_world
 from cpythonplus.benchmarks.tasklets import scenario as microthreads
 from cpythonplus.benchmarks.testserver.flask_gunicorn import scenario as flask
 from cpythonplus.benchmarks.testserver.load import Load
@@ -63,6 +64,11 @@ def tasklets() -> list[Case]:
     return microthreads.cases()
 
 
+def tasklet_io() -> list[Case]:
+    """Return the cases of `bench tasklet-io`."""
+    return real_world.cases()
+
+
 def memory() -> list[Case]:
     """Return the cases of `bench memory`."""
     return [
@@ -91,6 +97,7 @@ SUITES: dict[str, Callable[[], list[Case]]] = {
     "testserver": testserver,
     "prefork": prefork,
     "tasklets": tasklets,
+    "tasklet-io": tasklet_io,
     "memory": memory,
     "sites": sites,
     "demo": demo,

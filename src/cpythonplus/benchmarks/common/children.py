@@ -47,7 +47,7 @@ class Commands:
     def prefix(self, side: Side) -> list[str]:
         """Return what stands before `script.py`, `-m module` or `-c code`."""
         match side:
-            case "plus":
+            case "plus" | "scheduled":
                 return list(self.plus_prefix)
             case "threads-only":
                 return [*self.plus_prefix, "--no-gil"]

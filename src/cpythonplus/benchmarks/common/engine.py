@@ -44,6 +44,12 @@ class Settings:
     """How many microthreads are parked where the memory of one is measured."""
     many: int = 1_000_000
     """How many are parked where each is woken once."""
+    connections: int = 1000
+    """How many connections an echo server has."""
+    sleepers: int = 10_000
+    """How many microthreads sleep at once."""
+    longest_sleep_s: float = 2.0
+    """Each of their sleeps takes up to so long."""
     heap_mib: int = 500
     """How much memory is taken, to see how much comes back."""
 

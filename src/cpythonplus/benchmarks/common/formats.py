@@ -31,6 +31,7 @@ def measured(quantity: str, value: float) -> str:
             | "geometric_mean"
             | "rate_against"
             | "figure_ratio"
+            | "figure_to"
             | "cost_to"
             | "times_faster"
             | "times_case"

@@ -25,11 +25,16 @@ Side = Literal[
     "gc-off",
     "watch",
     "tasklets",
+    "scheduled",
     "greenlet",
     "gevent",
+    "uvloop",
     "asyncio",
+    "streams",
     "go",
     "threads",
+    "queue.Queue",
+    "SimpleQueue",
     "jemalloc",
     "mimalloc",
     "glibc-tuned",
@@ -42,8 +47,8 @@ Side = Literal[
 `threads-only`: under `cpythonplus run --no-gil`; `peer`: stock, with another package in place of
 the standard library; `gc.freeze`: stock, with `gc.freeze()` before the fork; `gc-off`: stock, with
 the collector off; `watch`: stock, under `memory.cycles.watch()`. From `tasklets` on: what the same
-work is written with; from `jemalloc` on: stock, with another allocator; from `direct` on: what
-a stream between two sites goes through.
+work is written with (`scheduled`: tasklets, under `cpythonplus run`); from `jemalloc` on: stock,
+with another allocator; from `direct` on: what a stream between two sites goes through.
 """
 
 SIDES: tuple[Side, ...] = ("stock", "plus")
@@ -69,6 +74,10 @@ FIGURES = {
     "to_collect": "pause to gc.collect()",
     "extra_percent": "% extra memory",
     "off_percent": "% off tracemalloc",
+    "per_cpu_s": "requests/CPU s",
+    "server_percent": "server % CPU",
+    "client_percent": "client % CPU",
+    "early_percent": "% too early",
     "rtt_ms": "RTT ms",
     "retransmits": "sent again",
     "helper_percent": "% CPU for delay",
@@ -242,8 +251,8 @@ def geometric_mean_ratio(cases: Iterable[CaseResult]) -> float | None:
 def _is_mislabelled(measured: Round) -> bool:
     outcome = measured.outcome
     return outcome is not None and (
-        outcome.scheduled not in {None, measured.side == "plus"}
-        or outcome.patched not in {None, measured.side in {"plus", "threads-only"}}
+        outcome.scheduled not in {None, measured.side in {"plus", "scheduled"}}
+        or outcome.patched not in {None, measured.side in {"plus", "scheduled", "threads-only"}}
     )
 
 

@@ -40,6 +40,10 @@ SCENARIO_TITLES = {
     "depth": "Switch between two deep ones, and between two shallow ones (fastest samples)",
     "parked": "Resident memory of a parked one",
     "resident": "What resident() tells of heaps of known content",
+    "server": "Echo server on loopback, a core for it and one for its client (median round)",
+    "sleeping": "How late sleepers wake (median round)",
+    "crossing": "Hand-over between two threads (median round)",
+    "free-lock": "A lock that nobody else wants (fastest sample)",
     "million": "Very many parked in one process, each then woken once",
     "classic": "Memory that does not come back: resident after trim(), or 10 s later",
     "attach": "A process that is looked at: how long it stands still (median round)",
@@ -54,7 +58,7 @@ HEADINGS = (
 )
 """Of the columns between the case's title and its targets."""
 
-_IN_MICROSECONDS = ("handover", "executor")
+_IN_MICROSECONDS = ("handover", "executor", "crossing")
 """Scenarios whose latencies are too short for milliseconds."""
 
 COSTS_OF_ONE = ("uncontended",)
@@ -160,6 +164,7 @@ _WITHOUT_COLUMN = {
     "extra_cpu_s",
     "rate_against",
     "figure_ratio",
+    "figure_to",
     "rise_mib",
     "cost_to",
     "times_faster",

@@ -43,6 +43,7 @@ Quantity = Literal[
     "times_case",
     "figure",
     "figure_of",
+    "figure_to",
 ]
 
 
@@ -60,9 +61,9 @@ class Target:
     """For `rate_against`: the case whose rate (the better of its two sides) is the yardstick; for
     `times_case`: the case whose own side is."""
     figure: str = ""
-    """For `figure_ratio` and `figure`: which of the outcome's figures."""
+    """For `figure_ratio`, `figure`, `figure_of` and `figure_to`: which of the outcome's figures."""
     side: Side = "stock"
-    """For `cost_to` and `times_faster`: whose cost is the yardstick; for `figure_of`: its own."""
+    """For `cost_to`, `times_faster` and `figure_to`: the yardstick; for `figure_of`: its own."""
     unit: str = ""
     """For `cost`: of the case's rate, which is what something costs."""
     since: tuple[int, int] = (0, 0)
@@ -141,6 +142,7 @@ _WORDS: dict[Quantity, str] = {
     "times_case": "{sign} {limit} x {other}",
     "figure": "{figure} {sign} {limit}",
     "figure_of": "{side} {figure} {sign} {limit}",
+    "figure_to": "{figure} {sign} {limit} x {side}",
 }
 
 
@@ -180,6 +182,11 @@ def _times_case(case: CaseResult, other: CaseResult | None) -> float | None:
 def _figure_ratio(case: CaseResult, target: Target) -> float | None:
     stock, plus = case.figure(target.figure, "stock"), case.figure(target.figure)
     return plus / stock if stock and plus is not None else None
+
+
+def _figure_to(case: CaseResult, target: Target) -> float | None:
+    own, other = case.figure(target.figure, case.own), case.figure(target.figure, target.side)
+    return own / other if own is not None and other else None
 
 
 def _cost(case: CaseResult) -> float | None:
@@ -232,6 +239,7 @@ _OF_TARGET: dict[Quantity, Callable[[CaseResult, Target], float | None]] = {
     "figure_ratio": _figure_ratio,
     "figure": lambda case, target: case.figure(target.figure, case.own),
     "figure_of": lambda case, target: case.figure(target.figure, target.side),
+    "figure_to": _figure_to,
     "cost_to": _cost_to,
     "times_faster": _times_faster,
 }
@@ -313,6 +321,24 @@ def _tasklets() -> Iterable[Target]:
     yield Target("million", "figure", 4, at_least=False, figure="peak_gb")
 
 
+_SERVERS: tuple[tuple[str, float, Side], ...] = (
+    ("echo-many", 1.5, "gevent"),
+    ("echo-many", 0.8, "uvloop"),
+    ("echo-tls", 1.0, "gevent"),
+)
+
+
+def _tasklet_io() -> Iterable[Target]:
+    for case, limit, side in _SERVERS:
+        yield Target(case, "cost_to", limit, side=side)
+        # What a client that is slower than a server does not hide.
+        yield Target(case, "figure_to", limit, figure="per_cpu_s", side=side)
+    yield Target("sleeping", "cost_to", 1.0, at_least=False, side="gevent")
+    yield Target("crossing", "cost_to", 5, side="queue.Queue")
+    for case in ("lock-with", "lock-calls"):
+        yield Target(case, "cost_to", 1.5, at_least=False, side="threads")
+
+
 def _sites() -> Iterable[Target]:
     yield Target("way-80", "cost_to", 2, side="ssh")
     yield Target("tuned-80", "times_case", 2, other="way-80")
@@ -335,6 +361,7 @@ TARGETS: tuple[Target, ...] = (
     *_threads(),
     *_prefork(),
     *_tasklets(),
+    *_tasklet_io(),
     *_memory(),
     *_sites(),
 )

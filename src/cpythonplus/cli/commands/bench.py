@@ -43,6 +43,10 @@ DEFAULTS = {
     # It goes by requests, not by seconds.
     "prefork": (engine.Settings(3, 1.0), engine.Settings(1, 1.0, items=2000, requests=60)),
     "tasklets": (engine.Settings(5, 0.5), engine.Settings(1, 0.1, parked=2000, many=20_000)),
+    "tasklet-io": (
+        engine.Settings(5, 1.0),
+        engine.Settings(1, 0.2, connections=50, sleepers=500, longest_sleep_s=0.2),
+    ),
     "memory": (
         engine.Settings(5, 2.0),
         engine.Settings(1, 0.3, idle_s=4.0, heap_mib=100, many=20_000),
@@ -57,6 +61,7 @@ _HELP = {
     "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
     "prefork": "what preforked workers share: a Django service under gunicorn, its memory, its end",
     "tasklets": "tasklets beside greenlet, gevent, asyncio, Go and threads: switches, memory",
+    "tasklet-io": "sockets, sleep, locks and channels of tasklets beside gevent, uvloop, asyncio",
     "memory": "what looking for cycles costs a Flask application; memory that does not come back",
     "sites": "a TCP stream between two sites: WireGuard, ssh, OpenVPN, no tunnel; needs root",
     "demo": "Flask under gunicorn beside a CPU-bound job; under two minutes, writes a page",
@@ -64,6 +69,18 @@ _HELP = {
 
 _OPTIONAL_SIDES = {"prefork": {"gc-off"}}
 """Sides of a benchmark that are measured only when they are named."""
+
+_COUNTS = {
+    "tasklets": {
+        "parked": "parked ones whose memory is measured",
+        "many": "parked ones that are each woken once",
+    },
+    "tasklet-io": {
+        "connections": "connections of the echo servers",
+        "sleepers": "those that sleep at once",
+    },
+}
+"""Options that are named as the settings that they change, and what is counted."""
 
 _DEMO_PAGE = Path("cpythonplus-demo.html")
 
@@ -117,8 +134,9 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
             metavar="S",
             help=f"length of one measurement in seconds ({full.seconds:g})",
         )
-    if name == "tasklets":
-        _add_counts(parser, full)
+    for option, what in _COUNTS.get(name, {}).items():
+        default = getattr(full, option)
+        parser.add_argument(f"--{option}", type=_count, metavar="N", help=f"{what} ({default})")
     parser.add_argument(
         "--only",
         type=_names,
@@ -182,21 +200,6 @@ def _add_prefork_options(parser: argparse.ArgumentParser, full: engine.Settings)
         type=_count,
         metavar="N",
         help="as many workers in all cases (4 and 8, as their names say)",
-    )
-
-
-def _add_counts(parser: argparse.ArgumentParser, full: engine.Settings) -> None:
-    parser.add_argument(
-        "--parked",
-        type=_count,
-        metavar="N",
-        help=f"parked ones whose memory is measured ({full.parked})",
-    )
-    parser.add_argument(
-        "--many",
-        type=_count,
-        metavar="N",
-        help=f"parked ones that are each woken once ({full.many})",
     )
 
 
@@ -327,6 +330,9 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
         requests=getattr(args, "requests", None) or chosen.requests,
         parked=getattr(args, "parked", None) or chosen.parked,
         many=getattr(args, "many", None) or chosen.many,
+        connections=getattr(args, "connections", None) or chosen.connections,
+        sleepers=getattr(args, "sleepers", None) or chosen.sleepers,
+        longest_sleep_s=chosen.longest_sleep_s,
     )
 
 

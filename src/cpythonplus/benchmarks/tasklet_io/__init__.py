@@ -1,0 +1,1 @@
+"""Tasklets in the real world: sockets, timers, locks and channels between threads."""

@@ -1,0 +1,29 @@
+"""Tasklets: each connection has one, and each sleeper."""
+
+from __future__ import annotations
+
+import socket
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cpythonplus import tasklets
+from cpythonplus.benchmarks.tasklet_io.sides.protocol import Certificate, Plan, echo, sleeper, tls
+from cpythonplus.tasklets import io, locks
+from cpythonplus.tasklets.io import ssl
+
+LOCKS: Mapping[str, Callable[[], Any]] = {"lock": locks.Lock, "rlock": locks.RLock}
+
+
+def serve(listener: socket.socket, certificate: Certificate | None) -> None:
+    """Serve with a `StreamServer`."""
+    io.StreamServer(listener, echo, ssl_context=tls(ssl, certificate)).serve_forever()
+
+
+def sleep_all(plans: Sequence[Plan]) -> array[int]:
+    """Call io.sleep() in tasklets."""
+    late_ns = array("q")
+    for plan in plans:
+        tasklets.tasklet(sleeper)(io.sleep, plan, late_ns)
+    tasklets.run()
+    return late_ns
