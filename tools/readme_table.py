@@ -249,8 +249,9 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
     title, unit = (case.title, _unit(case)) if case else (target.case, "")
     figure = _FIGURES.get(target.figure) or FIGURES.get(target.figure)
     what = figure or _WHAT.get(target.quantity, unit)
-    side = f" ({target.side})" if target.quantity == "figure_of" else ""
-    return f"{title}, {what.format(side=target.side, other=target.other)}{side}"
+    side = {"figure_of": f" ({target.side})", "figure_to": f", to {target.side}"}
+    words = what.format(side=target.side, other=target.other)
+    return f"{title}, {words}{side.get(target.quantity, '')}"
 
 
 def _reached(target: Target, reports: Sequence[Report]) -> str:
@@ -296,6 +297,12 @@ def _targets_of(cases: Sequence[CaseResult], reports: Sequence[Report]) -> Itera
             yield [f"{case.title}, {_unit(case)}", *cells, "", ""]
 
 
+def _demanded(reports: Sequence[Report]) -> list[CaseResult]:
+    """Return the cases of which anything is demanded."""
+    demanded = {target.case for target in TARGETS}
+    return [case for case in _all_cases(reports) if case.name in demanded]
+
+
 def _all_cases(reports: Sequence[Report]) -> list[CaseResult]:
     """Return each case that is in any of the reports, once, in order."""
     return list({case.name: case for report in reports for case in report.cases}.values())
@@ -332,6 +339,7 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
 
 
 _STOCK_AND_PLUS = ("stock → plus", "target", "reached")
+_TASKLETS_COLUMNS = ("tasklets", "target", "reached")
 _RAW = "Raw results: [`benchmarks/results`](benchmarks/results)."
 
 
@@ -413,12 +421,27 @@ def tasklets_table(reports: Sequence[Report]) -> list[list[str]]:
     """Return the paragraphs on tasklets: the targets, and all sides on the newest interpreter."""
     targets = list(_targets_of(_all_cases(reports), reports))
     return [
-        _markdown(targets, reports, "tasklets", "target", "reached"),
+        _markdown(targets, reports, *_TASKLETS_COLUMNS),
         _sides_beside(reports[-1]),
         [
             *_machines(reports),
             "Each side in one run, in alternating rounds, each in a process of its own, without",
             f"garbage collection; the best round is shown. KB and GB are powers of ten. {_RAW}",
+        ],
+    ]
+
+
+def tasklet_io_table(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the paragraphs on tasklets and the world: the targets, and each scenario's sides."""
+    newest = reports[-1]
+    return [
+        _markdown(list(_targets_of(_demanded(reports), reports)), reports, *_TASKLETS_COLUMNS),
+        *(_sides_beside(newest, newest.scenario(name), p99=True) for name in newest.scenarios()),
+        [
+            *_machines(reports),
+            "Each side in one run, in alternating rounds, each in processes of its own, without",
+            "garbage collection; the median round is shown, of locks the fastest sample. Server",
+            f"and client have a core each. {_RAW}",
         ],
     ]
 
@@ -439,8 +462,7 @@ def memory_table(reports: Sequence[Report]) -> list[list[str]]:
 
 def sites_table(reports: Sequence[Report]) -> list[list[str]]:
     """Return the paragraphs on tunnels: the targets, and all sides on the newest interpreter."""
-    demanded = {target.case for target in TARGETS}
-    cases = [case for case in _all_cases(reports) if case.name in demanded]
+    cases = _demanded(reports)
     return [
         _markdown(list(_targets_of(cases, reports)), reports, "WireGuard", "target", "reached"),
         _sides_beside(reports[-1]),
@@ -452,15 +474,25 @@ def sites_table(reports: Sequence[Report]) -> list[list[str]]:
     ]
 
 
-def _sides_beside(report: Report) -> list[str]:
-    """Return a table with a column for each side of one report, and rows for its figures."""
-    sides = [side for side in ALL_SIDES if any(side in case.sides() for case in report.cases)]
+def _sides_beside(
+    report: Report, cases: Sequence[CaseResult] = (), *, p99: bool = False
+) -> list[str]:
+    """Return a table with a column for each side of one report, and rows for its figures.
+
+    cases: only these of it.
+    """
+    cases = cases or report.cases
+    sides = [side for side in ALL_SIDES if any(side in case.sides() for case in cases)]
     lines = [[f"on {version(report)}", *sides], ["---", *["--:"] * len(sides)]]
-    for case in report.cases:
+    for case in cases:
         shown = [case.shown(side) for side in sides]
         lines.append(
             [f"{case.title}, {case.unit}", *(_number(o.rate if o else None) for o in shown)]
         )
+        latencies = [o.latency if o else None for o in shown]
+        if p99 and any(latencies):
+            times = [_number(x.p99_ms if x else None) for x in latencies]
+            lines.append([f"{case.title}, p99, ms", *times])
         for name, heading in FIGURES.items():
             values = [case.figure(name, side) for side in sides]
             if any(value is not None for value in values):
@@ -518,6 +550,7 @@ BLOCKS = (
     Block("testserver", "<!-- testserver:begin -->", "<!-- testserver:end -->", testserver_table),
     Block("prefork", "<!-- prefork:begin -->", "<!-- prefork:end -->", prefork_table),
     Block("tasklets", "<!-- tasklets:begin -->", "<!-- tasklets:end -->", tasklets_table),
+    Block("tasklet-io", "<!-- tasklet-io:begin -->", "<!-- tasklet-io:end -->", tasklet_io_table),
     Block("memory", "<!-- memory:begin -->", "<!-- memory:end -->", memory_table),
     Block("memory", "<!-- doctor:begin -->", "<!-- doctor:end -->", memory_table, "doctor"),
     Block("sites", "<!-- bench-sites:begin -->", "<!-- bench-sites:end -->", sites_table),
@@ -531,7 +564,7 @@ def table(reports: Sequence[Report]) -> str:
 
 def _prefix_of(path: Path) -> str:
     """Return which block's results a file has, by its name; that of giltest has no prefix."""
-    prefix, dash, _ = path.stem.partition("-")
+    prefix, dash, _ = path.stem.rpartition("-")
     named = {block.prefix for block in BLOCKS if block is not GILTEST}
     return prefix if dash and prefix in named else GILTEST.prefix
 

@@ -8,7 +8,7 @@ from cpythonplus.benchmarks.common.results import Report
 from tests.benchmarks import canned
 from tools import readme_table
 
-THREADS, TESTSERVER, PREFORK, TASKLETS, MEMORY, DOCTOR, _SITES = readme_table.BLOCKS[1:]
+THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, _SITES = readme_table.BLOCKS[1:]
 README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
 
 
@@ -41,18 +41,21 @@ def test_the_explanation_s_table_is_up_to_date() -> None:
 
 
 def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
-    for benchmark in ("giltest", "threads", "testserver", "prefork", "tasklets", "memory", "sites"):
+    suites = ("giltest", "threads", "testserver", "prefork", "tasklets", "tasklet-io")
+    for benchmark in (*suites, "memory", "sites"):
         written(tmp_path, benchmark, "3.13.0")
     written(tmp_path, "memory", "3.13.0", "doctor")
-    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1] * 8
+    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1] * 9
     text = readme_table.updated(README, tmp_path)
-    giltest, threads, testserver, prefork, tasklets, memory, doctor, sites, _ = text.split("text\n")
+    giltest, threads, testserver, prefork, tasklets, io, *others = text.split("text\n")
+    memory, doctor, sites, _ = others
     assert "echo beside" in giltest
     assert "Queue hand-over" in threads
     assert "echo beside" not in threads
     assert "requests/s" in testserver
     assert "page faults" in prefork
     assert "greenlet" in tasklets
+    assert "uvloop" in io
     assert "pytest --no-cycles" in memory
     assert "pytest --no-cycles" in doctor
     assert "≥ 2 x ssh" in sites
@@ -64,7 +67,7 @@ def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     text = readme_table.updated(README, tmp_path)
-    assert text.count(readme_table.NOT_MEASURED) == 7
+    assert text.count(readme_table.NOT_MEASURED) == 8
     with pytest.raises(readme_table.TableError, match="threads:begin"):
         readme_table.updated(README.replace(THREADS.begin, ""), tmp_path)
 
@@ -143,6 +146,23 @@ def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path:
     assert found[f"{trip}, ns"] == ["810", "801", "450", "450", "450", "450"]
     assert found["Switch, both 50 C frames deep, ns"][3:5] == ["-", "-"]
     assert "A parked one, cold, KB" in found
+
+
+def test_tasklet_io_has_a_table_for_each_scenario(tmp_path: Path) -> None:
+    for python in ("3.12.1", "3.13.0"):
+        written(tmp_path, "tasklet-io", python)
+    text = TASKLET_IO.text(TASKLET_IO.reports(tmp_path))
+    found = rows(text)
+    assert text.startswith("| tasklets | 3.12.1 | 3.13.0 | target | reached |")
+    # As above; of requests/CPU s canned results have a number more for each figure before it.
+    many = "Echo, many connections"
+    assert found[f"{many}, to uvloop"][2:] == ["≥ 0.8 x uvloop", "yes"]
+    assert found[f"{many}, requests/CPU s, to gevent"][2] == "requests/CPU s ≥ 1.5 x gevent"
+    assert "| on 3.13.0 | tasklets | gevent | uvloop | asyncio | streams | threads |" in text
+    assert "| on 3.13.0 | tasklets | scheduled | queue.Queue | SimpleQueue |" in text
+    assert "| on 3.13.0 | tasklets | gevent | threads |" in text
+    assert found[f"{many}, p99, ms"][0] == "8.00"
+    assert "Connect, one request, close, to gevent" not in found
 
 
 def test_memory_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: Path) -> None:
