@@ -389,7 +389,7 @@ thread.join()
         code = """
 tasklets.set_foreign_wakers(False)
 gate, it = channel(), channel()
-handling = threading.Event()
+known, handling = threading.Event(), threading.Event()
 prepared = tasklet(it.send, (5,))
 log = []
 
@@ -399,6 +399,8 @@ def handle(signum, frame):
     prepared.insert()
 
 def work():
+    tasklets.getcurrent()  # from now on it counts as one that may wake others
+    known.set()
     until(lambda: gate.balance == -1)
     os.kill(os.getpid(), signal.SIGUSR1)
     handling.wait()
@@ -411,6 +413,7 @@ def work():
 signal.signal(signal.SIGUSR1, handle)
 thread = threading.Thread(target=work)
 thread.start()
+known.wait()
 gate.receive()
 thread.join()
 print(log)
