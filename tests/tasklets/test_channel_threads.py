@@ -1,8 +1,9 @@
-"""Channels between threads: who goes on, what is found by whom, and that nothing is lost or stuck."""
+"""Channels between threads: who goes on, who finds what, and that nothing is lost or stuck."""
 
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -85,12 +86,17 @@ class TestWhoGoesOnThreads:
         it.preference, it.schedule_all = preference, schedule_all
         there: Log = []
         here: Log = []
-        thread = Idle(lambda: there.append(it.send(1)))
+
+        def body() -> None:
+            it.send(1)
+            there.append("sent")
+
+        thread = Idle(body)
         tasklet(here.append)("the next one")
         assert it.receive() == 1
         assert (here, there, it.balance) == ([], [], 0)
         thread.end()
-        assert there == [None]
+        assert there == ["sent"]
         run()
 
     def test_the_other_one_is_runnable_in_its_thread(self) -> None:
@@ -118,7 +124,7 @@ class TestWhoGoesOnThreads:
                 tasklet(receive)(name)
                 run()
             else:
-                threads.append(Idle(lambda name=name: receive(name)))
+                threads.append(Idle(partial(receive, name)))
         for value in range(6):
             it.send(value)
         run()
@@ -149,9 +155,10 @@ class TestStateThreads:
 
         thread = Idle(body)
         it.close()
-        assert not it.closed
+        states = [it.closed]
         it.send(1)
-        assert it.closed
+        states.append(it.closed)
+        assert states == [False, True]
         with pytest.raises(ValueError, match="closed channel"):
             it.send(2)
         thread.end()
@@ -169,7 +176,7 @@ class TestStateThreads:
 
     def test_iteration_until_it_is_closed(self) -> None:
         it = channel()
-        senders = [Idle(lambda value=value: it.send(value)) for value in range(3)]
+        senders = [Idle(partial(it.send, value)) for value in range(3)]
         it.close()
         assert list(it) == [0, 1, 2]
         for sender in senders:
@@ -373,12 +380,13 @@ tasklets.set_foreign_wakers(False)
 it, back = channel(), channel()
 
 def work():
-    schedule()          # has tasklets, so that it counts
+    schedule()  # has tasklets, so that it counts
     until(lambda: it.balance == -1)
     it.send(5)
 
 thread = threading.Thread(target=work)
 thread.start()
+until(lambda: len(tasklets.threads) == 2)
 print(it.receive())
 thread.join()
 """
@@ -389,7 +397,7 @@ thread.join()
         code = """
 tasklets.set_foreign_wakers(False)
 gate, it = channel(), channel()
-known, handling = threading.Event(), threading.Event()
+handling = threading.Event()
 prepared = tasklet(it.send, (5,))
 log = []
 
@@ -399,8 +407,7 @@ def handle(signum, frame):
     prepared.insert()
 
 def work():
-    tasklets.getcurrent()  # from now on it counts as one that may wake others
-    known.set()
+    schedule()
     until(lambda: gate.balance == -1)
     os.kill(os.getpid(), signal.SIGUSR1)
     handling.wait()
@@ -413,7 +420,7 @@ def work():
 signal.signal(signal.SIGUSR1, handle)
 thread = threading.Thread(target=work)
 thread.start()
-known.wait()
+until(lambda: len(tasklets.threads) == 2)
 gate.receive()
 thread.join()
 print(log)
