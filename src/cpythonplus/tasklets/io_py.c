@@ -9,8 +9,14 @@
 #include "../base/clock.h"
 #include "../base/raise.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
@@ -37,6 +43,9 @@ await_ready(struct plus_scheduler *sched, int fd, int events, struct limit *limi
     return ready > 0;
 }
 
+/* Flags of calls that never wait, whatever the time-out. */
+#define AT_ONCE (MSG_DONTWAIT | MSG_ERRQUEUE)
+
 static bool
 is_zero(PyObject *timeout)
 {
@@ -45,12 +54,13 @@ is_zero(PyObject *timeout)
 
 /* What a call that failed is to do: 1 again, 0 nothing, with its exception. */
 static int
-after_failure(struct plus_scheduler *sched, int fd, int events, struct limit *limit)
+after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struct limit *limit)
 {
     if (errno == EINTR) {
         return PyErr_CheckSignals() == 0;
     }
-    if ((errno == EAGAIN || errno == EWOULDBLOCK) && !is_zero(limit->timeout)) {
+    if ((errno == EAGAIN || errno == EWOULDBLOCK) && !(flags & AT_ONCE) &&
+        !is_zero(limit->timeout)) {
         return await_ready(sched, fd, events, limit);
     }
     PyErr_SetFromErrno(PyExc_OSError);
@@ -69,17 +79,23 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
     if (sched == NULL) {
         return -1;
     }
-    if (bytes > 0 && !is_zero(timeout) && plus_poller_is_drained(sched, fd) &&
+    if (bytes > 0 && flags == 0 && !is_zero(timeout) && plus_poller_is_drained(sched, fd) &&
         !await_ready(sched, fd, PLUS_IO_READ, &limit)) {
         return -1;
     }
+    size_t all = 0; /* more than one read: only with MSG_WAITALL */
+
     for (;;) {
-        ssize_t got = recv(fd, buffer, bytes, flags | MSG_DONTWAIT);
+        ssize_t got = recv(fd, (char *)buffer + all, bytes - all, flags | MSG_DONTWAIT);
 
         if (got >= 0) {
-            return got;
+            all += (size_t)got;
+            if (got == 0 || all == bytes || !(flags & MSG_WAITALL) || is_zero(timeout) ||
+                (flags & (MSG_DONTWAIT | MSG_PEEK))) {
+                return (ssize_t)all;
+            }
         }
-        if (!after_failure(sched, fd, PLUS_IO_READ, &limit)) {
+        else if (!after_failure(sched, fd, PLUS_IO_READ, flags, &limit)) {
             return -1;
         }
     }
@@ -179,7 +195,7 @@ transmit(int fd, const char *data, size_t bytes, int flags, PyObject *timeout, b
                 break;
             }
         }
-        else if (!after_failure(sched, fd, PLUS_IO_WRITE, &limit)) {
+        else if (!after_failure(sched, fd, PLUS_IO_WRITE, flags, &limit)) {
             return -1;
         }
     } while (sent < bytes || (!all && sent == 0 && bytes == 0));
@@ -215,6 +231,70 @@ static PyObject *
 io_sendall(PyObject *module, PyObject *args)
 {
     return send_with(args, "iy*iO:io_sendall", true);
+}
+
+/* ---- accepting -------------------------------------------------------------------------------- */
+
+/* What the standard library makes of it; None for the families that are left to it. */
+static PyObject *
+address_of(const struct sockaddr_storage *address, socklen_t bytes)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    if (address->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+
+        inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+        return Py_BuildValue("(si)", text, ntohs(in->sin_port));
+    }
+    if (address->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+
+        inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+        return Py_BuildValue("(siII)", text, ntohs(in6->sin6_port), ntohl(in6->sin6_flowinfo),
+                             in6->sin6_scope_id);
+    }
+    if (address->ss_family == AF_UNIX) {
+        const struct sockaddr_un *un = (const struct sockaddr_un *)address;
+        size_t path_bytes = bytes - offsetof(struct sockaddr_un, sun_path);
+
+        if (path_bytes > 0 && un->sun_path[0] == '\0') { /* abstract */
+            return PyBytes_FromStringAndSize(un->sun_path, (Py_ssize_t)path_bytes);
+        }
+        return PyUnicode_DecodeFSDefault(un->sun_path);
+    }
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *
+io_accept(PyObject *module, PyObject *args)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    struct sockaddr_storage address;
+    struct limit limit = {0};
+    int fd, got;
+
+    if (sched == NULL || !PyArg_ParseTuple(args, "iO:io_accept", &fd, &limit.timeout)) {
+        return NULL;
+    }
+    for (;;) {
+        socklen_t bytes = sizeof(address);
+
+        memset(&address, 0, sizeof(address));
+        got = accept4(fd, (struct sockaddr *)&address, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (got >= 0) {
+            PyObject *from = address_of(&address, bytes);
+
+            if (from == NULL) {
+                close(got);
+                return NULL;
+            }
+            return Py_BuildValue("(iN)", got, from);
+        }
+        if (!after_failure(sched, fd, PLUS_IO_READ, 0, &limit)) {
+            return NULL;
+        }
+    }
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
@@ -325,6 +405,10 @@ PyMethodDef plus_io_methods[] = {
                "send(2); returns how many bytes were taken.")},
     {"io_sendall", io_sendall, METH_VARARGS,
      PyDoc_STR("io_sendall($module, fd, data, flags, timeout, /)\n--\n\nAll of it.")},
+    {"io_accept", io_accept, METH_VARARGS,
+     PyDoc_STR("io_accept($module, fd, timeout, /)\n--\n\n"
+               "accept4(2); returns a descriptor that does not block, and the peer's address: "
+               "None but for AF_INET, AF_INET6 and AF_UNIX.")},
     {"io_sleep", io_sleep, METH_O,
      PyDoc_STR("io_sleep($module, seconds, /)\n--\n\n"
                "Block the tasklet for so long; 0 lets others run.")},

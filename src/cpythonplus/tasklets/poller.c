@@ -14,6 +14,7 @@
 #define AT_ONCE 256
 #define HIGHEST_DESCRIPTOR (1 << 24)
 #define ENDED (EPOLLHUP | EPOLLERR | EPOLLRDHUP)
+#define EVERYTHING (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 #define OURS UINT64_C(0xffffffff)
 
 /* Who waits for reading, for writing, for whichever comes first. */
@@ -28,7 +29,7 @@ struct watched {
     uint32_t serial;                     /* of the file that the number means */
     uint8_t kind;
     bool readable, writable; /* an edge has come that nobody waited for */
-    bool drained, ended;
+    bool drained, partial;   /* a short read need not mean that there is no more */
 };
 
 struct plus_poller {
@@ -210,12 +211,13 @@ handle(struct plus_poller *poller, int fd, struct watched *watched, uint32_t eve
 {
     bool ended = (events & ENDED) != 0;
 
-    if (ended) {
-        watched->ended = true;
+    /* Once it has ended no edge comes for what is left to read; and a read stops before urgent data. */
+    if (ended || (events & EPOLLPRI)) {
+        watched->partial = true;
     }
     bool either = wake_all(watched, EITHER);
 
-    if ((events & EPOLLIN) || ended) {
+    if ((events & (EPOLLIN | EPOLLPRI)) || ended) {
         watched->drained = false;
         watched->readable = !wake_all(watched, READING) && !either;
     }
@@ -318,7 +320,7 @@ tell_kernel(struct plus_poller *poller, int fd, struct watched *watched, uint32_
         rc = epoll_ctl(poller->epoll_fd, second, fd, &event);
     }
     if (rc < 0) {
-        plus_raise_errno("epoll_ctl", errno);
+        PyErr_SetFromErrno(PyExc_OSError);
     }
     return rc;
 }
@@ -334,8 +336,8 @@ subscribe(struct plus_poller *poller, int fd, struct watched *watched, int event
         return 0;
     }
     if (watched->kind != STAYS) {
-        watched->readable = watched->writable = watched->drained = watched->ended = false;
-        if (tell_kernel(poller, fd, watched, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) < 0) {
+        watched->readable = watched->writable = watched->drained = watched->partial = false;
+        if (tell_kernel(poller, fd, watched, EVERYTHING) < 0) {
             return -1;
         }
         watched->kind = STAYS;
@@ -395,7 +397,8 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
         return -1;
     }
     if (serial != watched->serial) {
-        plus_raise_errno("the descriptor was closed while waited for", EBADF);
+        errno = EBADF;
+        PyErr_SetFromErrno(PyExc_OSError);
         return -1;
     }
     return parked == PLUS_PARKED_TIMED_OUT ? 0 : events;
@@ -416,8 +419,7 @@ plus_poller_set_drained(struct plus_scheduler *sched, int fd)
 {
     struct watched *watched = sched->poller != NULL ? find(sched->poller, fd) : NULL;
 
-    /* Once it has ended, no edge will come for what is left to read. */
-    if (watched != NULL && watched->kind == STAYS && !watched->ended) {
+    if (watched != NULL && watched->kind == STAYS && !watched->partial) {
         watched->drained = true;
         watched->readable = false;
     }
@@ -433,7 +435,7 @@ forget(struct plus_poller *poller, int fd, struct watched *watched)
     }
     watched->kind = UNREGISTERED;
     watched->serial = (watched->serial + 1) % (uint32_t)OURS;
-    watched->readable = watched->writable = watched->drained = watched->ended = false;
+    watched->readable = watched->writable = watched->drained = watched->partial = false;
     for (int i = 0; i < QUEUES; i++) {
         (void)wake_all(watched, i);
     }
@@ -458,8 +460,7 @@ static void
 watch_again(struct plus_poller *poller, int fd, struct watched *watched)
 {
     uint8_t kind = watched->kind;
-    uint32_t events = kind == STAYS ? EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET
-                                    : wanted(watched, 0) | EPOLLONESHOT;
+    uint32_t events = kind == STAYS ? EVERYTHING : wanted(watched, 0) | EPOLLONESHOT;
 
     watched->kind = UNREGISTERED;
     if (kind == UNREGISTERED || (kind == ONCE && wanted(watched, 0) == 0)) {
