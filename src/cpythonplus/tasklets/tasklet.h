@@ -106,7 +106,7 @@ struct plus_scheduler {
     struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */
 };
 
-extern PyTypeObject plus_tasklet_type, plus_channel_type, plus_bomb_type;
+extern PyTypeObject plus_tasklet_type, plus_channel_type, plus_bomb_type, plus_delivery_type;
 extern struct plus_scheduler *plus_schedulers; /* all, newest first */
 
 #define plus_is_bomb(op) Py_IS_TYPE(op, &plus_bomb_type)

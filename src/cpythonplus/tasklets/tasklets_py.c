@@ -632,7 +632,8 @@ PyMethodDef plus_tasklets_methods[] = {
 int
 plus_tasklets_exec(PyObject *module)
 {
-    PyTypeObject *types[] = {&plus_tasklet_type, &plus_channel_type, &plus_bomb_type};
+    PyTypeObject *types[] = {&plus_tasklet_type, &plus_channel_type, &plus_bomb_type,
+                             &plus_delivery_type};
 
     if (plus_pystate_refusal() != NULL) {
         return 0;

@@ -1,0 +1,70 @@
+"""Having a program's modules use sockets, look-ups and times that block only the tasklet.
+
+Each area is a module of this package that says what it replaces; base.replacing does the rest.
+"""
+
+import _thread
+import importlib
+from types import ModuleType
+
+from cpythonplus.base.replacing import Replacer
+
+__all__ = ["patch", "patched", "unpatch"]
+
+# By the argument of patch(): the module that says what is replaced.
+_AREAS = {
+    "socket": "socket",
+    "dns": "names",
+    "ssl": "ssl",
+    "select": "select",
+    "time": "timing",
+}
+
+_replacer = Replacer(_thread.RLock())
+_areas: set[str] = set()
+
+
+def patch(
+    *,
+    socket: bool = True,
+    dns: bool = True,
+    ssl: bool = True,
+    select: bool = True,
+    time: bool = True,
+) -> None:
+    """Have the standard modules, and what was imported from them, block only the tasklet.
+
+    socket: the class `socket.socket`, and so all that is made of it.  dns: `socket.getaddrinfo`,
+    `gethostbyname` and the like.  ssl: `ssl.SSLSocket` and its contexts; only with `socket`.
+    select: `select.select`, `poll`, `epoll` and `selectors`.  time: `time.sleep`.
+
+    Replaced is each global of a loaded module that is the standard object, and what is imported
+    later. Objects that exist already stay what they are. May be called again: areas are added.
+    """
+    wanted = {"socket": socket, "dns": dns, "ssl": ssl and socket, "select": select, "time": time}
+    chosen = [area for area, flag in wanted.items() if flag]
+    together: dict[str, dict[str, object]] = {}
+    for area in chosen:
+        for home, names in _module_of(area).replacements().items():
+            together.setdefault(home, {}).update(names)
+    _replacer.start(together)
+    _areas.update(chosen)
+
+
+def unpatch() -> None:
+    """Put the standard objects back wherever patch() replaced them and nobody else has since.
+
+    Sockets that were made meanwhile go on working. Does nothing when not patched.
+    """
+    _replacer.stop()
+    _replacer.replacements.clear()
+    _areas.clear()
+
+
+def patched() -> frozenset[str]:
+    """Return the areas that are patched, by the names of patch()'s arguments; empty: none."""
+    return frozenset(_areas)
+
+
+def _module_of(area: str) -> ModuleType:
+    return importlib.import_module(f"cpythonplus.tasklets.io.{_AREAS[area]}")

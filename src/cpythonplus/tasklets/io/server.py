@@ -1,0 +1,200 @@
+"""A server with one tasklet for each connection."""
+
+import contextlib
+import errno
+import os
+import socket as _stock
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus._native import io_delivery, io_sleep
+from cpythonplus.tasklets.io import socket
+from cpythonplus.tasklets.native import getcurrent, schedule, tasklet
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["StreamServer"]
+
+# No descriptors or memory left: until one is closed, accepting is in vain.
+_SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
+_IN_A_ROW = 16  # accepted before those get their turn that were
+_KILLED_S = 1.0  # for the `finally` clauses of those that stop() kills
+
+
+class StreamServer:
+    """Accepts connections; each is handled in a tasklet of its own, of the thread that starts it.
+
+    listener: an address, ``(host, port)`` or a Unix socket's path, or a socket that listens, also a
+    standard one, which the server takes over.  handle: called with the connection's socket and the
+    peer's address; when it has returned the connection is closed. An exception goes to
+    `sys.unraisablehook` and ends only its own connection.  backlog: how many connections the system
+    keeps until they are accepted.  ssl_context: for TLS; the handshake is made in the connection's
+    tasklet.  limit: most connections at once, others wait to be accepted; None: as many as come.
+
+    Raises OSError when it cannot listen, ValueError for a limit below 1, TypeError for a `handle`
+    that cannot be called.
+    """
+
+    def __init__(
+        self,
+        listener: Any,  # noqa: ANN401  # an address of any family, or a socket
+        handle: Callable[[Any, Any], object],
+        *,
+        backlog: int = 1024,
+        ssl_context: "ssl.SSLContext | None" = None,
+        limit: int | None = None,
+    ) -> None:
+        if not callable(handle):
+            raise TypeError("handle must be callable")
+        if limit is not None and limit < 1:
+            raise ValueError("the limit must be at least 1")
+        self._handle = handle
+        self._limit = limit
+        self._ssl_context = ssl_context
+        self._connections: set[tasklet] = set()
+        self._acceptor: tasklet | None = None
+        self._room: io_delivery | None = None  # the acceptor waits for a connection to end
+        self._idle: list[io_delivery] = []  # stop() waits for all of them to end
+        self._end = io_delivery()
+        self._listener = _listening(listener, backlog)
+
+    @property
+    def address(self) -> Any:  # noqa: ANN401
+        """The address that it listens at. OSError when it has been stopped."""
+        return self._listener.getsockname()
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    def start(self) -> None:
+        """Begin to accept; returns at once. RuntimeError when it has been stopped."""
+        if self._listener.fileno() < 0:
+            raise RuntimeError("the server has been stopped")
+        if self._acceptor is None:
+            self._acceptor = tasklet(self._accept_all)()
+
+    def serve_forever(self) -> None:
+        """Accept until stop() is called, by whatever tasklet or thread."""
+        self.start()
+        self._end.wait()
+
+    def stop(self, timeout: float | None = 1.0) -> None:
+        """Accept no more, and wait for the connections to end.
+
+        timeout: seconds; the connections that are left then are killed. None: as long as it takes.
+        """
+        self._listener.close()  # the acceptor ends by that
+        if self._room is not None:
+            self._room.deliver()
+        self._end.deliver()
+        if not self._wait_idle(timeout):
+            for each in self._others():
+                each.kill(pending=True)
+            self._wait_idle(_KILLED_S)
+
+    def _others(self) -> set[tasklet]:
+        return self._connections - {getcurrent()}
+
+    def _wait_idle(self, timeout: float | None) -> bool:
+        """Return whether all connections but the caller's have ended."""
+        deadline = None if timeout is None else monotonic() + timeout
+        while self._others():
+            left = None if deadline is None else max(0.0, deadline - monotonic())
+            ended = io_delivery()
+            self._idle.append(ended)
+            try:
+                if not ended.wait(left):
+                    return False
+            finally:
+                self._idle.remove(ended)
+        return True
+
+    # ---- accepting ---------------------------------------------------------------------------
+
+    def _accept_all(self) -> None:
+        pause, in_a_row = _PAUSE_S, 0
+        while self._wait_for_room():
+            try:
+                connection, address = self._listener.accept()
+            except OSError as error:
+                if self._listener.fileno() < 0:
+                    return
+                if error.errno in _SHORT_OF:
+                    if pause == _PAUSE_S:
+                        _report(error, self._handle)
+                    io_sleep(pause)
+                    pause = min(pause * 2, _LONGEST_PAUSE_S)
+                # Else it is about that connection, which has gone already.
+                continue
+            pause = _PAUSE_S
+            self._connections.add(tasklet(self._serve)(connection, address))
+            in_a_row += 1
+            if in_a_row == _IN_A_ROW:
+                in_a_row = 0
+                schedule()
+
+    def _wait_for_room(self) -> bool:
+        """Return whether there is a listener still."""
+        while self._limit is not None and len(self._connections) >= self._limit:
+            self._room = io_delivery()
+            try:
+                self._room.wait()
+            finally:
+                self._room = None
+            if self._listener.fileno() < 0:
+                return False
+        return True
+
+    def _serve(self, connection: Any, address: Any) -> None:  # noqa: ANN401
+        try:
+            if self._ssl_context is not None:
+                connection = self._ssl_context.wrap_socket(connection, server_side=True)
+            self._handle(connection, address)
+        except Exception as error:  # noqa: BLE001  # of the program's handler
+            _report(error, self._handle)
+        finally:
+            self._connections.discard(getcurrent())
+            connection.close()
+            if self._room is not None:
+                self._room.deliver()
+            for each in self._idle:
+                each.deliver()
+
+
+def _report(error: BaseException, place: object) -> None:
+    arguments = (type(error), error, error.__traceback__, None, place)
+    # The hook itself may raise.
+    with contextlib.suppress(Exception):
+        sys.unraisablehook(sys.UnraisableHookArgs(arguments))  # type: ignore[misc, call-arg]
+
+
+def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401
+    """Return a socket of ours that listens."""
+    if isinstance(listener, socket.socket):
+        return listener
+    if isinstance(listener, _stock.socket):
+        return socket.socket(fileno=listener.detach())
+    if isinstance(listener, str | bytes | os.PathLike):
+        return _listening_at_path(os.fspath(listener), backlog)
+    six = ":" in listener[0]
+    made: socket.socket = socket.create_server(
+        listener, family=_stock.AF_INET6 if six else _stock.AF_INET, backlog=backlog
+    )
+    return made
+
+
+def _listening_at_path(path: str | bytes, backlog: int) -> socket.socket:
+    made = socket.socket(_stock.AF_UNIX)
+    try:
+        made.bind(path)
+        made.listen(backlog)
+    except BaseException:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,140 @@
+"""Calls that block, made in a thread of their own while only the tasklet waits.
+
+The threads are real ones, whatever is patched: they are started and fed by `_thread` and `_queue`,
+which no patch touches. One that has had nothing to do for some seconds ends.
+"""
+
+import _queue
+import _thread
+import contextvars
+import os
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from cpythonplus._native import io_delivery
+
+__all__ = ["in_thread", "set_thread_limit"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_IDLE_S = 5.0
+
+
+class _Job:
+    """A call, and what came of it."""
+
+    __slots__ = ("args", "call", "cancelled", "delivery", "error", "kwargs", "result")
+
+    def __init__(
+        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.call, self.args, self.kwargs = call, args, kwargs
+        self.cancelled = False
+        self.delivery = io_delivery()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        if self.cancelled:
+            return
+        try:
+            self.result = self.call(*self.args, **self.kwargs)
+        except BaseException as error:  # noqa: BLE001  # it is the caller's, whatever it is
+            self.error = error  # noqa: CYC104  # taken out by who raises it
+        self.delivery.deliver()
+
+
+class _Pool:
+    """Threads, at most so many, and what they are to do.
+
+    No lock: a tasklet, or a signal's handler, may come while another one of its thread is in here.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.queue: _queue.SimpleQueue[_Job] = _queue.SimpleQueue()
+        self.unfinished: set[_Job] = set()
+        self.threads: set[object] = set()
+
+    def submit(self, job: _Job) -> None:
+        self.unfinished.add(job)
+        self.queue.put(job)
+        # After that: a thread that ends has taken itself out before it looks into the queue.
+        if len(self.threads) < min(self.limit, len(self.unfinished)):
+            self.start(job)
+
+    def start(self, job: _Job) -> None:
+        name = object()
+        self.threads.add(name)
+        if len(self.threads) > self.limit:  # another one was faster
+            self.threads.discard(name)
+            return
+        try:
+            _thread.start_new_thread(self.serve, (name,))
+        except RuntimeError:
+            self.threads.discard(name)
+            if not self.threads:  # else those that there are do it, later
+                job.cancelled = True
+                self.unfinished.discard(job)
+                raise
+
+    def serve(self, name: object) -> None:
+        while True:
+            try:
+                job = self.queue.get(timeout=_IDLE_S)
+            except _queue.Empty:
+                self.threads.discard(name)
+                if self.queue.empty():
+                    return
+                self.threads.add(name)
+                continue
+            job.work()
+            self.unfinished.discard(job)
+            del job  # the result is not to live as long as the next one takes to come
+
+
+_pool = _Pool(limit=min(32, (os.cpu_count() or 1) + 4))
+
+
+def in_thread(func: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call `func` in another thread; return what it returns, or raise what it raises.
+
+    Only the tasklet waits. The call sees the caller's context variables, as a copy. When the
+    waiting tasklet is killed the call goes on to its end, and its result is dropped.
+
+    RuntimeError in the child of a fork for calls that were under way, and when no thread can be
+    started.
+    """
+    job = _Job(contextvars.copy_context().run, (func, *args), kwargs)
+    _pool.submit(job)
+    job.delivery.wait()
+    error, result = job.error, job.result
+    del job
+    if error is None:
+        return result  # type: ignore[no-any-return]
+    try:
+        raise error
+    finally:
+        del error  # its traceback holds this frame
+
+
+def set_thread_limit(limit: int) -> None:
+    """Have at most so many calls of in_thread() under way at once; others wait for their turn.
+
+    The default is the number of processors and four, at most 32. ValueError below 1.
+    """
+    if limit < 1:
+        raise ValueError("the limit must be at least 1")
+    _pool.limit = limit
+
+
+def _after_fork_in_child() -> None:
+    global _pool
+    lost, _pool = _pool, _Pool(_pool.limit)
+    for job in lost.unfinished:
+        job.error = RuntimeError("the thread of in_thread() is not in the child of the fork")
+        job.delivery.deliver()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
