@@ -148,9 +148,9 @@ plus_channel_action(struct plus_channel *channel, PyObject *value, int direction
     }
     struct plus_tasklet *source = sched->running;
 
-    if (plus_is_bomb(source->tempval)) { /* another thread threw it while this one was running */
+    if (plus_raise_due(source)) {
         Py_DECREF(value);
-        return plus_bomb_explode(plus_claim_value(source));
+        return NULL;
     }
     PyObject *old = source->tempval;
     bool can = direction * channel->balance < 0;

@@ -69,7 +69,9 @@ void
 plus_hub_ask(struct plus_scheduler *sched, int change)
 {
     sched->hub_asked += (uint32_t)change;
-    end_rest(sched);
+    if (change > 0) {
+        end_rest(sched);
+    }
 }
 
 static bool
@@ -80,36 +82,32 @@ has_nothing_to_do(const struct plus_scheduler *sched)
 
 /* Lets the others run.  0, or -1 with an exception. */
 static int
-let_others_run(struct plus_scheduler *sched, bool rest)
+let_others_run(struct plus_scheduler *sched, struct plus_tasklet *hub, bool rest, bool replaced)
 {
-    if (rest) {
-        sched->hub_rests = true;
-    }
-    PyObject *result = plus_schedule_current(sched, Py_None, rest);
+    sched->hub_rests = rest && !replaced;
+    PyObject *result = plus_schedule_current(sched, Py_None, rest || replaced);
 
-    if (rest) {
+    if (sched->hub == hub) {
         sched->hub_rests = false;
+    }
+    else if (sched->hub == NULL) {
+        sched->hub = hub; /* the other one's loop has ended, or it waits in the midst of it */
+        sched->hub_is_ours = true;
     }
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
 }
 
-int
-plus_hub_turn(struct plus_scheduler *sched, bool ours)
+/* As plus_hub_turn(). */
+static int
+give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
 {
-    struct plus_tasklet *hub = sched->running;
-
-    if (plus_poller_get(sched) == NULL) {
-        return -1;
-    }
     uint64_t start_ns = plus_now_ns(), now_ns = start_ns;
 
-    sched->hub = hub;
-    sched->hub_is_ours = ours;
-    sched->hub_sleeps = false;
     plus_look(sched, now_ns);
     while (now_ns - start_ns < LOOP_EVERY_NS) {
-        bool alone = hub->next == hub, rest = alone && ours && has_nothing_to_do(sched);
+        bool alone = hub->next == hub, replaced = ours && sched->hub != hub;
+        bool rest = alone && ours && has_nothing_to_do(sched);
 
         if (alone && !rest) {
             if (sched->watching && plus_watchdog_wake_owner(sched)) {
@@ -119,8 +117,7 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
             sched->hub_sleeps = true;
             return 0;
         }
-        if (let_others_run(sched, rest) < 0) {
-            sched->hub = NULL; /* it may end now */
+        if (let_others_run(sched, hub, rest, replaced) < 0) {
             return -1;
         }
         now_ns = plus_now_ns();
@@ -131,6 +128,25 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
     return 1;
 }
 
+int
+plus_hub_turn(struct plus_scheduler *sched, bool ours)
+{
+    struct plus_tasklet *hub = sched->running;
+
+    if (plus_poller_get(sched) == NULL) {
+        return -1;
+    }
+    sched->hub = hub;
+    sched->hub_is_ours = ours;
+    sched->hub_rests = sched->hub_sleeps = false;
+    int result = give_turns(sched, hub, ours);
+
+    if (sched->hub == hub) {
+        sched->hub = NULL; /* it may end, or wait in the midst of its loop */
+    }
+    return result;
+}
+
 void
 plus_hub_end(struct plus_scheduler *sched)
 {
@@ -139,6 +155,7 @@ plus_hub_end(struct plus_scheduler *sched)
     plus_poller_free(sched->poller);
     sched->poller = NULL;
     Py_CLEAR(sched->sleepers);
+    Py_CLEAR(sched->askers);
 }
 
 void

@@ -1,5 +1,6 @@
 /* Parking tasklets, and ending their waits. */
 #include "parking.h"
+#include "poller.h"
 
 #include "../base/clock.h"
 
@@ -35,7 +36,7 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
         PyErr_SetString(PyExc_RuntimeError, "this tasklet does not like to be blocked.");
         return PLUS_PARKED_RAISED;
     }
-    if (plus_refuse_in_callback(sched)) {
+    if (plus_refuse_in_callback(sched) || plus_raise_due(task)) {
         return PLUS_PARKED_RAISED;
     }
     if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->timers)) {
@@ -107,6 +108,37 @@ plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns)
     }
 }
 
+static bool
+have_sleepers(struct plus_scheduler *sched)
+{
+    if (sched->sleepers == NULL) {
+        sched->sleepers = plus_waiters_make("sleeping");
+    }
+    return sched->sleepers != NULL;
+}
+
+int
+plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (!have_sleepers(sched)) {
+        return -1;
+    }
+    if (!plus_timers_reserve(&sched->timers)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    plus_channel_insert(sched->sleepers, task, -1, NULL);
+    task->parked = PARKED;
+    sched->parked++;
+    plus_timers_add(&sched->timers, task, deadline_ns);
+    if (sched->hub_sleeps && plus_timers_earliest(&sched->timers) == deadline_ns) {
+        plus_poller_arm(sched->poller, deadline_ns); /* a callback of the loop asks for it */
+    }
+    return 0;
+}
+
 int
 plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
 {
@@ -118,10 +150,7 @@ plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
         Py_XDECREF(result);
         return result != NULL ? 0 : -1;
     }
-    if (sched->sleepers == NULL) {
-        sched->sleepers = plus_waiters_make("sleeping");
-    }
-    if (sched->sleepers == NULL) {
+    if (!have_sleepers(sched)) {
         return -1;
     }
     return plus_park(sched, sched->sleepers, deadline_ns, &woken) == PLUS_PARKED_RAISED ? -1 : 0;

@@ -33,6 +33,11 @@ plus_park_again(struct plus_scheduler *sched, struct plus_channel *queue, uint64
 void
 plus_unpark(struct plus_tasklet *task);
 
+/* Has a tasklet that has not begun and is in no queue begin at that time.  Takes a reference.  0, or -1 with
+ * MemoryError; then nothing is taken. */
+int
+plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns);
+
 /* Ends the waits whose time has come. */
 void
 plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns);

@@ -489,6 +489,21 @@ sleep_once(struct plus_scheduler *sched)
     return signals;
 }
 
+/* A loop of the program's had taken the place of the one that they wait for, and has ended. */
+static void
+restore_hub(struct plus_scheduler *sched)
+{
+    if (sched->hub_asked > 0 && sched->hub == NULL) {
+        bool in_callback = sched->in_callback;
+
+        sched->in_callback = true;
+        if (plus_hub_ensure(sched) < 0) {
+            PyErr_WriteUnraisable(NULL);
+        }
+        sched->in_callback = in_callback;
+    }
+}
+
 /* Waits for another thread to make a tasklet of this one runnable.  1: there is one; 0: nobody can; -1: a signal
  * handler has raised. */
 static int
@@ -501,6 +516,7 @@ wait_for_others(struct plus_scheduler *sched)
             break;
         }
         plus_look(sched, plus_now_ns());
+        restore_hub(sched);
         if (sched->current != NULL) {
             break;
         }
@@ -806,11 +822,8 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
     struct plus_tasklet *next = prev->next;
     PyObject *result, *old;
 
-    if (plus_refuse_in_callback(sched)) {
+    if (plus_refuse_in_callback(sched) || plus_raise_due(prev)) {
         return NULL;
-    }
-    if (plus_is_bomb(prev->tempval)) {
-        return plus_bomb_explode(plus_claim_value(prev));
     }
     old = prev->tempval;
     prev->tempval = Py_NewRef(value);

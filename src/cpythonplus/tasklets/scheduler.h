@@ -184,6 +184,26 @@ plus_value_or_raise(PyObject *value)
     return plus_is_bomb(value) ? plus_bomb_explode(value) : value;
 }
 
+/* What the running tasklet is to get before it switches or waits: thrown by another thread while it ran, or by a
+ * timer while it was runnable and may have been given something.  True: an exception is set. */
+static inline bool
+plus_raise_due(struct plus_tasklet *task)
+{
+    if (plus_is_bomb(task->tempval)) {
+        (void)plus_bomb_explode(plus_claim_value(task));
+        return true;
+    }
+    if (task->due != NULL) {
+        PyObject *due = task->due;
+
+        task->due = NULL;
+        PyErr_SetObject((PyObject *)Py_TYPE(due), due);
+        Py_DECREF(due);
+        return true;
+    }
+    return false;
+}
+
 /* ---- switching ---- */
 
 /* Makes a tasklet able to run: gives it a C stack.  0, or -1 with MemoryError. */

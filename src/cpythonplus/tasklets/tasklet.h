@@ -48,6 +48,7 @@ struct plus_tasklet {
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
+    PyObject *due;        /* exception that it gets when it next switches or waits, or NULL */
     unsigned pending_irq; /* serial of the watch that could not interrupt it yet, or 0 */
 #if PY_VERSION_HEX < 0x030C0000
     Py_tracefunc own_trace; /* what the watchdog's trace function stands in front of, or NULL */
@@ -86,9 +87,10 @@ struct plus_scheduler {
     uint32_t parked;     /* how many of its tasklets wait in plus_park() */
     struct plus_timers timers;
     struct plus_channel *sleepers; /* or NULL */
+    struct plus_channel *askers;   /* who waits for a coroutine; or NULL */
     struct plus_poller *poller;    /* or NULL */
     struct plus_tasklet
-        *hub;            /* that runs the thread's event loop, borrowed while it does; or NULL */
+        *hub;            /* that gives the others their turns in an event loop now, borrowed; or NULL */
     bool hub_is_ours;    /* and not in a tasklet that has other things to do */
     bool hub_rests;      /* out of the run queue: nobody waits for a descriptor */
     bool hub_sleeps;     /* the loop waits for its descriptors */

@@ -162,6 +162,7 @@ tasklet_clear(PyObject *op)
     Py_CLEAR(task->args);
     Py_CLEAR(task->kwargs);
     Py_CLEAR(task->thrown);
+    Py_CLEAR(task->due);
     plus_tracing_drop(task);
     plus_pystate_clear(&task->state);
     return 0;
@@ -177,6 +178,7 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(task->args);
     Py_VISIT(task->kwargs);
     Py_VISIT(task->thrown);
+    Py_VISIT(task->due);
     if (plus_is_parked(task)) {
         if (task->blocked) {
             Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */

@@ -2,7 +2,7 @@
 
 It watches one descriptor, which is ready when any of those is that tasklets wait for; then it calls
 `turn`, where they run.  It is made when a tasklet of the thread first waits for a descriptor or for
-asyncio, and rests while none does.
+asyncio, and rests while none does.  A loop of the program's own takes its place while it runs.
 """
 
 # The documented way for whoever implements an event loop to say which one runs in the thread.
@@ -11,15 +11,25 @@ asyncio, and rests while none does.
 import asyncio
 import contextvars
 import os
+import selectors
+import sys
 import threading
 from collections.abc import Callable
 
 from cpythonplus import _native
-from cpythonplus.tasklets.native import atomic, getmain, tasklet
+from cpythonplus.tasklets.native import TaskletExit, atomic, getmain, tasklet
 
-__all__ = ["loop_of_thread", "set_loop_factory", "start"]
+__all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
 
-_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.SelectorEventLoop
+# As it is before anybody replaces it by one that blocks only a tasklet.
+_Selector = selectors.EpollSelector
+
+
+def _own_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.SelectorEventLoop(_Selector())
+
+
+_factory: Callable[[], asyncio.AbstractEventLoop] = _own_loop
 
 # Those that a fork left behind: to close them would take the parent's descriptors out of its epoll.
 _left_behind: list[object] = []
@@ -27,6 +37,7 @@ _left_behind: list[object] = []
 
 class _Own(threading.local):
     hub: "Hub | None" = None
+    turns: "Turns | None" = None  # in a loop of the program's
 
 
 _own = _Own()
@@ -41,7 +52,14 @@ def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) ->
     global _factory  # noqa: PLW0603
     if factory is not None and not callable(factory):
         raise TypeError("the factory must be a callable or None")
-    _factory = factory if factory is not None else asyncio.SelectorEventLoop
+    _factory = factory if factory is not None else _own_loop
+
+
+def _tell_main(error: BaseException) -> None:
+    """Raise it in the main tasklet, where a thread without tasklets would get it."""
+    main = getmain()
+    if not _native.io_interrupt(main, error):
+        main.throw(error, pending=True)
 
 
 class Turns:
@@ -50,24 +68,36 @@ class Turns:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, ours: bool) -> None:
         self.loop = loop
         self.ours = ours
-        self.outside: asyncio.AbstractEventLoop | None = None  # that runs where the tasklets are
+        # What belongs to the loop that runs in a thread, as it is where the tasklets are.
+        self.outside: asyncio.AbstractEventLoop | None = None
+        self.hooks = sys.get_asyncgen_hooks()
         self.descriptor = _native.io_poller()
         loop.add_reader(self.descriptor, self.turn)
         loop.call_soon(self.turn)
 
     def turn(self) -> None:
         """Run the other tasklets; they are not in the loop, so it does not look as if it ran."""
+        hooks = sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self.outside)
+        sys.set_asyncgen_hooks(*self.hooks)
         again = True
         try:
             again = _native.io_turn(self.ours)
-        except RuntimeError as error:  # a deadlock: the hub was the last that could run
-            getmain().throw(error, pending=True)
+        except TaskletExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a deadlock, or a signal handler's
+            _tell_main(error)
         finally:
+            self.hooks = sys.get_asyncgen_hooks()
             self.outside = asyncio._get_running_loop()
+            sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(self.loop)
         if again:
             self.loop.call_soon(self.turn)
+
+    def end(self) -> None:
+        """Give no turns any more."""
+        self.loop.remove_reader(self.descriptor)
 
 
 class Hub:
@@ -89,12 +119,29 @@ class Hub:
                 while True:
                     try:
                         self.loop.run_forever()
-                    except KeyboardInterrupt as error:
-                        getmain().throw(error, pending=True)
+                    except TaskletExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001
+                        _tell_main(error)
         finally:
-            asyncio._set_running_loop(turns.outside)
             if self.pid == os.getpid():
-                self.loop.close()
+                turns.end()
+                _finish(self.loop)
+            asyncio._set_running_loop(turns.outside)
+
+
+def _finish(loop: asyncio.AbstractEventLoop) -> None:
+    """End a loop as asyncio.run() does: its tasks are cancelled, and end."""
+    try:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
 
 
 def _hub_of_thread() -> Hub:
@@ -110,10 +157,24 @@ def _hub_of_thread() -> Hub:
 
 
 def start() -> None:
-    """Make this thread's hub, if it has none that lives; it runs at its next turn."""
-    _hub_of_thread()
+    """Make this thread's hub, if it has none that lives, or have it go on; it runs at its turn."""
+    hub = _hub_of_thread().tasklet
+    if hub.paused:
+        hub.insert()
+
+
+def attach(loop: asyncio.AbstractEventLoop) -> None:
+    """Have tasklets of this thread get their turns in a loop of the program's, while it runs."""
+    turns = _own.turns
+    if turns is None or turns.loop is not loop:
+        hub = _own.hub
+        if hub is None or hub.loop is not loop:
+            _own.turns = Turns(loop, ours=False)
 
 
 def loop_of_thread() -> asyncio.AbstractEventLoop:
-    """Return the event loop of this thread's hub, which is started if need be."""
+    """Return the event loop that gives this thread's tasklets their turns, begun if need be."""
+    turns = _own.turns
+    if turns is not None and turns.loop.is_running():
+        return turns.loop
     return _hub_of_thread().loop

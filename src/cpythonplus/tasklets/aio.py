@@ -1,0 +1,138 @@
+"""asyncio in both directions: a tasklet waits for a coroutine, a coroutine awaits a tasklet.
+
+    result = aio.run(fetch(url))            # in a tasklet
+    result = await aio.spawn(parse, text)   # in a coroutine
+
+Both are about the event loop of their thread. That is the program's while it runs one and has used
+`spawn`, else the one that sleeps for the thread's tasklets (cpythonplus.tasklets.io).
+"""
+
+# What runs in the thread, without RuntimeError if nothing does.
+# ruff: noqa: SLF001
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+from cpythonplus import _native
+from cpythonplus.tasklets.io.hub import attach, loop_of_thread
+from cpythonplus.tasklets.native import TaskletExit, getcurrent, tasklet
+
+__all__ = ["run", "spawn"]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def run(awaitable: Awaitable[T]) -> T:
+    """Wait for an awaitable in a tasklet; return its result or raise its exception.
+
+    Only the tasklet waits: the awaitable runs in the event loop of the thread, as a task with a
+    copy of the tasklet's context. When the tasklet gets an exception meanwhile (kill(), throw(),
+    timeout(), KeyboardInterrupt), the task is cancelled and its end is waited for, as
+    asyncio.wait_for() does; a second exception ends that waiting, too. asyncio.CancelledError if
+    the task was cancelled by others. SystemExit and KeyboardInterrupt of the awaitable come to the
+    tasklet and not to the loop. RuntimeError inside of a coroutine, which is to `await` instead;
+    TypeError if it cannot be awaited; ValueError for a future of another loop.
+    """
+    if not inspect.isawaitable(awaitable):
+        raise TypeError(f"an awaitable is needed, not {type(awaitable).__name__}")
+    outcome: list[BaseException] = []
+    try:
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("aio.run() inside of a coroutine: use `await` there")
+        context = contextvars.copy_context()
+        task = loop_of_thread().create_task(_keep(awaitable, outcome), context=context)
+    except BaseException:
+        _never_begun(awaitable)
+        raise
+    try:
+        _wait_for(task)
+        if outcome:
+            raise outcome[0]
+        return task.result()
+    finally:
+        outcome.clear()  # else an exception's frames would refer to the exception
+        if task.done():
+            _never_begun(awaitable)
+        del task
+
+
+async def _keep(awaitable: Awaitable[T], outcome: list[BaseException]) -> T:
+    """Await it; what would end the loop is kept for who waits."""
+    try:
+        return await awaitable
+    except (SystemExit, KeyboardInterrupt) as error:
+        outcome.append(error)
+        raise asyncio.CancelledError from None
+
+
+def _never_begun(awaitable: Awaitable[object]) -> None:
+    """Let it go without a warning."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
+
+
+def _wait_for(task: asyncio.Task[T]) -> None:
+    waiting = getcurrent()
+
+    def wake(_task: asyncio.Task[T]) -> None:
+        _native.io_awaited(waiting)
+
+    task.add_done_callback(wake)
+    try:
+        while not task.done():
+            _native.io_await()
+    except BaseException:
+        while not task.done() and not task.get_loop().is_closed():
+            task.cancel()
+            _native.io_await()
+        raise
+    finally:
+        task.remove_done_callback(wake)
+
+
+def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+    """Call a function in a tasklet of this thread; return a future of its result, to be awaited.
+
+    In a coroutine. The tasklets of the thread have their turns in the running loop from then on,
+    whichever loop it is that has add_reader(); a loop without tasklets that can run does nothing
+    for them. The tasklet's context is a copy of the caller's. When the future is cancelled, the
+    tasklet is killed (TaskletExit where it waits, at its next turn); when the tasklet is killed, the
+    future is cancelled. RuntimeError if no event loop runs; TypeError if `func` cannot be called.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def body() -> None:
+        try:
+            result = func(*args, **kwargs)
+        except (TaskletExit, asyncio.CancelledError):
+            future.cancel()
+        except (SystemExit, KeyboardInterrupt) as error:
+            _fail(future, error)
+            raise
+        except BaseException as error:  # noqa: BLE001  # for who awaits it
+            _fail(future, error)
+        else:
+            if not future.done():
+                future.set_result(result)
+
+    if not callable(func):
+        raise TypeError(f"a function is needed, not {type(func).__name__}")
+    attach(loop)
+    call = tasklet(body, ())
+    future.add_done_callback(lambda done: call.kill(pending=True) if done.cancelled() else None)
+    call.insert()
+    return future
+
+
+def _fail(future: asyncio.Future[T], error: BaseException) -> None:
+    if not future.done():
+        if isinstance(error, StopIteration):  # which no future takes
+            cause = error
+            error = RuntimeError("the tasklet raised StopIteration")
+            error.__cause__ = cause
+        future.set_exception(error)

@@ -1,0 +1,43 @@
+"""Waiting for any descriptor: a pipe, a terminal, a socket of a C library."""
+
+from typing import Protocol, TypeAlias
+
+from cpythonplus import _native
+
+__all__ = ["FileDescriptorLike", "wait_readable", "wait_writable"]
+
+READ = 1  # EPOLLIN
+WRITE = 4  # EPOLLOUT
+
+
+class _HasFileno(Protocol):
+    def fileno(self) -> int:
+        """Return the descriptor's number."""
+
+
+FileDescriptorLike: TypeAlias = int | _HasFileno
+
+
+def _number(file: FileDescriptorLike) -> int:
+    number = file if isinstance(file, int) else file.fileno()
+    if not isinstance(number, int):
+        raise TypeError("fileno() returned a non-integer")
+    if number < 0:
+        raise ValueError(f"file descriptor cannot be a negative integer ({number})")
+    return number
+
+
+def wait_readable(fd: FileDescriptorLike, timeout: float | None = None) -> None:
+    """Block the running tasklet until reading would not block.
+
+    fd: a descriptor's number, or an object with fileno(); of a pipe, socket, terminal, eventfd ...
+    timeout: seconds; None: for ever; 0 or less: only look, after the others have run.  Raises
+    TimeoutError; OSError, as of epoll_ctl(2): EPERM for a regular file, EBADF for none at all, or
+    if a socket of `cpythonplus.tasklets.io` is closed meanwhile; ValueError for a negative number.
+    """
+    _native.io_wait(_number(fd), READ, timeout, False)  # noqa: FBT003  # positional only
+
+
+def wait_writable(fd: FileDescriptorLike, timeout: float | None = None) -> None:
+    """Block the running tasklet until writing would not block; as `wait_readable`."""
+    _native.io_wait(_number(fd), WRITE, timeout, False)  # noqa: FBT003  # positional only
