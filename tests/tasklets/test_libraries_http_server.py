@@ -1,4 +1,4 @@
-"""http.server, socketserver and wsgiref, as they are: each connection in a tasklet, or in a thread."""
+"""http.server, socketserver, wsgiref, as they are: each connection in a tasklet, or a thread."""
 
 import pytest
 

@@ -292,7 +292,10 @@ def all_wait():
 def end(together):
     os.kill(int(os.environ["PID"]), signal.SIGKILL)
 
-together = Together(lambda number: raised(once.blpop, "never", 100), COUNT, until=all_wait, then=end)
+def work(number):
+    return raised(once.blpop, "never", 100)
+
+together = Together(work, COUNT, until=all_wait, then=end)
 assert together.answers() == ["ConnectionError"] * COUNT
 together = Together(lambda number: raised(once.ping), COUNT)
 assert together.answers() == ["ConnectionError"] * COUNT
