@@ -13,6 +13,8 @@ An HTML comment on the line in front of a block says what the tests do with it:
     <!-- output -->            text: what the python block before it prints, its traceback included
     <!-- output, but numbers -->
     <!-- not run: REASON -->   python: it is left out
+    <!-- with redis -->        python: a Redis runs, whose URL is in REDIS_URL
+    <!-- with postgres -->     python: a PostgreSQL runs, whose URL is in DATABASE_URL
 
 Without one, a python block runs, in a process of its own, and a console block does not. In what is
 compared, `...` stands for anything, also for several lines. With `but numbers`, those may be others
@@ -63,6 +65,11 @@ class Block:
         if not self.mark.startswith("file: "):
             return None
         return self.mark.removeprefix("file: ").removesuffix(", fails").removesuffix(", run below")
+
+    @property
+    def server(self) -> str | None:
+        """Which server has to run."""
+        return self.mark.removeprefix("with ") if self.mark.startswith("with ") else None
 
     @property
     def status(self) -> int:

@@ -14,6 +14,11 @@ pytestmark = pytest.mark.slow  # all together
 
 TIMEOUT_S = 60
 PROGRAMS = ("cpythonplus", "pytest")
+# What a page calls a server: the fixture that starts it, and how its example is told where it is.
+SERVERS = {
+    "redis": ("redis_server", "REDIS_URL"),
+    "postgres": ("postgres_server", "DATABASE_URL"),
+}
 
 BLOCKS = pages.all_blocks()
 PYTHON = [block for block in BLOCKS if block.language == "python"]
@@ -23,7 +28,9 @@ RUNNABLE = [block for block in CONSOLE if block.mark == "run" or block.is_compar
 OUTPUTS = [block for block in BLOCKS if block.mark == "output"]
 
 
-def start(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def start(
+    command: list[str], folder: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = {name: v for name, v in os.environ.items() if name != "CPYTHONPLUS_RUN"}
     # pytest draws lines as wide as it takes the terminal to be.
     environment["COLUMNS"] = "80"
@@ -31,7 +38,7 @@ def start(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         command,
         check=False,
         cwd=folder,
-        env=environment,
+        env={**environment, **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -49,13 +56,19 @@ def write_files(block: pages.Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", ALONE, ids=str)
-def test_python_example(block: pages.Block, tmp_path: Path) -> None:
+def test_python_example(
+    block: pages.Block, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if block.left_out is not None:
         pytest.skip(f"marked as not run: {block.left_out}")
+    environment = {}
+    if block.server is not None:
+        fixture, name = SERVERS[block.server]
+        environment[name] = request.getfixturevalue(fixture).url
     write_files(block, tmp_path)
     program = tmp_path / (block.file_name or "example.py")
     program.write_text(block.text, "utf-8")
-    done = start([sys.executable, str(program)], tmp_path)
+    done = start([sys.executable, str(program)], tmp_path, environment)
     printed = without_folder(done.stdout + done.stderr, tmp_path)
     assert done.returncode == block.status, f"{block}\n{printed}"
     if block.output is not None:
@@ -82,7 +95,8 @@ def test_console_example(block: pages.Block, tmp_path: Path) -> None:
 def is_known(block: pages.Block) -> bool:
     if block.language == "python":
         known = not block.mark or block.mark == "fails"
-        return known or block.file_name is not None or bool(block.left_out)
+        known = known or block.file_name is not None or block.server in SERVERS
+        return known or bool(block.left_out)
     if block.language == "toml":
         return not block.mark or block.file_name is not None
     marks = {"console": ("", "run", "compare", "compare, fails"), "text": ("", "output")}
