@@ -68,11 +68,16 @@ test-greenlet: ## the tasklets' tests where they work on greenlet, as on process
 cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick for the short list
 	@$(in_env) --group test -- python tools/cpython_tests.py
 
+.PHONY: cpython-tests-tasklets
+cpython-tests-tasklets: ## CPython's own tests with tasklets' patches; CPYTHON_TESTS=quick likewise
+	@$(in_env) --group test -- python tools/cpython_tests.py --tasklets
+
 .PHONY: docs
 docs: ## rewrite the generated parts of docs/reference, README's measured tables, drawn pictures
 	@$(in_env) --group test -- python tools/reference.py
 	@$(in_env) --group test -- python tools/readme_table.py
 	@$(in_env) --group test -- python tools/stack_pictures.py
+	@$(in_env) --group test -- python tools/cpython_tests_page.py
 
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage

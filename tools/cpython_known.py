@@ -1,0 +1,65 @@
+"""Which of CPython's own tests are run on ours, and which of them are known to fail, and why.
+
+Each reason is one that a reader can judge: what the test asks for, and what is so on purpose
+instead.  A defect has no place here.
+"""
+
+# ---- under `cpythonplus run` --------------------------------------------------------------------
+
+# The longest first: two run at once.
+RUN_QUICK = (
+    "test_threading",
+    "test_faulthandler",
+    "test_queue",
+    "test_fork1",
+    "test_thread",
+    "test_threading_local",
+)
+RUN_ALL = (
+    *RUN_QUICK,
+    "test_signal",
+    "test_socket",
+    "test_socketserver",
+    "test_logging",
+    "test_asyncio",
+    "test_concurrent_futures",
+    "test_subprocess",
+    "test_multiprocessing_fork",
+)
+
+# Tests of what a C type cannot have, or of what ours have on purpose.  They are named in the output
+# all the same.
+KNOWN_RUN = {
+    "test.test_faulthandler.FaultHandlerTests.test_dump_traceback_threads":
+        "expects the Python frames inside threading.Event.wait()",
+    "test.test_faulthandler.FaultHandlerTests.test_dump_traceback_threads_file":
+        "expects the Python frames inside threading.Event.wait()",
+    "test.test_queue.CSimpleQueueTest.test_simplequeue_sizeof":
+        "compares with the size of CPython's own structure",
+    "test.test_threading.ThreadTests.test_disallow_instantiation":
+        "before 3.13 the type behind threading.Lock() cannot be called; ours is threading.Lock",
+}  # fmt: skip
+
+# ---- with the locks, sockets and sleeping of tasklets -------------------------------------------
+
+TASKLETS_QUICK = (
+    "test_select",
+    "test_queue",
+    "test_http_cookiejar",
+    "test_urllib",
+    "test_httplib",
+)
+TASKLETS_ALL = (
+    "test_socket",
+    "test_ssl",
+    "test_threading",
+    "test_httpservers",
+    "test_ftplib",
+    "test_socketserver",
+    "test_urllib2",
+    "test_urllib2_localnet",
+    *TASKLETS_QUICK,
+)
+
+# Keys are names of tests, or patterns of them as fnmatch has them.
+KNOWN_TASKLETS: dict[str, str] = {}
