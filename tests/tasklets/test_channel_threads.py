@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cpythonplus import tasklets
+from cpythonplus import _native, tasklets
 from cpythonplus.tasklets import channel, run, tasklet
 from tests.support import run_child
 from tests.tasklets.engines import own_stacks
@@ -255,7 +255,7 @@ class TestExceptionsThreads:
         thread.join()
         assert (log, it.balance) == ([(1,)], 0)
 
-    @pytest.mark.parametrize("action", ["send", "receive", "schedule", "schedule_remove"])
+    @pytest.mark.parametrize("action", ["send", "receive", "schedule", "schedule_remove", "sleep"])
     def test_thrown_into_one_that_runs(self, action: str) -> None:
         """It gets the exception with its next action, which is not done."""
         it = channel()
@@ -267,6 +267,7 @@ class TestExceptionsThreads:
             "receive": it.receive,
             "schedule": tasklets.schedule,
             "schedule_remove": tasklets.schedule_remove,
+            "sleep": lambda: _native.io_sleep(1000),
         }[action]
 
         def body() -> None:

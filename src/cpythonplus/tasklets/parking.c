@@ -39,6 +39,10 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
     if (plus_refuse_in_callback(sched) || plus_raise_due(task)) {
         return PLUS_PARKED_RAISED;
     }
+    if (plus_is_bomb(task->tempval)) { /* another thread threw it while this one was running */
+        (void)plus_bomb_explode(plus_claim_value(task));
+        return PLUS_PARKED_RAISED;
+    }
     if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->timers)) {
         PyErr_NoMemory();
         return PLUS_PARKED_RAISED;
