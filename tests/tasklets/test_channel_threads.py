@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cpythonplus import _native, tasklets
-from cpythonplus.tasklets import channel, run, tasklet
+from cpythonplus import tasklets
+from cpythonplus.tasklets import channel, io, run, tasklet
 from tests.support import run_child
 from tests.tasklets.engines import own_stacks
 
@@ -262,13 +262,14 @@ class TestExceptionsThreads:
         log: Log = []
         running, thrown = threading.Event(), threading.Event()
         tasks: list[tasklet] = []
-        act = {
+        actions: dict[str, Callable[[], object]] = {
             "send": lambda: it.send(1),
             "receive": it.receive,
             "schedule": tasklets.schedule,
             "schedule_remove": tasklets.schedule_remove,
-            "sleep": lambda: _native.io_sleep(1000),
-        }[action]
+            "sleep": lambda: io.sleep(1000),
+        }
+        act = actions[action]
 
         def body() -> None:
             running.set()
@@ -737,3 +738,76 @@ for thread in consumers:
 print(len(set(received)) == len(received), set(given) <= set(received), it.balance)
 """
         assert lines(code) == ["True True 0"]
+
+
+class TestDescriptors:
+    def test_threads_that_also_wait_for_descriptors_and_times(self) -> None:
+        """Each sleeps in its event loop then, and is woken there."""
+        code = """
+from cpythonplus.tasklets import io
+
+there, back = channel(), channel()
+
+def waits(descriptor, log):
+    io.wait_readable(descriptor)
+    log.append(os.read(descriptor, 1))
+
+def work():
+    log = []
+    reader, writer = os.pipe()
+    tasklet(waits)(reader, log)
+    sleeper = tasklet(io.sleep)(1000)
+    for value in there:
+        back.send(value + 1)
+    os.write(writer, b"x")
+    sleeper.kill()
+    run()
+    print(log)
+
+log = []
+reader, writer = os.pipe()
+tasklet(waits)(reader, log)
+thread = threading.Thread(target=work)
+thread.start()
+for value in range(200):
+    there.send(value)
+    assert back.receive() == value + 1
+there.send_exception(StopIteration)
+thread.join()
+os.write(writer, b"y")
+run()
+print(log)
+"""
+        assert lines(code) == ["[b'x']", "[b'y']"]
+
+    def test_a_killed_one_among_them(self) -> None:
+        code = """
+from cpythonplus.tasklets import io
+
+it = channel()
+log = []
+
+def receives():
+    try:
+        log.append(it.receive())
+    except TaskletExit:
+        log.append("killed")
+
+def work():
+    tasks.append(tasklet(receives)())
+    reader, writer = os.pipe()
+    tasks.append(tasklet(lambda: (io.wait_readable(reader), log.append("readable")))())
+    writers.append(writer)
+    run()
+
+tasks, writers = [], []
+thread = threading.Thread(target=work)
+thread.start()
+until(lambda: it.balance == -1 and len(tasks) == 2 and tasks[1].blocked)
+tasks[0].kill()
+until(lambda: log)
+os.write(writers[0], b"x")
+thread.join()
+print(log, it.balance)
+"""
+        assert lines(code) == ["['killed', 'readable'] 0"]
