@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _NUMERIC = _socket.NI_NUMERICHOST | _socket.NI_NUMERICSERV
-_NOT_LOOKED_UP = ("", "<broadcast>")
+_NOT_LOOKED_UP = ("", "<broadcast>", "localhost")  # by asking others
 
 # As they are before anything is patched.
 _getaddrinfo = _stock.getaddrinfo
@@ -39,8 +39,10 @@ _getfqdn = _stock.getfqdn
 
 
 def _is_number(host: object, family: int) -> bool:
-    if not isinstance(host, str) or host in _NOT_LOOKED_UP:
-        return isinstance(host, str)
+    if not isinstance(host, str):
+        return False
+    if host in _NOT_LOOKED_UP:
+        return True
     try:
         _socket.inet_pton(family, host.partition("%")[0])
     except (OSError, ValueError):
@@ -57,7 +59,7 @@ def getaddrinfo(
     flags: int = 0,
 ) -> Any:  # noqa: ANN401  # as in the standard module
     """Return the addresses of a host and a service. gaierror if there are none."""
-    if host is not None:
+    if host is not None and host not in _NOT_LOOKED_UP:
         try:
             return _getaddrinfo(host, port, family, type, proto, flags | _socket.AI_NUMERICHOST)
         except _socket.gaierror:

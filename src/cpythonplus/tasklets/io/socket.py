@@ -10,6 +10,7 @@ here, and waiting is the tasklet's. What is not replaced is the standard module'
 # ruff: noqa: A001, A002, N801
 
 import _socket
+import contextlib
 import errno
 import io
 import operator
@@ -141,7 +142,7 @@ class socket(_stock.socket):
 
     def setblocking(self, flag: bool, /) -> None:  # noqa: FBT001
         """Have calls wait without end, or not at all."""
-        self._check_open()
+        super().setblocking(False)  # noqa: FBT003  # also if the descriptor was given away once
         self._timeout = None if flag else 0.0
 
     def getblocking(self) -> bool:
@@ -364,7 +365,8 @@ class socket(_stock.socket):
         fd, self._fd = self._fd, -1
         if fd >= 0:
             io_forget(fd)
-            os.set_blocking(fd, self._timeout is None)
+            with contextlib.suppress(OSError):  # closed by its number already
+                os.set_blocking(fd, self._timeout is None)
         return super().detach()
 
 
