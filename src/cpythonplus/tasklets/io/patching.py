@@ -5,6 +5,7 @@ Each area is a module of this package that says what it replaces; base.replacing
 
 import _thread
 import importlib
+from collections.abc import Iterable
 from types import ModuleType
 
 from cpythonplus.base.replacing import Replacer
@@ -49,6 +50,7 @@ def patch(
             together.setdefault(home, {}).update(names)
     _replacer.start(together)
     _areas.update(chosen)
+    _switch(chosen, on=True)
 
 
 def unpatch() -> None:
@@ -58,12 +60,21 @@ def unpatch() -> None:
     """
     _replacer.stop()
     _replacer.replacements.clear()
+    _switch(_areas, on=False)
     _areas.clear()
 
 
 def patched() -> frozenset[str]:
     """Return the areas that are patched, by the names of patch()'s arguments; empty: none."""
     return frozenset(_areas)
+
+
+def _switch(areas: Iterable[str], *, on: bool) -> None:
+    """Have the areas change what stands in attributes of standard classes, or put it back."""
+    for area in areas:
+        switch = getattr(_module_of(area), "switch", None)
+        if switch is not None:
+            switch(on=on)
 
 
 def _module_of(area: str) -> ModuleType:
