@@ -541,7 +541,7 @@ print("end")
         ) == ["10", "end"]
 
     def test_keyboard_interrupt_of_a_blocked_main(self) -> None:
-        """It is raised where the last one has blocked, and goes on to main."""
+        """Whichever tasklet has blocked last is not touched."""
         assert lines(
             """
 log = []
@@ -577,7 +577,7 @@ blocked.kill()
 print(log)
 print("end")
 """
-        ) == ["interrupted 0", "5", "['KeyboardInterrupt']", "end"]
+        ) == ["interrupted 0", "5", "['TaskletExit']", "end"]
 
 
 class TestEnds:

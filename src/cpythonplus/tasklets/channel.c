@@ -34,8 +34,8 @@ plus_channel_remove(struct plus_tasklet *task)
     task->channel = NULL;
     if (channel->waits != NULL) {
         task->sched->parked--;
-        if (task->timer != 0) {
-            plus_timers_remove(&task->sched->timers, task);
+        if (task->timer.place != 0) {
+            plus_timers_remove(&task->sched->timers, &task->timer);
         }
     }
 }

@@ -15,10 +15,10 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns)
 {
     sched->looked_ns = now_ns;
     sched->look_in = LOOK_EVERY_SWITCHES;
-    plus_timers_fire(sched, now_ns);
     if (sched->poller != NULL) {
         plus_poller_look(sched->poller);
     }
+    plus_timers_fire(sched, now_ns); /* last: what is there in time is not too late */
 }
 
 void
@@ -92,7 +92,6 @@ let_others_run(struct plus_scheduler *sched, struct plus_tasklet *hub, bool rest
     }
     else if (sched->hub == NULL) {
         sched->hub = hub; /* the other one's loop has ended, or it waits in the midst of it */
-        sched->hub_is_ours = true;
     }
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
@@ -137,7 +136,6 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
         return -1;
     }
     sched->hub = hub;
-    sched->hub_is_ours = ours;
     sched->hub_rests = sched->hub_sleeps = false;
     int result = give_turns(sched, hub, ours);
 
@@ -150,7 +148,7 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
 void
 plus_hub_end(struct plus_scheduler *sched)
 {
-    sched->hub = NULL;
+    sched->hub = sched->own_hub = NULL;
     sched->hub_sleeps = false;
     plus_poller_free(sched->poller);
     sched->poller = NULL;
@@ -163,6 +161,7 @@ plus_hub_after_fork(struct plus_scheduler *sched)
 {
     struct plus_tasklet *hub = sched->hub;
 
+    sched->own_hub = NULL;
     if (hub != NULL && hub != sched->running) {
         if (plus_is_runnable(hub)) {
             plus_queue_remove(hub);

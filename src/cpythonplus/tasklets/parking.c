@@ -55,7 +55,7 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
     task->parked = PARKED;
     sched->parked++; /* plus_channel_remove() takes it back */
     if (deadline_ns != PLUS_NO_DEADLINE) {
-        plus_timers_add(&sched->timers, task, deadline_ns);
+        plus_timers_add(&sched->timers, &task->timer, deadline_ns);
     }
     Py_INCREF(queue); /* as long as somebody is in it */
     if (plus_schedule(sched, task, sched->current, &result) < 0) {
@@ -108,7 +108,9 @@ void
 plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns)
 {
     while (plus_timers_earliest(&sched->timers) <= now_ns) {
-        end_wait(sched->timers.heap[0], TIMED_OUT);
+        char *timer = (char *)sched->timers.heap[0];
+
+        end_wait((struct plus_tasklet *)(timer - offsetof(struct plus_tasklet, timer)), TIMED_OUT);
     }
 }
 
@@ -136,7 +138,7 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
     plus_channel_insert(sched->sleepers, task, -1, NULL);
     task->parked = PARKED;
     sched->parked++;
-    plus_timers_add(&sched->timers, task, deadline_ns);
+    plus_timers_add(&sched->timers, &task->timer, deadline_ns);
     if (sched->hub_sleeps && plus_timers_earliest(&sched->timers) == deadline_ns) {
         plus_poller_arm(sched->poller, deadline_ns); /* a callback of the loop asks for it */
     }
@@ -220,7 +222,7 @@ plus_waiters_make(const char *waits)
     if (queue != NULL) {
         PyObject head = queue->ob_base;
 
-        *queue = (struct plus_channel){.ob_base = head, .waits = waits};
+        *queue = (struct plus_channel){.ob_base = head, .waits = waits, .descriptor = -1};
     }
     return queue;
 }

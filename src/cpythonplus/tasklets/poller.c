@@ -20,7 +20,8 @@
 /* Who waits for reading, for writing, for whichever comes first. */
 enum { READING, WRITING, EITHER, QUEUES };
 
-static const char *const waits[QUEUES] = {"waiting to read", "waiting to write", "waiting for i/o"};
+static const char *const waits[QUEUES] = {
+    "waiting to read from descriptor", "waiting to write to descriptor", "waiting for descriptor"};
 
 enum { UNREGISTERED, STAYS, ONCE };
 
@@ -383,6 +384,7 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
     if (watched->queues[which] == NULL) {
         return -1;
     }
+    watched->queues[which]->descriptor = fd;
     uint32_t serial = watched->serial;
     struct plus_channel *queue = watched->queues[which];
     enum plus_parked parked = PLUS_PARKED_RAISED;

@@ -166,7 +166,7 @@ channel_of(const struct plus_tasklet *task)
 {
     struct plus_channel *channel = task->channel;
 
-    if (!task->blocked || channel == NULL) {
+    if (!task->blocked || channel == NULL || channel->waits != NULL) {
         Py_RETURN_NONE;
     }
     return Py_BuildValue("(KN)", (unsigned long long)(uintptr_t)channel,
@@ -186,6 +186,16 @@ state_of(const struct plus_tasklet *task)
            : task->next != NULL                          ? "runnable"
            : plus_called_run(task->sched, task)          ? "in run()"
                                                          : "paused";
+}
+
+/* The same with the descriptor that it waits for. */
+static PyObject *
+state_text(const struct plus_tasklet *task)
+{
+    const char *state = state_of(task);
+    int fd = task->blocked && task->channel->waits != NULL ? task->channel->descriptor : -1;
+
+    return fd >= 0 ? PyUnicode_FromFormat("%s %d", state, fd) : PyUnicode_FromString(state);
 }
 
 static struct plus_frames
@@ -224,8 +234,8 @@ record(const struct plus_tasklet *task, uint64_t now_ns)
     PyObject *defined = code != NULL ? place(code, code->co_firstlineno) : Py_NewRef(Py_None);
 
     /* N with NULL: the others are let go, and it is NULL */
-    return Py_BuildValue("(KNNNsNNNNN)", (unsigned long long)(uintptr_t)task,
-                         type_name(Py_TYPE(task)), main, begun, state_of(task),
+    return Py_BuildValue("(KNNNNNNNNN)", (unsigned long long)(uintptr_t)task,
+                         type_name(Py_TYPE(task)), main, begun, state_text(task),
                          function_name(task->func), defined, channel_of(task), waited,
                          stack_of(&frames));
 }
@@ -323,6 +333,9 @@ group_of(struct gathering *all, const struct plus_tasklet *task)
 static int
 gather(struct gathering *all, const struct plus_tasklet *task)
 {
+    if (task == task->sched->own_hub && task != task->sched->running) {
+        return 0; /* what it does is shown where the others wait */
+    }
     struct group *group = group_of(all, task);
 
     if (group == NULL) {

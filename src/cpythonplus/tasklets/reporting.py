@@ -31,7 +31,8 @@ __all__ = [
     "write",
 ]
 
-State = Literal["current", "runnable", "paused", "sending", "receiving", "in run()"]
+State: TypeAlias = str
+"""current, runnable, paused, sending, receiving, in run(), or what it waits for."""
 MOST_ALIKE = 2
 """Tasklets that differ in their names only are listed up to this number; the others are counted."""
 Which = Literal[0, 1, 2]

@@ -764,7 +764,11 @@ schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObjec
     int found = revive ? 0 : wait_for_others(sched);
 
     if (found < 0) {
-        return -1;
+        if (wakeup == prev) {
+            return -1;
+        }
+        plus_set_value(wakeup, plus_bomb_from_error()); /* whoever waited last has no part in it */
+        return plus_schedule(sched, prev, wakeup, result);
     }
     if (found > 0) {
         return plus_schedule(sched, prev, sched->current, result);

@@ -36,9 +36,8 @@ struct plus_tasklet {
     struct plus_slice *cold;  /* what was in use of its stack, which has no pages now; or NULL */
     struct plus_pystate state;
     PyObject *weakrefs;
-    uint64_t parked_ns;   /* coarse monotonic time at which it left the run queue; 0: never */
-    uint64_t deadline_ns; /* of its timer */
-    uint32_t timer;       /* its place in the heap of timers, from 1; 0: none */
+    uint64_t parked_ns; /* coarse monotonic time at which it left the run queue; 0: never */
+    struct plus_timer timer;
     unsigned char parked; /* see parking.c */
     signed char blocked;  /* 1: sending, -1: receiving or parked */
     bool alive;           /* bound with arguments and not finished, or main */
@@ -61,6 +60,7 @@ struct plus_channel {
     signed char preference;
     bool schedule_all, closing;
     const char *waits; /* what is said of who waits in it, static; NULL: a channel */
+    int descriptor;    /* that they wait for; -1: none */
     PyObject *made_by; /* code object that made it, or NULL */
     int made_at;       /* offset in it, in bytes */
     PyObject *weakrefs;
@@ -90,8 +90,9 @@ struct plus_scheduler {
     struct plus_channel *askers;   /* who waits for a coroutine; or NULL */
     struct plus_poller *poller;    /* or NULL */
     struct plus_tasklet
-        *hub;            /* that gives the others their turns in an event loop now, borrowed; or NULL */
-    bool hub_is_ours;    /* and not in a tasklet that has other things to do */
+        *hub; /* that gives the others their turns in an event loop now, borrowed; or NULL */
+    struct plus_tasklet
+        *own_hub;        /* of cpythonplus.tasklets.io.hub, borrowed while it lives; or NULL */
     bool hub_rests;      /* out of the run queue: nobody waits for a descriptor */
     bool hub_sleeps;     /* the loop waits for its descriptors */
     bool poller_sleeps;  /* the thread does, without a loop */

@@ -129,8 +129,8 @@ tasklets_getruncount(PyObject *module, PyObject *ignored)
     struct plus_scheduler *sched = plus_scheduler_get();
 
     /* A hub of ours has no work but the others'. */
-    bool hub = sched != NULL && sched->hub != NULL && sched->hub_is_ours &&
-               sched->hub != sched->running && plus_is_runnable(sched->hub);
+    bool hub = sched != NULL && sched->own_hub != NULL && sched->own_hub != sched->running &&
+               plus_is_runnable(sched->own_hub);
 
     return sched != NULL ? PyLong_FromLong(sched->runcount - hub) : NULL;
 }

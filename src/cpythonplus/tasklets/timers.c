@@ -1,41 +1,40 @@
 /* A heap of four children a node: half as deep as a binary one, and the four lie in one or two cache lines. */
 #include "timers.h"
-#include "tasklet.h"
 
 #include <stdlib.h>
 
 #define CHILDREN 4u
 
 static void
-put(struct plus_timers *timers, uint32_t at, struct plus_tasklet *task)
+put(struct plus_timers *timers, uint32_t at, struct plus_timer *timer)
 {
-    timers->heap[at] = task;
-    task->timer = at + 1;
+    timers->heap[at] = timer;
+    timer->place = at + 1;
 }
 
 static bool
-is_earlier(const struct plus_tasklet *a, const struct plus_tasklet *b)
+is_earlier(const struct plus_timer *a, const struct plus_timer *b)
 {
     return a->deadline_ns < b->deadline_ns;
 }
 
 static void
-move_up(struct plus_timers *timers, uint32_t at, struct plus_tasklet *task)
+move_up(struct plus_timers *timers, uint32_t at, struct plus_timer *timer)
 {
     while (at > 0) {
         uint32_t parent = (at - 1) / CHILDREN;
 
-        if (!is_earlier(task, timers->heap[parent])) {
+        if (!is_earlier(timer, timers->heap[parent])) {
             break;
         }
         put(timers, at, timers->heap[parent]);
         at = parent;
     }
-    put(timers, at, task);
+    put(timers, at, timer);
 }
 
 static void
-move_down(struct plus_timers *timers, uint32_t at, struct plus_tasklet *task)
+move_down(struct plus_timers *timers, uint32_t at, struct plus_timer *timer)
 {
     for (;;) {
         uint32_t first = at * CHILDREN + 1, least = first;
@@ -48,13 +47,13 @@ move_down(struct plus_timers *timers, uint32_t at, struct plus_tasklet *task)
                 least = i;
             }
         }
-        if (!is_earlier(timers->heap[least], task)) {
+        if (!is_earlier(timers->heap[least], timer)) {
             break;
         }
         put(timers, at, timers->heap[least]);
         at = least;
     }
-    put(timers, at, task);
+    put(timers, at, timer);
 }
 
 bool
@@ -64,7 +63,7 @@ plus_timers_reserve(struct plus_timers *timers)
         return true;
     }
     uint32_t room = timers->room * 2 + 16;
-    struct plus_tasklet **more = realloc(timers->heap, room * sizeof(*more));
+    struct plus_timer **more = realloc(timers->heap, room * sizeof(*more));
 
     if (more == NULL) {
         return false;
@@ -75,20 +74,20 @@ plus_timers_reserve(struct plus_timers *timers)
 }
 
 void
-plus_timers_add(struct plus_timers *timers, struct plus_tasklet *task, uint64_t deadline_ns)
+plus_timers_add(struct plus_timers *timers, struct plus_timer *timer, uint64_t deadline_ns)
 {
-    task->deadline_ns = deadline_ns;
-    move_up(timers, timers->count++, task);
+    timer->deadline_ns = deadline_ns;
+    move_up(timers, timers->count++, timer);
 }
 
 void
-plus_timers_remove(struct plus_timers *timers, struct plus_tasklet *task)
+plus_timers_remove(struct plus_timers *timers, struct plus_timer *timer)
 {
-    uint32_t at = task->timer - 1;
-    struct plus_tasklet *last = timers->heap[--timers->count];
+    uint32_t at = timer->place - 1;
+    struct plus_timer *last = timers->heap[--timers->count];
 
-    task->timer = 0;
-    if (last == task) {
+    timer->place = 0;
+    if (last == timer) {
         return;
     }
     if (at > 0 && is_earlier(last, timers->heap[(at - 1) / CHILDREN])) {
@@ -109,7 +108,7 @@ void
 plus_timers_free(struct plus_timers *timers)
 {
     for (uint32_t i = 0; i < timers->count; i++) {
-        timers->heap[i]->timer = 0;
+        timers->heap[i]->place = 0;
     }
     free(timers->heap);
     *timers = (struct plus_timers){0};

@@ -1,6 +1,6 @@
-/* Dead lines of a thread's waiting tasklets: a heap, the earliest first.
+/* Dead lines: a heap, the earliest first.
  *
- * All with the GIL held.  Knows nothing of how they wait; see parking.h.
+ * All with the GIL held, or under whatever lock the owner has.  Knows nothing of who waits, or how; see parking.h.
  */
 #ifndef PLUS_TASKLETS_TIMERS_H
 #define PLUS_TASKLETS_TIMERS_H
@@ -8,12 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct plus_tasklet;
-
 #define PLUS_NO_DEADLINE UINT64_MAX
 
+/* Part of what waits. */
+struct plus_timer {
+    uint64_t deadline_ns;
+    uint32_t place; /* in the heap, from 1; 0: in none */
+};
+
 struct plus_timers {
-    struct plus_tasklet **heap; /* borrowed: each is in a queue, which has a reference */
+    struct plus_timer **heap;
     uint32_t count, room;
 };
 
@@ -21,13 +25,13 @@ struct plus_timers {
 bool
 plus_timers_reserve(struct plus_timers *timers);
 
-/* After a reserve; the tasklet has no timer. */
+/* After a reserve; the timer is in no heap. */
 void
-plus_timers_add(struct plus_timers *timers, struct plus_tasklet *task, uint64_t deadline_ns);
+plus_timers_add(struct plus_timers *timers, struct plus_timer *timer, uint64_t deadline_ns);
 
-/* The tasklet has a timer. */
+/* It is in the heap. */
 void
-plus_timers_remove(struct plus_timers *timers, struct plus_tasklet *task);
+plus_timers_remove(struct plus_timers *timers, struct plus_timer *timer);
 
 /* PLUS_NO_DEADLINE: there is none. */
 uint64_t

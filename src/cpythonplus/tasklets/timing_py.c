@@ -135,6 +135,19 @@ io_awaited(PyObject *module, PyObject *arg)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+io_own_hub(PyObject *module, PyObject *arg)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    bool is = PyObject_TypeCheck(arg, &plus_tasklet_type);
+
+    if (sched == NULL) {
+        return NULL;
+    }
+    sched->own_hub = is ? (struct plus_tasklet *)arg : NULL;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef plus_timing_methods[] = {
     {"io_begin_after", io_begin_after, METH_VARARGS,
      PyDoc_STR("io_begin_after($module, tasklet, seconds, /)\n--\n\n"
@@ -154,5 +167,8 @@ PyMethodDef plus_timing_methods[] = {
     {"io_awaited", io_awaited, METH_O,
      PyDoc_STR("io_awaited($module, tasklet, /)\n--\n\n"
                "End that wait, if the tasklet is in it.")},
+    {"io_own_hub", io_own_hub, METH_O,
+     PyDoc_STR("io_own_hub($module, tasklet_or_None, /)\n--\n\n"
+               "Say which tasklet is no work of the program's.")},
     {NULL, NULL, 0, NULL},
 };

@@ -126,6 +126,7 @@ class Hub:
         finally:
             if self.pid == os.getpid():
                 turns.end()
+                _native.io_own_hub(None)
                 _finish(self.loop)
             asyncio._set_running_loop(turns.outside)
 
@@ -153,6 +154,7 @@ def _hub_of_thread() -> Hub:
     hub = _own.hub = Hub()
     hub.tasklet.set_context(contextvars.Context())
     hub.tasklet.setup()
+    _native.io_own_hub(hub.tasklet)
     return hub
 
 

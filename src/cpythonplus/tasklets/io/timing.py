@@ -110,8 +110,8 @@ class timeout:  # noqa: N801  # as asyncio's
     def _expire(self) -> None:
         """In the timer's tasklet; in the body's own if the time was over from the start."""
         self._expired = _Expired()
-        assert self._tasklet is not None
-        while not _native.io_interrupt(self._tasklet, self._expired):
+        body = self._tasklet
+        while body is not None and not _native.io_interrupt(body, self._expired):
             schedule()  # another time is over, too, and its exception comes first
 
     def __enter__(self) -> Self:
