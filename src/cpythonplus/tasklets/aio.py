@@ -14,6 +14,7 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from cpythonplus import _native
@@ -39,34 +40,40 @@ def run(awaitable: Awaitable[T]) -> T:
     """
     if not inspect.isawaitable(awaitable):
         raise TypeError(f"an awaitable is needed, not {type(awaitable).__name__}")
-    outcome: list[BaseException] = []
+    if asyncio._get_running_loop() is not None:
+        _never_begun(awaitable)
+        raise RuntimeError("aio.run() inside of a coroutine: use `await` there")
     try:
-        if asyncio._get_running_loop() is not None:
-            raise RuntimeError("aio.run() inside of a coroutine: use `await` there")
         context = contextvars.copy_context()
-        task = loop_of_thread().create_task(_keep(awaitable, outcome), context=context)
+        task = loop_of_thread().create_task(_keep(awaitable), context=context)
     except BaseException:
         _never_begun(awaitable)
         raise
     try:
         _wait_for(task)
-        if outcome:
-            raise outcome[0]
-        return task.result()
+        result = task.result()
+        if isinstance(result, _Ended):
+            raise result.error
+        return result
     finally:
-        outcome.clear()  # else an exception's frames would refer to the exception
         if task.done():
             _never_begun(awaitable)
-        del task
+        task = result = None  # type: ignore[assignment]  # not in a cycle with an exception
 
 
-async def _keep(awaitable: Awaitable[T], outcome: list[BaseException]) -> T:
+@dataclass(slots=True)
+class _Ended:
+    """Instead of a result."""
+
+    error: BaseException
+
+
+async def _keep(awaitable: Awaitable[T]) -> T | _Ended:
     """Await it; what would end the loop is kept for who waits."""
     try:
         return await awaitable
     except (SystemExit, KeyboardInterrupt) as error:
-        outcome.append(error)
-        raise asyncio.CancelledError from None
+        return _Ended(error)
 
 
 def _never_begun(awaitable: Awaitable[object]) -> None:
@@ -100,13 +107,16 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
     In a coroutine. The tasklets of the thread have their turns in the running loop from then on,
     whichever loop it is that has add_reader(); a loop without tasklets that can run does nothing
     for them. The tasklet's context is a copy of the caller's. When the future is cancelled, the
-    tasklet is killed (TaskletExit where it waits, at its next turn); when the tasklet is killed, the
-    future is cancelled. RuntimeError if no event loop runs; TypeError if `func` cannot be called.
+    tasklet is killed (TaskletExit where it waits, at its next turn); when the tasklet is killed,
+    the future is cancelled. RuntimeError if no event loop runs;
+    TypeError if `func` cannot be called.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
     def body() -> None:
+        if future.cancelled():
+            return
         try:
             result = func(*args, **kwargs)
         except (TaskletExit, asyncio.CancelledError):
