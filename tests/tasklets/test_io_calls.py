@@ -41,6 +41,29 @@ def test_a_datagram_that_is_longer_is_cut(asked: int) -> None:
     assert cut == b"x" * asked
 
 
+def test_a_read_that_waits_for_all_keeps_what_it_has() -> None:
+    tasklets = pytest.importorskip("cpythonplus.tasklets", exc_type=ImportError)
+    pairs = [socket.socketpair() for _ in range(3)]
+    got: list[bytes] = []
+
+    def read(end: socket.socket) -> None:
+        fd = end.fileno()
+        got.append(_native.io_recv(fd, 100, socket.MSG_WAITALL, None, False))
+        _native.io_forget(fd)
+
+    for number, (here, there) in enumerate(pairs):
+        here.send(bytes([number]) * 50)
+        tasklets.tasklet(read)(there)
+    tasklets.schedule()  # each has its first half and waits
+    for number, (here, _) in enumerate(pairs):
+        here.send(bytes([number]) * 50)
+    tasklets.run()
+    assert sorted(got) == [bytes([number]) * 100 for number in range(3)]
+    for ends in pairs:
+        for end in ends:
+            end.close()
+
+
 def test_send_tells_how_much_was_taken(pair: tuple[int, int]) -> None:
     here, there = pair
     assert _native.io_send(here, memoryview(b"abc"), 0, 0.0) == 3

@@ -143,8 +143,14 @@ note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
 }
 
 /* Most of what comes is shorter than what was asked for: an object of the right size and a copy cost less than one that
- * is made too large and then shrunk.  Written and read without giving up the GIL in between. */
+ * is made too large and then shrunk.  Not where others run between two reads, who would read into it as well. */
 static char scratch[8192];
+
+static bool
+fits_scratch(Py_ssize_t bytes, int flags)
+{
+    return bytes <= (Py_ssize_t)sizeof(scratch) && !(flags & MSG_WAITALL);
+}
 
 static PyObject *
 receive_short(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
@@ -193,8 +199,8 @@ io_recv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyErr_SetString(PyExc_ValueError, "negative buffersize in recv");
         return NULL;
     }
-    return bytes <= (Py_ssize_t)sizeof(scratch) ? receive_short(fd, bytes, flags, args[3], stream)
-                                                : receive_long(fd, bytes, flags, args[3], stream);
+    return fits_scratch(bytes, flags) ? receive_short(fd, bytes, flags, args[3], stream)
+                                      : receive_long(fd, bytes, flags, args[3], stream);
 }
 
 static PyObject *
