@@ -239,6 +239,7 @@ _FIGURES = {
     "to_shallow": "to the same when shallow",
     "cold_kb": "cold, KB",
     "peak_gb": "GB at most",
+    "per_cpu_s": "requests per CPU second",
 }
 
 

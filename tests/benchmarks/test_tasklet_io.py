@@ -309,7 +309,7 @@ def test_targets_are_stated_for_rates_and_for_processor_time() -> None:
     rate = judged["echo-many", ">= 1.5 x gevent"]
     assert rate.value == pytest.approx(900 / 890)
     assert not rate.reached
-    per_cpu = judged["echo-many", "requests/CPU s >= 0.8 x uvloop"]
+    per_cpu = judged["echo-many", "per CPU s >= 0.8 x uvloop"]
     place = list(FIGURES).index("per_cpu_s")
     # The shown round is the median one: of two the worse, of one that one.
     assert per_cpu.value == pytest.approx((1 + place + 810) / (1 + place + 450))
@@ -324,10 +324,10 @@ def test_targets_are_stated_for_rates_and_for_processor_time() -> None:
 def test_the_table_tells_rates_from_processor_time() -> None:
     found = rows.rows(canned.report("tasklet-io"), "server")
     shown = {rows.heading(place, found) for place in rows.used_columns(found)}
-    wanted = {"requests/s", "requests/CPU s", "server % CPU", "client % CPU", "to tasklets"}
+    wanted = {"requests/s", "per CPU s", "server %", "to tasklets"}
     assert wanted <= shown
     texts = [verdict.text for row in found for verdict in row.verdicts]
-    assert any(text.startswith("requests/CPU s >= 1.5 x gevent (") for text in texts)
+    assert any(text.startswith("per CPU s >= 1.5 x gevent (") for text in texts)
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,7 @@ def write_files(block: pages.Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", ALONE, ids=str)
-def test_python_example(
-    block: pages.Block, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if block.left_out is not None:
         pytest.skip(f"marked as not run: {block.left_out}")
     environment = {}

@@ -154,10 +154,10 @@ def test_tasklet_io_has_a_table_for_each_scenario(tmp_path: Path) -> None:
     text = TASKLET_IO.text(TASKLET_IO.reports(tmp_path))
     found = rows(text)
     assert text.startswith("| tasklets | 3.12.1 | 3.13.0 | target | reached |")
-    # As above; of requests/CPU s canned results have a number more for each figure before it.
+    # As above; of per CPU s canned results have a number more for each figure before it.
     many = "Echo, many connections"
     assert found[f"{many}, to uvloop"][2:] == ["≥ 0.8 x uvloop", "yes"]
-    assert found[f"{many}, requests/CPU s, to gevent"][2] == "requests/CPU s ≥ 1.5 x gevent"
+    assert found[f"{many}, requests per CPU second, to gevent"][2] == "per CPU s ≥ 1.5 x gevent"
     assert "| on 3.13.0 | tasklets | gevent | uvloop | asyncio | streams | threads |" in text
     assert "| on 3.13.0 | tasklets | scheduled | queue.Queue | SimpleQueue |" in text
     assert "| on 3.13.0 | tasklets | gevent | threads |" in text
