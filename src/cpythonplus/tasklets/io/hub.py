@@ -68,6 +68,7 @@ class Turns:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, ours: bool) -> None:
         self.loop = loop
         self.ours = ours
+        self.ended = False
         # What belongs to the loop that runs in a thread, as it is where the tasklets are.
         self.outside: asyncio.AbstractEventLoop | None = None
         self.hooks = sys.get_asyncgen_hooks()
@@ -77,6 +78,8 @@ class Turns:
 
     def turn(self) -> None:
         """Run the other tasklets; they are not in the loop, so it does not look as if it ran."""
+        if self.ended:
+            return  # it was on its way
         hooks = sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self.outside)
         sys.set_asyncgen_hooks(*self.hooks)
@@ -97,6 +100,7 @@ class Turns:
 
     def end(self) -> None:
         """Give no turns any more."""
+        self.ended = True
         self.loop.remove_reader(self.descriptor)
 
 
