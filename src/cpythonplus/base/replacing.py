@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Pairs = Iterable[tuple[object, object]]
 
-__all__ = ["MISSING", "Loader", "Replacer"]
+__all__ = ["MISSING", "Loader", "Replacer", "namespace_of", "original"]
 
 MISSING = object()
 """The old value of a name that was not there."""
@@ -175,6 +175,24 @@ class Replacer:
             if old is not MISSING and old is not new and not callable(old):
                 self.change(namespace, name, new)
         self.finish(home, namespace)
+
+
+def original(module: "ModuleType", name: str) -> object:
+    """Return a global as it would be if all replacers stopped; raises KeyError for none such."""
+    namespace = namespace_of(module)
+    found = namespace[name]
+    changes = [
+        change
+        for replacer in _replacers
+        for change in replacer.changes
+        if change[0] is namespace and change[1] == name
+    ]
+    while changes:
+        at = next((i for i, change in enumerate(changes) if change[3] is found), None)
+        if at is None:
+            break
+        found = changes.pop(at)[2]
+    return found
 
 
 def namespace_of(module: "ModuleType") -> "dict[str, Any]":

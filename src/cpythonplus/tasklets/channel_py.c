@@ -36,8 +36,8 @@ channel_init(PyObject *op, PyObject *args, PyObject *kwargs)
     return 0;
 }
 
-static int
-channel_traverse(PyObject *op, visitproc visit, void *arg)
+int
+plus_channel_traverse(PyObject *op, visitproc visit, void *arg)
 {
     struct plus_channel *channel = self_of(op);
 
@@ -48,8 +48,8 @@ channel_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-static int
-channel_clear(PyObject *op)
+int
+plus_channel_clear(PyObject *op)
 {
     struct plus_channel *channel = self_of(op);
 
@@ -70,7 +70,7 @@ channel_dealloc(PyObject *op)
     if (self_of(op)->weakrefs != NULL) {
         PyObject_ClearWeakRefs(op);
     }
-    (void)channel_clear(op);
+    (void)plus_channel_clear(op);
     Py_TYPE(op)->tp_free(op);
 }
 
@@ -361,8 +361,8 @@ PyTypeObject plus_channel_type = {
     .tp_alloc = PyType_GenericAlloc,
     .tp_free = PyObject_GC_Del,
     .tp_dealloc = channel_dealloc,
-    .tp_traverse = channel_traverse,
-    .tp_clear = channel_clear,
+    .tp_traverse = plus_channel_traverse,
+    .tp_clear = plus_channel_clear,
     .tp_iter = PyObject_SelfIter,
     .tp_iternext = channel_next,
     .tp_repr = channel_repr,

@@ -282,6 +282,11 @@ plus_channel_remove(struct plus_tasklet *task); /* gives the queue's reference *
 void
 plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,
                     struct plus_tasklet *before); /* takes a reference; before NULL: at the end */
+/* tp_traverse's and tp_clear's part for objects that begin with a channel; the tasklets in it get out of it. */
+int
+plus_channel_traverse(PyObject *op, visitproc visit, void *arg);
+int
+plus_channel_clear(PyObject *op);
 /* Takes the value. */
 PyObject *
 plus_channel_action(struct plus_channel *channel, PyObject *value, int direction);

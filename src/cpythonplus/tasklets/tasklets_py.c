@@ -4,6 +4,7 @@
 #include "dump_signal.h"
 #include "hub.h"
 #include "interrupts.h"
+#include "locks.h"
 #include "own_state.h"
 #include "report.h"
 #include "scheduler.h"
@@ -345,6 +346,7 @@ tasklets_after_fork(PyObject *module, PyObject *ignored)
     plus_deadline_after_fork();
     if (plus_scheduler_own != NULL) {
         plus_hub_after_fork(plus_scheduler_own);
+        plus_task_locks_after_fork(plus_scheduler_own);
     }
     Py_RETURN_NONE;
 }
@@ -638,7 +640,8 @@ plus_tasklets_exec(PyObject *module)
     if (plus_pystate_refusal() != NULL) {
         return 0;
     }
-    if (plus_waiters_exec(module) < 0) {
+    if (plus_waiters_exec(module) < 0 || plus_task_locks_exec(module) < 0 ||
+        plus_task_local_exec(module) < 0) {
         return -1;
     }
     plus_new_stack_bytes = plus_pystate_stack_bytes;

@@ -54,7 +54,7 @@ NAMES = {
 
 # Where a stock object says that it comes from.
 STOCK_HOMES = frozenset({"_thread", "threading", "_queue", "queue"})
-_GREEN_PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
+GREEN_PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
 _BUILT_ON_STOCK_BARRIER = "multiprocessing.synchronize"
 
 # Not the interpreter's: eventlet looks for those, to make them green. In the child of a fork ours
@@ -92,7 +92,7 @@ class _Threads(Replacer):
             share_exceptions(self, self.natives, namespace)
 
     def about_to_import(self, name: str) -> None:
-        if name in _GREEN_PATCHERS:
+        if name in GREEN_PATCHERS:
             unpatch()
 
     def loader(self, name: str) -> "type[Loader] | None":

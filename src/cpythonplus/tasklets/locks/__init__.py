@@ -1,0 +1,52 @@
+"""Locks, conditions and queues that block only the tasklet, and work between threads too.
+
+Re-exports only.  They are drop-ins for those of `threading` and `queue`; the same object may be
+used by tasklets of one thread, tasklets of several threads, and threads that know nothing of
+tasklets.  `patch` puts them in the place of the standard library's.
+"""
+
+from cpythonplus.tasklets.locks.conditions import (
+    Barrier,
+    BoundedSemaphore,
+    BrokenBarrierError,
+    Condition,
+    Event,
+    Lock,
+    RLock,
+    Semaphore,
+)
+from cpythonplus.tasklets.locks.local import local
+from cpythonplus.tasklets.locks.patching import patch, patched, unpatch
+from cpythonplus.tasklets.locks.queues import (
+    Empty,
+    Full,
+    LifoQueue,
+    PriorityQueue,
+    Queue,
+    ShutDown,
+    SimpleQueue,
+)
+from cpythonplus.tasklets.locks.statistics import LockStatistics
+
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "BrokenBarrierError",
+    "Condition",
+    "Empty",
+    "Event",
+    "Full",
+    "LifoQueue",
+    "Lock",
+    "LockStatistics",
+    "PriorityQueue",
+    "Queue",
+    "RLock",
+    "Semaphore",
+    "ShutDown",
+    "SimpleQueue",
+    "local",
+    "patch",
+    "patched",
+    "unpatch",
+]

@@ -1,0 +1,106 @@
+"""Putting these types in the place of those of `threading` and `queue`.
+
+See cpythonplus/threads/patching.py for what is reached and what is not.  What that has put there
+counts as the standard library's: it is replaced too, and comes back with `unpatch`.
+"""
+
+import _thread
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus.base.replacing import Replacer
+from cpythonplus.tasklets.locks import conditions, queues
+from cpythonplus.tasklets.locks.local import local as tasklet_local
+from cpythonplus.threads import patching as threads_patching
+
+if TYPE_CHECKING:
+    from cpythonplus.base.replacing import Pairs
+
+__all__ = ["patch", "patched", "unpatch"]
+
+_TYPES: dict[str, object] = {
+    name: getattr(module, name)
+    for module in (conditions, queues)
+    for name in module.__all__
+    if name not in {"BrokenBarrierError", "Empty", "Full"}
+}
+
+
+class _Locks(Replacer):
+    """Replaces what threads.patch() does, and perhaps threading.local."""
+
+    def __init__(self) -> None:
+        super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
+        self.with_local = False
+
+    def switched(self, *, on: bool) -> None:
+        # Pickles of the types and reprs go by that. (Those in C are what they are.)
+        for name, kind in _TYPES.items():
+            if isinstance(kind, type) and name not in {"Lock", "RLock", "ShutDown"}:
+                standard = "queue" if name.endswith("Queue") else "threading"
+                kind.__module__ = standard if on else "cpythonplus.tasklets.locks"
+
+    def is_stock(self, value: object) -> bool:
+        return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
+
+    def further(self) -> "Pairs":
+        pairs: list[tuple[object, object]] = [
+            (_thread.allocate_lock, conditions.Lock),
+            (_thread.LockType, conditions.Lock),
+            (_thread.RLock, conditions.RLock),
+        ]
+        if self.with_local:
+            pairs.append((_thread._local, tasklet_local))  # noqa: SLF001
+        return pairs
+
+    def finish(self, home: str, namespace: dict[str, Any]) -> None:
+        if home == "queue":
+            threads_patching.share_exceptions(self, _TYPES, namespace)
+
+    def about_to_import(self, name: str) -> None:
+        if name in threads_patching.GREEN_PATCHERS:
+            unpatch()
+
+
+_replacer = _Locks()
+
+
+def patch(*, local: bool = True) -> None:
+    """Have `threading`, `queue` and what was imported from them use these types from now on.
+
+    So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
+    Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and
+    SimpleQueue, as `cpythonplus.threads.patch` does it; where that one was called, its types are
+    replaced.  Objects that exist go on working, and block their whole thread.
+
+    May be called again, by any thread.  The sooner it is called, the more it reaches.
+
+    Args:
+        local: also replace `threading.local`, so that its values are each tasklet's own.
+
+    Raises UnsupportedPlatform where another package (gevent, eventlet) has replaced the
+    interpreter's locks.
+    """
+    threads_patching.refuse_green_threads()
+    _replacer.with_local = _replacer.with_local or local
+    replacements = {
+        home: {name: _TYPES[name] for name in names}
+        for home, names in threads_patching.NAMES.items()
+    }
+    if local:
+        replacements["threading"]["local"] = tasklet_local
+    _replacer.start(replacements)
+
+
+def unpatch() -> None:
+    """Put back what ``patch`` replaced, wherever nobody else has replaced it since.
+
+    Objects that exist go on working.  Does nothing when not patched.
+    """
+    _replacer.stop()
+    _replacer.with_local = False
+    _replacer.replacements["threading"].pop("local", None)
+
+
+def patched() -> bool:
+    """Return whether `threading` and `queue` use these types, or will once imported."""
+    return _replacer.active
