@@ -115,6 +115,9 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
         !await_ready(sched, fd, PLUS_IO_READ, &limit)) {
         return -1;
     }
+    if (flags & MSG_OOB) {
+        plus_poller_note_urgent(fd);
+    }
     size_t all = 0; /* more than one read: only with MSG_WAITALL */
 
     for (;;) {
@@ -454,6 +457,20 @@ io_ask(PyObject *module, PyObject *change)
     Py_RETURN_NONE;
 }
 
+/* sys.unraisablehook takes no arguments that Python code can make. */
+static PyObject *
+io_unraisable(PyObject *module, PyObject *args)
+{
+    PyObject *exception, *place;
+
+    if (!PyArg_ParseTuple(args, "O!O:io_unraisable", PyExc_BaseException, &exception, &place)) {
+        return NULL;
+    }
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    PyErr_WriteUnraisable(place);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef plus_io_methods[] = {
     {"io_recv", (PyCFunction)(void (*)(void))io_recv, METH_FASTCALL,
      PyDoc_STR("io_recv($module, fd, bytes, flags, timeout, stream, /)\n--\n\n"
@@ -480,6 +497,9 @@ PyMethodDef plus_io_methods[] = {
     {"io_forget", io_forget, METH_O,
      PyDoc_STR("io_forget($module, fd, /)\n--\n\n"
                "To be called before a descriptor that stays registered is closed.")},
+    {"io_unraisable", io_unraisable, METH_VARARGS,
+     PyDoc_STR("io_unraisable($module, exception, place, /)\n--\n\n"
+               "Give an exception that nobody is there for to sys.unraisablehook.")},
     {"io_poller", io_poller, METH_NOARGS,
      PyDoc_STR("io_poller($module, /)\n--\n\nThe descriptor that an event loop is to watch.")},
     {"io_turn", io_turn, METH_O,

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Longer than any process lives, and far from the end of 64 bits. */
-#define LONGEST_S 1e9
+/* threading.TIMEOUT_MAX; with the clock's time added it is far from the end of 64 bits. */
+#define LONGEST_S 9223372036.0
 
 enum { NOT_PARKED, PARKED, WOKEN, TIMED_OUT };
 

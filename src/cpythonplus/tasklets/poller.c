@@ -427,6 +427,20 @@ plus_poller_set_drained(struct plus_scheduler *sched, int fd)
     }
 }
 
+void
+plus_poller_note_urgent(int fd)
+{
+    for (struct plus_scheduler *sched = plus_schedulers; sched != NULL;
+         sched = sched->next_scheduler) {
+        struct watched *watched = sched->poller != NULL ? find(sched->poller, fd) : NULL;
+
+        if (watched != NULL) {
+            watched->partial = true;
+            watched->drained = false;
+        }
+    }
+}
+
 static void
 forget(struct plus_poller *poller, int fd, struct watched *watched)
 {

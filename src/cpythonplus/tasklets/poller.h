@@ -64,6 +64,10 @@ plus_poller_is_drained(struct plus_scheduler *sched, int fd);
 void
 plus_poller_set_drained(struct plus_scheduler *sched, int fd);
 
+/* Urgent data has been read from it: a short read may have stopped before that, and tells nothing. */
+void
+plus_poller_note_urgent(int fd);
+
 /* It is about to be closed, or its number means another file now: in all threads who waits for it gets OSError(EBADF). */
 void
 plus_poller_forget(int fd);

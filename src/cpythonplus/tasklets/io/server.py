@@ -1,15 +1,13 @@
 """A server with one tasklet for each connection."""
 
-import contextlib
 import errno
 import os
 import socket as _stock
-import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus._native import io_delivery, io_sleep
+from cpythonplus._native import io_delivery, io_sleep, io_unraisable
 from cpythonplus.tasklets.io import socket
 from cpythonplus.tasklets.native import getcurrent, schedule, tasklet
 
@@ -127,7 +125,7 @@ class StreamServer:
                     return
                 if error.errno in _SHORT_OF:
                     if pause == _PAUSE_S:
-                        _report(error, self._handle)
+                        io_unraisable(error, self._handle)
                     io_sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE_S)
                 # Else it is about that connection, which has gone already.
@@ -157,7 +155,7 @@ class StreamServer:
                 connection = self._ssl_context.wrap_socket(connection, server_side=True)
             self._handle(connection, address)
         except Exception as error:  # noqa: BLE001  # of the program's handler
-            _report(error, self._handle)
+            io_unraisable(error, self._handle)
         finally:
             self._connections.discard(getcurrent())
             connection.close()
@@ -165,13 +163,6 @@ class StreamServer:
                 self._room.deliver()
             for each in self._idle:
                 each.deliver()
-
-
-def _report(error: BaseException, place: object) -> None:
-    arguments = (type(error), error, error.__traceback__, None, place)
-    # The hook itself may raise.
-    with contextlib.suppress(Exception):
-        sys.unraisablehook(sys.UnraisableHookArgs(arguments))  # type: ignore[misc, call-arg]
 
 
 def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401

@@ -66,7 +66,7 @@ _AT_ONCE = _socket.MSG_DONTWAIT | getattr(_socket, "MSG_ERRQUEUE", 0)
 _INET = (_socket.AF_INET, _socket.AF_INET6)
 _ACCEPTED = (*_INET, _socket.AF_UNIX)  # whose addresses the native accept knows
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
-_LONGEST_S = 2147483.647  # poll(2) takes milliseconds in an int: the standard library's limit
+_LONGEST_S = 9223372036.0  # threading.TIMEOUT_MAX
 _LARGEST_SENDFILE = 2**30
 
 _family_of = _socket.socket.family.__get__
@@ -84,7 +84,7 @@ def _seconds(value: float | None) -> float | None:
     if seconds < 0:
         raise ValueError("Timeout value out of range")
     if seconds > _LONGEST_S:
-        raise OverflowError("timeout doesn't fit into C timeval")
+        raise OverflowError("timestamp too large to convert to C PyTime_t")
     return seconds
 
 
