@@ -1,0 +1,107 @@
+"""patch(): the standard modules use what blocks only the tasklet, and go back."""
+
+import pytest
+
+from tests.support import run_child
+
+pytest.importorskip("cpythonplus.tasklets.io.patching", exc_type=ImportError)
+
+PRELUDE = """
+import socket, sys
+stock_class, stock_look_up = socket.socket, socket.getaddrinfo
+from socket import create_connection, gethostbyname, socket as taken
+stock_name = gethostbyname
+from cpythonplus import tasklets
+from cpythonplus.tasklets import io, run, schedule, tasklet
+from cpythonplus.tasklets.io import names, socket as ours
+ONLY = {"socket": False, "dns": False, "ssl": False, "select": False, "time": False}
+"""
+
+
+def child(code: str) -> None:
+    run_child(PRELUDE + code, timeout=40)
+
+
+def test_patch_reaches_loaded_and_later_modules_and_unpatch_undoes_it() -> None:
+    child("""
+assert io.patched() == frozenset()
+io.patch(**{**ONLY, "socket": True})
+assert io.patched() == {"socket"}
+assert socket.socket is taken is ours.socket
+assert socket.getaddrinfo is stock_look_up
+import http.client, socketserver
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    assert type(listener) is ours.socket
+    with create_connection(listener.getsockname()) as client:
+        assert type(client) is ours.socket
+assert isinstance(socket.socketpair()[0], stock_class)
+io.patch(**{**ONLY, "dns": True})
+assert io.patched() == {"socket", "dns"}
+assert socket.getaddrinfo is names.getaddrinfo
+assert gethostbyname is names.gethostbyname
+io.unpatch()
+assert io.patched() == frozenset()
+assert socket.socket is taken is stock_class
+assert socket.getaddrinfo is stock_look_up and gethostbyname is stock_name
+io.unpatch()
+io.patch(**ONLY)
+assert io.patched() == frozenset()
+assert socket.socket is stock_class
+""")
+
+
+def test_an_unmodified_server_and_client_block_only_their_tasklets() -> None:
+    child("""
+io.patch(**{**ONLY, "socket": True, "dns": True})
+import http.client, http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = self.path.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+listener = socket.create_server(("127.0.0.1", 0))
+port = listener.getsockname()[1]
+def serve(connection, address):
+    with connection:
+        Handler(connection, address, None)
+def accept():
+    while True:
+        tasklet(serve)(*listener.accept())
+acceptor = tasklet(accept)()
+answers = []
+def client(i):
+    with socket.create_connection(("localhost", port)) as _:
+        pass
+    connection = http.client.HTTPConnection("localhost", port, timeout=20)
+    connection.request("GET", f"/{i}")
+    answers.append(connection.getresponse().read())
+    connection.close()
+clients = [tasklet(client)(i) for i in range(30)]
+while any(each.alive for each in clients):
+    schedule()
+acceptor.kill()
+assert sorted(answers) == sorted(b"/%d" % i for i in range(30))
+""")
+
+
+def test_wrong_arguments() -> None:
+    child("""
+for call in (lambda: io.patch(1), lambda: io.patch(no_such_area=True)):
+    try:
+        call()
+    except TypeError:
+        pass
+    else:
+        raise AssertionError
+assert not io.patched()
+try:
+    io.no_such_name
+except AttributeError as error:
+    assert "no_such_name" in str(error)
+for name in (*io.__all__, "socket"):
+    assert hasattr(io, name), name
+""")

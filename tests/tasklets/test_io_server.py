@@ -1,0 +1,203 @@
+"""StreamServer: a tasklet for each connection, and what ends them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support import run_child
+
+server: Any = pytest.importorskip("cpythonplus.tasklets.io.server", exc_type=ImportError)
+
+PRELUDE = """
+import errno, os, resource, socket as stock, sys, tempfile, threading
+from cpythonplus.tasklets import channel, run, schedule, tasklet
+from cpythonplus.tasklets.io import socket
+from cpythonplus.tasklets.io.server import StreamServer
+
+LOCAL = ("127.0.0.1", 0)
+
+def echo(connection, address):
+    while data := connection.recv(100):
+        connection.sendall(data)
+
+def ask(address, data=b"hello"):
+    family = stock.AF_UNIX if isinstance(address, str) else stock.AF_INET
+    with socket.socket(family) as own:
+        own.settimeout(20)
+        own.connect(address)
+        own.sendall(data)
+        return own.recv(100)
+
+def until(condition):
+    while not condition():
+        schedule()
+"""
+
+
+def child(code: str) -> str:
+    return run_child(PRELUDE + code, timeout=40).out
+
+
+def test_each_connection_has_a_tasklet() -> None:
+    child("""
+one = StreamServer(LOCAL, echo)
+one.start(); one.start()
+clients = [socket.create_connection(one.address) for _ in range(50)]
+for i, client in enumerate(clients): client.sendall(b"%d" % i)
+assert [int(client.recv(10)) for client in clients] == list(range(50))
+assert one.connections == 50
+for client in clients: client.close()
+one.stop(None)
+assert one.connections == 0
+try:
+    socket.create_connection
+    one.start()
+except RuntimeError as error:
+    assert str(error) == "the server has been stopped"
+else:
+    raise AssertionError
+run()
+""")
+
+
+@pytest.mark.parametrize("who", ["tasklet", "thread", "handler"])
+def test_serve_forever_returns_after_stop(who: str) -> None:
+    child(f"""
+def handle(connection, address):
+    connection.sendall(connection.recv(10))
+    if {who!r} == "handler":
+        one.stop(0)
+one = StreamServer(LOCAL, handle)
+address = one.address
+def client():
+    assert ask(address) == b"hello"
+    if {who!r} != "handler":
+        one.stop(0)
+if {who!r} == "thread":
+    threading.Thread(target=client).start()
+else:
+    tasklet(client)()
+one.serve_forever()
+run()
+""")
+
+
+def test_listeners_of_all_kinds() -> None:
+    child("""
+with tempfile.TemporaryDirectory() as folder:
+    path = folder + "/s"
+    plain = stock.create_server(LOCAL)
+    kinds = [LOCAL, path, plain, socket.create_server(LOCAL)]
+    if stock.has_ipv6: kinds.append(("::1", 0))
+    for kind in kinds[:4]:
+        one = StreamServer(kind, echo)
+        one.start()
+        assert ask(one.address) == b"hello"
+        one.stop(None)
+    assert plain.fileno() == -1
+""")
+
+
+def test_what_a_handler_raises_ends_its_own_connection_only() -> None:
+    child("""
+told = []
+sys.unraisablehook = lambda unraisable: told.append((unraisable.exc_value, unraisable.object))
+def handle(connection, address):
+    data = connection.recv(100)
+    if data == b"bad": raise KeyError("why")
+    connection.sendall(data)
+one = StreamServer(LOCAL, handle)
+one.start()
+assert ask(one.address, b"bad") == b""
+assert ask(one.address, b"good") == b"good"
+assert [(type(error), place) for error, place in told] == [(KeyError, handle)]
+one.stop(None)
+""")
+
+
+def test_no_more_connections_than_the_limit() -> None:
+    child("""
+most = 0
+def handle(connection, address):
+    global most
+    most = max(most, one.connections)
+    echo(connection, address)
+one = StreamServer(LOCAL, handle, limit=3)
+one.start()
+answers = []
+for i in range(20): tasklet(lambda: answers.append(ask(one.address)))()
+until(lambda: len(answers) == 20)
+assert most == 3
+held = [socket.create_connection(one.address) for _ in range(5)]
+until(lambda: one.connections == 3)
+one.stop(0)  # also while the listener waits for room
+assert one.connections == 0
+run()
+""")
+
+
+def test_stop_waits_and_then_kills() -> None:
+    child("""
+ended = []
+def handle(connection, address):
+    try:
+        echo(connection, address)
+    finally:
+        ended.append(1)
+for timeout in (None, 20.0):
+    one = StreamServer(LOCAL, handle)
+    one.start()
+    client = socket.create_connection(one.address)
+    until(lambda: one.connections == 1)
+    tasklet(client.close)()
+    one.stop(timeout)
+    assert (one.connections, len(ended)) == (0, 1)
+    ended.clear()
+one = StreamServer(LOCAL, handle)
+one.start()
+client = socket.create_connection(one.address)
+until(lambda: one.connections == 1)
+one.stop(0.001)
+assert (one.connections, len(ended), client.recv(1)) == (0, 1, b"")
+""")
+
+
+def test_a_server_without_descriptors_waits_for_some() -> None:
+    child("""
+told = []
+sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
+one = StreamServer(LOCAL, echo)
+one.start()
+assert ask(one.address) == b"hello"
+client = socket.socket()
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard))
+held = []
+try:
+    while True: held.append(os.dup(0))
+except OSError:
+    pass
+client.connect(one.address)
+client.sendall(b"late")
+until(lambda: told)
+assert told == [errno.EMFILE]
+for fd in held: os.close(fd)
+assert client.recv(10) == b"late"
+client.close()
+one.stop(None)
+""")
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: server.StreamServer(("127.0.0.1", 0), 5), TypeError),
+        (lambda: server.StreamServer(("127.0.0.1", 0), print, limit=0), ValueError),
+        (lambda: server.StreamServer(("192.0.2.1", 0), print), OSError),
+        (lambda: server.StreamServer("/no/such/folder/s", print), OSError),
+    ],
+)
+def test_refused(make: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make()
