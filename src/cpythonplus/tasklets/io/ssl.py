@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["SSLContext", "SSLSocket", "create_connection", "replacements", "switch"]
+__all__ = [
+    "SSLContext",
+    "SSLError",
+    "SSLSocket",
+    "SSLWantReadError",
+    "SSLWantWriteError",
+    "create_connection",
+    "replacements",
+    "switch",
+]
 
 _READ, _WRITE = 1, 4  # EPOLLIN, EPOLLOUT
 
