@@ -5,6 +5,7 @@ import os
 import socket as stock_socket
 import ssl as stock
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -394,6 +395,9 @@ class TestErrors:
 
     def test_reset_while_reading(self, secure: Any) -> None:  # noqa: ANN401
         def read() -> None:
+            if sys.version_info < (3, 13):  # the standard one takes it for an end
+                assert secure.client.recv(1) == b""
+                return
             with pytest.raises(ConnectionResetError):
                 secure.client.recv(1)
 
