@@ -416,7 +416,9 @@ def test_event_loops_in_several_tasklets() -> None:
     run_child(
         PATCHED
         + """
-import asyncio, selectors
+import asyncio, select, selectors
+
+silent, other_end = os.pipe()
 
 async def numbers(count):
     for number in range(count):
@@ -433,7 +435,9 @@ async def main(name):
     right.close()
     await right.wait_closed()
     assert await asyncio.to_thread(threading.get_ident) != threading.get_ident()
-    assert asyncio.get_running_loop() is loop
+    task = asyncio.current_task()
+    select.select([silent], [], [], 0.002)  # in the middle of a step
+    assert asyncio.get_running_loop() is loop and asyncio.current_task() is task
     done.append((name, results))
 
 def outside():
