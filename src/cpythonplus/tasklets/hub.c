@@ -106,7 +106,7 @@ give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
     plus_look(sched, now_ns);
     while (now_ns - start_ns < LOOP_EVERY_NS) {
         bool alone = hub->next == hub, replaced = ours && sched->hub != hub;
-        bool rest = alone && ours && has_nothing_to_do(sched);
+        bool rest = ours && has_nothing_to_do(sched);
 
         if (alone && !rest) {
             if (sched->watching && plus_watchdog_wake_owner(sched)) {
