@@ -375,6 +375,25 @@ print(batch(200) - before)
 """
         ) == ["0"]
 
+    def test_a_thread_whose_loop_has_not_begun(self) -> None:
+        assert lines(
+            """
+async def coroutine():
+    try:
+        await asyncio.sleep(1000)
+    finally:
+        print("finally")
+
+def body():
+    tasklet(aio.run)(coroutine())
+    schedule()
+
+thread = threading.Thread(target=body)
+thread.start()
+thread.join()
+"""
+        ) in ([], ["finally"])
+
     def test_a_daemon_thread_that_waits_at_the_end(self) -> None:
         assert lines(
             """

@@ -190,11 +190,53 @@ CALLS = {
             "t = threading.Thread(target=it.send, args=([1],)); t.start(); it.receive(); t.join()"
         ),
     },
+    "waiting": {
+        "sleep": "tasklet(sleep)(0); tasklet(sleep)(0.00001); run()",
+        "sleep refused": "refused(ValueError, sleep, -1); refused(TypeError, sleep, 'x')",
+        "sleep and kill": "t = tasklet(sleep)(1000); t.run(); t.kill()",
+        "call_later": "call_later(0, list, [1]); call_later(0.00001, list, [1]); run()",
+        "call_later cancelled": "t = call_later(1000, list, [1]); t.active; t.cancel(); t.cancel()",
+        "call_later refused": (
+            "refused(TypeError, call_later, 1, 5); refused(ValueError, call_later, nan, list)"
+        ),
+        "timeout": "with timeout(1000) as t: t.expired(); t.reschedule(None); t.reschedule(5)",
+        "timeout expired": (
+            "refused(TimeoutError, limited, 0); refused(TimeoutError, limited, 1e-5)"
+        ),
+        "timeout refused": (
+            "refused(ValueError, timeout, nan); refused(RuntimeError, timeout(1).reschedule, 1)"
+        ),
+        "wait_readable": "wait_readable(ready); wait_readable(ready, 1)",
+        "wait_writable": "wait_writable(ready); wait_writable(ready, 1)",
+        "wait_readable in vain": "refused(TimeoutError, wait_readable, silent, 0)",
+        "wait_readable refused": (
+            "refused(ValueError, wait_readable, -1); refused(OSError, wait_readable, 999)"
+        ),
+        "wait_readable and kill": "t = tasklet(wait_readable)(silent); t.run(); t.kill()",
+        "a descriptor that goes": (
+            "a, b = socket.socketpair(); b.close(); wait_readable(a); a.close()"
+        ),
+        "aio.run": "aio.run(asyncio.sleep(0)); aio.run(Own2())",
+        "aio.run fails": "refused(KeyError, aio.run, fails()); refused(TypeError, aio.run, 5)",
+        "aio.run exits": "refused(SystemExit, aio.run, exits())",
+        "aio.run and kill": (
+            "t = tasklet(aio.run)(asyncio.sleep(1000)); schedule(); t.kill(); run()"
+        ),
+        "aio.spawn": "aio.run(spawns(list)); refused(ZeroDivisionError, aio.run, spawns(divide))",
+        "aio.spawn cancelled": "aio.run(cancels())",
+        "aio.spawn refused": "refused(RuntimeError, aio.spawn, list)",
+        "asyncio.run": "asyncio.run(spawns(list))",
+        "thread": "start(lambda: (tasklet(wait_readable)(silent), sleep(0), None)[2])",
+        "thread with asyncio": "start(lambda: (tasklet(aio.run)(asyncio.sleep(9)), sleep(0))[1])",
+    },
 }
 
 PROGRAM = """
-import contextvars, io, json, threading, weakref
+import asyncio, contextvars, io, json, socket, threading, weakref
+from math import nan
 from cpythonplus import tasklets
+from cpythonplus.tasklets import aio
+from cpythonplus.tasklets.io import call_later, sleep, timeout, wait_readable, wait_writable
 from cpythonplus.tasklets import (
     TaskletExit, atomic, bomb, channel, getcurrent, getmain, getruncount, run, schedule,
     schedule_remove, tasklet,
@@ -205,8 +247,46 @@ sys.unraisablehook = lambda info: None
 variable = contextvars.ContextVar("variable")
 
 
+ready, other = socket.socketpair()
+silent, another = socket.socketpair()
+other.send(b"x")
+
+
 class Own(tasklet):
     pass
+
+
+class Own2:
+    def __await__(self):
+        yield
+
+
+def limited(seconds):
+    with timeout(seconds):
+        channel().receive()
+
+
+def divide():
+    return 1 / 0
+
+
+async def fails():
+    raise KeyError([1])
+
+
+async def exits():
+    sys.exit([1])
+
+
+async def spawns(call):
+    return await aio.spawn(call)
+
+
+async def cancels():
+    future = aio.spawn(channel().receive)
+    await asyncio.sleep(0)
+    future.cancel()
+    await asyncio.sleep(0)
 
 
 def refused(kind, call, *arguments):

@@ -150,6 +150,7 @@ plus_hub_end(struct plus_scheduler *sched)
 {
     sched->hub = sched->own_hub = NULL;
     sched->hub_sleeps = false;
+    Py_CLEAR(sched->loops);
     plus_poller_free(sched->poller);
     sched->poller = NULL;
     Py_CLEAR(sched->sleepers);

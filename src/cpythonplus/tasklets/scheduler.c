@@ -275,9 +275,26 @@ leave_channels(struct plus_scheduler *sched)
     }
 }
 
+/* Coroutines may have been given to a hub that has not begun: as its loop ends, so do they. */
+static void
+begin_hub(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *hub = sched->own_hub;
+
+    if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
+        PyObject *result = plus_tasklet_run(hub, false);
+
+        if (result == NULL) {
+            PyErr_WriteUnraisable((PyObject *)hub);
+        }
+        Py_XDECREF(result);
+    }
+}
+
 void
 plus_scheduler_kill_all(struct plus_scheduler *sched)
 {
+    begin_hub(sched);
     leave_channels(sched);
     /* Each end goes on with the queue; nothing is to begin now. */
     for (struct plus_tasklet *task; (task = find_new_one(sched)) != NULL;) {

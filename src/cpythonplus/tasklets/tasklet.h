@@ -93,6 +93,7 @@ struct plus_scheduler {
         *hub; /* that gives the others their turns in an event loop now, borrowed; or NULL */
     struct plus_tasklet
         *own_hub;        /* of cpythonplus.tasklets.io.hub, borrowed while it lives; or NULL */
+    PyObject *loops;     /* what that file keeps for the thread, or NULL */
     bool hub_rests;      /* out of the run queue: nobody waits for a descriptor */
     bool hub_sleeps;     /* the loop waits for its descriptors */
     bool poller_sleeps;  /* the thread does, without a loop */

@@ -148,6 +148,21 @@ io_own_hub(PyObject *module, PyObject *arg)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+io_loops(PyObject *module, PyObject *args)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+    PyObject *loops = NULL;
+
+    if (sched == NULL || !PyArg_ParseTuple(args, "|O:io_loops", &loops)) {
+        return NULL;
+    }
+    if (loops != NULL) {
+        Py_XSETREF(sched->loops, Py_NewRef(loops));
+    }
+    return Py_NewRef(sched->loops != NULL ? sched->loops : Py_None);
+}
+
 PyMethodDef plus_timing_methods[] = {
     {"io_begin_after", io_begin_after, METH_VARARGS,
      PyDoc_STR("io_begin_after($module, tasklet, seconds, /)\n--\n\n"
@@ -170,5 +185,8 @@ PyMethodDef plus_timing_methods[] = {
     {"io_own_hub", io_own_hub, METH_O,
      PyDoc_STR("io_own_hub($module, tasklet_or_None, /)\n--\n\n"
                "Say which tasklet is no work of the program's.")},
+    {"io_loops", io_loops, METH_VARARGS,
+     PyDoc_STR("io_loops($module, new=<none>, /)\n--\n\n"
+               "What the file io/hub.py keeps for the thread, as long as that has tasklets.")},
     {NULL, NULL, 0, NULL},
 };

@@ -13,8 +13,8 @@ import contextvars
 import os
 import selectors
 import sys
-import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from cpythonplus import _native
 from cpythonplus.tasklets.native import TaskletExit, atomic, getmain, tasklet
@@ -35,12 +35,16 @@ _factory: Callable[[], asyncio.AbstractEventLoop] = _own_loop
 _left_behind: list[object] = []
 
 
-class _Own(threading.local):
+@dataclass(slots=True)
+class Loops:
+    """Of one thread. The native half keeps it: a threading.local is gone when tasklets end."""
+
     hub: "Hub | None" = None
     turns: "Turns | None" = None  # in a loop of the program's
 
 
-_own = _Own()
+def _loops() -> Loops:
+    return _native.io_loops() or _native.io_loops(Loops()) or Loops()
 
 
 def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
@@ -107,32 +111,39 @@ class Turns:
 class Hub:
     """A thread's own loop, and the tasklet that it runs in."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pid = os.getpid()
-        self.loop = _factory()
-        self.tasklet = tasklet(self.run)
+        self.loop = loop
+        # Not a method: its tasklet would keep the hub, which closes a loop that has not begun.
+        self.tasklet = tasklet(_run).set_context(contextvars.Context())
 
-    def run(self) -> None:
-        """Run the loop until the thread ends; what a signal handler raised there is for main."""
-        outside = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
-        turns = Turns(self.loop, ours=True)
-        turns.outside = outside
-        try:
-            with atomic():  # a watchdog is about the others
-                while True:
-                    try:
-                        self.loop.run_forever()
-                    except TaskletExit:
-                        raise
-                    except BaseException as error:  # noqa: BLE001
-                        _tell_main(error)
-        finally:
-            if self.pid == os.getpid():
-                turns.end()
-                _native.io_own_hub(None)
-                _finish(self.loop)
-            asyncio._set_running_loop(turns.outside)
+    def __del__(self) -> None:
+        if self.pid == os.getpid() and not self.loop.is_running():
+            self.loop.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run it until the thread ends; what a signal handler raises there is for main."""
+    pid = os.getpid()
+    outside = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    turns = Turns(loop, ours=True)
+    turns.outside = outside
+    try:
+        with atomic():  # a watchdog is about the others
+            while True:
+                try:
+                    loop.run_forever()
+                except TaskletExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001
+                    _tell_main(error)
+    finally:
+        if pid == os.getpid():
+            turns.end()
+            _native.io_own_hub(None)
+            _finish(loop)
+        asyncio._set_running_loop(turns.outside)
 
 
 def _finish(loop: asyncio.AbstractEventLoop) -> None:
@@ -150,14 +161,14 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _hub_of_thread() -> Hub:
-    hub = _own.hub
+    loops = _loops()
+    hub = loops.hub
     if hub is not None:
         if hub.pid == os.getpid() and hub.tasklet.alive:
             return hub
         _left_behind.append(hub)
-    hub = _own.hub = Hub()
-    hub.tasklet.set_context(contextvars.Context())
-    hub.tasklet.setup()
+    hub = loops.hub = Hub(_factory())
+    hub.tasklet.setup(hub.loop)
     _native.io_own_hub(hub.tasklet)
     return hub
 
@@ -171,16 +182,16 @@ def start() -> None:
 
 def attach(loop: asyncio.AbstractEventLoop) -> None:
     """Have tasklets of this thread get their turns in a loop of the program's, while it runs."""
-    turns = _own.turns
-    if turns is None or turns.loop is not loop:
-        hub = _own.hub
-        if hub is None or hub.loop is not loop:
-            _own.turns = Turns(loop, ours=False)
+    loops = _loops()
+    turns, hub = loops.turns, loops.hub
+    known = (turns and turns.loop, hub and hub.loop)
+    if loop not in known:
+        loops.turns = Turns(loop, ours=False)
 
 
 def loop_of_thread() -> asyncio.AbstractEventLoop:
     """Return the event loop that gives this thread's tasklets their turns, begun if need be."""
-    turns = _own.turns
+    turns = _loops().turns
     if turns is not None and turns.loop.is_running():
         return turns.loop
     return _hub_of_thread().loop
