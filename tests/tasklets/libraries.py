@@ -89,9 +89,12 @@ def needs(*names: str) -> None:
             pytest.skip(f"{name} is not installed")
 
 
-def run_patched(code: str, *, env: Mapping[str, str] | None = None) -> Child:
-    """Run a program of which all tasklets wait alone; it ends with "fine"."""
-    child = run_child(PRELUDE + dedent(code), timeout=TIMEOUT_S, env=env)
+def run_patched(code: str, *, first: str = "", env: Mapping[str, str] | None = None) -> Child:
+    """Run a program of which all tasklets wait alone; it ends with "fine".
+
+    first: what it does before it patches.
+    """
+    child = run_child(first + PRELUDE + dedent(code), timeout=TIMEOUT_S, env=env)
     assert child.out.endswith("fine\n"), child
     assert not child.err, child
     return child

@@ -11,7 +11,7 @@ import pytest
 
 from tests import servers
 from tests.servers import Service
-from tests.support import Child
+from tests.support import Child, run_child
 from tests.tasklets.libraries import needs, run_patched
 
 CONNECT = """
@@ -208,6 +208,51 @@ print("fine")
         postgres_server,
         implementation,
     )
+
+
+def test_imported_before_the_patch(postgres_server: Service, implementation: str) -> None:
+    run_patched(
+        CONNECT
+        + """
+def work(number):
+    with connect() as connection:
+        return connection.execute("select %s, pg_sleep(0.2)", (number,)).fetchone()[0]
+
+together = Together(work, 10)
+assert together.answers() == list(range(10))
+assert together.turns > 3
+print("fine")
+""",
+        first="import psycopg",
+        env={"URL": postgres_server.url, "PSYCOPG_IMPL": implementation},
+    )
+
+
+def test_unpatch_has_psycopg_wait_as_ever(implementation: str) -> None:
+    child = run_child(
+        """
+        import os
+        from cpythonplus.tasklets import io
+
+        io.patch()
+        io.unpatch()
+        assert "PSYCOPG_WAIT_FUNC" not in os.environ
+        import psycopg.waiting
+        before = psycopg.waiting.wait
+        io.patch()
+        assert psycopg.waiting.wait is psycopg.waiting.wait_poll
+        io.unpatch()
+        assert psycopg.waiting.wait is before
+
+        os.environ["PSYCOPG_WAIT_FUNC"] = "wait_epoll"  # somebody's choice
+        io.patch()
+        assert psycopg.waiting.wait is before
+        io.unpatch()
+        assert os.environ["PSYCOPG_WAIT_FUNC"] == "wait_epoll"
+        """,
+        env={"PSYCOPG_IMPL": implementation},
+    )
+    assert not child.err, child
 
 
 def test_one_connection_is_shared(postgres_server: Service, implementation: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from cpythonplus.base.replacing import Replacer
+from cpythonplus.tasklets.io import libraries
 
 __all__ = ["patch", "patched", "unpatch"]
 
@@ -37,7 +38,8 @@ def patch(
 
     socket: the class `socket.socket`, and so all that is made of it.  dns: `socket.getaddrinfo`,
     `gethostbyname` and the like.  ssl: `ssl.SSLSocket` and its contexts; only with `socket`.
-    select: `select.select`, `poll`, `epoll` and `selectors`.  time: `time.sleep`.
+    select: `select.select`, `poll`, `epoll` and `selectors`, and psycopg waits by `poll`, not in C:
+    `PSYCOPG_WAIT_FUNC` is set in the environment.  time: `time.sleep`.
 
     Replaced is each global of a loaded module that is the standard object, and what is imported
     later. Objects that exist already stay what they are. May be called again: areas are added.
@@ -51,6 +53,8 @@ def patch(
     _replacer.start(together)
     _areas.update(chosen)
     _switch(chosen, on=True)
+    if select:
+        libraries.wait_in_python(on=True)
 
 
 def unpatch() -> None:
@@ -61,6 +65,7 @@ def unpatch() -> None:
     _replacer.stop()
     _replacer.replacements.clear()
     _switch(_areas, on=False)
+    libraries.wait_in_python(on=False)
     _areas.clear()
 
 
