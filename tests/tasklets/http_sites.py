@@ -12,9 +12,18 @@ for name in [*os.environ]:  # what would lead requests somewhere else
 class InTasklets(ThreadingMixIn):
     request_queue_size = 1024
 
+    connections = now = 0  # all that there were, and those that there are
+
     def process_request(self, request, address):
-        self.connections = getattr(self, "connections", 0) + 1
+        self.connections += 1
+        self.now += 1
         tasklet(self.process_request_thread)(request, address)
+
+    def process_request_thread(self, request, address):
+        try:
+            super().process_request_thread(request, address)
+        finally:
+            self.now -= 1
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -76,6 +76,11 @@ def raised(work, *args):
     return "nothing"
 
 
+def wait_until(is_so):
+    while not is_so():
+        io.sleep(0.001)
+
+
 def descriptors():
     gc.collect()
     return len(os.listdir("/proc/self/fd"))

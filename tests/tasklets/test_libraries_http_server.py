@@ -17,16 +17,15 @@ def test_a_thousand_connections_that_say_nothing() -> None:
     run_with_site("""
 COUNT = 1_000
 
-class Impatient(Handler):
-    timeout = 0.5
-    ended = 0
+SILENT = ("127.0.0.2", 0)
 
-    def handle(self):
-        super().handle()
-        Impatient.ended += 1
+class Impatient(Handler):
+    def setup(self):
+        self.timeout = 0.2 if self.client_address[0] == SILENT[0] else None
+        super().setup()
 
 site, url = serving(handler=Impatient)
-silent = [socket.create_connection(site.server_address) for _ in range(COUNT)]
+silent = [socket.create_connection(site.server_address, 60, SILENT) for _ in range(COUNT)]
 for each in silent[::2]:
     each.close()
 
@@ -38,8 +37,7 @@ def work(number):
     return body
 
 assert Together(work, 20).answers() == list(map(str, range(20)))
-while Impatient.ended < COUNT + 20:
-    io.sleep(0.001)
+wait_until(lambda: site.connections == COUNT + 20 and site.now == 0)
 for each in silent[1::2]:
     assert each.recv(1) == b""  # the server has closed it
     each.close()
@@ -225,6 +223,7 @@ counts = []
 for repeat in range(4):
     site, url = serving()
     Together(work, 50)
+    wait_until(lambda: site.now == 0)
     over(site)
     del site
     gc.collect()

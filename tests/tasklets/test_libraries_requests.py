@@ -62,6 +62,7 @@ for repeat in range(3):
     )
     assert work.answers() == list(map(str, range(COUNT)))
     assert Handler.most_waiting == COUNT
+    wait_until(lambda: site.now == 0)
     if repeat == 1:
         before = descriptors()
 assert descriptors() <= before
@@ -106,13 +107,13 @@ expected = {
 addresses = list(expected)
 
 def work(number):
-    return raised(lambda: requests.get(addresses[number % len(addresses)], timeout=(30, 0.3)))
+    address = addresses[number % len(addresses)]
+    return raised(lambda: requests.get(address, timeout=0.3 if "never" in address else 60))
 
 together = Together(work, 20 * len(addresses))
 assert together.answers() == list(expected.values()) * 20, together.answers()
 # Who waited for ever has noticed that the client went.
-while Handler.waiting:
-    io.sleep(0.001)
+wait_until(lambda: site.now == 0)
 over(site)
 print("fine")
 """)
@@ -155,8 +156,7 @@ try:
 except BaseExceptionGroup as group:
     assert {type(each) for each in group.exceptions} == {TaskletExit}, group
 assert sorted(victims) == list(range(0, 40, 2))
-while Handler.waiting:  # the site sees that they have gone
-    io.sleep(0.001)
+wait_until(lambda: Handler.waiting == 0)  # the site sees that they have gone
 assert session.get(f"{url}/echo/still").text == "still"
 session.close()
 over(site)
