@@ -43,23 +43,34 @@ KNOWN_RUN = {
 # ---- with the locks, sockets and sleeping of tasklets -------------------------------------------
 
 TASKLETS_QUICK = (
-    "test_select",
+    "test_socket",
     "test_queue",
+    "test_ftplib",
+    "test_urllib2_localnet",
+    "test_httpservers",
+    "test_select",
+    "test_httplib",
+    "test_socketserver",
     "test_http_cookiejar",
     "test_urllib",
-    "test_httplib",
-)
-TASKLETS_ALL = (
-    "test_socket",
-    "test_ssl",
-    "test_threading",
-    "test_httpservers",
-    "test_ftplib",
-    "test_socketserver",
     "test_urllib2",
-    "test_urllib2_localnet",
-    *TASKLETS_QUICK,
 )
+TASKLETS_ALL = ("test_ssl", "test_threading", *TASKLETS_QUICK)
+
+_BLOCKS = "asks the system whether the descriptor blocks: none does, it is the tasklet that waits"
 
 # Keys are names of tests, or patterns of them as fnmatch has them.
-KNOWN_TASKLETS: dict[str, str] = {}
+KNOWN_TASKLETS = {
+    "test.test_select.SelectTestCase.test_disallow_instantiation":
+        "expects that the type of what `select.poll()` returns cannot be called; ours is a class",
+    "test.test_socket.GeneralModuleTests.testRefCountGetNameInfo":
+        "counts references to what a traceback's frames hold: ours is a function in Python",
+    "test.test_socket.NonBlockingTCPTests.testSetBlocking*":
+        _BLOCKS,
+    "test.test_socket.NonblockConstantTest.test_SOCK_NONBLOCK":
+        _BLOCKS,
+    "test.test_threading.ThreadTests.test_disallow_instantiation":
+        "before 3.13 the type behind threading.Lock() cannot be called; ours is threading.Lock",
+    "test.test_threading.MiscTestCase.test__all__":
+        "looks for types that say they are `threading`'s; Lock, RLock and local say whose they are",
+}  # fmt: skip
