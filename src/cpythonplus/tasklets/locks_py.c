@@ -59,6 +59,7 @@ make(PyTypeObject *type)
         memset((char *)lock + sizeof(PyObject), 0, sizeof(*lock) - sizeof(PyObject));
     }
     lock->queue.waits = plus_acquiring;
+    lock->queue.descriptor = -1;
     struct plus_frames frames = plus_frames_of_thread(PyThreadState_Get());
 
     (void)plus_frames_each(&frames, note_maker, &lock->queue);
