@@ -186,7 +186,7 @@ class TestThreads:
                 other.join(20)
             assert count == [450], make
 
-    def test_queue_accounts_for_every_item(self) -> None:  # noqa: C901
+    def test_queue_accounts_for_every_item(self) -> None:
         for queue in (locks.Queue[int](3), locks.SimpleQueue[int](), locks.LifoQueue[int]()):
             got: list[int] = []
 

@@ -32,12 +32,7 @@ class _Locks(Replacer):
         super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
         self.with_local = False
 
-    def switched(self, *, on: bool) -> None:
-        # Pickles of the types and reprs go by that. (Those in C are what they are.)
-        for name, kind in _TYPES.items():
-            if isinstance(kind, type) and name not in {"Lock", "RLock", "ShutDown"}:
-                standard = "queue" if name.endswith("Queue") else "threading"
-                kind.__module__ = standard if on else "cpythonplus.tasklets.locks"
+    # The types do not pretend to be the standard library's: threads.patch() would replace them.
 
     def is_stock(self, value: object) -> bool:
         return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
