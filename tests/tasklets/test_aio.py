@@ -38,9 +38,7 @@ def program(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], Any]]:
     if request.param == "asyncio":
         yield asyncio.run
         return
-    if sys.version_info >= (3, 15):
-        pytest.skip("uvloop has no wheel for it yet")
-    import uvloop
+    uvloop = pytest.importorskip("uvloop", reason="it has no wheel for this interpreter")
 
     def run_it(coroutine: Any) -> Any:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

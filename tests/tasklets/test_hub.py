@@ -1,7 +1,5 @@
 """The event loop that sleeps for a thread's tasklets: signals, forks, ends, threads, watchdogs."""
 
-import sys
-
 import pytest
 
 from tests.support import run_child
@@ -198,8 +196,8 @@ print(getruncount(), log)
 """
         ) == ["1", "1 [b'x']"]
 
-    @pytest.mark.skipif(sys.version_info >= (3, 15), reason="uvloop has no wheel for it yet")
     def test_uvloop(self) -> None:
+        pytest.importorskip("uvloop", reason="it has no wheel for this interpreter")
         assert lines(
             """
 import uvloop
