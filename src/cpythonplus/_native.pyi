@@ -19,8 +19,8 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 
 from cpythonplus.gil.sections import OverlongSection
 from cpythonplus.gil.stats import RawStatistics
-from cpythonplus.tasklets.locks.statistics import LockStatistics
 from cpythonplus.tasklets.io.hub import Loops
+from cpythonplus.tasklets.locks.statistics import LockStatistics
 from cpythonplus.tasklets.reporting import RawThread
 from cpythonplus.threads.holding import AcquireTimeout
 from cpythonplus.threads.stats import WaitStatistics
