@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import pickle
 import sys
 import threading
@@ -12,12 +13,18 @@ from contextlib import suppress
 import pytest
 
 from cpythonplus.tasklets import TaskletExit, getcurrent, locks, run, schedule, tasklet
-from cpythonplus.tasklets.reporting import report
+from cpythonplus.tasklets.reporting import dump, report
 from tests.support import run_child
 
 LOCKS: tuple[Callable[[], locks.Lock | locks.RLock], ...] = (locks.Lock, locks.RLock)
 
 either = pytest.mark.parametrize("kind", LOCKS, ids=["Lock", "RLock"])
+
+
+def dump_text() -> str:
+    file = io.StringIO()
+    dump(file=file)
+    return file.getvalue()
 
 
 def waiter(lock: locks.Lock | locks.RLock, log: list[object], name: object) -> tasklet:
@@ -122,6 +129,11 @@ class TestLock:
             (thread,) = (each for each in report() if each.ident == threading.get_ident())
             (found,) = (each for each in thread.tasklets if each.address == id(task))
             assert str(found.state) == "acquiring"
+            assert found.channel is not None
+            assert found.channel.made_at is not None
+            assert found.channel.made_at.file == __file__
+            assert "acquiring for" in (told := dump_text()), told
+            assert f"on <lock at 0x{id(lock):x}> made at" in told
             task.kill()
 
     def test_an_rlock_is_its_tasklets(self) -> None:

@@ -166,7 +166,7 @@ channel_of(const struct plus_tasklet *task)
 {
     struct plus_channel *channel = task->channel;
 
-    if (!task->blocked || channel == NULL || channel->waits != NULL) {
+    if (!task->blocked || channel == NULL || (channel->waits != NULL && channel->made_by == NULL)) {
         Py_RETURN_NONE;
     }
     return Py_BuildValue("(KN)", (unsigned long long)(uintptr_t)channel,

@@ -84,7 +84,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ChannelReport:
-    """A channel that a tasklet waits on; made_at is None if no Python code made it."""
+    """A channel or lock that a tasklet waits on; made_at is None if no Python code made it."""
 
     address: int
     made_at: Place | None
@@ -96,7 +96,8 @@ class TaskletReport:
 
     address: as in its repr.  function: what it was made for, None for main; defined_at: where that
     is, if Python code.  begun: whether it has run yet.  channel: what it waits on while it is
-    sending or receiving.  waited_ns: for how long it has been blocked or paused, in nanoseconds,
+    sending, receiving or acquiring.
+    waited_ns: for how long it has been blocked or paused, in nanoseconds,
     good to 4 ms.  stack: outermost first.  more: so many of the same thread have the same function,
     state and stack and wait on channels made at the same place, and are not listed;
     more_waited_ns: the longest that one of those has waited.
@@ -298,7 +299,8 @@ def _doing(each: TaskletReport) -> str:
     if each.waited_ns is not None:
         words += f" for {_time(each.waited_ns)}"
     if each.channel is not None:
-        words += f" on <channel at 0x{each.channel.address:x}>"
+        kind = "lock" if str(each.state) == "acquiring" else "channel"
+        words += f" on <{kind} at 0x{each.channel.address:x}>"
         made_at = each.channel.made_at
         if made_at is not None:
             words += f' made at File "{made_at.file}", line {made_at.line}, in {made_at.function}'
