@@ -28,6 +28,7 @@ __all__ = [
 
 _NUMERIC = _socket.NI_NUMERICHOST | _socket.NI_NUMERICSERV
 _NOT_LOOKED_UP = ("", "<broadcast>", "localhost")  # by asking others
+_THIS_HOST = ("127.0.0.1", "::1", "localhost")
 
 # As they are before anything is patched.
 _getaddrinfo = _stock.getaddrinfo
@@ -83,6 +84,8 @@ def gethostbyname_ex(hostname: str, /) -> tuple[str, list[str], list[str]]:
 
 def gethostbyaddr(ip_address: str, /) -> tuple[str, list[str], list[str]]:
     """Return a host's name, its other names, and its addresses. herror or gaierror if unknown."""
+    if isinstance(ip_address, str) and ip_address in _THIS_HOST:
+        return _gethostbyaddr(ip_address)
     return in_thread(_gethostbyaddr, ip_address)
 
 
