@@ -152,7 +152,7 @@ class StreamServer:
     def _serve(self, connection: Any, address: Any) -> None:  # noqa: ANN401
         try:
             if self._ssl_context is not None:
-                connection = self._ssl_context.wrap_socket(connection, server_side=True)
+                connection = _with_tls(connection, self._ssl_context)
             self._handle(connection, address)
         except Exception as error:  # noqa: BLE001  # of the program's handler
             io_unraisable(error, self._handle)
@@ -163,6 +163,16 @@ class StreamServer:
                 self._room.deliver()
             for each in self._idle:
                 each.deliver()
+
+
+def _with_tls(connection: socket.socket, context: "ssl.SSLContext") -> socket.socket:
+    from cpythonplus.tasklets.io.ssl import SSLSocket
+
+    # Not by the context, whose sockets block the thread if it is a standard one.
+    made: socket.socket = SSLSocket._create(  # noqa: SLF001
+        sock=connection, server_side=True, context=context
+    )
+    return made
 
 
 def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401
