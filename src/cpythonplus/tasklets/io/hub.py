@@ -13,6 +13,8 @@ import contextvars
 import os
 import selectors
 import sys
+from _thread import get_ident
+from asyncio.log import logger
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,7 +28,17 @@ _Selector = selectors.EpollSelector
 
 
 def _own_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.SelectorEventLoop(_Selector())
+    # A new loop is logged; a handler that sends that somewhere would wait for the loop.
+    me = get_ident()
+
+    def is_of_another_thread(_: object) -> bool:
+        return get_ident() != me
+
+    logger.addFilter(is_of_another_thread)
+    try:
+        return asyncio.SelectorEventLoop(_Selector())
+    finally:
+        logger.removeFilter(is_of_another_thread)
 
 
 _factory: Callable[[], asyncio.AbstractEventLoop] = _own_loop
