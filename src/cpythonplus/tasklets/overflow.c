@@ -48,6 +48,9 @@ on_segv(int signal, siginfo_t *info, void *context)
     }
     /* The instruction is run again, fails again, and goes where it would have gone. */
     (void)sigaction(SIGSEGV, &previous, NULL);
+    if (info->si_code <= 0) {
+        (void)raise(signal); /* somebody sent it: no instruction failed, nothing would come back */
+    }
 }
 
 void
