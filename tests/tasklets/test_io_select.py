@@ -307,7 +307,7 @@ class TestPoll:
             ("modify", (77, 1)),
             ("unregister", (77,)),
             ("poll", ("x",)),
-            ("poll", (1 << 31,)),
+            ("poll", (1 << 70,)),
             ("poll", (float("nan"),)),
         ],
     )

@@ -68,9 +68,12 @@ plus_hub_ensure(struct plus_scheduler *sched)
 void
 plus_hub_ask(struct plus_scheduler *sched, int change)
 {
-    sched->hub_asked += (uint32_t)change;
     if (change > 0) {
+        sched->hub_asked += (uint32_t)change;
         end_rest(sched);
+    }
+    else if (sched->hub_asked > 0) { /* in the child of a fork it began anew */
+        sched->hub_asked -= (uint32_t)-change;
     }
 }
 

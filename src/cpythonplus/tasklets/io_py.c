@@ -441,22 +441,6 @@ io_turn(PyObject *module, PyObject *ours)
     return again < 0 ? NULL : PyBool_FromLong(again);
 }
 
-static PyObject *
-io_ask(PyObject *module, PyObject *change)
-{
-    struct plus_scheduler *sched = plus_scheduler_get();
-    long by = PyLong_AsLong(change);
-
-    if (sched == NULL || (by == -1 && PyErr_Occurred())) {
-        return NULL;
-    }
-    if (by > 0 && plus_hub_ensure(sched) < 0) {
-        return NULL;
-    }
-    plus_hub_ask(sched, (int)by);
-    Py_RETURN_NONE;
-}
-
 /* sys.unraisablehook takes no arguments that Python code can make. */
 static PyObject *
 io_unraisable(PyObject *module, PyObject *args)
@@ -506,8 +490,5 @@ PyMethodDef plus_io_methods[] = {
      PyDoc_STR("io_turn($module, ours, /)\n--\n\n"
                "Run the other tasklets; True: call it again soon, False: when that descriptor "
                "is ready.")},
-    {"io_ask", io_ask, METH_O,
-     PyDoc_STR("io_ask($module, change, /)\n--\n\n"
-               "So many tasklets more, or fewer, wait for the event loop.")},
     {NULL, NULL, 0, NULL},
 };

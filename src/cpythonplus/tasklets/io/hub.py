@@ -10,6 +10,7 @@ asyncio, and rests while none does.  A loop of the program's own takes its place
 
 import asyncio
 import contextvars
+import math
 import os
 import selectors
 import sys
@@ -180,6 +181,7 @@ def _hub_of_thread() -> Hub:
             return hub
         _left_behind.append(hub)
     hub = loops.hub = Hub(_factory())
+    hub.loop.slow_callback_duration = math.inf  # a turn of the tasklets takes as long as they do
     hub.tasklet.setup(hub.loop)
     _native.io_own_hub(hub.tasklet)
     return hub
