@@ -1,5 +1,6 @@
 """StreamServer: a tasklet for each connection, and what ends them."""
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ def echo(connection, address):
 
 def ask(address, data=b"hello"):
     family = stock.AF_UNIX if isinstance(address, str) else stock.AF_INET
+    if family == stock.AF_INET and ":" in address[0]: family = stock.AF_INET6
     with socket.socket(family) as own:
         own.settimeout(20)
         own.connect(address)
@@ -88,9 +90,15 @@ def test_listeners_of_all_kinds() -> None:
 with tempfile.TemporaryDirectory() as folder:
     path = folder + "/s"
     plain = stock.create_server(LOCAL)
-    kinds = [LOCAL, path, plain, socket.create_server(LOCAL)]
-    if stock.has_ipv6: kinds.append(("::1", 0))
-    for kind in kinds[:4]:
+    impatient = socket.create_server(LOCAL)
+    impatient.setblocking(False)
+    kinds = [LOCAL, path, plain, socket.create_server(LOCAL), impatient]
+    try:
+        stock.create_server(("::1", 0), family=stock.AF_INET6).close()
+        kinds.append(("::1", 0))
+    except OSError:
+        pass  # a machine without
+    for kind in kinds:
         one = StreamServer(kind, echo)
         one.start()
         assert ask(one.address) == b"hello"
@@ -189,11 +197,39 @@ one.stop(None)
 """)
 
 
+def test_a_listener_that_somebody_shuts_down_stops_nobody_else() -> None:
+    child("""
+told = []
+sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
+listener = socket.create_server(LOCAL)
+one = StreamServer(listener, echo)
+one.start()
+assert ask(one.address) == b"hello"
+listener.shutdown(stock.SHUT_RDWR)
+until(lambda: told)
+assert told == [errno.EINVAL]
+one.stop(None)
+run()
+""")
+
+
+def _not_listening(kind: socket.SocketKind) -> None:
+    with socket.socket(type=kind) as plain:
+        server.StreamServer(plain, print)
+
+
 @pytest.mark.parametrize(
     ("make", "error"),
     [
         (lambda: server.StreamServer(("127.0.0.1", 0), 5), TypeError),
         (lambda: server.StreamServer(("127.0.0.1", 0), print, limit=0), ValueError),
+        (lambda: server.StreamServer(("127.0.0.1", 0), print, limit="1"), TypeError),
+        (lambda: server.StreamServer(("127.0.0.1", 0), print, ssl_context=True), TypeError),
+        (lambda: server.StreamServer(("127.0.0.1", "http"), print), TypeError),
+        (lambda: server.StreamServer(("127.0.0.1",), print), TypeError),
+        (lambda: server.StreamServer(8080, print), TypeError),
+        (lambda: _not_listening(socket.SOCK_STREAM), ValueError),
+        (lambda: _not_listening(socket.SOCK_DGRAM), ValueError),
         (lambda: server.StreamServer(("192.0.2.1", 0), print), OSError),
         (lambda: server.StreamServer("/no/such/folder/s", print), OSError),
     ],

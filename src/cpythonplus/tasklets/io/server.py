@@ -4,6 +4,7 @@ import errno
 import os
 import socket as _stock
 from collections.abc import Callable
+from operator import index
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamServer"]
 
-# No descriptors or memory left: until one is closed, accepting is in vain.
-_SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# Until somebody changes that, accepting is in vain: no descriptors or memory left, or a listener
+# that listens no more (shutdown()).
+_IN_VAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EINVAL})
 _PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
 _IN_A_ROW = 16  # accepted before those get their turn that were
 _KILLED_S = 1.0  # for the `finally` clauses of those that stop() kills
@@ -33,8 +35,8 @@ class StreamServer:
     keeps until they are accepted.  ssl_context: for TLS; the handshake is made in the connection's
     tasklet.  limit: most connections at once, others wait to be accepted; None: as many as come.
 
-    Raises OSError when it cannot listen, ValueError for a limit below 1, TypeError for a `handle`
-    that cannot be called.
+    Raises OSError when it cannot listen, ValueError for a limit below 1 and for a socket that does
+    not listen, TypeError for what is none of that, or a `handle` that cannot be called.
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class StreamServer:
     ) -> None:
         if not callable(handle):
             raise TypeError("handle must be callable")
-        if limit is not None and limit < 1:
+        if limit is not None and index(limit) < 1:
             raise ValueError("the limit must be at least 1")
+        if ssl_context is not None:
+            _check_context(ssl_context)
         self._handle = handle
         self._limit = limit
         self._ssl_context = ssl_context
@@ -123,7 +127,7 @@ class StreamServer:
             except OSError as error:
                 if self._listener.fileno() < 0:
                     return
-                if error.errno in _SHORT_OF:
+                if error.errno in _IN_VAIN:
                     if pause == _PAUSE_S:
                         io_unraisable(error, self._handle)
                     io_sleep(pause)
@@ -175,19 +179,40 @@ def _with_tls(connection: socket.socket, context: "ssl.SSLContext") -> socket.so
     return made
 
 
+def _check_context(context: object) -> None:
+    import ssl
+
+    if not isinstance(context, ssl.SSLContext):
+        raise TypeError(f"ssl_context must be an SSLContext, not {type(context).__name__}")
+
+
 def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401
     """Return a socket of ours that listens."""
-    if isinstance(listener, socket.socket):
-        return listener
     if isinstance(listener, _stock.socket):
-        return socket.socket(fileno=listener.detach())
+        return _taken_over(listener)
     if isinstance(listener, str | bytes | os.PathLike):
         return _listening_at_path(os.fspath(listener), backlog)
-    six = ":" in listener[0]
+    try:
+        host, port = listener[:2]
+        six = ":" in host
+        index(port)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the listener must be (host, port), a path or a socket that listens, not {listener!r}"
+        ) from None
     made: socket.socket = socket.create_server(
         listener, family=_stock.AF_INET6 if six else _stock.AF_INET, backlog=backlog
     )
     return made
+
+
+def _taken_over(listener: _stock.socket) -> socket.socket:
+    if not listener.getsockopt(_stock.SOL_SOCKET, _stock.SO_ACCEPTCONN):
+        raise ValueError("the socket does not listen")
+    if not isinstance(listener, socket.socket):
+        listener = socket.socket(fileno=listener.detach())
+    listener.settimeout(None)  # else accept() may raise instead of waiting
+    return listener
 
 
 def _listening_at_path(path: str | bytes, backlog: int) -> socket.socket:
