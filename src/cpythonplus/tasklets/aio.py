@@ -35,8 +35,8 @@ def run(awaitable: Awaitable[T]) -> T:
     timeout(), KeyboardInterrupt), the task is cancelled and its end is waited for, as
     asyncio.wait_for() does; a second exception ends that waiting, too. asyncio.CancelledError if
     the task was cancelled by others. SystemExit and KeyboardInterrupt of the awaitable come to the
-    tasklet and not to the loop. RuntimeError inside of a coroutine, which is to `await` instead;
-    TypeError if it cannot be awaited; ValueError for a future of another loop.
+    tasklet and not to the loop. RuntimeError inside of a coroutine, which is to `await` instead,
+    and for a future of another loop; TypeError if it cannot be awaited.
     """
     if not inspect.isawaitable(awaitable):
         raise TypeError(f"an awaitable is needed, not {type(awaitable).__name__}")

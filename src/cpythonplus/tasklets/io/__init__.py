@@ -1,13 +1,19 @@
 """Waiting that blocks only the tasklet: sleep, timers, descriptors, sockets, TLS, names.
 
-The functions are here; `socket`, `ssl` and `select` are modules that are used in the place of the
-standard ones of these names, by hand or by patch(). What is not used is not imported.
+The functions are here; `socket`, `ssl`, `select` and `selectors` are modules that are used in the
+place of the standard ones of these names, by hand or by patch(), and `names` has the look-ups. What
+is not used is not imported.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cpythonplus.tasklets.io import names as names
+    from cpythonplus.tasklets.io import select as select
+    from cpythonplus.tasklets.io import selectors as selectors
+    from cpythonplus.tasklets.io import socket as socket
+    from cpythonplus.tasklets.io import ssl as ssl
     from cpythonplus.tasklets.io.descriptors import wait_readable, wait_writable
     from cpythonplus.tasklets.io.hub import set_loop_factory
     from cpythonplus.tasklets.io.patching import patch, patched, unpatch
@@ -46,7 +52,7 @@ _HOMES = {
     "wait_readable": "descriptors",
     "wait_writable": "descriptors",
 }
-_MODULES = ("select", "socket", "ssl")
+_MODULES = ("names", "select", "selectors", "socket", "ssl")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -19,9 +19,10 @@ FileDescriptorLike: TypeAlias = int | _HasFileno
 
 
 def _number(file: FileDescriptorLike) -> int:
-    number = file if isinstance(file, int) else file.fileno()
+    fileno = None if isinstance(file, int) else getattr(file, "fileno", None)
+    number = fileno() if fileno is not None else file
     if not isinstance(number, int):
-        raise TypeError("fileno() returned a non-integer")
+        raise TypeError("a descriptor's number, or an object whose fileno() returns it, is needed")
     if number < 0:
         raise ValueError(f"file descriptor cannot be a negative integer ({number})")
     return number
@@ -33,7 +34,8 @@ def wait_readable(fd: FileDescriptorLike, timeout: float | None = None) -> None:
     fd: a descriptor's number, or an object with fileno(); of a pipe, socket, terminal, eventfd ...
     timeout: seconds; None: for ever; 0 or less: only look, after the others have run.  Raises
     TimeoutError; OSError, as of epoll_ctl(2): EPERM for a regular file, EBADF for none at all, or
-    if a socket of `cpythonplus.tasklets.io` is closed meanwhile; ValueError for a negative number.
+    if a socket of `cpythonplus.tasklets.io` is closed meanwhile; ValueError for a negative number,
+    TypeError for what has none.
     """
     _native.io_wait(_number(fd), READ, timeout, False)  # noqa: FBT003  # positional only
 

@@ -8,6 +8,7 @@ than a look-up.
 import _queue
 import _thread
 import contextvars
+import operator
 import os
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -123,9 +124,10 @@ def in_thread(func: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) ->
 def set_thread_limit(limit: int) -> None:
     """Have at most so many calls of in_thread() under way at once; others wait for their turn.
 
-    The default is the number of processors and four, at most 32. ValueError below 1.
+    The default is the number of processors and four, at most 32. ValueError below 1, TypeError for
+    what is no integer.
     """
-    if limit < 1:
+    if operator.index(limit) < 1:
         raise ValueError("the limit must be at least 1")
     _pool.limit = limit
 
