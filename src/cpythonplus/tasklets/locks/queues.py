@@ -14,9 +14,12 @@ from cpythonplus.threads.errors import ShutDown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import SupportsRichComparison
+
 __all__ = ["Empty", "Full", "LifoQueue", "PriorityQueue", "Queue", "ShutDown", "SimpleQueue"]
 
 _T = TypeVar("_T")
+_Comparable = TypeVar("_Comparable", bound="SupportsRichComparison")
 
 _locks = SimpleNamespace(Lock=Lock, Condition=Condition)
 
@@ -80,7 +83,7 @@ class LifoQueue(stock.LifoQueue[_T], Queue[_T]):
     """A queue, last in, first out: queue.LifoQueue."""
 
 
-class PriorityQueue(stock.PriorityQueue[Any], Queue[Any]):
+class PriorityQueue(stock.PriorityQueue[_Comparable], Queue[_Comparable]):
     """A queue, the least item first: queue.PriorityQueue."""
 
 
