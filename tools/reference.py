@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpecArgs, ParamSpecKwargs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference"
@@ -51,7 +51,7 @@ class UnknownNameError(Exception):
 def annotation_text(annotation: object) -> str:
     """Return an annotation as it is written in a source, without module names."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
+    return re.sub(r"\b(?:\w+\.)+(?=\w)|~(?=\w)", "", text)  # ~T is a type variable
 
 
 def signature(what: Callable[..., object]) -> str:
@@ -69,7 +69,7 @@ def signature(what: Callable[..., object]) -> str:
             parts.append("*")
         starred |= parameter.kind in (parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY)
         text = _STARS.get(parameter.kind, "") + parameter.name
-        if parameter.annotation is not parameter.empty:
+        if parameter.annotation is not parameter.empty and not _is_passed_on(parameter):
             text += f": {annotation_text(parameter.annotation)}"
         if parameter.default is not parameter.empty:
             equals = "=" if parameter.annotation is parameter.empty else " = "
@@ -79,6 +79,11 @@ def signature(what: Callable[..., object]) -> str:
     if found.return_annotation is not found.empty and not inspect.isclass(what):
         result += f" -> {annotation_text(found.return_annotation)}"
     return result
+
+
+def _is_passed_on(parameter: inspect.Parameter) -> bool:
+    """Whether it is `*args: P.args` or `**kwargs: P.kwargs`: what is passed on to a function."""
+    return isinstance(parameter.annotation, ParamSpecArgs | ParamSpecKwargs)
 
 
 def default_text(value: object) -> str:

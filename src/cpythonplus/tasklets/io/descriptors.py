@@ -10,12 +10,12 @@ READ = 1  # EPOLLIN
 WRITE = 4  # EPOLLOUT
 
 
-class _HasFileno(Protocol):
+class HasFileno(Protocol):
     def fileno(self) -> int:
         """Return the descriptor's number."""
 
 
-FileDescriptorLike: TypeAlias = int | _HasFileno
+FileDescriptorLike: TypeAlias = int | HasFileno
 
 
 def _number(file: FileDescriptorLike) -> int:
@@ -31,7 +31,7 @@ def _number(file: FileDescriptorLike) -> int:
 def wait_readable(fd: FileDescriptorLike, timeout: float | None = None) -> None:
     """Block the running tasklet until reading would not block.
 
-    fd: a descriptor's number, or an object with fileno(); of a pipe, socket, terminal, eventfd ...
+    fd: a descriptor's number, or an object with fileno(); of a pipe, socket, terminal, eventfd.
     timeout: seconds; None: for ever; 0 or less: only look, after the others have run.  Raises
     TimeoutError; OSError, as of epoll_ctl(2): EPERM for a regular file, EBADF for none at all, or
     if a socket of `cpythonplus.tasklets.io` is closed meanwhile; ValueError for a negative number,

@@ -18,8 +18,10 @@ __all__ = ["Timer", "call_later", "replacements", "sleep", "timeout"]
 def sleep(seconds: float) -> None:
     """Block the running tasklet for so many seconds; the others of its thread go on.
 
-    seconds: 0 lets the others run once.  As time.sleep(), ValueError for a negative number or NaN,
-    TypeError for what is none, OverflowError above 1e9.
+    seconds: 0 lets the others run once.
+
+    Raises as time.sleep() ValueError for a negative number or NaN, TypeError for what is none;
+    OverflowError above 1e9.
     """
     _native.io_sleep(seconds)
 
@@ -48,9 +50,11 @@ class Timer:
 def call_later(delay: float, func: Callable[..., object], /, *args: object) -> Timer:
     """Call func(*args) in a tasklet of its own, so many seconds from now.
 
-    delay: seconds; negative ones count as 0.  run() waits for it as for a tasklet that sleeps; a
-    thread that ends does not.  The tasklet's context is a copy of the caller's.  ValueError for
-    NaN, OverflowError above 1e9, TypeError if `func` cannot be called.
+    delay: seconds; negative ones count as 0.
+
+    run() waits for it as for a tasklet that sleeps; a thread that ends does not.  The tasklet's
+    context is a copy of the caller's.  Raises ValueError for NaN, OverflowError above 1e9,
+    TypeError if `func` cannot be called.
     """
     call = tasklet(func, args)
     _native.io_begin_after(call, delay)
@@ -67,8 +71,11 @@ class timeout:  # noqa: N801  # as asyncio's
     The body ends where it waits, or is the next to wait, in whatever: a lock, a channel, a socket,
     run().  What it gets there is no Exception; it becomes TimeoutError at the end of the `with`,
     and only there: an inner `timeout` never takes it for its own.  A body that does not wait, or
-    that ends in time, is not touched.  seconds: None for no limit yet, 0 or less: it ends at the
-    first wait.  One `timeout` serves for one `with`: else RuntimeError.  ValueError for NaN.
+    that ends in time, is not touched.
+
+    seconds: None for no limit yet, 0 or less: it ends at the first wait.
+
+    One `timeout` serves for one `with`, else RuntimeError.  ValueError for NaN.
     """
 
     __slots__ = ("_expired", "_seconds", "_tasklet", "_timer", "_used")
