@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import run_child
+
 _native: Any = pytest.importorskip("cpythonplus._native", exc_type=ImportError)
 
 
@@ -41,6 +43,34 @@ def test_a_datagram_that_is_longer_is_cut(asked: int) -> None:
     assert cut == b"x" * asked
 
 
+@pytest.mark.parametrize("flags", [0, socket.MSG_TRUNC])
+def test_a_datagram_is_all_that_there_is(flags: int) -> None:
+    """With MSG_TRUNC the kernel tells more than fits: nothing is to be read behind the end."""
+    run_child(
+        f"""
+import socket
+from cpythonplus import _native
+flags = {flags} | socket.MSG_WAITALL
+here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+for _ in range(3):
+    here.send(b"x" * 50)
+assert _native.io_recv(there.fileno(), 100, flags, None, False) == b"x" * 50
+buffer = bytearray(b"." * 60)
+_native.io_recv_into(there.fileno(), memoryview(buffer)[:10], 0, flags, None, False)
+assert buffer == b"x" * 10 + b"." * 50, buffer
+assert _native.io_recv(there.fileno(), 100, 0, None, False) == b"x" * 50
+""",
+        timeout=20,
+    )
+
+
+def test_a_read_for_all_with_a_time_out_gives_what_is_there(pair: tuple[int, int]) -> None:
+    here, there = pair
+    _native.io_sendall(here, b"x" * 50, 0, 0.0)
+    got = _native.io_recv(there, 100, socket.MSG_WAITALL, 0.001, True)
+    assert got == b"x" * 50
+
+
 def test_a_read_that_waits_for_all_keeps_what_it_has() -> None:
     tasklets = pytest.importorskip("cpythonplus.tasklets", exc_type=ImportError)
     pairs = [socket.socketpair() for _ in range(3)]
@@ -48,7 +78,7 @@ def test_a_read_that_waits_for_all_keeps_what_it_has() -> None:
 
     def read(end: socket.socket) -> None:
         fd = end.fileno()
-        got.append(_native.io_recv(fd, 100, socket.MSG_WAITALL, None, False))
+        got.append(_native.io_recv(fd, 100, socket.MSG_WAITALL, None, True))
         _native.io_forget(fd)
 
     for number, (here, there) in enumerate(pairs):

@@ -101,9 +101,18 @@ after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struc
 
 /* ---- reading and writing ---------------------------------------------------------------------- */
 
+/* Whether MSG_WAITALL means anything: not for datagrams, whose sizes the sum would exceed, and with a time-out the
+ * standard library's sockets give what is there, too: it would be lost with TimeoutError. */
+static bool
+takes_all(int flags, PyObject *timeout, bool stream)
+{
+    return stream && timeout == Py_None && (flags & MSG_WAITALL) &&
+           !(flags & (MSG_DONTWAIT | MSG_PEEK));
+}
+
 /* Bytes that were received, or -1 with an exception. */
 static ssize_t
-receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
+receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout, bool stream)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
     struct limit limit = {.timeout = timeout};
@@ -125,8 +134,7 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
 
         if (got >= 0) {
             all += (size_t)got;
-            if (got == 0 || all == bytes || !(flags & MSG_WAITALL) || is_zero(timeout) ||
-                (flags & (MSG_DONTWAIT | MSG_PEEK))) {
+            if (got == 0 || all >= bytes || !takes_all(flags, timeout, stream)) {
                 return (ssize_t)all;
             }
         }
@@ -158,7 +166,7 @@ fits_scratch(Py_ssize_t bytes, int flags)
 static PyObject *
 receive_short(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
 {
-    ssize_t got = receive(fd, scratch, (size_t)bytes, flags, timeout);
+    ssize_t got = receive(fd, scratch, (size_t)bytes, flags, timeout, stream);
 
     if (got < 0) {
         return NULL;
@@ -175,7 +183,7 @@ receive_long(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
     if (result == NULL) {
         return NULL;
     }
-    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout);
+    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout, stream);
 
     if (got < 0) {
         Py_DECREF(result);
@@ -228,7 +236,7 @@ io_recv_into(PyObject *module, PyObject *args)
     }
     else {
         size_t wanted = (size_t)(bytes != 0 ? bytes : buffer.len);
-        ssize_t got = receive(fd, buffer.buf, wanted, flags, timeout);
+        ssize_t got = receive(fd, buffer.buf, wanted, flags, timeout, stream);
 
         if (got >= 0) {
             note_drained(fd, got, wanted, flags, stream);
