@@ -258,6 +258,37 @@ print(getruncount())
 """
         ) == ["failed", "1"]
 
+    def test_a_descriptor_that_is_closed_while_the_loop_is_made(self) -> None:
+        assert lines(
+            """
+from cpythonplus.tasklets.io import socket
+one, other = socket.socketpair()
+number = one.fileno()
+begun, closed = threading.Event(), threading.Event()
+
+def factory():
+    begun.set()
+    closed.wait()
+    return asyncio.SelectorEventLoop()
+
+def reads():
+    try:
+        one.recv(1)
+    except OSError as error:
+        print(error.errno)
+
+set_loop_factory(factory)
+thread = threading.Thread(target=reads)
+thread.start()
+begun.wait()
+one.close()
+again = os.open("/dev/null", os.O_RDONLY)
+assert again == number
+closed.set()
+thread.join()
+"""
+        ) == ["9"]
+
     def test_watchdogs(self) -> None:
         assert lines(
             """

@@ -363,16 +363,25 @@ take_ready(struct watched *watched, int events)
     return ready;
 }
 
-int
-plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns,
-                  bool stays)
+static int
+raise_closed(void)
 {
-    struct plus_poller *poller = plus_poller_get(sched);
-    struct watched *watched = poller != NULL ? find_or_make(poller, fd) : NULL;
+    errno = EBADF;
+    PyErr_SetFromErrno(PyExc_OSError);
+    return -1;
+}
+
+/* The rest of plus_poller_await(): no Python code runs in it before the tasklet waits. */
+static int
+await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bool stays)
+{
+    struct plus_poller *poller = sched->poller;
+    struct watched *watched = &poller->watched[fd];
     int which = queue_for(events), ready;
+    uint32_t serial = watched->serial;
     bool woken;
 
-    if (watched == NULL || subscribe(poller, fd, watched, events, stays) < 0) {
+    if (subscribe(poller, fd, watched, events, stays) < 0) {
         return -1;
     }
     if (stays && (ready = take_ready(watched, events)) != 0) {
@@ -385,25 +394,38 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
         return -1;
     }
     watched->queues[which]->descriptor = fd;
-    uint32_t serial = watched->serial;
-    struct plus_channel *queue = watched->queues[which];
-    enum plus_parked parked = PLUS_PARKED_RAISED;
+    enum plus_parked parked = plus_park(sched, watched->queues[which], deadline_ns, &woken);
 
-    sched->io_waiting++;
-    if (plus_hub_ensure(sched) == 0) {
-        parked = plus_park(sched, queue, deadline_ns, &woken);
-    }
-    sched->io_waiting--;
-    watched = &poller->watched[fd]; /* the table may have grown */
     if (parked == PLUS_PARKED_RAISED) {
         return -1;
     }
-    if (serial != watched->serial) {
-        errno = EBADF;
-        PyErr_SetFromErrno(PyExc_OSError);
-        return -1;
+    if (serial != poller->watched[fd].serial) { /* the table may have grown */
+        return raise_closed();
     }
     return parked == PLUS_PARKED_TIMED_OUT ? 0 : events;
+}
+
+/* The event loop first: while it is made other threads run, which may close the descriptor, and perhaps tasklets. */
+int
+plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns,
+                  bool stays)
+{
+    struct plus_poller *poller = plus_poller_get(sched);
+    struct watched *watched = poller != NULL ? find_or_make(poller, fd) : NULL;
+    int ready = -1;
+
+    if (watched == NULL) {
+        return -1;
+    }
+    uint32_t serial = watched->serial;
+
+    sched->io_waiting++;
+    if (plus_hub_ensure(sched) == 0) {
+        ready = serial == poller->watched[fd].serial ? await(sched, fd, events, deadline_ns, stays)
+                                                     : raise_closed();
+    }
+    sched->io_waiting--;
+    return ready;
 }
 
 /* ---- sockets of ours -------------------------------------------------------------------------- */
