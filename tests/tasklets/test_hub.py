@@ -517,3 +517,50 @@ run()
 print("parent", aio.run(asyncio.sleep(0, 4)))
 """
         ) == ["child b'x' 3", "0", "parent 4"]
+
+    def test_what_the_child_closes_first_of_all_stays_the_parents(self) -> None:
+        """With the states of its threads, before anybody can tell the child that it is one."""
+        assert lines(
+            """
+import warnings
+from cpythonplus.tasklets.io import socket
+warnings.simplefilter("ignore")  # a fork beside threads
+one, other = socket.socketpair()
+waiting, kept = threading.Event(), threading.Event()
+
+class Closes:
+    def __del__(self):
+        one.close()
+
+def reads():
+    log.append(one.recv(1))
+    waiting.set()
+    log.append(one.recv(1))
+
+def keeps(local=threading.local()):
+    local.it = Closes()
+    kept.set()
+    threading.Event().wait()
+
+def sleeps(thread):
+    with open(f"/proc/self/task/{thread.native_id}/stat") as stat:
+        return stat.read().split()[2] == "S"
+
+threading.Thread(target=keeps, daemon=True).start()
+kept.wait()
+reader = threading.Thread(target=reads)
+reader.start()
+other.send(b"a")
+waiting.wait()
+while not sleeps(reader):
+    pass
+child = os.fork()
+if child == 0:
+    os._exit(one.fileno() != -1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+other.send(b"b")
+reader.join()
+print(log, flush=True)
+os._exit(0)
+"""
+        ) == ["0", "[b'a', b'b']"]

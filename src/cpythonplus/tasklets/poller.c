@@ -36,6 +36,7 @@ struct watched {
 struct plus_poller {
     struct plus_scheduler *sched;
     int epoll_fd, event_fd, timer_fd;
+    uint32_t generation; /* of the process that made them */
     uint64_t armed_ns; /* what the timer stands at */
     struct watched *watched;
     uint32_t room;
@@ -58,6 +59,7 @@ open_descriptors(struct plus_poller *poller)
     poller->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     poller->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     poller->armed_ns = PLUS_NO_DEADLINE;
+    poller->generation = plus_fork_generation;
     return poller->epoll_fd >= 0 && watch_own(poller, poller->event_fd) == 0 &&
            watch_own(poller, poller->timer_fd) == 0;
 }
@@ -466,7 +468,8 @@ plus_poller_note_urgent(int fd)
 static void
 forget(struct plus_poller *poller, int fd, struct watched *watched)
 {
-    if (watched->kind != UNREGISTERED) {
+    /* In the child of a fork the pollers of the threads that are gone are the parent's. */
+    if (watched->kind != UNREGISTERED && poller->generation == plus_fork_generation) {
         struct epoll_event unused;
 
         (void)epoll_ctl(poller->epoll_fd, EPOLL_CTL_DEL, fd, &unused);
