@@ -564,3 +564,20 @@ print(log, flush=True)
 os._exit(0)
 """
         ) == ["0", "[b'a', b'b']"]
+
+    def test_who_waits_for_a_coroutine_of_the_parents_can_be_killed(self) -> None:
+        assert lines(
+            """
+task = tasklet(aio.run)(asyncio.sleep(1000))
+sleep(0.001)
+child = os.fork()
+if child == 0:
+    task.kill()
+    task.kill()  # the second one ends the wait for the coroutine's end
+    run()
+    print(task.alive, flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+task.kill()
+"""
+        ) == ["False", "0"]

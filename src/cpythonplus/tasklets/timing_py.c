@@ -102,6 +102,7 @@ static PyObject *
 io_await(PyObject *module, PyObject *ignored)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
+    uint32_t generation = plus_fork_generation;
     bool woken;
 
     if (sched == NULL) {
@@ -116,7 +117,9 @@ io_await(PyObject *module, PyObject *ignored)
     plus_hub_ask(sched, 1);
     enum plus_parked parked = plus_park(sched, sched->askers, PLUS_NO_DEADLINE, &woken);
 
-    plus_hub_ask(sched, -1);
+    if (generation == plus_fork_generation) { /* the child of a fork begins with none */
+        plus_hub_ask(sched, -1);
+    }
     return parked != PLUS_PARKED_RAISED ? Py_NewRef(Py_None) : NULL;
 }
 
