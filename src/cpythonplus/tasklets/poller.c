@@ -37,7 +37,7 @@ struct plus_poller {
     struct plus_scheduler *sched;
     int epoll_fd, event_fd, timer_fd;
     uint32_t generation; /* of the process that made them */
-    uint64_t armed_ns; /* what the timer stands at */
+    uint64_t armed_ns;   /* what the timer stands at */
     struct watched *watched;
     uint32_t room;
 };
@@ -375,7 +375,8 @@ raise_closed(void)
 
 /* The rest of plus_poller_await(): no Python code runs in it before the tasklet waits. */
 static int
-await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bool stays)
+await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bool stays,
+      bool again)
 {
     struct plus_poller *poller = sched->poller;
     struct watched *watched = &poller->watched[fd];
@@ -383,8 +384,8 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
     uint32_t serial = watched->serial;
     bool woken;
 
-    if (subscribe(poller, fd, watched, events, stays) < 0) {
-        return -1;
+    if (again && subscribe(poller, fd, watched, events, stays) < 0) {
+        return -1; /* its one event may have come already */
     }
     if (stays && (ready = take_ready(watched, events)) != 0) {
         return ready;
@@ -407,7 +408,8 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
     return parked == PLUS_PARKED_TIMED_OUT ? 0 : events;
 }
 
-/* The event loop first: while it is made other threads run, which may close the descriptor, and perhaps tasklets. */
+/* While the event loop is made other threads run, which may close the descriptor, and perhaps tasklets.  What cannot be
+ * waited for makes none: it may be the event loop itself that asks. */
 int
 plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns,
                   bool stays)
@@ -416,15 +418,17 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
     struct watched *watched = poller != NULL ? find_or_make(poller, fd) : NULL;
     int ready = -1;
 
-    if (watched == NULL) {
+    if (watched == NULL || subscribe(poller, fd, watched, events, stays) < 0) {
         return -1;
     }
+    bool made = sched->hub == NULL;
     uint32_t serial = watched->serial;
 
     sched->io_waiting++;
     if (plus_hub_ensure(sched) == 0) {
-        ready = serial == poller->watched[fd].serial ? await(sched, fd, events, deadline_ns, stays)
-                                                     : raise_closed();
+        ready = serial == poller->watched[fd].serial
+                    ? await(sched, fd, events, deadline_ns, stays, made)
+                    : raise_closed();
     }
     sched->io_waiting--;
     return ready;
