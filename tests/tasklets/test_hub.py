@@ -581,3 +581,26 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 task.kill()
 """
         ) == ["False", "0"]
+
+    def test_a_loop_that_has_not_begun_is_left_alone(self) -> None:
+        """The child's poller in it would wake the parent."""
+        assert lines(
+            """
+def forks():
+    epoll = loop_of_thread()._selector.fileno()
+    child = os.fork()
+    if child == 0:
+        right.send(b"x")
+        while task.alive: schedule()
+        with open(f"/proc/self/fdinfo/{epoll}") as info:
+            watched = [line for line in info if line.startswith("tfd")]
+        print(log, len(watched), flush=True)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    right.send(b"y")
+
+task = tasklet(waits)()
+tasklet(forks)()
+run()
+"""
+        ) == ["[b'x'] 1", "0"]

@@ -160,19 +160,28 @@ plus_hub_end(struct plus_scheduler *sched)
     Py_CLEAR(sched->askers);
 }
 
+static void
+leave_behind(const struct plus_scheduler *sched, struct plus_tasklet *hub)
+{
+    if (hub != NULL && hub != sched->running && plus_is_runnable(hub)) {
+        plus_queue_remove(hub);
+        Py_DECREF(hub); /* who made it has another one */
+    }
+}
+
 void
 plus_hub_after_fork(struct plus_scheduler *sched)
 {
-    struct plus_tasklet *hub = sched->hub;
+    struct plus_tasklet *own = sched->own_hub;
 
-    sched->own_hub = NULL;
-    if (hub != NULL && hub != sched->running) {
-        if (plus_is_runnable(hub)) {
-            plus_queue_remove(hub);
-            Py_DECREF(hub); /* who made it has another one */
-        }
+    leave_behind(sched, sched->hub);
+    if (own != sched->hub) { /* it has not begun, or a loop of the program's runs */
+        leave_behind(sched, own);
+    }
+    if (sched->hub != sched->running) {
         sched->hub = NULL;
     }
+    sched->own_hub = NULL;
     sched->hub_rests = sched->hub_sleeps = false;
     sched->hub_asked = 0;
     plus_poller_after_fork(sched);
