@@ -440,6 +440,35 @@ class TestSpawn:
         run()
         assert log == [6]
 
+    @pytest.mark.parametrize("ends", ["returns", "is killed", "raises"])
+    def test_one_that_ends_after_the_loop(self, ends: str) -> None:
+        go_on = channel()
+
+        def waits() -> None:
+            go_on.receive()
+            if ends == "raises":
+                raise LookupError
+
+        async def begin() -> None:
+            futures.append(aio.spawn(waits))
+            await aio.spawn(schedule)
+
+        futures: list[asyncio.Future[None]] = []
+        asyncio.run(begin())
+        assert go_on.balance == -1
+        if ends == "is killed":
+            assert go_on.queue is not None
+            go_on.queue.kill()
+        elif ends == "raises":
+            with pytest.raises(LookupError):
+                go_on.send(None)
+                run()
+        else:
+            go_on.send(None)
+            run()
+        assert go_on.balance == 0
+        assert not futures[0].done()
+
     def test_a_loop_that_ends_while_tasklets_wait_for_it(self) -> None:
         log: Log = []
 

@@ -108,8 +108,9 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
     whichever loop it is that has add_reader(); a loop without tasklets that can run does nothing
     for them. The tasklet's context is a copy of the caller's. When the future is cancelled, the
     tasklet is killed (TaskletExit where it waits, at its next turn); when the tasklet is killed,
-    the future is cancelled. RuntimeError if no event loop runs;
-    TypeError if `func` cannot be called.
+    the future is cancelled. A tasklet that outlives the loop goes on as any other, and what it
+    raises is for the main tasklet. RuntimeError if no event loop runs; TypeError if `func` cannot
+    be called.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -120,14 +121,17 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
         try:
             result = func(*args, **kwargs)
         except (TaskletExit, asyncio.CancelledError):
-            future.cancel()
+            if not loop.is_closed():
+                future.cancel()
         except (SystemExit, KeyboardInterrupt) as error:
             _fail(future, error)
             raise
-        except BaseException as error:  # noqa: BLE001  # for who awaits it
+        except BaseException as error:
+            if loop.is_closed():
+                raise  # nobody awaits it any more
             _fail(future, error)
         else:
-            if not future.done():
+            if not future.done() and not loop.is_closed():
                 future.set_result(result)
 
     if not callable(func):
@@ -140,7 +144,7 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
 
 
 def _fail(future: asyncio.Future[T], error: BaseException) -> None:
-    if not future.done():
+    if not future.done() and not future.get_loop().is_closed():
         if isinstance(error, StopIteration):  # which no future takes
             cause = error
             error = RuntimeError("the tasklet raised StopIteration")
