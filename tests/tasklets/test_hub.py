@@ -138,6 +138,22 @@ run()
         ) == ["finally"]
 
 
+    @pytest.mark.parametrize("wait", ["sleep(0.6)", "lock.acquire(timeout=0.6)"])
+    def test_a_handler_that_starts_a_timer_while_all_wait(self, wait: str) -> None:
+        """It comes before the end of the wait, which was the next thing to happen."""
+        assert lines(
+            f"""
+from cpythonplus.tasklets.locks import Lock
+lock = Lock()
+lock.acquire()
+signal.signal(signal.SIGUSR1, lambda *_: call_later(0, print, "timer"))
+signalled(signal.SIGUSR1)
+{wait}
+print("end")
+"""
+        ) == ["timer", "end"]
+
+
 class TestLoop:
     def test_a_callback_that_raises(self) -> None:
         assert lines(

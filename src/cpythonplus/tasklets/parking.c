@@ -1,5 +1,6 @@
 /* Parking tasklets, and ending their waits. */
 #include "parking.h"
+#include "idle.h"
 #include "poller.h"
 
 #include "../base/clock.h"
@@ -142,6 +143,7 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
     if (sched->hub_sleeps && plus_timers_earliest(&sched->timers) == deadline_ns) {
         plus_poller_arm(sched->poller, deadline_ns); /* a callback of the loop asks for it */
     }
+    plus_idle_wake(sched); /* a signal's handler, while all wait for later times */
     return 0;
 }
 
