@@ -274,6 +274,22 @@ print(getruncount())
 """
         ) == ["failed", "1"]
 
+    def test_a_patched_loop_that_has_waited_before_its_first_tasklet(self) -> None:
+        assert lines(
+            """
+patch()
+
+async def program():
+    await asyncio.sleep(0.001)
+    print(await aio.spawn(lambda: 5))
+    await asyncio.sleep(0.001)
+    print(await aio.spawn(sleep, 0.001))
+
+for _ in range(2):
+    asyncio.run(program())
+"""
+        ) == ["5", "None"] * 2
+
     def test_a_descriptor_that_is_closed_while_the_loop_is_made(self) -> None:
         assert lines(
             """

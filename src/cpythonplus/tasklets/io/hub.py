@@ -200,6 +200,11 @@ def attach(loop: asyncio.AbstractEventLoop) -> None:
     turns, hub = loops.turns, loops.hub
     known = (turns and turns.loop, hub and hub.loop)
     if loop not in known:
+        # With patched selectors it may have waited as any tasklet does: it is in the poller, which
+        # cannot be in it as well (ELOOP). It runs: nobody waits for it now.
+        selector = getattr(loop, "_selector", None)
+        if hasattr(selector, "fileno"):
+            _native.io_forget(selector.fileno())
         loops.turns = Turns(loop, ours=False)
 
 
