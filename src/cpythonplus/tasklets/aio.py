@@ -131,8 +131,7 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
                 raise  # nobody awaits it any more
             _fail(future, error)
         else:
-            if not future.done() and not loop.is_closed():
-                future.set_result(result)
+            _succeed(future, result)
 
     if not callable(func):
         raise TypeError(f"a function is needed, not {type(func).__name__}")
@@ -141,6 +140,11 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
     future.add_done_callback(lambda done: call.kill(pending=True) if done.cancelled() else None)
     call.insert()
     return future
+
+
+def _succeed(future: asyncio.Future[T], result: T) -> None:
+    if not future.done() and not future.get_loop().is_closed():
+        future.set_result(result)
 
 
 def _fail(future: asyncio.Future[T], error: BaseException) -> None:
