@@ -137,7 +137,6 @@ run()
             status=7,
         ) == ["finally"]
 
-
     @pytest.mark.parametrize("wait", ["sleep(0.6)", "lock.acquire(timeout=0.6)"])
     def test_a_handler_that_starts_a_timer_while_all_wait(self, wait: str) -> None:
         """It comes before the end of the wait, which was the next thing to happen."""
@@ -288,7 +287,7 @@ async def program():
 for _ in range(2):
     asyncio.run(program())
 """
-        ) == ["5", "None"] * 2
+        ) == ["5", "None", "5", "None"]
 
     def test_a_descriptor_that_is_closed_while_the_loop_is_made(self) -> None:
         assert lines(
