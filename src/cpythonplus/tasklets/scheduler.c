@@ -114,8 +114,16 @@ scheduler_end(PyObject *capsule)
     struct plus_scheduler **link = &plus_schedulers;
 
     if (sched == plus_scheduler_own) {
+        PyThreadState *tstate = sched->tstate;
+        bool cleared = tstate->dict == NULL;
+
         if (!plus_compat_is_finalizing()) {
             plus_scheduler_kill_all(sched);
+        }
+        if (cleared) {
+            /* PyThreadState_Clear() has been here: one that an event loop made just now, to say that
+             * it runs, nobody else would free. */
+            Py_CLEAR(tstate->dict);
         }
         plus_scheduler_own = NULL;
         ended_id = PyThreadState_GetID(sched->tstate);
