@@ -88,6 +88,31 @@ assert sorted(answers) == sorted(b"/%d" % i for i in range(30))
 """)
 
 
+def test_threads_that_patch_and_unpatch_at_once() -> None:
+    child("""
+import os, select, ssl, threading, time
+def now():
+    return (socket.socket, socket.getaddrinfo, select.poll, time.sleep, ssl.SSLSocket,
+            ssl.SSLContext.sslsocket_class, os.environ.get("PSYCOPG_WAIT_FUNC"))
+before = now()
+errors = []
+def both():
+    try:
+        for _ in range(100):
+            io.patch()
+            io.unpatch()
+    except BaseException as error:
+        errors.append(error)
+sys.setswitchinterval(1e-5)
+threads = [threading.Thread(target=both) for _ in range(4)]
+for each in threads: each.start()
+for each in threads: each.join()
+assert errors == [], errors
+assert now() == before, now()
+assert io.patched() == frozenset()
+""")
+
+
 def test_wrong_arguments() -> None:
     child("""
 for call in (lambda: io.patch(1), lambda: io.patch(no_such_area=True)):

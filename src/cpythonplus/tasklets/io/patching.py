@@ -3,13 +3,13 @@
 Each area is a module of this package that says what it replaces; base.replacing does the rest.
 """
 
-import _thread
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
 from cpythonplus.base.replacing import Replacer
 from cpythonplus.tasklets.io import libraries
+from cpythonplus.threads import patching as threads_patching
 
 __all__ = ["patch", "patched", "unpatch"]
 
@@ -22,7 +22,9 @@ _AREAS = {
     "time": "timing",
 }
 
-_replacer = Replacer(_thread.RLock())
+# Shared, as the other patchers' may find this one's objects; after a fork it is free in the child.
+_lock = threads_patching._lock  # noqa: SLF001
+_replacer = Replacer(_lock)
 _areas: set[str] = set()
 
 
@@ -42,7 +44,8 @@ def patch(
     `PSYCOPG_WAIT_FUNC` is set in the environment.  time: `time.sleep`.
 
     Replaced is each global of a loaded module that is the standard object, and what is imported
-    later. Objects that exist already stay what they are. May be called again: areas are added.
+    later. Objects that exist already stay what they are. May be called again, by any thread: areas
+    are added.
     """
     wanted = {"socket": socket, "dns": dns, "ssl": ssl and socket, "select": select, "time": time}
     chosen = [area for area, flag in wanted.items() if flag]
@@ -51,10 +54,13 @@ def patch(
         for home, names in _module_of(area).replacements().items():
             together.setdefault(home, {}).update(names)
     _replacer.start(together)
-    _areas.update(chosen)
-    _switch(chosen, on=True)
-    if select:
-        libraries.wait_in_python(on=True)
+    with _lock:
+        if not _replacer.active:
+            return  # another thread's unpatch() came in between
+        _areas.update(chosen)
+        _switch(chosen, on=True)
+        if select:
+            libraries.wait_in_python(on=True)
 
 
 def unpatch() -> None:
@@ -62,11 +68,12 @@ def unpatch() -> None:
 
     Sockets that were made meanwhile go on working. Does nothing when not patched.
     """
-    _replacer.stop()
-    _replacer.replacements.clear()
-    _switch(_areas, on=False)
-    libraries.wait_in_python(on=False)
-    _areas.clear()
+    with _lock:
+        _replacer.stop()
+        _replacer.replacements.clear()
+        _switch(_areas, on=False)
+        libraries.wait_in_python(on=False)
+        _areas.clear()
 
 
 def patched() -> frozenset[str]:
