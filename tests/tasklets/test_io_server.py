@@ -1,5 +1,6 @@
 """StreamServer: a tasklet for each connection, and what ends them."""
 
+import math
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -218,6 +219,58 @@ def _not_listening(kind: socket.SocketKind) -> None:
         server.StreamServer(plain, print)
 
 
+def test_stop_ends_also_those_that_have_not_begun() -> None:
+    child("""
+handled, stopped = [], threading.Event()
+def handle(connection, address):
+    handled.append(connection)
+    if len(handled) == 1:
+        thread.start()
+        stopped.wait()  # the whole thread: the next two do not begin
+one = StreamServer(LOCAL, handle)
+def stop():
+    one.stop(0)
+    stopped.set()
+thread = threading.Thread(target=stop)
+clients = [socket.create_connection(one.address) for _ in range(3)]
+one.start()
+run()
+thread.join()
+assert (len(handled), one.connections) == (1, 0), (handled, one.connections)
+one.stop(None)
+""")
+
+
+def test_a_listener_that_listens_no_more_ends_the_server() -> None:
+    child("""
+told = []
+sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
+listener = stock.create_server(LOCAL)
+one = StreamServer(listener, echo)
+one.start()
+schedule()
+with stock.socket(fileno=os.dup(one._listener.fileno())) as same:
+    same.shutdown(stock.SHUT_RDWR)
+one.serve_forever()
+assert told == [errno.EINVAL], told
+one.stop()
+""")
+
+
+def test_a_listener_of_the_callers_own_time_out() -> None:
+    child("""
+for timeout in (0.0, 0.001):
+    for module in (stock, socket):
+        listener = module.create_server(LOCAL)
+        listener.settimeout(timeout)
+        one = StreamServer(listener, echo)
+        one.start()
+        schedule()
+        assert ask(one.address) == b"hello"
+        one.stop(None)
+""")
+
+
 @pytest.mark.parametrize(
     ("make", "error"),
     [
@@ -230,6 +283,11 @@ def _not_listening(kind: socket.SocketKind) -> None:
         (lambda: server.StreamServer(8080, print), TypeError),
         (lambda: _not_listening(socket.SOCK_STREAM), ValueError),
         (lambda: _not_listening(socket.SOCK_DGRAM), ValueError),
+        (lambda: server.StreamServer(("127.0.0.1", 0), print, limit=1.5), TypeError),
+        (lambda: server.StreamServer(("127.0.0.1", 0), print, limit=math.nan), TypeError),
+        (lambda: server.StreamServer(None, print), TypeError),
+        (lambda: server.StreamServer((), print), TypeError),
+        (lambda: server.StreamServer((None, 0), print), TypeError),
         (lambda: server.StreamServer(("192.0.2.1", 0), print), OSError),
         (lambda: server.StreamServer("/no/such/folder/s", print), OSError),
     ],
@@ -237,3 +295,12 @@ def _not_listening(kind: socket.SocketKind) -> None:
 def test_refused(make: Callable[[], object], error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
+
+
+def test_a_socket_that_does_not_listen_is_refused() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(ValueError, match="does not listen"):
+            server.StreamServer(bound, print)
+    with pytest.raises(ValueError, match="closed"):
+        server.StreamServer(bound, print)

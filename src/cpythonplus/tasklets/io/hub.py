@@ -203,7 +203,7 @@ def attach(loop: asyncio.AbstractEventLoop) -> None:
         # With patched selectors it may have waited as any tasklet does: it is in the poller, which
         # cannot be in it as well (ELOOP). It runs: nobody waits for it now.
         selector = getattr(loop, "_selector", None)
-        if hasattr(selector, "fileno"):
+        if selector is not None and hasattr(selector, "fileno"):
             _native.io_forget(selector.fileno())
         loops.turns = Turns(loop, ours=False)
 

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamServer"]
 
-# Until somebody changes that, accepting is in vain: no descriptors or memory left, or a listener
-# that listens no more (shutdown()).
-_IN_VAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EINVAL})
+# No descriptors or memory left: until one is closed, accepting is in vain.
+_SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# It does not listen any more: shut down, or closed by its number.
+_OVER = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSOCK})
 _PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
 _IN_A_ROW = 16  # accepted before those get their turn that were
 _KILLED_S = 1.0  # for the `finally` clauses of those that stop() kills
@@ -36,7 +37,7 @@ class StreamServer:
     tasklet.  limit: most connections at once, others wait to be accepted; None: as many as come.
 
     Raises OSError when it cannot listen, ValueError for a limit below 1 and for a socket that does
-    not listen, TypeError for what is none of that, or a `handle` that cannot be called.
+    not listen, TypeError for a `handle` that cannot be called and for what is no listener or limit.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class StreamServer:
         self._limit = limit
         self._ssl_context = ssl_context
         self._connections: set[tasklet] = set()
+        self._begun: set[tasklet] = set()  # of these
+        self._killing = False
         self._acceptor: tasklet | None = None
         self._room: io_delivery | None = None  # the acceptor waits for a connection to end
         self._idle: list[io_delivery] = []  # stop() waits for all of them to end
@@ -96,7 +99,9 @@ class StreamServer:
             self._room.deliver()
         self._end.deliver()
         if not self._wait_idle(timeout):
-            for each in self._others():
+            # One that has not begun would not get to its `finally`: it ends by itself.
+            self._killing = True
+            for each in self._others() & self._begun:
                 each.kill(pending=True)
             self._wait_idle(_KILLED_S)
 
@@ -127,7 +132,12 @@ class StreamServer:
             except OSError as error:
                 if self._listener.fileno() < 0:
                     return
-                if error.errno in _IN_VAIN:
+                if error.errno in _OVER:
+                    io_unraisable(error, self._handle)
+                    self._listener.close()
+                    self._end.deliver()
+                    return
+                if error.errno in _SHORT_OF:
                     if pause == _PAUSE_S:
                         io_unraisable(error, self._handle)
                     io_sleep(pause)
@@ -155,6 +165,9 @@ class StreamServer:
 
     def _serve(self, connection: Any, address: Any) -> None:  # noqa: ANN401
         try:
+            self._begun.add(getcurrent())
+            if self._killing:
+                return
             if self._ssl_context is not None:
                 connection = _with_tls(connection, self._ssl_context)
             self._handle(connection, address)
@@ -162,6 +175,7 @@ class StreamServer:
             io_unraisable(error, self._handle)
         finally:
             self._connections.discard(getcurrent())
+            self._begun.discard(getcurrent())
             connection.close()
             if self._room is not None:
                 self._room.deliver()
@@ -203,15 +217,18 @@ def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401
     made: socket.socket = socket.create_server(
         listener, family=_stock.AF_INET6 if six else _stock.AF_INET, backlog=backlog
     )
+    made.settimeout(None)
     return made
 
 
 def _taken_over(listener: _stock.socket) -> socket.socket:
+    if listener.fileno() < 0:
+        raise ValueError("the listener is closed")
     if not listener.getsockopt(_stock.SOL_SOCKET, _stock.SO_ACCEPTCONN):
         raise ValueError("the socket does not listen")
     if not isinstance(listener, socket.socket):
         listener = socket.socket(fileno=listener.detach())
-    listener.settimeout(None)  # else accept() may raise instead of waiting
+    listener.settimeout(None)  # else each accept() in vain would be tried again at once
     return listener
 
 
@@ -220,6 +237,7 @@ def _listening_at_path(path: str | bytes, backlog: int) -> socket.socket:
     try:
         made.bind(path)
         made.listen(backlog)
+        made.settimeout(None)
     except BaseException:
         made.close()
         raise
