@@ -219,6 +219,30 @@ def _not_listening(kind: socket.SocketKind) -> None:
         server.StreamServer(plain, print)
 
 
+@pytest.mark.parametrize("free", [1, 2, 5])
+def test_a_server_begins_without_descriptors_for_the_event_loop(free: int) -> None:
+    child(f"""
+from cpythonplus.tasklets.io import hub, sleep
+told = []
+sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
+one = StreamServer(LOCAL, echo)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard))
+held = []
+try:
+    while True: held.append(os.dup(0))
+except OSError:
+    pass
+for _ in range({free}): os.close(held.pop())
+one.start()
+until(lambda: told)
+assert set(told) == {{errno.EMFILE}}, told
+for fd in held: os.close(fd)
+assert ask(one.address) == b"hello"
+one.stop(None)
+""")
+
+
 def test_stop_ends_also_those_that_have_not_begun() -> None:
     child("""
 handled, stopped = [], threading.Event()

@@ -2,7 +2,6 @@
 #include "hub.h"
 
 #include "../base/clock.h"
-#include "../base/raise.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +93,7 @@ plus_poller_get(struct plus_scheduler *sched)
     }
     poller->sched = sched;
     if (!open_descriptors(poller)) {
-        plus_raise_errno("epoll_create1", errno);
+        PyErr_SetFromErrno(PyExc_OSError); /* who accepts connections goes by its errno */
         close_descriptors(poller);
         free(poller);
         return NULL;

@@ -142,7 +142,8 @@ class StreamServer:
                         io_unraisable(error, self._handle)
                     io_sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE_S)
-                # Else it is about that connection, which has gone already.
+                else:  # it is about that connection, which has gone already
+                    schedule()
                 continue
             pause = _PAUSE_S
             self._connections.add(tasklet(self._serve)(connection, address))
