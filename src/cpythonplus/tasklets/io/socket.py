@@ -16,7 +16,6 @@ import io
 import operator
 import os
 import socket as _stock
-import types
 from collections.abc import Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
@@ -31,7 +30,7 @@ from cpythonplus._native import (
     io_sleep,
     io_wait,
 )
-from cpythonplus.tasklets.io import names
+from cpythonplus.tasklets.io import names, standard
 from cpythonplus.tasklets.io.names import (
     getaddrinfo,
     gethostbyaddr,
@@ -392,33 +391,10 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-def _over_ours(function: types.FunctionType) -> types.FunctionType:
-    """Return a function of the standard module that finds this module's class and names."""
-    made = types.FunctionType(
-        function.__code__,
-        globals(),
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__doc__ = function.__doc__
-    return made
-
-
-def _fill() -> None:
-    own = globals()
-    for name, value in vars(_stock).items():
-        if name in own:
-            continue
-        ours = isinstance(value, types.FunctionType) and value.__module__ == _stock.__name__
-        own[name] = _over_ours(value) if ours else value
-    own["__all__"] = [*_stock.__all__, "replacements"]
-
-
 def replacements() -> dict[str, dict[str, object]]:
     """Return what patch() puts into the standard modules for `socket`: {module: {name: object}}."""
     return {"socket": {"socket": socket}}
 
 
-_fill()
+standard.fill(globals(), _stock)
+globals()["__all__"] = [*_stock.__all__, "replacements"]

@@ -11,12 +11,12 @@ What is not replaced is the standard module's own: MemoryBIO and SSLObject do no
 
 import os
 import ssl as _stock
-import types
 from ssl import SSL_ERROR_EOF, SSLError, SSLWantReadError, SSLWantWriteError
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus._native import io_wait
+from cpythonplus.tasklets.io import standard
 from cpythonplus.tasklets.io.socket import create_connection, socket
 
 if TYPE_CHECKING:
@@ -38,20 +38,10 @@ __all__ = [
 _READ, _WRITE = 1, 4  # EPOLLIN, EPOLLOUT
 
 
-def _function_over(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
-    """Return a function of the standard module that finds its globals in `names`."""
-    made = types.FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__doc__ = function.__doc__
-    return made
-
-
 # The standard _create() says super(SSLSocket, self), and looks that name up when it is called. It
 # is to find its own class also while patch() has put ours there.
 _original_create = vars(_stock.SSLSocket)["_create"]
-_create = _function_over(_original_create.__func__, {**vars(_stock)})
+_create = standard.function_over(_original_create.__func__, {**vars(_stock)})
 
 
 class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
@@ -276,16 +266,6 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-def _fill() -> None:
-    """Take over the standard names; its functions find the classes above."""
-    own = globals()
-    for name, value in vars(_stock).items():
-        if name in own:
-            continue
-        ours = isinstance(value, types.FunctionType) and value.__module__ == _stock.__name__
-        own[name] = _function_over(value, own) if ours else value
-
-
 def replacements() -> dict[str, dict[str, object]]:
     """Return what patch() puts in the place of what, by module and name; besides, see switch()."""
     return {"ssl": {"SSLSocket": SSLSocket}}
@@ -303,4 +283,4 @@ def switch(*, on: bool) -> None:
 
 
 _stock_socket = _stock.SSLSocket
-_fill()
+standard.fill(globals(), _stock)
