@@ -21,7 +21,7 @@ def sleep(seconds: float) -> None:
     seconds: 0 lets the others run once.
 
     Raises as time.sleep() ValueError for a negative number or NaN, TypeError for what is none;
-    OverflowError above 1e9.
+    OverflowError above 9.2e9.
     """
     _native.io_sleep(seconds)
 
@@ -53,7 +53,7 @@ def call_later(delay: float, func: Callable[..., object], /, *args: object) -> T
     delay: seconds; negative ones count as 0.
 
     run() waits for it as for a tasklet that sleeps; a thread that ends does not.  The tasklet's
-    context is a copy of the caller's.  Raises ValueError for NaN, OverflowError above 1e9,
+    context is a copy of the caller's.  Raises ValueError for NaN, OverflowError above 9.2e9,
     TypeError if `func` cannot be called.
     """
     call = tasklet(func, args)
