@@ -140,6 +140,11 @@ def sessions() -> Iterator[tuple[int, int]]:
             yield int(folder.name), int(fields[3])
 
 
+def foreign_environment(changes: dict[str, str] | None = None) -> dict[str, str]:
+    """Return a child's environment for other people's programs: without a sanitizer's library."""
+    return {k: v for k, v in child_environment(changes).items() if k != "LD_PRELOAD"}
+
+
 @contextmanager
 def running(
     command: Sequence[str],
@@ -148,17 +153,18 @@ def running(
     env: dict[str, str] | None = None,
     log: str = "log",
     user: str | None = None,
+    foreign: bool = False,
 ) -> Iterator[Server]:
     """Run a server; nothing of its session is left afterwards.
 
-    user: whom it runs as; None: as this process.
+    user: whom it runs as; None: as this process.  foreign: other people's program.
     """
     path = folder / log
     with path.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=child_environment(env),
+            env=foreign_environment(env) if foreign else child_environment(env),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -222,9 +228,8 @@ def redis(folder: Path) -> Iterator[Service]:
     program, environment = _redis_command()
     port = free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    # A wish for a sanitizer's library is not meant for other people's programs.
     command = [program, *options, "--dir", str(folder), "--daemonize", "no"]
-    with running(command, folder=folder, env=environment, log="redis.log") as server:
+    with running(command, folder=folder, env=environment, log="redis.log", foreign=True) as server:
         server.says("Ready to accept connections")
         yield Service(f"redis://127.0.0.1:{port}/0", server)
 
@@ -287,7 +292,7 @@ def postgres() -> Iterator[Service]:
             check=False,
             cwd=folder,
             user=user,
-            env=child_environment({"LC_ALL": "C"}),
+            env=foreign_environment({"LC_ALL": "C"}),
             capture_output=True,
             text=True,
         )
@@ -298,7 +303,9 @@ def postgres() -> Iterator[Service]:
         for setting, value in settings.items():
             command += ["-c", f"{setting}={value}"]
         # PostgreSQL writes its messages in the language of the user who starts it.
-        with running(command, folder=folder, env={"LC_ALL": "C"}, user=user) as server:
+        with running(
+            command, folder=folder, env={"LC_ALL": "C"}, user=user, foreign=True
+        ) as server:
             server.says("ready to accept connections")
             yield Service(f"postgresql://postgres@127.0.0.1:{port}/postgres", server)
             # At once, without a last checkpoint; what is left of it the way out ends.
