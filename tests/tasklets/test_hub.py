@@ -575,7 +575,7 @@ def keeps(local=threading.local()):
 
 def sleeps(thread):
     with open(f"/proc/self/task/{thread.native_id}/stat") as stat:
-        return stat.read().split()[2] == "S"
+        return stat.read().rpartition(")")[2].split()[0] == "S"  # names may have spaces
 
 threading.Thread(target=keeps, daemon=True).start()
 kept.wait()
