@@ -10,7 +10,7 @@ from tests.cli.support import PYTHON, assert_refused, execute, run
 SHOW = """\
 import queue, sys, threading
 from queue import LifoQueue
-print(*(hasattr(kind, "statistics") for kind in (threading.Lock, LifoQueue)), flush=True)
+print(*(hasattr(kind(), "statistics") for kind in (threading.Lock, LifoQueue)), flush=True)
 """
 NATIVE = "True True\n"
 STOCK = "False False\n"
@@ -82,7 +82,7 @@ def test_what_it_loads_at_start_up() -> None:
 def test_a_script_that_is_called_queue(tmp_path: Path) -> None:
     (tmp_path / "queue.py").write_text("print(__name__)\n")
     (tmp_path / "main.py").write_text(
-        "import queue, threading\nprint(hasattr(threading.Lock, 'statistics'))\n"
+        "import queue, threading\nprint(hasattr(threading.Lock(), 'statistics'))\n"
     )
     result = run("main.py", cwd=tmp_path)
     assert (result.out, result.err) == ("queue\nTrue\n", "")

@@ -27,11 +27,25 @@ def public():
 
 
 def is_native(value):
-    return any(value is native for native in natives().values())
+    """Whether it is one of our types, or a standard class that makes objects of one."""
+    if any(value is native for native in (*natives().values(), patching.primitives.allocate_lock)):
+        return True
+    if not isinstance(value, type) or value.__module__ not in ("threading", "queue"):
+        return False
+    native = natives().get(value.__name__)
+    return native is not None and type(value(1) if "Barrier" in str(value) else value()) is native
 
 
 def natives():
     return {name: getattr(threads, name) for names in patching.NAMES.values() for name in names}
+
+
+def all_native():
+    return all(is_native(value) for value in public().values())
+
+
+def none_native():
+    return not any(is_native(value) for value in public().values())
 '''
 
 

@@ -143,14 +143,13 @@ def take(lock, timeout=None):
             assert lock.wait(timeout)
 
 
-class Child(Queue):
-    """One whose hooks are Python."""
-
-    def _put(self, item):
-        super()._put(item)
-
-    def _get(self):
-        return super()._get()
+def Child(maxsize=0):
+    """A Queue whose hooks are Python."""
+    child = Queue(maxsize)
+    put, get, it = Queue._put, Queue._get, weakref.ref(child)
+    child._put = lambda item: put(it(), item)
+    child._get = lambda: get(it())
+    return child
 
 '''
 

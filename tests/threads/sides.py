@@ -1,8 +1,9 @@
 """The same lines on the standard library's types and on ours, and threads that cannot hang a test.
 
 A case is a few lines of Python that use `Lock`, `Queue` and so on by these names and end with an
-expression.  What comes out, be it a value, an exception or warnings, is compared.  Both sides run
-in a child process, since a case may crash or hang.
+expression.  What comes out, be it a value, an exception or warnings, is compared.  Each side runs
+in a child process, since a case may crash or hang; ours in one that is patched, as a program of
+somebody else's is.
 """
 
 import json
@@ -142,10 +143,6 @@ from cpythonplus import threads
 NAMES = {names!r}
 CASES = {cases!r}
 nan, inf, huge, pause = float("nan"), float("inf"), 1e100, 0.002
-SIDES = {{
-    "stock": {{name: getattr(threading, name, None) or getattr(queue, name) for name in NAMES}},
-    "native": {{name: getattr(threads, name) for name in NAMES}},
-}}
 OWN = [(r"_thread\.lock", "Lock"), (r"_thread\.RLock", "RLock"), (r"_queue\.", "")]
 OWN += [(r"(?:cpythonplus\.)?threads\.|(?<!\w)threading\.|(?<!\w)queue\.", "")]
 OWN += [(r"0x[0-9a-f]+", "ADDRESS"), (r"owner=[1-9]\d*", "owner=SOMEBODY")]
@@ -209,11 +206,13 @@ def outcome(code, names):
     return f"{{text}} {{told}}" if told else text
 
 
-first = int(sys.argv[1])
-with open(sys.argv[2], "a") as file:
-    for code in CASES[first:]:
-        both = {{name: outcome(code, names) for name, names in SIDES.items()}}
-        print(json.dumps(both), file=file)
+side, first, path = sys.argv[1:]
+if side == "native":
+    threads.patch()
+names = {{name: getattr(threading, name, None) or getattr(queue, name) for name in NAMES}}
+with open(path, "a") as file:
+    for code in CASES[int(first):]:
+        print(json.dumps(outcome(code, names)), file=file)
         file.flush()
 '''
 
@@ -222,29 +221,33 @@ class Outcomes:
     """What came out of the cases of a module on both sides."""
 
     def __init__(self, cases: Sequence[str]) -> None:
-        cases = list(dict.fromkeys(cases))
-        self._outcomes: dict[str, dict[str, str]] = {}
+        self._cases = list(dict.fromkeys(cases))
+        self._outcomes: dict[str, dict[str, str]] = {case: {} for case in self._cases}
         self._crashes: dict[str, Child] = {}
         with tempfile.TemporaryDirectory() as folder:
-            program, results = Path(folder, "program.py"), Path(folder, "results")
-            program.write_text(CASES_PROGRAM.format(names=NAMES, cases=cases))
-            while len(self._outcomes) + len(self._crashes) < len(cases):
-                self._go_on(program, results, cases)
+            program = Path(folder, "program.py")
+            program.write_text(CASES_PROGRAM.format(names=NAMES, cases=self._cases))
+            for side in ("stock", "native"):
+                first = 0
+                while first < len(self._cases):
+                    first += self._go_on(side, program, first)
 
-    def _go_on(self, program: Path, results: Path, cases: Sequence[str]) -> None:
-        """Run what is left in one child; after a crash the next one goes on behind it."""
-        first = len(self._outcomes) + len(self._crashes)
+    def _go_on(self, side: str, program: Path, first: int) -> int:
+        """Run what is left in one child; return how many it did, one that ended it among them."""
+        results = program.with_name("results")
         results.write_text("")
-        child = start_child(program, args=[str(first), str(results)])
+        child = start_child(program, args=[side, str(first), str(results)])
         try:
             ended = finish_child(child, timeout=CASES_LIMIT_S)
         except pytest.fail.Exception as failure:
             ended = Child(-1, "", str(failure))
         lines = results.read_text().splitlines()
-        for case, line in zip(cases[first:], lines, strict=False):
-            self._outcomes[case] = json.loads(line)
-        if first + len(lines) < len(cases):
-            self._crashes[cases[first + len(lines)]] = ended
+        for case, line in zip(self._cases[first:], lines, strict=False):
+            self._outcomes[case][side] = json.loads(line)
+        if first + len(lines) < len(self._cases):
+            self._crashes[self._cases[first + len(lines)]] = ended
+            return len(lines) + 1
+        return len(lines)
 
     def check(self, case: str) -> None:
         """Fail unless ours did what the standard library's did."""

@@ -76,7 +76,7 @@ Child("x").wait()
     """,
     # its inside
     "b = Barrier(3, print, 5); b._parties, b._action is print, b._timeout",
-    "b = Barrier(3); b._state, b._count, type(b._cond) is Condition",
+    "b = Barrier(3); b._state, b._count, isinstance(b._cond, Condition)",
     "b = Barrier(3); b.abort(); b._state, b._count",
     "b = Barrier(1); b._cond.acquire(), b._cond.acquire(False)",
 ]

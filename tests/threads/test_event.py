@@ -53,7 +53,7 @@ CASES = (
     "weakref.ref(Event())()",
     # its inside
     "e = Event(); [e._flag, e.set(), e._flag]",
-    "e = Event(); [type(e._cond) is Condition, e._cond.acquire(), e._cond.acquire(False)]",
+    "e = Event(); [isinstance(e._cond, Condition), e._cond.acquire(), e._cond.acquire(False)]",
     "e = Event(); e._at_fork_reinit()",
     """
 event = Event()

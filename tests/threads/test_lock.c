@@ -516,10 +516,12 @@ wait_for_others(void *unused)
 static void
 look_from_the_child(void)
 {
-    CHECK(!plus_lock_is_locked(&lock));
-    CHECK(plus_lock_try(&lock, plus_identity()));
-    CHECK(plus_lock_is_locked(&lock));
+    CHECK(plus_lock_is_locked(&lock)); /* nobody can ask whether its owner is still there */
     CHECK(!plus_lock_try(&lock, plus_identity()));
+    CHECK(acquire(&lock, 1, false) == 0);
+    plus_lock_reinit(&lock);
+    check_as_new(&lock);
+    CHECK(plus_lock_try(&lock, plus_identity()));
     CHECK(plus_lock_release(&lock) == 0);
     check_as_new(&lock);
 
@@ -534,7 +536,7 @@ look_from_the_child(void)
 }
 
 static void
-test_a_fork_leaves_owners_and_waiters_behind(void)
+test_a_fork_keeps_the_lock_and_leaves_waiters_behind(void)
 {
     pthread_t waiters[2];
 
@@ -613,7 +615,7 @@ main(void)
     test_one_at_a_time(4, 0, 0);
     test_one_at_a_time(THREADS, 2, 0);
     test_one_at_a_time(THREADS, 2, 2);
-    test_a_fork_leaves_owners_and_waiters_behind();
+    test_a_fork_keeps_the_lock_and_leaves_waiters_behind();
     test_made_anew_after_a_fork();
     return 0;
 }

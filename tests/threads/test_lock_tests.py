@@ -1,7 +1,7 @@
 """CPython's own tests of locks and queues, with our types in place of the standard library's.
 
-`test.lock_tests` is written to be used like this; of `test.test_queue` each class gets a module
-that has our types.  Each class runs in a process of its own, all of them side by side, as they
+`test.lock_tests` is written to be used like this; of `test.test_queue` each class gets the patched
+module.  Each class runs in a process of its own, all of them side by side, as they
 mostly sleep.
 """
 
@@ -43,21 +43,24 @@ NOT_OURS = {"test_simplequeue_sizeof": "the size of the standard library's own C
 PROGRAM = (
     f"NOT_OURS = {NOT_OURS}"
     """
-import sys, types, unittest
+import sys, unittest
 
 from cpythonplus import threads
 
+threads.patch()
 name, kind = sys.argv[1:]
 if kind == "queue":
+    import queue
     from test import test_queue as module
 
-    names = ("Queue", "LifoQueue", "PriorityQueue", "SimpleQueue", "Empty", "Full", "ShutDown")
-    given = {"queue": types.SimpleNamespace(**{name: getattr(threads, name) for name in names})}
+    given = {"queue": queue}
 else:
     from test import lock_tests as module
 
     attribute, _, kind = kind.partition("=")
-    given = {attribute: staticmethod(getattr(threads, kind))}
+    import threading
+
+    given = {attribute: staticmethod(getattr(threading, kind))}
 for test, reason in NOT_OURS.items():
     if hasattr(getattr(module, name), test):
         given[test] = unittest.skip(reason)(lambda self: None)

@@ -21,8 +21,9 @@ COMMON = {
 }
 ATTRIBUTES = {
     "attribute": "it.colour = [1]; it.colour = [2]; del it.colour",
-    "subclass": "own = bare(type(it))(*arguments); own.me = own; del own",
+    "cycle": "own = type(it)(*arguments); own.me = own; del own",
 }
+SUBCLASS = "own = bare(type(it))(*arguments); own.me = own; del own"
 LOCK = {
     "acquire": "it.acquire(); it.release()",
     "acquire in vain": "it.acquire(); elsewhere(it.acquire, False); it.release()",
@@ -79,7 +80,7 @@ BOUNDED_QUEUE = QUEUE | {
     "shutdown refuses": "own = type(it)(); own.shutdown(); refused(ShutDown, own.put, [1])",
     "shutdown at once": "own = type(it)(); own.put([1]); own.shutdown(immediate=True)",
     "hooks": "it._init(1); it._put([1]); it._qsize(); it._get()",
-    "hooked": "own = hooked(type(it))(1); own.put([1]); own.get(); refused(KeyError, own.put, 13)",
+    "hooked": "own = Child(1); own.put([1]); own.get(); own.put(2); refused(Full, own.put, 3, 0)",
     "container": "it.queue = type(it.queue)([[1]]); it.queue.clear()",
     "maxsize": "it.maxsize = 1.5; it.maxsize = 1",
     "conditions": "with it.mutex: it.not_empty.notify(); it.not_full.notify(); it.all_tasks_done",
@@ -94,7 +95,7 @@ CALLS = {
             "nested": "with it, it: it._recursion_count(); it._is_owned()",
             "_release_save": "with it: it._acquire_restore(it._release_save())",
             "_acquire_restore": "refused(TypeError, it._acquire_restore, None)",
-            "subclass": ATTRIBUTES["subclass"],
+            "subclass": SUBCLASS,
         },
     ),
     "Condition": (
@@ -167,7 +168,7 @@ CALLS = {
         | BOUNDED_QUEUE
         | {"no order": "own = PriorityQueue(); own.put(1); refused(TypeError, own.put, 'x')"},
     ),
-    "SimpleQueue": ("SimpleQueue()", COMMON | {"subclass": ATTRIBUTES["subclass"]} | QUEUE),
+    "SimpleQueue": ("SimpleQueue()", COMMON | {"subclass": SUBCLASS} | QUEUE),
     "module": (
         "Thread()",
         {
@@ -184,7 +185,7 @@ CALLS = {
 # With arguments it is deprecated, and refused from 3.15 on.
 CALLS["RLock"][1]["refused"] = "refused(TypeError, pickle.dumps, it)"
 # What some types do not have, or not so.
-for absent in ("attribute", "subclass"):
+for absent in ("attribute", "cycle"):
     CALLS["Lock"][1].pop(absent, None)
 del (
     CALLS["Lock"][1]["made anew"],
@@ -209,19 +210,6 @@ stock = threading.RLock
 def bare(base):
     return type("Own", (base,), {{}})
 
-
-@functools.cache
-def hooked(base):
-    class Own(base):
-        def _put(self, item):
-            if item == 13:
-                raise KeyError(item)
-            super()._put(item)
-
-        def _get(self):
-            return super()._get()
-
-    return Own
 
 
 result = {{}}

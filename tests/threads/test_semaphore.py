@@ -90,7 +90,7 @@ acquired, inside, semaphore._value
     "s = {}(); weakref.ref(s)() is s",
     "weakref.ref({}())()",
     # its inside
-    "s = {}(); type(s._cond) is Condition",
+    "s = {}(); isinstance(s._cond, Condition)",
     "s = {}(); [s._cond.acquire(), s._cond.acquire(False)]",
     "s = {}(3); s._value = 1; s.acquire(False), s.acquire(False)",
     "s = {}(3); del s.acquire",

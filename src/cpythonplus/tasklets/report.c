@@ -504,7 +504,7 @@ plus_report_add_note(struct plus_scheduler *sched, PyObject *exception)
     PyThreadState_EnterTracing(tstate); /* no debugger steps through this */
     PyObject *make = plus_import_from("cpythonplus.tasklets.reporting", "note");
     PyObject *note = make != NULL ? PyObject_CallNoArgs(make) : NULL;
-    PyObject *done = note != NULL ? PyObject_CallMethod(exception, "add_note", "O", note) : NULL;
+    PyObject *done = note != NULL ? PyObject_CallMethod(exception, "add_note", "(O)", note) : NULL;
 
     if (done == NULL) {
         forget_failure();

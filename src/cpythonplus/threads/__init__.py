@@ -71,6 +71,10 @@ def __getattr__(name: str) -> object:
 
     home = import_module(_HOMES.get(name, f"{__name__}.primitives"))
     value: object = getattr(home, name)
+    if name not in _HOMES:
+        for standard, names in home.STAND_FOR.items():
+            if name in names:
+                home.introduce(import_module(standard))
     globals()[name] = value
     return value
 

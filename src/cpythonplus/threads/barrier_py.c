@@ -263,11 +263,14 @@ barrier_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kw
     uint64_t deadline_ns;
 
     if (plus_arguments(&wait_signature, args, nargs, kwnames, given) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "wait", args, nargs, kwnames);
     }
     int breaks = given[1] != NULL ? PyObject_IsTrue(given[1]) : 1;
     PyObject *timeout = given[0] != NULL && given[0] != Py_None ? given[0] : self->timeout;
-    if (breaks < 0 || plus_wait_deadline(timeout, &deadline_ns) < 0 || lock(self) < 0) {
+    if (breaks < 0 || plus_wait_deadline(timeout, &deadline_ns) < 0) {
+        return plus_standard_answer(op, "wait", args, nargs, kwnames);
+    }
+    if (lock(self) < 0) {
         return NULL;
     }
     Py_ssize_t index = pass(self, deadline_ns, breaks);
@@ -438,18 +441,21 @@ static PyMethodDef barrier_methods[] = {
     {"reset", barrier_reset, METH_NOARGS, reset_doc},
     {"abort", barrier_abort, METH_NOARGS, abort_doc},
     {"statistics", barrier_statistics, METH_NOARGS, plus_statistics_doc},
+    PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef barrier_members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(barrier_object, weakrefs), Py_READONLY, NULL},
     {"__dictoffset__", Py_T_PYSSIZET, offsetof(barrier_object, dict), Py_READONLY, NULL},
+    {"__weakref__", _Py_T_OBJECT, offsetof(barrier_object, weakrefs), Py_READONLY, NULL},
     {"_cond", Py_T_OBJECT_EX, offsetof(barrier_object, cond), Py_READONLY, NULL},
-    {"_action", Py_T_OBJECT_EX, offsetof(barrier_object, action), Py_READONLY, NULL},
-    {"_timeout", Py_T_OBJECT_EX, offsetof(barrier_object, timeout), Py_READONLY, NULL},
-    {"_parties", Py_T_PYSSIZET, offsetof(barrier_object, parties), Py_READONLY, NULL},
-    {"_state", Py_T_INT, offsetof(barrier_object, state), Py_READONLY, NULL},
-    {"_count", Py_T_PYSSIZET, offsetof(barrier_object, count), Py_READONLY, NULL},
+    /* Written by the standard class's own functions, where somebody calls them with a native one. */
+    {"_action", Py_T_OBJECT_EX, offsetof(barrier_object, action), 0, NULL},
+    {"_timeout", Py_T_OBJECT_EX, offsetof(barrier_object, timeout), 0, NULL},
+    {"_parties", Py_T_PYSSIZET, offsetof(barrier_object, parties), 0, NULL},
+    {"_state", Py_T_INT, offsetof(barrier_object, state), 0, NULL},
+    {"_count", Py_T_PYSSIZET, offsetof(barrier_object, count), 0, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -457,7 +463,7 @@ static PyGetSetDef barrier_getset[] = {
     {"parties", barrier_parties, NULL, PyDoc_STR("How many threads meet."), NULL},
     {"n_waiting", barrier_n_waiting, NULL, PyDoc_STR("How many of them have come."), NULL},
     {"broken", barrier_broken, NULL, PyDoc_STR("Whether the barrier is broken."), NULL},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -470,15 +476,15 @@ static PyType_Slot barrier_slots[] = {
 };
 
 static PyType_Spec barrier_spec = {
-    .name = "cpythonplus.threads.Barrier",
+    .name = "threading.Barrier",
     .basicsize = sizeof(barrier_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = barrier_slots,
 };
 
 int
 plus_barrier_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->barrier = plus_add_type(module, &barrier_spec, NULL);
+    state->barrier = plus_add_type(module, "Barrier", &barrier_spec, NULL);
     return state->barrier != NULL ? 0 : -1;
 }

@@ -11,6 +11,7 @@
 #define PLUS_LOCK_UNDER_GIL
 #endif
 #include "lock.h"
+#include "standard.h"
 #include "waiting.h"
 
 #include "../base/futex.h"
@@ -33,19 +34,25 @@ typedef struct {
 typedef struct {
     PyObject_HEAD struct plus_waitq queue; /* threads inside wait() */
     PyObject *lock;
+    PyObject
+        *waiters; /* deque of the locks that threading.Condition.wait() itself sleeps on; or NULL */
     PyObject *dict, *weakrefs;
     bool native; /* `lock` is exactly a Lock or an RLock of ours */
     bool recursive;
 } plus_condition_object;
 
-/* What the types of one interpreter refer to.  Fixed once the module is initialised. */
+/* How many of the types stand for a class that is written in Python. */
+#define PLUS_STANDARDS 8
+
+/* What the types of one interpreter refer to.  Fixed once the module is initialised, but for `standards`. */
 struct plus_threads_state {
     PyTypeObject *lock, *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
     PyTypeObject *queue, *lifo_queue, *priority_queue, *simple_queue;
     PyObject *deque, *deque_append, *deque_popleft; /* the type and its functions */
     PyObject *heappush, *heappop;
-    /* _init, _qsize, _put and _get of each kind of queue, to see what a subclass overrides. */
-    PyObject *hooks[3][4];
+    PyObject
+        *stock_lock; /* for its words about wrong arguments; NULL where another package made it */
+    struct plus_standard standards[PLUS_STANDARDS];
 };
 
 extern struct PyModuleDef plus_native_module; /* of the whole extension; its state is this room's */
@@ -84,9 +91,9 @@ plus_queue_exec(PyObject *module, struct plus_threads_state *state);
 int
 plus_simple_queue_exec(PyObject *module, struct plus_threads_state *state);
 
-/* Makes a type and adds it to the module; `base` may be NULL.  NULL with an exception. */
+/* Makes a type and adds it to the module by the name `as`; `base` may be NULL.  NULL with an exception. */
 PyTypeObject *
-plus_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject *base);
+plus_add_type(PyObject *module, const char *as, PyType_Spec *spec, PyTypeObject *base);
 
 /* ---- arguments (arguments.c) ------------------------------------------------------------------ */
 
@@ -274,11 +281,19 @@ enum plus_wait_result
 plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
                      enum plus_wait_result *ended);
 
+/* The same for those who wait in threading.Condition.wait() itself, which somebody has called with a
+ * native condition.  Returns how many of `count` are left. */
+uint32_t
+plus_condition_notify_standard(plus_condition_object *self, uint32_t count);
+
 /* Ends the waits of up to `count` threads.  The lock is held.  (Reading the length without the guard is
  * right then: who is about to wait has the lock until it is queued.) */
 static inline void
 plus_condition_notify(plus_condition_object *self, uint32_t count)
 {
+    if (__builtin_expect(self->waiters != NULL, 0)) {
+        count = plus_condition_notify_standard(self, count);
+    }
     if (plus_waitq_length(&self->queue) > 0) {
         plus_waitq_wake(&self->queue, count);
     }
@@ -298,8 +313,18 @@ plus_barrier_atfork_child(void);
 PyObject *
 plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second);
 
-/* The entry for __dict__. */
-extern PyGetSetDef plus_dict_getset[];
+/* The entries for __class__ and __dict__ of a type that stands for a standard class. */
+#define PLUS_STANDARD_GETSET                                                                       \
+    {"__class__", plus_standard_get_class, NULL, NULL, NULL},                                      \
+    {                                                                                              \
+        "__dict__", plus_standard_get_dict, PyObject_GenericSetDict, NULL, NULL                    \
+    }
+extern PyGetSetDef plus_standard_getset[];
+#define PLUS_STANDARD_METHODS                                                                      \
+    {"__dir__", plus_standard_list_names, METH_NOARGS, NULL},                                      \
+    {                                                                                              \
+        "__reduce_ex__", plus_standard_reduce, METH_O, NULL                                        \
+    }
 
 /* tp_dealloc's common part for types with a dict and weak references. */
 void

@@ -6,6 +6,7 @@
 #include "foreign_lock.h"
 
 #include "../base/futex.h"
+#include "../base/raise.h"
 
 #include <stddef.h>
 
@@ -195,10 +196,14 @@ condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *
     PyObject *timeout;
     uint64_t deadline_ns;
 
-    if (plus_arguments(&wait_signature, args, nargs, kwnames, &timeout) < 0 ||
-        require_owned(self, "cannot wait on un-acquired lock") < 0 ||
-        plus_wait_deadline(timeout, &deadline_ns) < 0) {
+    if (plus_arguments(&wait_signature, args, nargs, kwnames, &timeout) < 0) {
+        return plus_standard_answer(op, "wait", args, nargs, kwnames);
+    }
+    if (require_owned(self, "cannot wait on un-acquired lock") < 0) {
         return NULL;
+    }
+    if (plus_wait_deadline(timeout, &deadline_ns) < 0) {
+        return plus_standard_answer(op, "wait", args, nargs, kwnames);
     }
     int notified = wait_until(self, deadline_ns);
     return notified < 0 ? NULL : PyBool_FromLong(notified);
@@ -222,7 +227,7 @@ condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObje
 
     if (plus_arguments(&wait_for_signature, args, nargs, kwnames, given) < 0 ||
         plus_wait_deadline(given[1], &deadline_ns) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "wait_for", args, nargs, kwnames);
     }
     for (;;) {
         value = PyObject_CallNoArgs(given[0]);
@@ -266,12 +271,12 @@ condition_notify(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
 
     if ((nargs != 0 || kwnames != NULL) &&
         plus_arguments(&notify_signature, args, nargs, kwnames, &given) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "notify", args, nargs, kwnames);
     }
     if (given != NULL) {
         count = PyLong_AsLongAndOverflow(given, &overflow);
         if (count == -1 && PyErr_Occurred()) {
-            return NULL;
+            return plus_standard_answer(op, "notify", args, nargs, kwnames);
         }
         count = overflow > 0 ? (long)UINT32_MAX : count;
     }
@@ -472,18 +477,48 @@ count_waiters(plus_condition_object *self)
     return length;
 }
 
+/* The deque that threading.Condition's own functions keep their waiters in, with a stand-in for each
+ * thread that waits here. */
 static PyObject *
 condition_get_waiters(PyObject *op, void *closure)
 {
-    PyObject *one = PyList_New(1);
+    plus_condition_object *self = condition(op);
+    PyObject *renew = plus_import_from("cpythonplus.threads.insides", "renew_waiters");
+    PyObject *count = renew != NULL ? PyLong_FromSsize_t(count_waiters(self)) : NULL;
+    PyObject *known = self->waiters != NULL ? self->waiters : Py_None;
+    PyObject *waiters =
+        count != NULL ? PyObject_CallFunctionObjArgs(renew, op, known, count, NULL) : NULL;
 
-    if (one == NULL) {
-        return NULL;
+    Py_XDECREF(count);
+    Py_XDECREF(renew);
+    if (waiters != NULL && self->waiters == NULL) {
+        self->waiters = Py_NewRef(waiters);
     }
-    PyList_SET_ITEM(one, 0, Py_NewRef(Py_None));
-    PyObject *waiters = PySequence_Repeat(one, count_waiters(condition(op)));
-    Py_DECREF(one);
     return waiters;
+}
+
+uint32_t
+plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
+{
+    PyObject *type, *value, *traceback, *notify, *wanted, *left = NULL;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    notify = plus_import_from("cpythonplus.threads.insides", "notify_standard");
+    wanted = notify != NULL ? PyLong_FromUnsignedLong(count) : NULL;
+    if (wanted != NULL) {
+        left = PyObject_CallFunctionObjArgs(notify, self->waiters, wanted, NULL);
+    }
+    if (left != NULL) {
+        count = (uint32_t)PyLong_AsUnsignedLong(left);
+    }
+    else {
+        PyErr_WriteUnraisable((PyObject *)self);
+    }
+    Py_XDECREF(left);
+    Py_XDECREF(wanted);
+    Py_XDECREF(notify);
+    PyErr_Restore(type, value, traceback);
+    return count;
 }
 
 static PyObject *
@@ -628,6 +663,7 @@ condition_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(condition(op)->lock);
+    Py_VISIT(condition(op)->waiters);
     Py_VISIT(condition(op)->dict);
     return 0;
 }
@@ -636,6 +672,7 @@ static int
 condition_clear(PyObject *op)
 {
     Py_CLEAR(condition(op)->lock);
+    Py_CLEAR(condition(op)->waiters);
     Py_CLEAR(condition(op)->dict);
     return 0;
 }
@@ -692,6 +729,7 @@ static PyMethodDef condition_methods[] = {
     {"_release_save", condition_release_save, METH_NOARGS, NULL},
     {"_acquire_restore", condition_acquire_restore, METH_O, NULL},
     {"_at_fork_reinit", condition_reinit, METH_NOARGS, NULL},
+    PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };
 
@@ -699,13 +737,14 @@ static PyMemberDef condition_members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, weakrefs), Py_READONLY,
      NULL},
     {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, dict), Py_READONLY, NULL},
+    {"__weakref__", _Py_T_OBJECT, offsetof(plus_condition_object, weakrefs), Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef condition_getset[] = {
     {"_lock", condition_get_lock, NULL, NULL, NULL},
     {"_waiters", condition_get_waiters, NULL, NULL, NULL},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -724,16 +763,16 @@ static PyType_Slot condition_slots[] = {
 };
 
 static PyType_Spec condition_spec = {
-    .name = "cpythonplus.threads.Condition",
+    .name = "threading.Condition",
     .basicsize = sizeof(plus_condition_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = condition_slots,
 };
 
 int
 plus_condition_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->condition = plus_add_type(module, &condition_spec, NULL);
+    state->condition = plus_add_type(module, "Condition", &condition_spec, NULL);
     if (state->condition == NULL) {
         return -1;
     }

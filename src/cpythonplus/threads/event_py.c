@@ -109,7 +109,7 @@ event_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwna
 
     if (plus_arguments(&wait_signature, args, nargs, kwnames, &timeout) < 0 ||
         plus_wait_deadline(timeout, &deadline_ns) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "wait", args, nargs, kwnames);
     }
     if (is_set(event(op))) {
         Py_RETURN_TRUE;
@@ -226,19 +226,21 @@ static PyMethodDef event_methods[] = {
     {"wait", PLUS_KEYWORDS(event_wait), wait_doc},
     {"statistics", event_statistics, METH_NOARGS, plus_statistics_doc},
     {"_at_fork_reinit", event_reinit, METH_NOARGS, NULL},
+    PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef event_members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(event_object, weakrefs), Py_READONLY, NULL},
     {"__dictoffset__", Py_T_PYSSIZET, offsetof(event_object, dict), Py_READONLY, NULL},
+    {"__weakref__", _Py_T_OBJECT, offsetof(event_object, weakrefs), Py_READONLY, NULL},
     {"_cond", Py_T_OBJECT_EX, offsetof(event_object, cond), Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef event_getset[] = {
     {"_flag", event_get_flag, event_set_flag, NULL, NULL},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -257,15 +259,15 @@ static PyType_Slot event_slots[] = {
 };
 
 static PyType_Spec event_spec = {
-    .name = "cpythonplus.threads.Event",
+    .name = "threading.Event",
     .basicsize = sizeof(event_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = event_slots,
 };
 
 int
 plus_event_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->event = plus_add_type(module, &event_spec, NULL);
+    state->event = plus_add_type(module, "Event", &event_spec, NULL);
     return state->event != NULL ? 0 : -1;
 }

@@ -23,29 +23,10 @@ plus_lock_reinit(struct plus_lock *lock)
     atomic_store(&lock->word, 0);
 }
 
-static bool
-owner_is_gone(const struct plus_lock *lock)
-{
-    return plus_identity_is_gone(atomic_load_explicit(&lock->owner, memory_order_relaxed));
-}
-
 bool
 plus_lock_is_locked(const struct plus_lock *lock)
 {
-    return (atomic_load_explicit(&lock->word, memory_order_relaxed) & PLUS_LOCK_LOCKED) != 0 &&
-           !owner_is_gone(lock);
-}
-
-/* In the child of a fork, whose threads all may come here first: one of them frees the lock. */
-static void
-free_orphan(struct plus_lock *lock)
-{
-    plus_waitq_lock(&lock->queue);
-    if ((atomic_load(&lock->word) & PLUS_LOCK_LOCKED) != 0 && owner_is_gone(lock)) {
-        atomic_store(&lock->owner, 0);
-        atomic_fetch_and(&lock->word, ~PLUS_LOCK_LOCKED);
-    }
-    plus_waitq_unlock(&lock->queue);
+    return (atomic_load_explicit(&lock->word, memory_order_relaxed) & PLUS_LOCK_LOCKED) != 0;
 }
 
 bool
@@ -53,21 +34,14 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
 {
     uint32_t seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
 
-    for (;;) {
+    do {
         if ((seen & PLUS_LOCK_LOCKED) != 0) {
-            if (!owner_is_gone(lock)) {
-                return false;
-            }
-            free_orphan(lock);
-            seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
+            return false;
         }
-        else if (atomic_compare_exchange_weak_explicit(&lock->word, &seen, seen | PLUS_LOCK_LOCKED,
-                                                       memory_order_acquire,
-                                                       memory_order_relaxed)) {
-            atomic_store_explicit(&lock->owner, identity, memory_order_relaxed);
-            return true;
-        }
-    }
+    } while (!atomic_compare_exchange_weak_explicit(&lock->word, &seen, seen | PLUS_LOCK_LOCKED,
+                                                    memory_order_acquire, memory_order_relaxed));
+    atomic_store_explicit(&lock->owner, identity, memory_order_relaxed);
+    return true;
 }
 
 /* With the guard held.  The flag goes when nobody is left whom a release would have to think of. */

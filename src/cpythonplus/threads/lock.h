@@ -12,8 +12,9 @@
  * Taking the lock itself is always done with the GIL held (where there is one), also by a woken
  * waiter: a thread that had the lock but not the GIL would stop everybody else for nothing.
  *
- * fork: the word is kept.  The waiters are forgotten (waitq.h), and a lock whose owner, the thread that
- * acquired it, was left behind in the parent counts as free: nobody could ever release it.
+ * fork: the word is kept, the waiters are forgotten (waitq.h).  So a lock that another thread had stays
+ * taken in the child, as the interpreter's own does: whoever asks there whether something has been done
+ * (`if once.acquire(False)`) gets the same answer, and plus_lock_reinit is for those who know better.
  */
 #ifndef PLUS_THREADS_LOCK_H
 #define PLUS_THREADS_LOCK_H
@@ -89,7 +90,7 @@ plus_lock_release(struct plus_lock *lock)
     return plus_lock_release_slowly(lock);
 }
 
-/* Whether somebody has it who exists in this process. */
+/* Whether somebody has it. */
 bool
 plus_lock_is_locked(const struct plus_lock *lock);
 

@@ -44,6 +44,34 @@ lock_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
+/* The arguments are wrong: the interpreter's own lock says so in its words. */
+static PyObject *
+answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    struct plus_threads_state *state = plus_threads_state(Py_TYPE(op));
+    PyObject *type, *value, *traceback, *acquire, *result;
+
+    if (state == NULL || state->stock_lock == NULL || !PyErr_ExceptionMatches(PyExc_TypeError)) {
+        return NULL;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *stock = PyObject_CallNoArgs(state->stock_lock);
+    acquire = stock != NULL ? PyObject_GetAttrString(stock, "acquire") : NULL;
+    result = acquire != NULL ? PyObject_Vectorcall(acquire, args, (size_t)nargs, kwnames) : NULL;
+    if (result != NULL) { /* it does not mind; ours does */
+        Py_CLEAR(result);
+        PyErr_Restore(type, value, traceback);
+    }
+    else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+    Py_XDECREF(acquire);
+    Py_XDECREF(stock);
+    return NULL;
+}
+
 static PyObject *
 lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -51,7 +79,7 @@ lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kw
     uint64_t deadline_ns;
 
     if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
-        return NULL;
+        return answer_of_stock_lock(op, args, nargs, kwnames);
     }
     if (plus_lock_try(lock, plus_identity())) {
         Py_RETURN_TRUE;
@@ -122,8 +150,7 @@ PyDoc_STRVAR(lock_doc,
              "Lock()\n--\n\n"
              "A mutual exclusion lock that any thread may release: threading.Lock.\n\n"
              "A waiter polls for some microseconds before it sleeps, where that pays, and\n"
-             "one that has waited for a millisecond is served before all others.  In the\n"
-             "child of a fork, a lock whose owner was left behind in the parent is free.");
+             "one that has waited for a millisecond is served before all others.");
 
 PyDoc_STRVAR(acquire_doc,
              "acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
@@ -170,19 +197,37 @@ static PyType_Slot lock_slots[] = {
 };
 
 static PyType_Spec lock_spec = {
-    .name = "cpythonplus.threads.Lock",
+    .name = "_thread.lock",
     .basicsize = sizeof(plus_lock_object),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = lock_slots,
 };
 
+/* Another package (gevent) may have put its own in the place. */
+static int
+find_stock_lock(struct plus_threads_state *state)
+{
+    PyObject *allocate = plus_import_from("_thread", "allocate_lock");
+
+    if (allocate == NULL) {
+        return -1;
+    }
+    if (PyCFunction_Check(allocate) || PyType_Check(allocate)) {
+        state->stock_lock = allocate;
+    }
+    else {
+        Py_DECREF(allocate);
+    }
+    return 0;
+}
+
 int
 plus_lock_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->lock = plus_add_type(module, &lock_spec, NULL);
+    state->lock = plus_add_type(module, "Lock", &lock_spec, NULL);
     if (state->lock == NULL) {
         return -1;
     }
     state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
-    return 0;
+    return find_stock_lock(state);
 }

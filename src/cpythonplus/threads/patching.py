@@ -1,25 +1,31 @@
 """Putting the native types in the place of those of `threading` and `queue`.
 
-Modules that are loaded are patched where they stand; `threading` and `queue` themselves, where the
-program has not imported them yet, as soon as it does (base/replacing.py).  So a program without
-threads does not pay for importing them (3 ms).
+Three ways, by how the standard library has them:
+
+- Lock, RLock and SimpleQueue are C types: their names are replaced, also in `_thread`, where
+  programs look for the types of locks.
+- Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue are
+  classes written in Python.  They stay where they are, and calling one makes a native object
+  (standard.h); subclasses run the standard library's code over native locks.
+- What is imported later (`threading` and `queue` themselves, where the program has not imported
+  them yet) is treated as soon as it is (base/replacing.py).  So a program without threads does not
+  pay for importing them (3 ms).
 
 What is replaced in a module is each global that *is* a stock object: `threading.Lock`, and so also
 `from threading import Lock` in whichever module, and `_allocate_lock` inside `threading`.  It stays
-as it is: `_thread` and `_queue`, which the import system depends on; objects and subclasses that
-exist already; what hides in class attributes, default arguments and containers.  The Barrier of
-`multiprocessing` keeps its counts in shared memory by overriding what the standard Barrier has
-inside, so it goes on being a subclass of that one.
+as it is: locks that exist already, and what hides in class attributes, default arguments and
+containers.
 
 Green threads.  gevent and eventlet make the same names wait in their event loop instead of in the
 thread; a native wait would stop the loop for ever.  Importing the patcher of one of them unpatches.
 """
 
 import _thread
+import os
 import sys
 
 from cpythonplus.base.errors import UnsupportedPlatform
-from cpythonplus.base.replacing import Loader, Replacer
+from cpythonplus.base.replacing import Replacer, namespace_of, original
 
 try:
     from cpythonplus.threads import primitives
@@ -31,7 +37,6 @@ else:
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
     from cpythonplus.base.replacing import Pairs
@@ -55,11 +60,10 @@ NAMES = {
 # Where a stock object says that it comes from.
 STOCK_HOMES = frozenset({"_thread", "threading", "_queue", "queue"})
 GREEN_PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
-_BUILT_ON_STOCK_BARRIER = "multiprocessing.synchronize"
-
-# Not the interpreter's: eventlet looks for those, to make them green. In the child of a fork ours
-# is free when its owner is not there. Whoever else replaces these names shares it.
+# Not the interpreter's: eventlet looks for those, to make them green. Whoever else replaces these
+# names shares it.
 _lock = _thread.RLock() if primitives is None else primitives.RLock()
+os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # noqa: SLF001  # threading's own name for it
 
 
 class _Threads(Replacer):
@@ -68,55 +72,71 @@ class _Threads(Replacer):
     def __init__(self) -> None:
         super().__init__(_lock, NAMES)
         self.natives: dict[str, object] = {}  # types and exceptions by name; empty until patched
+        self.standing: list[type] = []
 
     def switched(self, *, on: bool) -> None:
-        # Let the types say where a program finds them: pickles of the types and reprs go by that.
-        for name, native in self.natives.items():
-            if isinstance(native, type) and name != "ShutDown":
-                standard = "queue" if name.endswith("Queue") else "threading"
-                native.__module__ = standard if on else "cpythonplus.threads"
+        if on:
+            self._treat_thread()
+        else:
+            for native in self.standing:
+                primitives.stand(native, active=False)
+            self.standing.clear()
+
+    def _treat_thread(self) -> None:
+        namespace = namespace_of(_thread)
+        for name, native in self._in_thread().items():
+            if name in namespace and namespace[name] is not native:
+                self.change(namespace, name, native)
+
+    def _in_thread(self) -> "dict[str, object]":
+        lock, allocate = self.natives["LockType"], self.natives["Lock"]
+        return {
+            "LockType": lock,
+            "lock": lock,  # the same, from 3.13 on
+            "allocate_lock": allocate,
+            "allocate": allocate,
+            "RLock": self.natives["RLock"],
+        }
 
     def is_stock(self, value: object) -> bool:
         return getattr(value, "__module__", None) in STOCK_HOMES
 
     def further(self) -> "Pairs":
         # What threading.Lock and threading.RLock are made of has more than one name there.
-        return [
-            (_thread.allocate_lock, self.natives["Lock"]),
-            (_thread.LockType, self.natives["Lock"]),
-            (_thread.RLock, self.natives["RLock"]),
-        ]
+        in_thread = self._in_thread()
+        names = ("allocate_lock", "LockType", "RLock")
+        return [(original(_thread, name), in_thread[name]) for name in names]
 
     def finish(self, home: str, namespace: "dict[str, Any]") -> None:
         if home == "queue":
             share_exceptions(self, self.natives, namespace)
+            self._treat_c_queue()
+        else:
+            self._remember_locks(namespace)
+        module = sys.modules.get(home)
+        if module is not None and namespace_of(module) is namespace:
+            for native in primitives.introduce(module):
+                primitives.stand(native, active=True)
+                if native not in self.standing:
+                    self.standing.append(native)
+
+    def _treat_c_queue(self) -> None:
+        module = sys.modules.get("_queue")  # pickles name its types
+        if module is not None and module.SimpleQueue is not self.natives["SimpleQueue"]:
+            self.change(namespace_of(module), "SimpleQueue", self.natives["SimpleQueue"])
+
+    def _remember_locks(self, namespace: "dict[str, Any]") -> None:
+        """Note what `threading`, imported after the patch, took out of `_thread`."""
+        known = {name for space, name, _, _ in self.changes if space is namespace}
+        names = {id(new): name for name, new in self._in_thread().items()}
+        for name, value in namespace.items():
+            if name not in known and id(value) in names:
+                stock = original(_thread, "LockType" if "LockType" in name else names[id(value)])
+                self.changes.append((namespace, name, stock, value))
 
     def about_to_import(self, name: str) -> None:
         if name in GREEN_PATCHERS:
             unpatch()
-
-    def loader(self, name: str) -> "type[Loader] | None":
-        return _StockBarrierLoader if name == _BUILT_ON_STOCK_BARRIER else super().loader(name)
-
-
-class _StockBarrierLoader(Loader):
-    """Has a module subclass the standard Barrier.
-
-    A thread that makes a Barrier during these milliseconds gets a standard one, which works too.
-    """
-
-    def execute(self, module: "ModuleType") -> None:
-        import threading
-
-        native = threading.Barrier
-        with _lock:
-            stock = next((old for _, _, old, new in _replacer.changes if new is native), native)
-        threading.Barrier = stock  # type: ignore[assignment, misc]
-        try:
-            self._loader.exec_module(module)
-        finally:
-            if _replacer.active and threading.Barrier is stock:
-                threading.Barrier = native  # type: ignore[misc]
 
 
 _replacer = _Threads()
@@ -125,11 +145,12 @@ _replacer = _Threads()
 def patch() -> None:
     """Have `threading`, `queue` and what was imported from them use the native types from now on.
 
-    Replaced are Lock, RLock, Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue,
-    LifoQueue, PriorityQueue and SimpleQueue: in `threading` and `queue`, now or when they are
-    imported, and in every loaded module that took one of them by ``from threading import Lock`` or
-    the like.  Before 3.13 `queue` gets ShutDown too.  Objects that exist go on working, and mix
-    with native ones; subclasses that exist keep their bases.
+    Lock, RLock and SimpleQueue are replaced: in `threading`, `queue` and `_thread`, now or when
+    they are imported, and in every loaded module that took one of them by ``from threading import
+    Lock`` or the like.  Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue
+    and PriorityQueue stay the classes that they are, and make native objects when they are called;
+    their subclasses, those that exist among them, are standard classes over native locks.  Before
+    3.13 `queue` gets ShutDown too.  Objects that exist go on working, and mix with native ones.
 
     May be called again, by any thread, at any time.  The sooner it is called, the more it reaches.
     A forked child is patched as its parent is.
@@ -141,13 +162,19 @@ def patch() -> None:
         raise UnsupportedPlatform(_why_not)
     refuse_green_threads()
     native: dict[str, object] = {name: getattr(primitives, name) for name in primitives.__all__}
+    native |= {"Lock": primitives.allocate_lock, "LockType": primitives.Lock}
     if sys.version_info < (3, 13):
         from cpythonplus.threads.errors import ShutDown
 
         native["ShutDown"] = ShutDown
     with _lock:
         _replacer.natives.update(native)
-    _replacer.start({home: {name: native[name] for name in names} for home, names in NAMES.items()})
+    _replacer.start(
+        {
+            home: {name: native[name] for name in names if name not in primitives.STAND_FOR[home]}
+            for home, names in NAMES.items()
+        }
+    )
 
 
 def unpatch() -> None:

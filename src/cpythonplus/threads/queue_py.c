@@ -34,7 +34,7 @@ queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
     }
     else if (plus_arguments(&put_signature, args, nargs, kwnames, given) < 0 ||
              plus_queue_deadline(given[1], given[2], &deadline_ns) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "put", args, nargs, kwnames);
     }
     if (plus_queue_put(queue_of(op), given[0], deadline_ns) < 0) {
         return NULL;
@@ -55,15 +55,7 @@ queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
     PyObject *item;
 
     if (plus_arguments(&put_nowait_signature, args, nargs, kwnames, &item) < 0) {
-        return NULL;
-    }
-    if (!queue_of(op)->exact) { /* a subclass may have its own put() */
-        PyObject *put_method = PyObject_GetAttrString(op, "put");
-        PyObject *result = put_method != NULL
-                               ? PyObject_CallFunctionObjArgs(put_method, item, Py_False, NULL)
-                               : NULL;
-        Py_XDECREF(put_method);
-        return result;
+        return plus_standard_answer(op, "put_nowait", args, nargs, kwnames);
     }
     if (plus_queue_put(queue_of(op), item, 0) < 0) {
         return NULL;
@@ -90,7 +82,7 @@ queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
     if ((nargs != 0 || kwnames != NULL) &&
         (plus_arguments(&get_signature, args, nargs, kwnames, given) < 0 ||
          plus_queue_deadline(given[0], given[1], &deadline_ns) < 0)) {
-        return NULL;
+        return plus_standard_answer(op, "get", args, nargs, kwnames);
     }
     return plus_queue_get(queue_of(op), deadline_ns);
 }
@@ -98,9 +90,6 @@ queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
 static PyObject *
 queue_get_nowait(PyObject *op, PyObject *ignored)
 {
-    if (!queue_of(op)->exact) {
-        return PyObject_CallMethod(op, "get", "O", Py_False);
-    }
     return plus_queue_get(queue_of(op), 0);
 }
 
@@ -166,7 +155,7 @@ queue_shutdown(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *
     PyObject *given;
 
     if (plus_arguments(&shutdown_signature, args, nargs, kwnames, &given) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "shutdown", args, nargs, kwnames);
     }
     int immediate = given != NULL ? PyObject_IsTrue(given) : 0;
     if (immediate < 0 || plus_queue_shutdown(queue_of(op), immediate != 0) < 0) {
@@ -239,7 +228,8 @@ make_parts(plus_queue_object *self, struct plus_threads_state *state)
         return -1;
     }
     self->maxsize = PyLong_FromLong(0);
-    return self->maxsize != NULL ? plus_store_find_kind(self) : -1;
+    self->kind = self->base = plus_store_kind_of(Py_TYPE(self), state);
+    return self->maxsize != NULL ? 0 : -1;
 }
 
 static PyObject *
@@ -297,12 +287,7 @@ queue_init(PyObject *op, PyObject *args, PyObject *kwargs)
     }
     self->unfinished = 0;
     self->is_shutdown = false;
-    if (self->kind != PLUS_QUEUE_HOOKED) {
-        return plus_store_init(self);
-    }
-    PyObject *result = PyObject_CallMethod(op, "_init", "O", self->maxsize);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
+    return plus_store_init(self);
 }
 
 /* Somebody may give one queue a _put of its own. */
@@ -404,6 +389,7 @@ static PyMethodDef queue_methods[] = {
     {"empty", queue_empty, METH_NOARGS, empty_doc},
     {"full", queue_full, METH_NOARGS, full_doc},
     {"statistics", queue_statistics, METH_NOARGS, plus_statistics_doc},
+    PLUS_STANDARD_METHODS,
     {"_init", plus_store_hook_init, METH_O, NULL},
     {"_qsize", plus_store_hook_qsize, METH_NOARGS, NULL},
     {"_put", plus_store_hook_put, METH_O, NULL},
@@ -412,19 +398,10 @@ static PyMethodDef queue_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* LifoQueue and PriorityQueue have hooks of their own, so that a subclass of Queue that calls one of
- * theirs, or replaces it, is told apart. */
-static PyMethodDef hook_methods[] = {
-    {"_init", plus_store_hook_init, METH_O, NULL},
-    {"_qsize", plus_store_hook_qsize, METH_NOARGS, NULL},
-    {"_put", plus_store_hook_put, METH_O, NULL},
-    {"_get", plus_store_hook_get, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyMemberDef queue_members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
     {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, dict), Py_READONLY, NULL},
+    {"__weakref__", _Py_T_OBJECT, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
     {"mutex", Py_T_OBJECT_EX, offsetof(plus_queue_object, mutex), Py_READONLY, NULL},
     {"not_empty", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_empty), Py_READONLY, NULL},
     {"not_full", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_full), Py_READONLY, NULL},
@@ -438,7 +415,7 @@ static PyMemberDef queue_members[] = {
 
 static PyGetSetDef queue_getset[] = {
     {"maxsize", get_maxsize, set_maxsize, NULL, NULL},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -457,49 +434,48 @@ static PyType_Slot queue_slots[] = {
 };
 
 static PyType_Slot lifo_slots[] = {
-    {Py_tp_methods, hook_methods},
     {Py_tp_doc, (void *)lifo_doc},
     {0, NULL},
 };
 
 static PyType_Slot priority_slots[] = {
-    {Py_tp_methods, hook_methods},
     {Py_tp_doc, (void *)priority_doc},
     {0, NULL},
 };
 
 static PyType_Spec queue_spec = {
-    .name = "cpythonplus.threads.Queue",
+    .name = "queue.Queue",
     .basicsize = sizeof(plus_queue_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = queue_slots,
 };
 
 static PyType_Spec lifo_spec = {
-    .name = "cpythonplus.threads.LifoQueue",
+    .name = "queue.LifoQueue",
     .basicsize = sizeof(plus_queue_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags = Py_TPFLAGS_DEFAULT,
     .slots = lifo_slots,
 };
 
 static PyType_Spec priority_spec = {
-    .name = "cpythonplus.threads.PriorityQueue",
+    .name = "queue.PriorityQueue",
     .basicsize = sizeof(plus_queue_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags = Py_TPFLAGS_DEFAULT,
     .slots = priority_slots,
 };
 
 int
 plus_queue_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->queue = plus_add_type(module, &queue_spec, NULL);
+    state->queue = plus_add_type(module, "Queue", &queue_spec, NULL);
     if (state->queue == NULL) {
         return -1;
     }
-    state->lifo_queue = plus_add_type(module, &lifo_spec, state->queue);
-    state->priority_queue = plus_add_type(module, &priority_spec, state->queue);
+    state->lifo_queue = plus_add_type(module, "LifoQueue", &lifo_spec, state->queue);
+    state->priority_queue = plus_add_type(module, "PriorityQueue", &priority_spec, state->queue);
     if (state->lifo_queue == NULL || state->priority_queue == NULL) {
         return -1;
     }
+    state->queue->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
     return plus_store_exec(state);
 }

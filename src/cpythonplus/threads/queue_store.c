@@ -1,7 +1,7 @@
 #include "queue_store.h"
 
 static const char *const hook_names[] = {"_init", "_qsize", "_put", "_get"};
-#define HOOKS 4
+#define HOOKS (sizeof(hook_names) / sizeof(hook_names[0]))
 
 static inline plus_queue_object *
 as_queue(PyObject *op)
@@ -13,60 +13,24 @@ as_queue(PyObject *op)
  * Kinds
  */
 
-static enum plus_queue_kind
-base_of(const plus_queue_object *self)
+enum plus_queue_kind
+plus_store_kind_of(const PyTypeObject *type, const struct plus_threads_state *state)
 {
-    PyTypeObject *type = Py_TYPE(self);
-
-    if (PyType_IsSubtype(type, self->state->priority_queue)) {
+    if (type == state->priority_queue) {
         return PLUS_QUEUE_PRIORITY;
     }
-    return PyType_IsSubtype(type, self->state->lifo_queue) ? PLUS_QUEUE_LIFO : PLUS_QUEUE_FIFO;
-}
-
-/* 1 if the type has another method than ours by one of the four names; -1 with an exception. */
-static int
-overrides(PyTypeObject *type, PyObject *const *ours)
-{
-    for (int i = 0; i < HOOKS; i++) {
-        PyObject *found = PyObject_GetAttrString((PyObject *)type, hook_names[i]);
-
-        if (found == NULL) {
-            return -1;
-        }
-        Py_DECREF(found); /* the type keeps it; only its address is compared */
-        if (found != ours[i]) {
-            return 1;
-        }
-    }
-    return 0;
+    return type == state->lifo_queue ? PLUS_QUEUE_LIFO : PLUS_QUEUE_FIFO;
 }
 
 bool
 plus_store_is_hook(PyObject *name)
 {
-    for (int i = 0; i < HOOKS; i++) {
+    for (size_t i = 0; i < HOOKS; i++) {
         if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, hook_names[i]) == 0) {
             return true;
         }
     }
     return false;
-}
-
-int
-plus_store_find_kind(plus_queue_object *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-
-    self->base = base_of(self);
-    self->exact = type == self->state->queue || type == self->state->lifo_queue ||
-                  type == self->state->priority_queue;
-    int hooked = overrides(type, self->state->hooks[self->base]);
-    if (hooked < 0) {
-        return -1;
-    }
-    self->kind = hooked ? PLUS_QUEUE_HOOKED : self->base;
-    return 0;
 }
 
 int
@@ -103,6 +67,17 @@ call_with_container(PyObject *function, PyObject *container, PyObject *item)
     PyObject *result = PyObject_Vectorcall(function, arguments, item != NULL ? 2 : 1, NULL);
 
     Py_DECREF(container);
+    return result;
+}
+
+/* Not PyObject_CallMethod(op, name, "O", item), which spreads a tuple. */
+static PyObject *
+call_method(PyObject *op, const char *name, PyObject *item)
+{
+    PyObject *method = PyObject_GetAttrString(op, name);
+    PyObject *result = method != NULL ? PyObject_CallOneArg(method, item) : NULL;
+
+    Py_XDECREF(method);
     return result;
 }
 
@@ -159,7 +134,7 @@ plus_store_put(plus_queue_object *self, enum plus_queue_kind kind, PyObject *ite
     case PLUS_QUEUE_PRIORITY:
         return call_put(self->state->heappush, self->queue, item);
     default:
-        result = PyObject_CallMethod((PyObject *)self, "_put", "O", item);
+        result = call_method((PyObject *)self, "_put", item);
         Py_XDECREF(result);
         return result != NULL ? 0 : -1;
     }
@@ -186,7 +161,7 @@ plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject
     if (kind != PLUS_QUEUE_FIFO) {
         return plus_store_put(self, kind, item);
     }
-    PyObject *result = PyObject_CallMethod(self->queue, "appendleft", "O", item);
+    PyObject *result = call_method(self->queue, "appendleft", item);
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
 }
@@ -213,7 +188,7 @@ plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * The four methods that subclasses override and call
+ * The four methods that the standard Queue calls
  */
 
 PyObject *
@@ -240,7 +215,7 @@ put_foreign(plus_queue_object *self, PyObject *item)
     if (self->base == PLUS_QUEUE_PRIORITY) {
         return PyObject_CallFunctionObjArgs(self->state->heappush, self->queue, item, NULL);
     }
-    return PyObject_CallMethod(self->queue, "append", "O", item);
+    return call_method(self->queue, "append", item);
 }
 
 PyObject *
@@ -289,18 +264,6 @@ plus_store_hook_get(PyObject *op, PyObject *ignored)
  * What the modules _collections and _heapq have
  */
 
-static int
-collect_hooks(PyTypeObject *type, PyObject **hooks)
-{
-    for (int i = 0; i < HOOKS; i++) {
-        hooks[i] = PyObject_GetAttrString((PyObject *)type, hook_names[i]);
-        if (hooks[i] == NULL) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 int
 plus_store_exec(struct plus_threads_state *state)
 {
@@ -316,9 +279,5 @@ plus_store_exec(struct plus_threads_state *state)
         state->heappop == NULL) {
         return -1;
     }
-    if (collect_hooks(state->queue, state->hooks[PLUS_QUEUE_FIFO]) < 0 ||
-        collect_hooks(state->lifo_queue, state->hooks[PLUS_QUEUE_LIFO]) < 0) {
-        return -1;
-    }
-    return collect_hooks(state->priority_queue, state->hooks[PLUS_QUEUE_PRIORITY]);
+    return 0;
 }

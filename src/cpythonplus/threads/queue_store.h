@@ -8,7 +8,7 @@ enum plus_queue_kind {
     PLUS_QUEUE_FIFO,     /* a collections.deque */
     PLUS_QUEUE_LIFO,     /* a list */
     PLUS_QUEUE_PRIORITY, /* a list that is a heap; comparing items runs Python code */
-    PLUS_QUEUE_HOOKED,   /* a subclass has its own _init, _qsize, _put or _get */
+    PLUS_QUEUE_HOOKED, /* somebody gave it a container or an _init, _qsize, _put or _get of its own */
 };
 
 typedef struct {
@@ -20,17 +20,16 @@ typedef struct {
     Py_ssize_t limit;  /* the same as a number: 0: none; -1: compare with `maxsize` */
     Py_ssize_t unfinished;
     struct plus_threads_state *state;
-    enum plus_queue_kind kind, base; /* base: without regard to hooks */
-    bool exact;                      /* not a subclass of one of the three types */
+    enum plus_queue_kind kind, base; /* base: by the type alone */
     bool is_shutdown;
     PyObject *dict, *weakrefs;
 } plus_queue_object;
 
-/* Finds out the kind of a queue of this type.  0, or -1 with an exception. */
-int
-plus_store_find_kind(plus_queue_object *self);
+/* Without regard to what a queue was given. */
+enum plus_queue_kind
+plus_store_kind_of(const PyTypeObject *type, const struct plus_threads_state *state);
 
-/* Whether it is the name of one of the four methods that subclasses override. */
+/* Whether it is the name of one of the four methods that a queue calls itself. */
 bool
 plus_store_is_hook(PyObject *name);
 
@@ -81,7 +80,7 @@ plus_store_hook_put(PyObject *op, PyObject *item);
 PyObject *
 plus_store_hook_get(PyObject *op, PyObject *ignored);
 
-/* Collects the types, functions and hooks in *state.  After the types were made. */
+/* Collects the types and functions in *state. */
 int
 plus_store_exec(struct plus_threads_state *state);
 

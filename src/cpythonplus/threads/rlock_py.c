@@ -188,6 +188,9 @@ rlock_acquire_restore(PyObject *op, PyObject *saved)
     if (!PyArg_ParseTuple(saved, "kk:_acquire_restore", &count, &owner)) {
         return NULL;
     }
+    if (count == 0) {
+        Py_RETURN_NONE; /* of a lock that nobody had, as a pickle of one may say */
+    }
     plus_acquire_surely(&rlock(op)->lock);
     plus_rlock_begin(rlock(op), count);
     Py_RETURN_NONE;
@@ -267,7 +270,7 @@ static PyType_Slot rlock_slots[] = {
 };
 
 static PyType_Spec rlock_spec = {
-    .name = "cpythonplus.threads.RLock",
+    .name = "_thread.RLock",
     .basicsize = sizeof(plus_rlock_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = rlock_slots,
@@ -276,7 +279,7 @@ static PyType_Spec rlock_spec = {
 int
 plus_rlock_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->rlock = plus_add_type(module, &rlock_spec, NULL);
+    state->rlock = plus_add_type(module, "RLock", &rlock_spec, NULL);
     if (state->rlock == NULL) {
         return -1;
     }

@@ -132,7 +132,7 @@ semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
 
     if ((nargs != 0 || kwnames != NULL) &&
         plus_arguments(&acquire_signature, args, nargs, kwnames, given) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "acquire", args, nargs, kwnames);
     }
     if (given[0] != NULL && (blocking = PyObject_IsTrue(given[0])) < 0) {
         return NULL;
@@ -142,7 +142,7 @@ semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
         return NULL;
     }
     if (blocking && plus_wait_deadline(given[1], &deadline_ns) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "acquire", args, nargs, kwnames);
     }
     int acquired = acquire(semaphore(op), blocking ? deadline_ns : 0);
     return acquired < 0 ? NULL : PyBool_FromLong(acquired);
@@ -195,12 +195,12 @@ semaphore_release(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
 
     if ((nargs != 0 || kwnames != NULL) &&
         plus_arguments(&release_signature, args, nargs, kwnames, &given) < 0) {
-        return NULL;
+        return plus_standard_answer(op, "release", args, nargs, kwnames);
     }
     if (given != NULL) {
         count = PyNumber_AsSsize_t(given, PyExc_OverflowError);
         if (count == -1 && PyErr_Occurred()) {
-            return NULL;
+            return plus_standard_answer(op, "release", args, nargs, kwnames);
         }
         if (count < 1) {
             PyErr_SetString(PyExc_ValueError, "n must be one or more");
@@ -342,12 +342,14 @@ static PyMethodDef semaphore_methods[] = {
     {"__enter__", semaphore_enter, METH_NOARGS, NULL},
     {"__exit__", PLUS_FAST(semaphore_exit), NULL},
     {"_at_fork_reinit", semaphore_reinit, METH_NOARGS, NULL},
+    PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef semaphore_members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
     {"__dictoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, dict), Py_READONLY, NULL},
+    {"__weakref__", _Py_T_OBJECT, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
     {"_cond", Py_T_OBJECT_EX, offsetof(semaphore_object, cond), Py_READONLY, NULL},
     {"_value", Py_T_PYSSIZET, offsetof(semaphore_object, value), 0, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -362,12 +364,12 @@ static PyType_Slot semaphore_slots[] = {
     {Py_tp_init, semaphore_init},         {Py_tp_dealloc, semaphore_dealloc},
     {Py_tp_traverse, semaphore_traverse}, {Py_tp_clear, semaphore_clear},
     {Py_tp_repr, semaphore_repr},         {Py_tp_methods, semaphore_methods},
-    {Py_tp_members, semaphore_members},   {Py_tp_getset, plus_dict_getset},
+    {Py_tp_members, semaphore_members},   {Py_tp_getset, plus_standard_getset},
     {Py_tp_doc, (void *)semaphore_doc},   {0, NULL},
 };
 
 static PyType_Spec semaphore_spec = {
-    .name = "cpythonplus.threads.Semaphore",
+    .name = "threading.Semaphore",
     .basicsize = sizeof(semaphore_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = semaphore_slots,
@@ -381,19 +383,21 @@ static PyType_Slot bounded_slots[] = {
 };
 
 static PyType_Spec bounded_spec = {
-    .name = "cpythonplus.threads.BoundedSemaphore",
+    .name = "threading.BoundedSemaphore",
     .basicsize = sizeof(semaphore_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags = Py_TPFLAGS_DEFAULT,
     .slots = bounded_slots,
 };
 
 int
 plus_semaphore_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->semaphore = plus_add_type(module, &semaphore_spec, NULL);
+    state->semaphore = plus_add_type(module, "Semaphore", &semaphore_spec, NULL);
     if (state->semaphore == NULL) {
         return -1;
     }
-    state->bounded_semaphore = plus_add_type(module, &bounded_spec, state->semaphore);
+    state->bounded_semaphore =
+        plus_add_type(module, "BoundedSemaphore", &bounded_spec, state->semaphore);
+    state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
     return state->bounded_semaphore != NULL ? 0 : -1;
 }

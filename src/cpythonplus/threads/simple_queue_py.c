@@ -467,7 +467,7 @@ static PyType_Slot simple_queue_slots[] = {
 };
 
 static PyType_Spec simple_queue_spec = {
-    .name = "cpythonplus.threads.SimpleQueue",
+    .name = "_queue.SimpleQueue",
     .basicsize = sizeof(simple_queue_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = simple_queue_slots,
@@ -476,6 +476,6 @@ static PyType_Spec simple_queue_spec = {
 int
 plus_simple_queue_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->simple_queue = plus_add_type(module, &simple_queue_spec, NULL);
+    state->simple_queue = plus_add_type(module, "SimpleQueue", &simple_queue_spec, NULL);
     return state->simple_queue != NULL ? 0 : -1;
 }

@@ -1,7 +1,7 @@
 /* The room's part of the extension module: its state, its types, its one function. */
 #include "binding.h"
 
-#include <string.h>
+#include <stddef.h>
 
 struct plus_threads_state *
 plus_threads_state(PyTypeObject *type)
@@ -12,14 +12,14 @@ plus_threads_state(PyTypeObject *type)
 }
 
 PyTypeObject *
-plus_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject *base)
+plus_add_type(PyObject *module, const char *as, PyType_Spec *spec, PyTypeObject *base)
 {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, (PyObject *)base);
 
     if (type == NULL) {
         return NULL;
     }
-    if (PyModule_AddType(module, (PyTypeObject *)type) < 0) {
+    if (PyModule_AddObjectRef(module, as, type) < 0) {
         Py_DECREF(type);
         return NULL;
     }
@@ -40,42 +40,19 @@ plus_dealloc(PyObject *op, PyObject **weakrefs, inquiry clear)
     Py_DECREF(type);
 }
 
-PyGetSetDef plus_dict_getset[] = {
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+PyGetSetDef plus_standard_getset[] = {
+    PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-static PyObject *
-full_name(PyObject *op)
-{
-    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(op), "__module__");
-    PyObject *name = PyType_GetQualName(Py_TYPE(op));
-    PyObject *full = NULL;
-
-    if (module != NULL && name != NULL) {
-        /* The standard library's tests expect one word before the dot. */
-        bool ours = PyUnicode_Check(module) &&
-                    PyUnicode_CompareWithASCIIString(module, "cpythonplus.threads") == 0;
-        full = ours ? PyUnicode_FromFormat("threads.%U", name)
-                    : PyUnicode_FromFormat("%S.%U", module, name);
-    }
-
-    Py_XDECREF(module);
-    Py_XDECREF(name);
-    return full;
-}
 
 PyObject *
 plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second)
 {
-    PyObject *name = full_name(op);
     PyObject *state = PyUnicode_FromFormat(format, first, second);
-    PyObject *repr = NULL;
+    PyObject *repr = state != NULL
+                         ? PyUnicode_FromFormat("<%s at %p: %U>", Py_TYPE(op)->tp_name, op, state)
+                         : NULL;
 
-    if (name != NULL && state != NULL) {
-        repr = PyUnicode_FromFormat("<%U at %p: %U>", name, op, state);
-    }
-    Py_XDECREF(name);
     Py_XDECREF(state);
     return repr;
 }
@@ -92,11 +69,90 @@ threads_set_main(PyObject *module, PyObject *ident)
     Py_RETURN_NONE;
 }
 
+/* The entry of a native type; a free one if it has none yet; NULL for a type that has no room. */
+static struct plus_standard *
+entry_for(PyObject *module, PyObject *native)
+{
+    struct plus_threads_state *state = PyModule_GetState(module);
+
+    for (size_t i = 0; i < PLUS_STANDARDS; i++) {
+        struct plus_standard *entry = &state->standards[i];
+
+        if (entry->type == NULL || entry->native == (PyTypeObject *)native) {
+            return entry;
+        }
+    }
+    PyErr_SetString(PyExc_ValueError, "it stands for no class of the standard library");
+    return NULL;
+}
+
+static PyObject *
+threads_introduce(PyObject *module, PyObject *args)
+{
+    PyTypeObject *native, *type;
+    PyObject *home;
+
+    if (!PyArg_ParseTuple(args, "O!O!O!:threads_introduce", &PyType_Type, &native, &PyType_Type,
+                          &type, &PyDict_Type, &home)) {
+        return NULL;
+    }
+    struct plus_standard *entry = entry_for(module, (PyObject *)native);
+    if (entry == NULL) {
+        return NULL;
+    }
+    if (entry->type != type) {
+        plus_standard_forget(entry); /* its module was loaded again */
+        if (plus_standard_introduce(entry, native, type, home) < 0) {
+            return NULL;
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+threads_stand(PyObject *module, PyObject *args)
+{
+    PyObject *native;
+    int active;
+
+    if (!PyArg_ParseTuple(args, "O!p:threads_stand", &PyType_Type, &native, &active)) {
+        return NULL;
+    }
+    struct plus_standard *entry = entry_for(module, native);
+    if (entry == NULL) {
+        return NULL;
+    }
+    if (entry->type == NULL) {
+        PyErr_SetString(PyExc_ValueError, "its class was not introduced");
+        return NULL;
+    }
+    plus_standard_activate(entry, active != 0);
+    Py_RETURN_NONE;
+}
+
+/* What threading.Lock is before 3.13. */
+static PyObject *
+allocate_lock(PyObject *module, PyObject *ignored)
+{
+    struct plus_threads_state *state = PyModule_GetState(module);
+
+    return PyObject_CallNoArgs((PyObject *)state->lock);
+}
+
 PyMethodDef plus_threads_methods[] = {
+    {"allocate_lock", allocate_lock, METH_NOARGS,
+     PyDoc_STR("allocate_lock($module, /)\n--\n\nCreate a new lock object.")},
     {"threads_set_main", threads_set_main, METH_O,
      PyDoc_STR(
          "threads_set_main($module, ident, /)\n--\n\n"
          "Say which thread runs signal handlers, so that its waits are interrupted by them.")},
+    {"threads_introduce", threads_introduce, METH_VARARGS,
+     PyDoc_STR("threads_introduce($module, native, standard, home, /)\n--\n\n"
+               "Tell a native type which class of the standard library it stands for.\n\n"
+               "home: the globals of that class's module.")},
+    {"threads_stand", threads_stand, METH_VARARGS,
+     PyDoc_STR("threads_stand($module, native, active, /)\n--\n\n"
+               "Have calls of the standard class make native objects, or no longer.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -120,9 +176,8 @@ plus_threads_exec(PyObject *module)
     return plus_waiting_init();
 }
 
-/* All members are owned references, one after the other. */
-_Static_assert(sizeof(struct plus_threads_state) % sizeof(PyObject *) == 0, "only references");
-#define REFERENCES (sizeof(struct plus_threads_state) / sizeof(PyObject *))
+/* All members before `standards` are owned references, one after the other. */
+#define REFERENCES (offsetof(struct plus_threads_state, standards) / sizeof(PyObject *))
 
 int
 plus_threads_traverse(PyObject *module, visitproc visit, void *arg)
@@ -132,6 +187,14 @@ plus_threads_traverse(PyObject *module, visitproc visit, void *arg)
     for (size_t i = 0; references != NULL && i < REFERENCES; i++) {
         Py_VISIT(references[i]);
     }
+    struct plus_threads_state *state = PyModule_GetState(module);
+    for (size_t i = 0; state != NULL && i < PLUS_STANDARDS; i++) {
+        int rc = plus_standard_traverse(&state->standards[i], visit, arg);
+
+        if (rc != 0) {
+            return rc;
+        }
+    }
     return 0;
 }
 
@@ -139,7 +202,11 @@ int
 plus_threads_clear(PyObject *module)
 {
     PyObject **references = PyModule_GetState(module);
+    struct plus_threads_state *state = PyModule_GetState(module);
 
+    for (size_t i = 0; state != NULL && i < PLUS_STANDARDS; i++) {
+        plus_standard_forget(&state->standards[i]);
+    }
     for (size_t i = 0; references != NULL && i < REFERENCES; i++) {
         Py_CLEAR(references[i]);
     }

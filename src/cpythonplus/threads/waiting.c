@@ -75,7 +75,7 @@ plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
                 return -1;
             }
             if (generation != plus_fork_generation) {
-                /* This is the child of a fork, and the owner may have been left behind. */
+                /* This is the child of a fork: whoever was to be woken before may be left behind. */
                 generation = plus_fork_generation;
                 plus_lock_leave(lock, &waiter);
                 if (plus_lock_try(lock, waiter.identity)) {

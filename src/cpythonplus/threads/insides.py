@@ -1,0 +1,92 @@
+"""What a native object shows where the standard class has attributes in its ``__dict__``."""
+
+import sys
+from collections import deque
+
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["fill", "list_names", "notify_standard", "reduce", "renew_waiters"]
+
+_SEMAPHORE = ("_cond", "_value")
+_QUEUE = (
+    *("maxsize", "queue", "mutex", "not_empty", "not_full", "all_tasks_done"),
+    *("unfinished_tasks", *(("is_shutdown",) if sys.version_info >= (3, 13) else ())),
+)
+# In the order in which __init__ makes them.
+_PARTS = {
+    "Condition": ("_lock", "_waiters"),
+    "Semaphore": _SEMAPHORE,
+    "BoundedSemaphore": (*_SEMAPHORE, "_initial_value"),
+    "Event": ("_cond", "_flag"),
+    "Barrier": ("_cond", "_action", "_timeout", "_parties", "_state", "_count"),
+    "Queue": _QUEUE,
+    "LifoQueue": _QUEUE,
+    "PriorityQueue": _QUEUE,
+}
+# What a condition takes from its lock, where that has it.
+_OF_LOCK = (
+    *("acquire", "release", "_release_save", "_acquire_restore", "_is_owned"),
+    *(("locked",) if sys.version_info >= (3, 14) else ()),
+)
+
+
+def fill(native: "Any", values: "dict[str, object]") -> None:  # noqa: ANN401
+    """Put into the dict of a native object what a standard one has there, anew at each call."""
+    parts = _PARTS[type(native).__name__]
+    # One that was never initialised has none.
+    values.update((name, getattr(native, name)) for name in parts if hasattr(native, name))
+    lock = values.get("_lock")
+    values.update((name, getattr(lock, name)) for name in _OF_LOCK if hasattr(lock, name))
+
+
+def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: ANN401
+    """Return what ``__reduce_ex__`` of a standard object with the same parts returns.
+
+    So a copy is a standard object that shares them, and whether it can be pickled is for its parts
+    to say.
+    """
+    standard = object.__new__(native.__class__)
+    standard.__dict__.update(native.__dict__)
+    reduced: str | tuple[Any, ...] = standard.__reduce_ex__(protocol)
+    return reduced
+
+
+def list_names(native: object) -> list[str]:
+    """Return what ``dir`` says: what a standard object has, and what ours have beyond it."""
+    return [*dir(type(native)), *dir(native.__class__), *native.__dict__]
+
+
+class _NativeWaiter:
+    """Stands for a thread that waits natively, in a condition's ``_waiters``."""
+
+    __slots__ = ("_condition",)
+
+    def __init__(self, condition: "Any") -> None:  # noqa: ANN401
+        self._condition = condition
+
+    def release(self) -> None:
+        """Wake it, as the standard ``notify`` does with the lock that a thread sleeps on."""
+        self._condition.notify()
+
+
+def renew_waiters(condition: object, known: "deque[Any] | None", native: int) -> "deque[Any]":
+    """Return the waiters of a condition, ``native`` of them in C; ``known``: the deque so far."""
+    waiters = deque() if known is None else known
+    standard = [each for each in waiters if type(each) is not _NativeWaiter]
+    waiters.clear()
+    waiters.extend(standard)
+    waiters.extend(_NativeWaiter(condition) for _ in range(native))
+    return waiters
+
+
+def notify_standard(waiters: "deque[Any]", count: int) -> int:
+    """Wake up to ``count`` threads that wait in the standard ``wait``; return how many are left."""
+    for waiter in [each for each in waiters if type(each) is not _NativeWaiter]:
+        if count == 0:
+            break
+        waiters.remove(waiter)
+        waiter.release()
+        count -= 1
+    return count

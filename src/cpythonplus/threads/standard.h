@@ -1,0 +1,82 @@
+/* The classes of `threading` and `queue` that are written in Python, and the native types that stand for
+ * them.
+ *
+ *     threading.Event        the standard class: its identity, its subclasses, its functions stay
+ *       tp_vectorcall ---->  threading.Event() makes a native object
+ *       __new__       ---->  makes a bare standard one: for subclasses, copy, pickle
+ *
+ *     native Event           __class__ is the standard class, so isinstance() holds
+ *
+ * So a *plain* object is native, and an instance of a *subclass* runs the standard library's own code over
+ * native locks and conditions: a subclass may reach for every part that the standard class has.
+ *
+ * Rejected: subclasses of the native types (each way in which a subclass can change the inside has to be
+ * foreseen in C); native types derived from the standard classes (their instances' dict and their
+ * deallocation are private to the interpreter, and differ by version); replacing the names only (class
+ * attributes, default arguments and earlier subclasses keep the old class).
+ *
+ * A class that somebody changes (mock.patch, a tracing agent) is heeded: from then on plain objects are
+ * standard ones, and native ones that exist get what was put there.  From CPython 3.12 on a watcher of the
+ * class's dict tells at once; before, the next object that is made does.
+ *
+ * Everything with the GIL held.  fork: nothing to do.
+ */
+#ifndef PLUS_THREADS_STANDARD_H
+#define PLUS_THREADS_STANDARD_H
+
+#include "../base/compat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One class and its native type; lives in the state of the module. */
+struct plus_standard {
+    PyTypeObject *type; /* the standard class; NULL: not introduced yet */
+    PyTypeObject *native;
+    PyObject *originals; /* a copy of the class's dict, without what somebody had changed before */
+    PyObject *own;       /* a copy of the native type's dict */
+    PyObject *changed;   /* set of the names that somebody has changed in the class */
+    uint64_t version;    /* of the class's dict when it was looked at last; before 3.12 */
+    bool active;         /* plain objects are native */
+    struct plus_standard *base; /* the one that the class derives from */
+    struct plus_standard *next; /* in the process's list */
+};
+
+/* Introduces a native type and its standard class, whose module has the globals `home`.  Once for each
+ * *entry.  0, or -1 with an exception. */
+int
+plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTypeObject *type,
+                        PyObject *home);
+
+/* Has calls of the class make native objects, or no longer.  0, or -1 with an exception. */
+int
+plus_standard_activate(struct plus_standard *entry, bool active);
+
+/* The entry of a native object; NULL: its type was not introduced. */
+struct plus_standard *
+plus_standard_of(PyObject *op);
+
+/* What the standard class's own method says to these arguments, where ours has raised an exception for
+ * them: the same error in the running version's words, or a result.  Ours stays where there is no standard
+ * class, and for exceptions that are not about arguments. */
+PyObject *
+plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_ssize_t nargs,
+                     PyObject *kwnames);
+
+/* Entries for __class__ and __dict__, and for __dir__ and __reduce_ex__, of the native types. */
+PyObject *
+plus_standard_get_class(PyObject *op, void *closure);
+PyObject *
+plus_standard_get_dict(PyObject *op, void *closure);
+PyObject *
+plus_standard_list_names(PyObject *op, PyObject *ignored);
+PyObject *
+plus_standard_reduce(PyObject *op, PyObject *protocol);
+
+/* The module's state goes. */
+int
+plus_standard_traverse(struct plus_standard *entry, visitproc visit, void *arg);
+void
+plus_standard_forget(struct plus_standard *entry);
+
+#endif
