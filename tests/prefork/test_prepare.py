@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 
 from cpythonplus import prefork
+from cpythonplus.prefork.preparing import Budget
 from tests.prefork.test_hazards import PRELUDE
 from tests.support import SANITIZED, run_child
 
@@ -127,7 +128,7 @@ def test_a_walk_that_fails_leaves_the_heap_frozen() -> None:
     check("""
         from cpythonplus import _native
         first = prefork.prepare()
-        def fail(types, mortal):
+        def fail(types, mortal, limit_bytes):
             raise MemoryError
         _native.prefork_immortalize = fail
         try:
@@ -290,3 +291,105 @@ def test_a_report_is_frozen() -> None:
     with pytest.raises(AttributeError):
         report.objects = 2  # type: ignore[misc]
     assert str(report).startswith("prepared: 1 objects")
+
+
+def test_statistics_count_what_all_calls_did() -> None:
+    check("""
+        from cpythonplus.prefork import preparing
+        assert preparing.statistics() == preparing.PrepareStatistics()
+        reports = [prefork.prepare() for _ in range(3)]
+        counted = preparing.statistics()
+        assert counted.prepares == 3 and counted.refused == 0
+        assert counted.objects == sum(each.objects for each in reports)
+        assert counted.immortal_bytes == sum(each.bytes for each in reports)
+        assert counted.filled_bytes == sum(each.filled_bytes for each in reports)
+        assert counted.seconds == sum(each.seconds for each in reports) > 0
+        def body():
+            assert preparing.statistics() == counted  # inherited
+        in_child(body)
+    """)
+
+
+GROW = """
+        from cpythonplus.prefork import preparing
+        def grow(count=100_000):
+            # Kept by nothing but the caller: the next batch takes its place.
+            return [[number] for number in range(count)]
+"""
+
+
+def test_a_budget_prepares_once_by_default() -> None:
+    check(
+        GROW
+        + """
+        budget = preparing.Budget()
+        assert budget.left_bytes is None and not budget.spent
+        first = budget.prepare()
+        assert first is not None and first.budget_left_bytes == budget.left_bytes == 0
+        assert budget.spent
+        assert budget.prepare() is None  # nothing new: not refused
+        assert preparing.statistics().refused == 0
+        for turn in range(5):
+            batch = grow()
+            assert budget.prepare() is None
+            assert not is_immortal(batch[5])
+        counted = preparing.statistics()
+        assert (counted.prepares, counted.refused) == (1, 5), counted
+        assert counted.immortal_bytes == first.bytes
+    """
+    )
+
+
+def test_a_budget_is_never_exceeded() -> None:
+    check(
+        GROW
+        + """
+        limit = 20 * 2**20
+        budget = preparing.Budget(limit)
+        first = budget.prepare()
+        assert first.budget_left_bytes == limit
+        left, again = limit, 0
+        for turn in range(20):
+            batch = grow()
+            report = budget.prepare()
+            if report is None:
+                continue
+            again += report.bytes
+            assert report.budget_left_bytes < left, report
+            left = report.budget_left_bytes
+            assert not IMMORTAL or ("budget is spent" in report.note) is (left == 0), report
+        assert left == 0 and budget.spent
+        assert again <= limit + 10_000, again  # the last object may go beyond
+        counted = preparing.statistics()
+        assert 3 <= counted.prepares <= 10 and counted.prepares + counted.refused == 21, counted
+        # What stayed mortal is as ever.
+        def body():
+            assert batch[7] == [7]
+            batch.clear()
+            gc.collect()
+        in_child(body)
+    """
+    )
+
+
+def test_a_budget_as_large_as_the_first_heap() -> None:
+    check(
+        GROW
+        + """
+        budget = preparing.Budget(None)
+        first = budget.prepare()
+        assert first.budget_left_bytes == budget.left_bytes > 0
+        if IMMORTAL:
+            assert budget.left_bytes == first.bytes
+        for turn in range(20):
+            batch = grow()
+            budget.prepare()
+        assert budget.spent
+        assert preparing.statistics().immortal_bytes <= 2 * first.bytes + 10_000
+    """
+    )
+
+
+def test_a_negative_budget() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Budget(-1)

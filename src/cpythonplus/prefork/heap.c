@@ -4,6 +4,28 @@
  * that is in the lists itself is left for its own turn; any other (strings, numbers, tuples of such,
  * code) is handled at once, with a stack instead of recursion.
  *
+ * Tuples and frozensets are the exception: it does not do that they are in the lists.
+ *
+ *     tuple(f(x) for x in ...)         C:  result = PyTuple_New(n)            in the lists from here on
+ *                                          item = next(it)                    Python code; perhaps it forks
+ *                                          _PyTuple_Resize(&result, ...)      SystemError unless its count is 1
+ *
+ * Who fills a tuple (PySequence_Tuple, so also tuple(), f(*x) and namedtuple._make; PyTuple_SetItem in
+ * extensions) or a frozenset (PySet_Add; marshal) asks for the only reference, and an immortal object does not
+ * have it.  Until it is filled only a C variable holds it.  So one is handled when it is met as a referent of
+ * something else, which shows that somebody handed it out, and never because it has its turn; and what a tuple
+ * that was not handed out refers to hands nothing out either.  What stays mortal for it, because only
+ * variables of C code hold it, are a few dozen.
+ *
+ * Rejected: asking for empty places (a tuple with as many places as were guessed has none while the next item is
+ * fetched, and PyTuple_SetItem may replace one), and counting references to find the hidden one (what is mortal
+ * has hidden references all over: the interpreter's stack, C variables).
+ *
+ * No other object of the lists has to be the only reference for what is being built of it: lists, dicts and
+ * sets are filled without a question.  The tuples that iterators use again (zip, enumerate, dict.items,
+ * itertools) ask first and make a new one.  Strings and bytes that are being built (_PyBytes_Resize,
+ * PyUnicode_Append) are not in the lists, and whoever asks (s += x, io.BytesIO) copies if he is not alone.
+ *
  * No set of visited objects is needed: an object is handled when it turns immortal, which happens once.
  * A second call has to pass over everything again, for new objects may hang on old ones.
  */
@@ -105,6 +127,7 @@ struct tally {
 
 struct walk {
     PyObject *types, *mortal; /* the caller's lists */
+    Py_ssize_t limit;
     struct plus_heap_report *report;
     struct {
         PyTypeObject *type;
@@ -113,11 +136,25 @@ struct walk {
     } verdicts[VERDICTS]; /* a cache: types share places */
     struct tally *tallies;
     size_t tally_count;
-    PyObject *leaves; /* set of addresses: mortal objects that the collector does not know */
+    PyObject *leaves; /* set of addresses: mortal objects that may be met again */
     PyObject **stack;
     size_t depth, capacity;
+    bool unheld; /* what is being visited may be a tuple that is still being filled */
     bool failed; /* no memory */
 };
+
+static inline bool
+is_spent(const struct walk *walk)
+{
+    return walk->report->bytes >= walk->limit;
+}
+
+/* What is filled by C code that has to hold the only reference meanwhile. */
+static inline bool
+is_filled_alone(PyObject *op)
+{
+    return PyTuple_Check(op) || PyFrozenSet_Check(op);
+}
 
 /* By address: a metaclass may define how its types are hashed, in Python. */
 static bool
@@ -196,11 +233,11 @@ is_watched(PyObject *op)
     return false;
 }
 
-/* Whether a mortal object is met for the first time.  One that the collector knows is met once. */
+/* Whether a mortal object is met for the first time.  One that only has its turn is met once. */
 static bool
 is_new(struct walk *walk, PyObject *op)
 {
-    if (plus_gc_is_tracked(op)) {
+    if (plus_gc_is_tracked(op) && !is_filled_alone(op)) {
         return true;
     }
     PyObject *address = PyLong_FromVoidPtr(op);
@@ -269,7 +306,7 @@ own_size(PyObject *op)
 static bool
 treat(struct walk *walk, PyObject *op)
 {
-    if (is_immortal(op)) {
+    if (is_immortal(op) || is_spent(walk)) {
         return false;
     }
     enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
@@ -310,7 +347,12 @@ meet(PyObject *op, void *argument)
     if (op == NULL || is_immortal(op)) {
         return 0;
     }
-    if (plus_gc_is_tracked(op)) {
+    if (is_filled_alone(op)) {
+        if (walk->unheld) {
+            return 0;
+        }
+    }
+    else if (plus_gc_is_tracked(op)) {
         return 0; /* has its own turn */
     }
     if (treat(walk, op) && plus_referents_possible(op)) {
@@ -327,6 +369,17 @@ empty_stack(struct walk *walk)
     }
 }
 
+/* Whether nothing has led to a tuple or frozenset yet that would be immortal then. */
+static bool
+is_unheld(struct walk *walk, PyObject *op)
+{
+    if (!is_filled_alone(op) || is_immortal(op)) {
+        return false;
+    }
+    enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
+    return verdict == IMMORTAL || (verdict == WATCHABLE && !is_watched(op));
+}
+
 /* The collector's lists; a gcvisitobjects_t. */
 static int
 take_turn(PyObject *op, void *argument)
@@ -337,10 +390,24 @@ take_turn(PyObject *op, void *argument)
     if (op == walk->types || op == walk->mortal || op == walk->leaves) {
         return 1;
     }
-    treat(walk, op);
+    walk->unheld = is_unheld(walk, op);
+    if (!walk->unheld) {
+        treat(walk, op);
+    }
     plus_referents_visit(op, meet, walk);
+    walk->unheld = false; /* what is on the stack now was handed out: code and the like */
     empty_stack(walk);
-    return !walk->failed;
+    return !walk->failed && !is_spent(walk);
+}
+
+/* Once more when all have been met; a gcvisitobjects_t. */
+static int
+count_unheld(PyObject *op, void *argument)
+{
+    struct walk *walk = argument;
+
+    walk->report->unheld += is_unheld(walk, op);
+    return 1;
 }
 
 static PyObject *
@@ -364,7 +431,8 @@ static int
 walk_everything(struct walk *walk)
 {
     PyUnstable_GC_VisitObjects(take_turn, walk);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(walk->types) && !walk->failed; i++) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(walk->types) && !walk->failed && !is_spent(walk);
+         i++) {
         PyObject *type = PyList_GET_ITEM(walk->types, i);
 
         treat(walk, type);
@@ -375,12 +443,16 @@ walk_everything(struct walk *walk)
         PyErr_NoMemory();
         return -1;
     }
+    if (!is_spent(walk)) {
+        PyUnstable_GC_VisitObjects(count_unheld, walk);
+    }
     walk->report->kept = list_tallies(walk);
     return walk->report->kept != NULL ? 0 : -1;
 }
 
 int
-plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report)
+plus_heap_immortalize(PyObject *types, PyObject *mortal, Py_ssize_t limit,
+                      struct plus_heap_report *report)
 {
     struct walk *walk = PyMem_RawCalloc(1, sizeof(*walk));
     int rc = -1;
@@ -392,6 +464,7 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report
     }
     walk->types = types;
     walk->mortal = mortal;
+    walk->limit = limit;
     walk->report = report;
     walk->leaves = PySet_New(NULL);
     if (walk->leaves != NULL) {
@@ -417,7 +490,8 @@ plus_heap_refusal(void)
 }
 
 int
-plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report)
+plus_heap_immortalize(PyObject *types, PyObject *mortal, Py_ssize_t limit,
+                      struct plus_heap_report *report)
 {
     PyErr_SetString(PyExc_RuntimeError, plus_heap_refusal());
     return -1;

@@ -25,15 +25,19 @@ struct plus_heap_report {
     Py_ssize_t bytes;   /* of their own structures */
     PyObject
         *kept; /* list of (type, how many stayed mortal for it, how many for a weak reference) */
+    Py_ssize_t unheld; /* tuples and frozensets that nothing which can be seen holds: mortal */
 };
 
 /* Makes immortal what the garbage collector knows, what hangs on it, and the types in the list `types`.
  * Kept mortal: objects whose type has a finaliser or is in the list `mortal`, frames, tracebacks and
- * exceptions, and objects (but for types, functions and modules) that a weak reference with a callback
- * points to.  The collector must be off and nothing frozen.  Runs no Python code.
+ * exceptions, objects (but for types, functions and modules) that a weak reference with a callback
+ * points to, and tuples and frozensets that may still be being filled.  Ends before the next object when
+ * `limit` bytes have been made immortal; the rest stays mortal, which is safe.  The collector must be off
+ * and nothing frozen.  Runs no Python code.
  * 0, or -1 with MemoryError; the report's list is the caller's. */
 int
-plus_heap_immortalize(PyObject *types, PyObject *mortal, struct plus_heap_report *report);
+plus_heap_immortalize(PyObject *types, PyObject *mortal, Py_ssize_t limit,
+                      struct plus_heap_report *report);
 
 /* Takes the free blocks of pymalloc's half-used pools for good, so that what a child allocates lies on
  * fresh pages and not between what it shares.  Returns the bytes taken, 0 if it was not worth it or if earlier

@@ -20,11 +20,15 @@ prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
     struct plus_heap_report report;
     const char *refusal = plus_heap_refusal();
 
-    if (count != 2 || !PyList_Check(args[0]) || !PyList_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes two lists");
+    if (count != 3 || !PyList_Check(args[0]) || !PyList_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes two lists and a number");
         return NULL;
     }
     PyObject *types = args[0], *mortal = args[1];
+    Py_ssize_t limit = args[2] == Py_None ? PY_SSIZE_T_MAX : PyLong_AsSsize_t(args[2]);
+    if (limit == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
     if (refusal != NULL) {
         PyErr_SetString(PyExc_RuntimeError, refusal);
         return NULL;
@@ -35,10 +39,10 @@ prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
             return NULL;
         }
     }
-    if (plus_heap_immortalize(types, mortal, &report) < 0) {
+    if (plus_heap_immortalize(types, mortal, limit, &report) < 0) {
         return NULL;
     }
-    return Py_BuildValue("(nnN)", report.objects, report.bytes, report.kept);
+    return Py_BuildValue("(nnNn)", report.objects, report.bytes, report.kept, report.unheld);
 }
 
 static PyObject *
@@ -61,13 +65,14 @@ PyMethodDef plus_prefork_methods[] = {
      PyDoc_STR("prefork_refusal($module, /)\n--\n\n"
                "Return why no object can be made immortal here, or None.")},
     {"prefork_immortalize", (PyCFunction)(void (*)(void))prefork_immortalize, METH_FASTCALL,
-     PyDoc_STR("prefork_immortalize($module, types, mortal, /)\n--\n\n"
+     PyDoc_STR("prefork_immortalize($module, types, mortal, limit_bytes, /)\n--\n\n"
                "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
                "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
                "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
-               "exceptions, and what a weak reference with a callback points to.  Returns the\n"
-               "number of objects, their bytes, and a list of (type, kept, kept for a weak\n"
-               "reference).")},
+               "exceptions, and what a weak reference with a callback points to.  At most about\n"
+               "limit_bytes are made immortal (None: no limit).  Returns the number of objects,\n"
+               "their bytes, a list of (type, kept, kept for a weak reference), and how many\n"
+               "tuples and frozensets stayed mortal as nothing that can be seen holds them.")},
     {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
      PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
                "Take the free blocks of half-used pools and of the C heap for good.\n\n"

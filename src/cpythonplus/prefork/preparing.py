@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, TracebackType
@@ -29,13 +29,15 @@ try:
 except ImportError as error:  # not Linux
     raise UnsupportedPlatform(f"cpythonplus has no native part here: {error}") from None
 
-__all__ = ["PrepareReport", "has_grown", "prepare"]
+__all__ = ["Budget", "PrepareReport", "PrepareStatistics", "has_grown", "prepare", "statistics"]
 
 # What may have been added since the last time before it is worth another pass: this many memory
 # blocks, or this share of all.
 _GROWTH_BLOCKS = 20_000
 _GROWTH_SHARE = 0.01
 _BLOCK_BYTES = 64  # about, where nobody counts blocks
+
+_UNHELD = "tuple or frozenset that only C code holds"  # perhaps not filled yet
 
 _GRACE_S = 1.0  # how long the end waits for a file that another thread holds
 
@@ -53,6 +55,8 @@ class PrepareReport:
         frozen: how many objects the garbage collector leaves alone from now on.
         seconds: the whole call, with the warm-up.
         note: what could not be done, and why; or empty.
+        budget_left_bytes: what later calls through the same `Budget` may make immortal; None when
+            `prepare` was called itself, which has no limit.
     """
 
     immortal: bool
@@ -63,6 +67,7 @@ class PrepareReport:
     frozen: int
     seconds: float
     note: str
+    budget_left_bytes: int | None = None
 
     def __str__(self) -> str:
         parts = [
@@ -75,6 +80,36 @@ class PrepareReport:
             f"{self.seconds:.2f} s",
         ]
         return "prepared: " + ", ".join(parts) + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareStatistics:
+    """What all calls of `prepare` did, in this process and in those that it was forked from.
+
+    Attributes:
+        prepares: how many calls came to their end.
+        seconds: what they took together, with their warm-ups.
+        objects: how many objects they made immortal.
+        immortal_bytes: what those occupy themselves; see `PrepareReport.bytes`.
+        filled_bytes: free blocks that were taken for good.
+        refused: how often a `Budget` did not prepare again although the heap had grown: what was
+            new then is not shared.
+    """
+
+    prepares: int = 0
+    seconds: float = 0.0
+    objects: int = 0
+    immortal_bytes: int = 0
+    filled_bytes: int = 0
+    refused: int = 0
+
+
+_statistics = PrepareStatistics()
+
+
+def statistics() -> PrepareStatistics:
+    """Return what all calls of `prepare` did until now."""
+    return _statistics
 
 
 # The C base of all files; io.IOBase itself is an ABC, which hashes and remembers what it is asked
@@ -117,9 +152,22 @@ def prepare(
     Returns a report.  Raises nothing but what `warm_up` and `keep_mortal` raise.
 
     An immortal object is never freed: what the program drops later stays allocated in every
-    process, and what hangs on it too.  The reference says what else is different.
+    process, and what hangs on it too.  So a process that prepares again and again, and replaces
+    what it holds meanwhile, grows each time: see `Budget`.  The reference says what else is
+    different.
     """
-    global _blocks_after  # noqa: PLW0603
+    return _prepare(warm_up, immortal, fill_pools, keep_mortal)
+
+
+def _prepare(
+    warm_up: Callable[[], object] | None,
+    immortal: bool,
+    fill_pools: bool,
+    keep_mortal: Callable[[type], bool] | None,
+    limit_bytes: int | None = None,
+) -> PrepareReport:
+    """Do what `prepare` says, but make no more than about `limit_bytes` immortal (None: all)."""
+    global _blocks_after, _statistics  # noqa: PLW0603
     start = time.perf_counter()
     if warm_up is not None:
         warm_up()
@@ -129,7 +177,7 @@ def prepare(
     gc.disable()
     try:
         _remember(_open_files())
-        made = _make_immortal(mortal) if immortal else _Made()
+        made = _make_immortal(mortal, limit_bytes) if immortal else _Made()
         _flush(_remembered())
         gc.freeze()
         # Nothing is left to look at, but the collector counts anew how much is old. Before 3.14 it
@@ -140,16 +188,33 @@ def prepare(
         if was_enabled:
             gc.enable()
     _blocks_after = _allocated_blocks()
-    no_pools = "memory comes from another allocator than pymalloc: no pools to fill"
-    return PrepareReport(
+    notes = [made.refusal]
+    if filled < 0:
+        notes.append("memory comes from another allocator than pymalloc: no pools to fill")
+    if limit_bytes is not None and made.bytes >= limit_bytes:
+        notes.append("the budget is spent: the rest was frozen only")
+    report = PrepareReport(
         immortal=immortal and not made.refusal,
         objects=made.objects,
         bytes=made.bytes,
-        kept_mortal=_by_reason(made.kept),
+        kept_mortal=_by_reason(made.kept) | ({_UNHELD: made.unheld} if made.unheld else {}),
         filled_bytes=max(filled, 0),
         frozen=gc.get_freeze_count(),
         seconds=time.perf_counter() - start,
-        note="; ".join(filter(None, [made.refusal, no_pools if filled < 0 else ""])),
+        note="; ".join(filter(None, notes)),
+    )
+    _statistics = _added(_statistics, report)
+    return report
+
+
+def _added(before: PrepareStatistics, report: PrepareReport) -> PrepareStatistics:
+    return replace(
+        before,
+        prepares=before.prepares + 1,
+        seconds=before.seconds + report.seconds,
+        objects=before.objects + report.objects,
+        immortal_bytes=before.immortal_bytes + report.bytes,
+        filled_bytes=before.filled_bytes + report.filled_bytes,
     )
 
 
@@ -158,10 +223,11 @@ class _Made:
     objects: int = 0
     bytes: int = 0
     kept: list[tuple[type, int, int]] = field(default_factory=list)
+    unheld: int = 0
     refusal: str = ""
 
 
-def _make_immortal(mortal: list[type]) -> _Made:
+def _make_immortal(mortal: list[type], limit_bytes: int | None) -> _Made:
     refusal = _native.prefork_refusal()
     if refusal is not None:
         return _Made(refusal=f"{refusal}: the heap was frozen only")
@@ -169,7 +235,7 @@ def _make_immortal(mortal: list[type]) -> _Made:
     try:
         # Frozen objects are not passed over, but new ones may hang on them.
         gc.unfreeze()
-        return _Made(*_native.prefork_immortalize(types, mortal))
+        return _Made(*_native.prefork_immortalize(types, mortal, limit_bytes))
     except BaseException:
         gc.freeze()
         raise
@@ -184,6 +250,73 @@ def has_grown() -> bool:
         return True
     grown = _allocated_blocks() - _blocks_after
     return grown > max(_GROWTH_BLOCKS, _GROWTH_SHARE * _blocks_after)
+
+
+class Budget:
+    """Prepares a process once, and again only within a limit.
+
+    What is immortal is never freed.  A parent that holds other things at each fork (batches of
+    work, a cache that is refreshed) would so keep all of them for ever if it were prepared before
+    each.  A budget prepares before the first fork; later only as long as it has bytes left, and
+    never makes more than those immortal.  Then it refuses: the children share what was there at the
+    last time, and the rest as in stock Python, page by page until somebody writes to it.
+
+    One for each place that forks, made in the parent; forked children go on with what it has left.
+    Only the thread that forks may call it.
+    """
+
+    def __init__(self, again_bytes: int | None = 0) -> None:
+        """Allow `again_bytes` to all calls after the first one together.
+
+        again_bytes: 0: prepare once.  None: as many bytes as the first call made immortal, so that
+        what is immortal is at most twice the heap that was there at first.
+
+        Raises ValueError when it is negative.
+        """
+        if again_bytes is not None and again_bytes < 0:
+            raise ValueError("a budget cannot be negative")
+        self._again_bytes = again_bytes
+        self._left_bytes: int | None = None  # None: not prepared yet
+
+    @property
+    def left_bytes(self) -> int | None:
+        """What later calls may make immortal together; None before the first one."""
+        return self._left_bytes
+
+    @property
+    def spent(self) -> bool:
+        """Whether it will not prepare any more."""
+        return self._left_bytes is not None and self._left_bytes <= 0
+
+    def prepare(
+        self,
+        *,
+        immortal: bool = True,
+        fill_pools: bool = True,
+        keep_mortal: Callable[[type], bool] | None = None,
+    ) -> PrepareReport | None:
+        """Prepare, if the heap has grown since the last time and something is left for that.
+
+        The arguments are those of `prepare`; so is what it raises, and then nothing is spent.
+
+        Returns the report, or None when nothing was done: the heap had not grown, or the budget
+        refused, which `statistics` counts.
+        """
+        global _statistics  # noqa: PLW0603
+        if not has_grown():
+            return None
+        if self.spent:
+            _statistics = replace(_statistics, refused=_statistics.refused + 1)
+            return None
+        blocks_before = _blocks_after or 0
+        report = _prepare(None, immortal, fill_pools, keep_mortal, self._left_bytes)
+        # Frozen only, garbage in cycles is never freed: so that is charged too, by what is new.
+        cost = report.bytes if report.immortal else (_allocated_blocks() - blocks_before) * _BLOCK_BYTES
+        if self._left_bytes is None:
+            self._left_bytes = cost if self._again_bytes is None else self._again_bytes
+        else:
+            self._left_bytes = max(self._left_bytes - cost, 0)
+        return replace(report, budget_left_bytes=self._left_bytes)
 
 
 def _allocated_blocks() -> int:
