@@ -3,13 +3,13 @@
 
 #include <errno.h>
 
+#include "../base/gc_objects.h"
+#include "../base/live_frames.h"
 #include "fixed_costs.h"
 #include "free_lists.h"
-#include "gc_objects.h"
 #include "granules.h"
 #include "heap_walk.h"
 #include "held.h"
-#include "live_frames.h"
 
 static PyObject *
 memory_free_lists_text(PyObject *module, PyObject *unused)

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../base/gc_objects.h"
+#include "../base/live_frames.h"
 #include "../base/referents.h"
-#include "gc_objects.h"
 #include "granules.h"
 #include "layouts.h"
-#include "live_frames.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \

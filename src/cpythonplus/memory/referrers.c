@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/live_frames.h"
 #include "granules.h"
 #include "heap_walk.h"
 #include "layouts.h"
-#include "live_frames.h"
 #include "record_table.h"
 #include "references.h"
 

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
+#include "../base/live_frames.h"
 #include "heap_walk.h"
-#include "live_frames.h"
 #include "record_table.h"
 
 #define STARTS_MAX 1000 /* instances of a class to begin with */

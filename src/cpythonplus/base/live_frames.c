@@ -1,4 +1,4 @@
-#include "../base/pyframe.h"
+#include "pyframe.h"
 
 #include "live_frames.h"
 
