@@ -12,6 +12,8 @@ CALLS = {
     "prepare refused": "refused(KeyError, lambda: prefork.prepare(fail))",
     "prepare frozen": "prefork.prepare(immortal=False, fill_pools=False); gc.unfreeze()",
     "has_grown": "prefork.has_grown()",
+    "Budget": "prefork.Budget(5).spent; refused(ValueError, prefork.Budget, -1)",
+    "statistics": "prefork.statistics()",
     "PrepareReport": "str(prefork.PrepareReport(True, 1, 2, {'x': 3}, 4, 5, 0.5, ''))",
     "enable": "prefork.enable(immortal=False)",
     "disable": "prefork.disable()",
@@ -26,7 +28,15 @@ CALLS = {
     "blame refused": "refused(ProcessLookupError, prefork.blame, 2**22 + 1)",
 }
 # Made by the callables above.
-DATA = {"Blame", "Category", "CategoryShare", "OwnerShare", "ProcessMemory", "Sharing"}
+DATA = {
+    "Blame",
+    "Category",
+    "CategoryShare",
+    "OwnerShare",
+    "PrepareStatistics",
+    "ProcessMemory",
+    "Sharing",
+}
 
 PROGRAM = """
 import json, os, signal

@@ -93,7 +93,7 @@ def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(gil=True, locks=True)
+        prepared.enable(gil=True, locks=True, again_bytes=1 << 30)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]
@@ -111,6 +111,33 @@ def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
     assert [each["gil"] for each in answer] == [True, True, False]
     assert [each["native_locks"] for each in answer] == [True, True, False]
     assert err.count("prepared: ") == 2
+
+
+def test_a_parent_that_forks_a_pool_for_each_batch_does_not_grow(tmp_path: Path) -> None:
+    """What is not there any more at the next batch must not be immortal."""
+    answer, err = run(
+        tmp_path,
+        """
+        from cpythonplus import prefork
+        prepared.enable()
+        fork = multiprocessing.get_context("fork")
+        private = []
+        for turn in range(8):
+            catalogue.LATER[:] = []
+            catalogue.grow()  # some 20 MB
+            with fork.Pool(1) as pool:
+                assert pool.apply(catalogue.look)["number"] == 0
+            private.append(prefork.private_bytes())
+        counted = prefork.statistics()
+        answer = [counted.prepares, counted.refused > 0, private]
+        """,
+    )
+    prepares, refused, private = answer
+    assert prepares == 1
+    assert refused
+    assert max(private) < 1.5 * private[1] + (30 << 20), private
+    assert err.count("prepared: ") == 1
+    assert err.count("is not prepared again") == 1
 
 
 def test_children_end_as_ever(tmp_path: Path) -> None:

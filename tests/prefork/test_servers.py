@@ -18,7 +18,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_defaults() -> None:
     assert servers.Settings.read() == servers.Settings(
-        gil=True, locks=True, warm_up="", max_private_bytes=0
+        gil=True, locks=True, warm_up="", max_private_bytes=0, again_bytes=0
     )
 
 
@@ -31,7 +31,8 @@ def test_the_last_source_is_the_strongest(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("gil", "perhaps"), ("locks", 2), ("max_private_memory", "lots")]
+    ("name", "value"),
+    [("gil", "perhaps"), ("locks", 2), ("max_private_memory", "lots"), ("prepare_again", "-")],
 )
 def test_a_wrong_value_is_one_line(
     name: str, value: object, caplog: pytest.LogCaptureFixture
@@ -79,8 +80,7 @@ def test_a_failure_does_not_keep_a_server_from_forking(
     def fail() -> None:
         raise OSError("no memory\nat all")
 
-    monkeypatch.setattr(servers, "has_grown", lambda: True)
-    monkeypatch.setattr(servers, "prepare", fail)
+    monkeypatch.setattr(servers.Budget, "prepare", lambda budget: fail())
     caplog.set_level(logging.WARNING)
     parent = servers.Parent(servers.Settings(), fail)
     assert parent.before_fork() is None
@@ -91,6 +91,46 @@ def test_a_failure_does_not_keep_a_server_from_forking(
         "not prepared: OSError: no memory at all",
         "not prepared: OSError: no memory at all",
     ]
+
+
+def test_a_parent_prepares_once_and_says_so_once() -> None:
+    child = run_child(
+        """
+        import logging
+        from cpythonplus.prefork import servers, statistics
+
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
+        parent = servers.Parent(servers.Settings(gil=False, locks=False))
+        reports = []
+        for turn in range(4):
+            batch = [[n] for n in range(100_000)]
+            reports.append(parent.before_fork())
+        assert [report is not None for report in reports] == [True, False, False, False]
+        counted = statistics()
+        assert (counted.prepares, counted.refused) == (1, 3), counted
+        """
+    )
+    assert child.err.count("prepared: ") == 1
+    assert child.err.count("is not prepared again") == 1
+
+
+def test_a_parent_prepares_again_within_its_setting() -> None:
+    run_child(
+        """
+        from cpythonplus.prefork import servers, statistics
+
+        settings = servers.Settings.read({"gil": "off", "locks": "off", "prepare_again": "12M"})
+        assert settings.again_bytes == 12 << 20
+        parent = servers.Parent(settings)
+        first = parent.before_fork()
+        for turn in range(20):
+            batch = [[n] for n in range(100_000)]
+            parent.before_fork()
+        counted = statistics()
+        assert counted.prepares > 1 and counted.prepares + counted.refused == 21, counted
+        assert counted.immortal_bytes <= first.bytes + (12 << 20) + 10_000, counted
+        """
+    )
 
 
 def test_a_worker_is_due_once_and_one_at_a_time() -> None:

@@ -4,16 +4,25 @@ from cpythonplus.prefork.blaming import Blame, CategoryShare, OwnerShare, blame
 from cpythonplus.prefork.collector import keep_gc_off, let_gc_run
 from cpythonplus.prefork.exiting import fast_exit
 from cpythonplus.prefork.forking import child, disable, enable
-from cpythonplus.prefork.preparing import PrepareReport, has_grown, prepare
+from cpythonplus.prefork.preparing import (
+    Budget,
+    PrepareReport,
+    PrepareStatistics,
+    has_grown,
+    prepare,
+    statistics,
+)
 from cpythonplus.prefork.reasons import Category
 from cpythonplus.prefork.sharing import ProcessMemory, Sharing, private_bytes, sharing
 
 __all__ = [
     "Blame",
+    "Budget",
     "Category",
     "CategoryShare",
     "OwnerShare",
     "PrepareReport",
+    "PrepareStatistics",
     "ProcessMemory",
     "Sharing",
     "blame",
@@ -27,4 +36,5 @@ __all__ = [
     "prepare",
     "private_bytes",
     "sharing",
+    "statistics",
 ]

@@ -1,8 +1,8 @@
 """RQ: ``rq worker --worker-class cpythonplus.prefork.rq.Worker``.
 
 RQ forks a process for each job, its work horse, and ends it by `os._exit`.  This worker prepares
-itself before the first one, and again when it has grown; what a horse finds loaded it neither loads
-again nor copies.
+itself before the first one, and again only within the setting PREPARE_AGAIN; what a horse finds
+loaded it neither loads again nor copies.
 """
 
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ __all__ = ["Worker"]
 class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is not installed
     """A worker whose work horses share its memory.
 
-    The settings come from the environment: CPYTHONPLUS_PREFORK_GIL, .._LOCKS and .._WARM_UP (what
-    to load before the first job); they are read when that one comes.  The GIL is scheduled and the
+    The settings come from the environment: CPYTHONPLUS_PREFORK_GIL, .._LOCKS, .._WARM_UP (what to
+    load before the first job) and .._PREPARE_AGAIN; they are read when that one comes.  The GIL is scheduled and the
     locks are patched in the worker itself: a horse inherits that, and lives for one job only.
     """
 

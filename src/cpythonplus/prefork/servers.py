@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from cpythonplus.base.sizes import format_size, parse_size
 from cpythonplus.prefork.activation import rehearse_gil, schedule_gil, use_native_locks
 from cpythonplus.prefork.board import Board, BoardError
-from cpythonplus.prefork.preparing import PrepareReport, has_grown, prepare
+from cpythonplus.prefork.preparing import Budget, PrepareReport, statistics
 from cpythonplus.prefork.recycling import Recycler
 
 __all__ = ["PREFIX", "SETTINGS", "Parent", "Settings", "tell", "warm_up_of"]
@@ -61,14 +61,16 @@ class Settings:
     """What the parent loads or calls before its first fork; see `warm_up_of`."""
     max_private_bytes: int = 0
     """From how much private memory on a worker is replaced; 0: never."""
+    again_bytes: int | None = 0
+    """How much the forks after the first one may make immortal; see `preparing.Budget`."""
 
     @classmethod
     def read(cls, *sources: Mapping[str, object]) -> "Settings":
         """Return what is set: in `sources` by name, the last one first, else in the environment.
 
-        The variables are CPYTHONPLUS_PREFORK_GIL, _LOCKS, _WARM_UP and _MAX_PRIVATE_MEMORY.  A
-        value that cannot be read is told in one line, and the default holds: a service that works
-        must not go down over it.
+        The variables are CPYTHONPLUS_PREFORK_GIL, _LOCKS, _WARM_UP, _MAX_PRIVATE_MEMORY and
+        _PREPARE_AGAIN.  A value that cannot be read is told in one line, and the default holds: a
+        service that works must not go down over it.
         """
         values: dict[str, object] = {}
         for name, (field, reader) in _READERS.items():
@@ -89,6 +91,7 @@ _READERS: dict[str, tuple[str, Callable[[object], object]]] = {
     "locks": ("locks", _switch),
     "warm_up": ("warm_up", str),
     "max_private_memory": ("max_private_bytes", lambda value: parse_size(str(value))),
+    "prepare_again": ("again_bytes", lambda value: parse_size(str(value))),
 }
 SETTINGS = tuple(_READERS)
 """The names of the settings, as their sources have them."""
@@ -124,17 +127,21 @@ def warm_up_of(text: str) -> Callable[[], None] | None:
 class Parent:
     """A process that forks workers; made in it, used by it and by its children.
 
-    It prepares before the first fork, and then when its heap has grown by some MB: each fork leaves
-    some hundred blocks, which are not worth walking through a heap.  Only the thread that forks may
-    call it.
+    It prepares before the first fork, and again only within `settings.again_bytes`, when its heap
+    has grown by some MB: each fork leaves some hundred blocks, which are not worth walking through
+    a heap.  Only the thread that forks may call it.
+
+    Attributes:
+        budget: what decides; one that replaces it begins anew.
     """
 
     def __init__(self, settings: Settings, warm_up: Callable[[], object] | None = None) -> None:
         self.pid = os.getpid()
         self.settings = settings
+        self.budget = Budget(settings.again_bytes)
         self.board = Board(_SLOTS) if settings.max_private_bytes else None
         self._recycler: Recycler | None = None  # in a worker
-        self._rehearsed = False
+        self._rehearsed = self._told_spent = False
         self._asking = threading.Lock()
         self._warm_up = warm_up if warm_up is not None else warm_up_of(settings.warm_up)
 
@@ -147,14 +154,20 @@ class Parent:
             with suppress(BoardError):
                 self.board.sweep()
         self._warm()
-        if not has_grown():
-            return None
+        refused = statistics().refused
         try:
-            report = prepare()
+            report = self.budget.prepare()
         except Exception as error:  # noqa: BLE001  # whatever it is: stock workers are better than none
             tell(f"not prepared: {type(error).__name__}: {error}")
             return None
-        _log.info("%s", report)
+        if report is not None:
+            _log.info("%s", report)
+        elif statistics().refused > refused and not self._told_spent:
+            self._told_spent = True
+            _log.info(
+                "the heap has grown since it was prepared, and is not prepared again: what is new "
+                "is not shared (prepare_again)"
+            )
         return report
 
     def start_worker(self) -> None:

@@ -52,12 +52,17 @@ _forking: _Forking | None = None
 
 
 def enable(
-    warm_up: Callable[[], object] | None = None, *, gil: bool = False, locks: bool = False
+    warm_up: Callable[[], object] | None = None,
+    *,
+    gil: bool = False,
+    locks: bool = False,
+    again_bytes: int | None = 0,
 ) -> None:
     """Have `multiprocessing` fork from a prepared parent, also under `ProcessPoolExecutor`.
 
-    With the start method *fork* this process is prepared right before the first fork of a pool,
-    and again when its heap has grown by some MB.  With *forkserver* the fork server is, after the
+    With the start method *fork* this process is prepared right before its first fork, so call this
+    when what the children are to share is there; and again, when its heap has grown by some MB,
+    only as far as `again_bytes` allows.  With *forkserver* the fork server is, after the
     modules that it preloads; so this has to be called before the first process is started, and
     after `set_forkserver_preload`.  Processes that are *spawned* share nothing:
     nothing is done there.
@@ -75,7 +80,9 @@ def enable(
         # The fork server is a new interpreter, and the environment is what reaches it.
         os.environ[PREFIX + name] = "on" if wanted else "off"
     if _is_known_launch():
-        settings = Settings(gil=gil, locks=locks, warm_up=Settings.read().warm_up)
+        settings = Settings(
+            gil=gil, locks=locks, warm_up=Settings.read().warm_up, again_bytes=again_bytes
+        )
         _forking = _Forking(Parent(settings, warm_up))
         _forking.install()
     else:

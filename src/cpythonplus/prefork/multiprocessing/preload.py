@@ -8,6 +8,7 @@ the last one.  Whatever goes wrong is told, not raised: an exception here would 
 import os
 from multiprocessing.util import register_after_fork
 
+from cpythonplus.prefork.preparing import Budget
 from cpythonplus.prefork.servers import PREFIX, Parent, Settings
 
 __all__: list[str] = []
@@ -24,5 +25,7 @@ def _before_fork() -> None:
 
 
 _before_fork()
+# The first fork has one of its own: the rest of the list is loaded by then.
+_fork_server.budget = Budget(_fork_server.settings.again_bytes)
 os.register_at_fork(before=_before_fork)
 register_after_fork(_fork_server, Parent.start_worker)

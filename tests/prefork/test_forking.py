@@ -1,0 +1,132 @@
+"""`prefork.enable`: what counts as a fork, how often it prepares, what that keeps."""
+
+from textwrap import dedent
+
+from tests.prefork.test_hazards import PRELUDE
+from tests.support import run_child
+
+HEAD = """
+import pty, subprocess, threading
+
+GROWN = []
+
+def grow():
+    GROWN[:] = [[[n] for n in range(100_000)]]
+
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+def prepares():
+    return prefork.statistics().prepares
+"""
+
+
+def check(program: str) -> None:
+    run_child(PRELUDE + HEAD + dedent(program))
+
+
+def test_each_fork_prepares_once_by_default() -> None:
+    check("""
+        warmed = []
+        prefork.enable(warm_up=lambda: warmed.append(1))
+        for turn in range(5):
+            grow()
+            fork()
+        counted = prefork.statistics()
+        assert (counted.prepares, counted.refused) == (1, 4), counted
+        assert warmed == [1]
+        prefork.enable()  # anew
+        fork()
+        assert prepares() == 2
+        prefork.disable()
+        grow()
+        fork()
+        assert prefork.statistics().prepares == 2
+    """)
+
+
+def test_forks_prepare_again_within_a_budget() -> None:
+    check("""
+        prefork.enable(again_bytes=12 << 20)
+        fork()
+        first = prefork.statistics()
+        for turn in range(20):
+            grow()
+            fork()
+        counted = prefork.statistics()
+        assert counted.prepares > 1 and counted.prepares + counted.refused == 21, counted
+        assert counted.immortal_bytes <= first.immortal_bytes + (12 << 20) + 10_000, counted
+    """)
+
+
+def test_a_master_whose_thread_refreshes_a_table_does_not_grow() -> None:
+    check("""
+        from queue import SimpleQueue
+        table, wanted, done = {}, SimpleQueue(), SimpleQueue()
+        def refresh():
+            while wanted.get():
+                table.clear()
+                table.update((n, [n, str(n)]) for n in range(60_000))
+                done.put(True)
+        thread = threading.Thread(target=refresh)
+        thread.start()
+        prefork.enable()
+        private = []
+        for turn in range(10):
+            wanted.put(True)
+            done.get()
+            fork()
+            private.append(prefork.private_bytes())
+        wanted.put(False)
+        thread.join()
+        assert prepares() == 1
+        assert private[-1] < 1.5 * private[1] + (20 << 20), private  # it was five times as much
+    """)
+
+
+def test_what_becomes_another_program_is_no_fork() -> None:
+    check("""
+        prefork.enable(warm_up=grow)
+        done = subprocess.run(["/bin/true"], preexec_fn=lambda: None)
+        assert done.returncode == 0 and not GROWN and prepares() == 0
+        fork()
+        assert GROWN and prepares() == 1
+    """)
+
+
+def test_a_terminal_is_no_fork() -> None:
+    check("""
+        from os import forkpty as renamed
+        prefork.enable(warm_up=grow)
+
+        def by_attribute():
+            return os.forkpty()
+
+        def by_name(forkpty=os.forkpty):
+            return forkpty()
+
+        def both(first):
+            # The name is there, but it is not what is called.
+            if first:
+                return os.forkpty()
+            return os.fork(), None
+
+        def end(pid, descriptor):
+            if pid == 0:
+                os._exit(0)
+            if descriptor is not None:
+                os.close(descriptor)
+            os.waitpid(pid, 0)
+
+        for function in (pty.fork, by_attribute, by_name, lambda: both(True)):
+            end(*function())
+            assert prepares() == 0 and not GROWN, function
+        end(*both(False))
+        assert prepares() == 1 and GROWN
+        grow()
+        end(*renamed())  # cannot be told, and does no harm: it was prepared once
+        assert prepares() == 1
+    """)
