@@ -440,6 +440,216 @@ def test_sub_interpreters() -> None:
     check(SUB_INTERPRETERS)
 
 
+# ---- tuples that are being filled ----------------------------------------------------------------
+# Who fills one has to hold the only reference until it is done; an immortal object has none.
+
+
+@pytest.mark.parametrize("count", [5, 10, 50])  # fewer, as many and more than are guessed
+@pytest.mark.parametrize("items", ["numbers", "lists"])
+def test_a_tuple_of_a_generator_that_prepares(count: int, items: str) -> None:
+    check(
+        """
+        count, wrap = int(sys.argv[1]), {"numbers": int, "lists": lambda n: [n]}[sys.argv[2]]
+        def steps():
+            for number in range(count):
+                prefork.prepare()
+                yield wrap(number)
+        expected = [wrap(number) for number in range(count)]
+        made = tuple(steps())
+        assert made == tuple(expected), made
+        def spread(*args):
+            return args
+        assert spread(*steps()) == made
+        assert frozenset(map(str, steps())) == frozenset(map(str, expected))
+        import collections
+        Row = collections.namedtuple("Row", [f"f{number}" for number in range(count)])
+        assert Row._make(steps()) == made
+        prefork.prepare()
+        assert is_immortal(made) is IMMORTAL  # complete by now
+        """,
+        str(count),
+        items,
+    )
+
+
+def test_a_tuple_of_processes_that_are_started() -> None:
+    check("""
+        prefork.enable(again_bytes=1 << 40)
+        more = []
+        def start(number):
+            more.append([[n] for n in range(60_000)])  # worth preparing again
+            pid = os.fork()
+            if pid == 0:
+                os._exit(number)
+            return pid
+        before = prefork.statistics().prepares
+        pids = tuple(start(number) for number in range(3))
+        assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0, 1, 2]
+        assert prefork.statistics().prepares == before + 3
+    """)
+
+
+def test_tuples_that_another_thread_is_filling() -> None:
+    check("""
+        import threading
+        from queue import SimpleQueue
+        asked, answers = SimpleQueue(), SimpleQueue()
+        failed, made = [], []
+        def steps():
+            for number in range(40):
+                asked.put(number)
+                yield answers.get()
+        def work():
+            try:
+                made.append(tuple(steps()))
+            except BaseException as error:
+                failed.append(error)
+            asked.put(None)
+        thread = threading.Thread(target=work)
+        thread.start()
+        while asked.get() is not None:
+            if not answers.qsize():
+                prefork.prepare()
+            answers.put([1])
+        thread.join()
+        assert not failed and made == [([1],) * 40], (failed, made)
+    """)
+
+
+def test_a_tuple_of_what_a_pool_returns() -> None:
+    check("""
+        import multiprocessing
+        from cpythonplus.prefork import multiprocessing as prepared
+        prepared.enable(again_bytes=1 << 40)
+        kept = []
+        def results(pool):
+            for each in pool.imap(abs, range(30)):
+                kept.append([[n] for n in range(30_000)])
+                with multiprocessing.get_context("fork").Pool(1) as inner:
+                    yield inner.apply(abs, (each,))
+        with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+            assert tuple(results(pool)) == tuple(range(30))
+        assert prefork.statistics().prepares > 5, prefork.statistics()
+    """)
+
+
+def test_what_is_complete_is_shared_although_it_is_a_tuple() -> None:
+    """Of a variable, of a variable of a running function, nested."""
+    check("""
+        CONSTANT = tuple([n] for n in range(10))
+        def main():
+            table = tuple(tuple([n]) + (frozenset({str(n)}),) for n in range(1000))
+            cell = tuple([n] for n in range(10))
+            report = prefork.prepare()
+            if IMMORTAL:
+                assert all(map(is_immortal, table)) and is_immortal(table)
+                assert is_immortal(table[5][1]) and is_immortal(CONSTANT) and is_immortal(cell)
+                # What the interpreter itself and C modules hold.
+                unheld = report.kept_mortal.get("tuple or frozenset that only C code holds", 0)
+                assert unheld < 100, unheld
+            return lambda: cell
+        main()
+    """)
+
+
+FILLING_EXTENSION = """
+/* Fills tuples and frozensets as extensions do, and calls Python meanwhile. */
+#include <Python.h>
+
+static PyObject *kept; /* as of a server that uses one again for each call */
+
+static PyObject *
+fill_tuple(PyObject *module, PyObject *function)
+{
+    PyObject *tuple = PyTuple_New(3);
+
+    for (Py_ssize_t i = 0; i < 3; i++) {
+        PyObject *item = PyObject_CallNoArgs(function);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0) {
+            Py_DECREF(tuple);
+            return NULL;
+        }
+    }
+    return tuple;
+}
+
+static PyObject *
+fill_frozenset(PyObject *module, PyObject *function)
+{
+    PyObject *set = PyFrozenSet_New(NULL);
+
+    for (int i = 0; i < 3; i++) {
+        PyObject *item = PyObject_CallNoArgs(function);
+        if (item == NULL || PySet_Add(set, item) < 0) {
+            Py_XDECREF(item);
+            Py_DECREF(set);
+            return NULL;
+        }
+        Py_DECREF(item);
+    }
+    return set;
+}
+
+static PyObject *
+fill_again(PyObject *module, PyObject *item)
+{
+    if (kept == NULL) {
+        kept = PyTuple_New(1);
+    }
+    if (PyTuple_SetItem(kept, 0, Py_NewRef(item)) < 0) {
+        return NULL;
+    }
+    return PyLong_FromSsize_t(PyTuple_GET_SIZE(kept));
+}
+
+static PyMethodDef methods[] = {{"fill_tuple", fill_tuple, METH_O, NULL},
+                                {"fill_frozenset", fill_frozenset, METH_O, NULL},
+                                {"fill_again", fill_again, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
+static PyModuleDef filling = {
+    PyModuleDef_HEAD_INIT, .m_name = "filling", .m_methods = methods};
+
+PyMODINIT_FUNC
+PyInit_filling(void)
+{
+    return PyModule_Create(&filling);
+}
+"""
+
+
+def build(folder: Path, name: str, text: str) -> None:
+    """Make an extension module in `folder`."""
+    import sysconfig
+
+    include = sysconfig.get_path("include")
+    if not Path(include, "Python.h").is_file():
+        pytest.skip("this interpreter came without its headers")
+    source = folder / f"{name}.c"
+    source.write_text(text)
+    compile_c(folder / f"{name}.so", [source], "-shared", "-fPIC", f"-I{include}")
+
+
+def test_extensions_that_fill_what_they_made(tmp_path: Path) -> None:
+    build(tmp_path, "filling", FILLING_EXTENSION)
+    check(
+        """
+        sys.path.insert(0, sys.argv[1])
+        import filling
+        filling.fill_again([0])
+        numbers = iter(range(100))
+        def step():
+            prefork.prepare()
+            return str(next(numbers))
+        assert filling.fill_tuple(step) == ("0", "1", "2")
+        assert filling.fill_frozenset(step) == {"3", "4", "5"}
+        def body():
+            assert filling.fill_again([1]) == 1
+        in_child(body)
+        """,
+        str(tmp_path),
+    )
+
+
 OLD_EXTENSION = """
 /* As compiled long ago: the count is one word, and whoever takes a reference adds one to it. */
 #include <Python.h>
@@ -481,14 +691,7 @@ PyInit_old(void)
 
 
 def test_c_extensions_with_inlined_counts(tmp_path: Path) -> None:
-    import sysconfig
-
-    include = sysconfig.get_path("include")
-    if not Path(include, "Python.h").is_file():
-        pytest.skip("this interpreter came without its headers")
-    source = tmp_path / "old.c"
-    source.write_text(OLD_EXTENSION)
-    compile_c(tmp_path / "old.so", [source], "-shared", "-fPIC", f"-I{include}")
+    build(tmp_path, "old", OLD_EXTENSION)
     check(
         """
         sys.path.insert(0, sys.argv[1])

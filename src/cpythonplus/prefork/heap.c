@@ -13,9 +13,9 @@
  * Who fills a tuple (PySequence_Tuple, so also tuple(), f(*x) and namedtuple._make; PyTuple_SetItem in
  * extensions) or a frozenset (PySet_Add; marshal) asks for the only reference, and an immortal object does not
  * have it.  Until it is filled only a C variable holds it.  So one is handled when it is met as a referent of
- * something else, which shows that somebody handed it out, and never because it has its turn; and what a tuple
- * that was not handed out refers to hands nothing out either.  What stays mortal for it, because only
- * variables of C code hold it, are a few dozen.
+ * something else or as a variable of a running function, which shows that somebody handed it out, and never
+ * because it has its turn; and what a tuple that was not handed out refers to hands nothing out either.  What
+ * stays mortal for it, because only C code and the interpreter's stack hold it, are a few dozen.
  *
  * Rejected: asking for empty places (a tuple with as many places as were guessed has none while the next item is
  * fetched, and PyTuple_SetItem may replace one), and counting references to find the hidden one (what is mortal
@@ -34,6 +34,7 @@
 #include <frameobject.h>
 #include <stddef.h>
 
+#include "../base/live_frames.h"
 #include "../base/referents.h"
 
 #ifdef PLUS_HAS_IMMORTAL
@@ -410,6 +411,17 @@ count_unheld(PyObject *op, void *argument)
     return 1;
 }
 
+/* A variable of a running function. */
+static int
+meet_variable(PyCodeObject *code, int index, PyObject *value, void *argument)
+{
+    if (index >= 0 && is_filled_alone(value)) {
+        meet(value, argument);
+        empty_stack(argument);
+    }
+    return 0;
+}
+
 static PyObject *
 list_tallies(const struct walk *walk)
 {
@@ -431,6 +443,9 @@ static int
 walk_everything(struct walk *walk)
 {
     PyUnstable_GC_VisitObjects(take_turn, walk);
+    if (!walk->failed && !is_spent(walk)) {
+        plus_live_frames_visit(meet_variable, walk);
+    }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(walk->types) && !walk->failed && !is_spent(walk);
          i++) {
         PyObject *type = PyList_GET_ITEM(walk->types, i);

@@ -2,6 +2,8 @@
 #include "binding.h"
 #include "heap.h"
 
+#include "../base/gc_objects.h"
+
 static PyObject *
 prefork_refusal(PyObject *module, PyObject *ignored)
 {
@@ -45,6 +47,47 @@ prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return Py_BuildValue("(nnNn)", report.objects, report.bytes, report.kept, report.unheld);
 }
 
+struct selection {
+    PyTypeObject *root;
+    PyObject *found;
+};
+
+static int
+select_instance(PyObject *op, bool frozen, void *arg)
+{
+    struct selection *selection = arg;
+
+    /* The frozen ones come last.  What is being freed has no reference to give back. */
+    if (frozen || Py_REFCNT(op) == 0) {
+        return frozen;
+    }
+    if (!PyType_IsSubtype(Py_TYPE(op), selection->root)) {
+        return 0;
+    }
+    return PyList_Append(selection->found, op) < 0 ? -1 : 0;
+}
+
+/* Why not gc.get_objects(): it has a reference to everything for a moment, in which another thread may go on
+ * filling a tuple, and fail (heap.c). */
+static PyObject *
+prefork_instances_of(PyObject *module, PyObject *root)
+{
+    const char *refusal = plus_gc_objects_refusal();
+
+    if (refusal != NULL) {
+        return PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);
+    }
+    if (!PyType_Check(root)) {
+        PyErr_SetString(PyExc_TypeError, "prefork_instances_of takes a type");
+        return NULL;
+    }
+    struct selection selection = {(PyTypeObject *)root, PyList_New(0)};
+    if (selection.found != NULL && plus_gc_objects_visit(select_instance, &selection) < 0) {
+        Py_CLEAR(selection.found);
+    }
+    return selection.found;
+}
+
 static PyObject *
 prefork_fill_pools(PyObject *module, PyObject *ignored)
 {
@@ -73,6 +116,10 @@ PyMethodDef plus_prefork_methods[] = {
                "limit_bytes are made immortal (None: no limit).  Returns the number of objects,\n"
                "their bytes, a list of (type, kept, kept for a weak reference), and how many\n"
                "tuples and frozensets stayed mortal as nothing that can be seen holds them.")},
+    {"prefork_instances_of", prefork_instances_of, METH_O,
+     PyDoc_STR("prefork_instances_of($module, type, /)\n--\n\n"
+               "Return the objects of this type and its subclasses that the collector knows and\n"
+               "that are not frozen.  RuntimeError where its lists cannot be read.")},
     {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
      PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
                "Take the free blocks of half-used pools and of the C heap for good.\n\n"

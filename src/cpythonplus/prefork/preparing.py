@@ -386,6 +386,10 @@ def _remember(files: list[io.IOBase]) -> None:
 
 def _open_files() -> list[io.IOBase]:
     """Return those that the collector lists: not the frozen ones."""
+    try:
+        return _native.prefork_instances_of(_FILE_TYPE)
+    except RuntimeError:
+        pass
     # By the type, for an object may lie about its class; by its id, for a type may refuse to be
     # hashed; and without a loop in Python, for there may be millions.
     kinds = {id(each) for each in _subclasses(_FILE_TYPE)}
