@@ -245,7 +245,7 @@ def test_enable_prepares_before_the_fork_and_again_when_the_heap_has_grown() -> 
         import os, sys, gc
         from cpythonplus import prefork
         warmed = []
-        prefork.enable(warm_up=lambda: warmed.append(1))
+        prefork.enable(warm_up=lambda: warmed.append(1), again_bytes=1 << 40)
         def fork():
             pid = os.fork()
             if pid == 0:

@@ -152,6 +152,169 @@ def test_a_dropped_socket_is_closed() -> None:
     """)
 
 
+def test_a_view_of_a_buffer_that_is_dropped_lets_it_be_resized() -> None:
+    check("""
+        import io, struct
+        buffer, other, third = bytearray(b"12345678"), bytearray(b"12345678"), io.BytesIO(b"1234")
+        holder = [memoryview(buffer), memoryview(buffer)[2:4], third.getbuffer()]
+        holder.append(struct.iter_unpack("i", other))
+        next(holder[-1])
+        prefork.prepare()
+        def body():
+            for grow in (lambda: buffer.append(1), lambda: third.write(b"12345")):
+                try:
+                    grow()
+                except BufferError:
+                    pass
+                else:
+                    raise AssertionError("there is a view")
+            holder.clear()
+            buffer.append(1)
+            other.append(1)
+            third.write(b"12345")
+        in_child(body)
+    """)
+
+
+def test_what_holds_a_buffer_in_its_own_way() -> None:
+    # Documented: these are immortal.
+    check("""
+        import ctypes, re
+        buffers = [bytearray(b"12345678") for _ in range(3)]
+        holder = [(ctypes.c_char * 8).from_buffer(buffers[0]), re.finditer(b"1", buffers[1])]
+        try:
+            import numpy
+        except ImportError:
+            del buffers[2]
+        else:
+            holder.append(numpy.frombuffer(buffers[2], dtype="u1"))
+        prefork.prepare()
+        holder.clear()
+        gc.collect()
+        for buffer in buffers:
+            try:
+                buffer.append(1)
+            except BufferError:
+                assert IMMORTAL
+            else:
+                assert not IMMORTAL
+    """)
+
+
+def test_what_an_object_of_before_holds() -> None:
+    # Documented: an immortal object lets go of nothing, one that was kept mortal does.
+    check("""
+        import mmap, weakref
+        class Store:
+            def __init__(self):
+                self.pages = mmap.mmap(-1, 4096)
+        class Kept(Store):
+            pass
+        holder = [Store(), Kept()]
+        store, kept = (weakref.ref(each.pages) for each in holder)
+        prefork.prepare(keep_mortal=lambda kind: kind is Kept)
+        def body():
+            holder.clear()
+            assert (store() is not None) is IMMORTAL and kept() is None
+        in_child(body)
+    """)
+
+
+def test_the_frozen_heap_is_listed_by_our_tools_and_by_others_after_unfreeze() -> None:
+    check("""
+        from cpythonplus import memory
+        table = {number: [number] for number in range(50_000)}
+        prefork.prepare()
+        def body():
+            assert len(gc.get_objects()) < 1000
+            leak = [[number] for number in range(2000)]
+            assert 2000 < len(gc.get_objects()) < 4000  # what grows is listed
+            assert memory.census().objects > 50_000
+            gc.unfreeze()
+            assert len(gc.get_objects()) > 50_000
+        in_child(body)
+    """)
+
+
+def test_a_dropped_mmap_is_closed(tmp_path: Path) -> None:
+    check(
+        """
+        import mmap, select
+        class Own(mmap.mmap):
+            pass
+        def opened():
+            return len(os.listdir("/proc/self/fd"))
+        def mapped():
+            return open("/proc/self/maps").read().count(path)
+        path = sys.argv[1]
+        before = opened()
+        with open(path, "wb+") as file:
+            file.truncate(100_000)
+            holder = [mmap.mmap(file.fileno(), 0), Own(file.fileno(), 0), select.epoll()]
+        report = prefork.prepare()
+        if IMMORTAL:
+            assert report.kept_mortal["type mmap.mmap"] == 1, report.kept_mortal
+            assert report.kept_mortal["type __main__.Own"] == 1, report.kept_mortal
+        def body():
+            assert opened() == before + 3 and mapped() == 2
+            holder.clear()
+            assert opened() == before and mapped() == 0
+        in_child(body)
+        """,
+        str(tmp_path / "mapped"),
+    )
+
+
+SQLITE = """
+    import sqlite3, warnings
+    warnings.simplefilter("ignore")
+    def opened():
+        found = 0
+        for descriptor in os.listdir("/proc/self/fd"):
+            try:
+                found += os.readlink(f"/proc/self/fd/{descriptor}") == sys.argv[1]
+            except FileNotFoundError:
+                pass
+        return found
+    def connect():
+        connection = sqlite3.connect(sys.argv[1], timeout=0)
+        connection.execute("create table if not exists t (n)")
+        return connection
+    connection = connect()
+    connection.executemany("insert into t values (?)", [(n,) for n in range(10)])
+    connection.commit()
+    cursor = connection.execute("select n from t")  # locks the table until it has come to its end
+    assert cursor.fetchone() == (0,) and opened() == 1
+    prefork.prepare()
+    prefork.prepare()
+"""
+
+
+@pytest.mark.parametrize("how", ["dropped", "closed", "used"])
+def test_a_sqlite_connection(how: str, tmp_path: Path) -> None:
+    pytest.importorskip("sqlite3")
+    check(
+        SQLITE
+        + """
+    if sys.argv[2] == "used":
+        assert [n for n, in cursor] == list(range(1, 10))
+        for number in range(500):  # more statements than are kept
+            assert connection.execute(f"select {number}").fetchone() == (number,)
+    if sys.argv[2] != "dropped":
+        cursor.close()
+        connection.close()
+    del connection, cursor
+    gc.collect()  # as on stock: a connection is in a cycle
+    assert opened() == 0
+    fresh = connect()
+    fresh.execute("insert into t values (5)")
+    fresh.execute("drop table t")
+        """,
+        str(tmp_path / "data"),
+        how,
+    )
+
+
 def test_finalisers() -> None:
     check("""
         calls = []

@@ -128,7 +128,7 @@ def test_a_walk_that_fails_leaves_the_heap_frozen() -> None:
     check("""
         from cpythonplus import _native
         first = prefork.prepare()
-        def fail(types, mortal, limit_bytes):
+        def fail(types, mortal, spared, limit_bytes):
             raise MemoryError
         _native.prefork_immortalize = fail
         try:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cpythonplus.prefork import servers
+from cpythonplus.prefork.preparing import Budget
 from tests.support import run_child
 
 
@@ -80,7 +81,7 @@ def test_a_failure_does_not_keep_a_server_from_forking(
     def fail() -> None:
         raise OSError("no memory\nat all")
 
-    monkeypatch.setattr(servers.Budget, "prepare", lambda budget: fail())
+    monkeypatch.setattr(Budget, "prepare", lambda _: fail())
     caplog.set_level(logging.WARNING)
     parent = servers.Parent(servers.Settings(), fail)
     assert parent.before_fork() is None

@@ -118,7 +118,7 @@ def _forks_worker(caller: FrameType) -> bool:
     code = caller.f_code
     if "forkpty" not in (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars):
         return True
-    import dis  # noqa: PLC0415  # large, and seldom needed
+    import dis  # large, and seldom needed
 
     called = ""
     for each in dis.get_instructions(code):

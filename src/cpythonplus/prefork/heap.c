@@ -71,6 +71,15 @@ make_immortal(PyObject *op)
 #endif
 }
 
+static inline void
+make_mortal(PyObject *op, Py_ssize_t count)
+{
+    op->ob_refcnt = count;
+#if PY_VERSION_HEX >= 0x030E0000
+    op->ob_flags &= (uint16_t)~IMMORTAL_FLAG;
+#endif
+}
+
 static bool
 counts_stand_still(PyObject *op)
 {
@@ -127,7 +136,7 @@ struct tally {
 };
 
 struct walk {
-    PyObject *types, *mortal; /* the caller's lists */
+    PyObject *types, *mortal, *spared; /* the caller's lists */
     Py_ssize_t limit;
     struct plus_heap_report *report;
     struct {
@@ -388,7 +397,7 @@ take_turn(PyObject *op, void *argument)
     struct walk *walk = argument;
 
     /* What belongs to the walk is not part of the program. */
-    if (op == walk->types || op == walk->mortal || op == walk->leaves) {
+    if (op == walk->types || op == walk->mortal || op == walk->spared || op == walk->leaves) {
         return 1;
     }
     walk->unheld = is_unheld(walk, op);
@@ -465,29 +474,63 @@ walk_everything(struct walk *walk)
     return walk->report->kept != NULL ? 0 : -1;
 }
 
+/* Spared objects are treated like any other, and get their counts back: nobody counts meanwhile.  To ask for
+ * each object of the heap whether it is one of them would cost more than all the rest. */
+static Py_ssize_t *
+save_counts(PyObject *spared)
+{
+    Py_ssize_t size = PyList_GET_SIZE(spared);
+    Py_ssize_t *counts = PyMem_RawCalloc((size_t)size + 1, sizeof(*counts));
+
+    for (Py_ssize_t i = 0; counts != NULL && i < size; i++) {
+        PyObject *op = PyList_GET_ITEM(spared, i);
+        counts[i] = is_immortal(op) ? 0 : Py_REFCNT(op);
+    }
+    return counts;
+}
+
+static void
+restore_counts(struct walk *walk, const Py_ssize_t *counts)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(walk->spared); i++) {
+        PyObject *op = PyList_GET_ITEM(walk->spared, i);
+
+        if (counts[i] > 0 && is_immortal(op)) {
+            make_mortal(op, counts[i]);
+            walk->report->objects--;
+            walk->report->bytes -= own_size(op);
+        }
+    }
+}
+
 int
-plus_heap_immortalize(PyObject *types, PyObject *mortal, Py_ssize_t limit,
+plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ssize_t limit,
                       struct plus_heap_report *report)
 {
     struct walk *walk = PyMem_RawCalloc(1, sizeof(*walk));
+    Py_ssize_t *counts = save_counts(spared);
     int rc = -1;
 
     *report = (struct plus_heap_report){0};
-    if (walk == NULL) {
+    if (walk == NULL || counts == NULL) {
         PyErr_NoMemory();
-        return -1;
+        goto done;
     }
     walk->types = types;
     walk->mortal = mortal;
+    walk->spared = spared;
     walk->limit = limit;
     walk->report = report;
     walk->leaves = PySet_New(NULL);
     if (walk->leaves != NULL) {
         rc = walk_everything(walk);
+        restore_counts(walk, counts);
     }
     Py_XDECREF(walk->leaves);
     PyMem_RawFree(walk->tallies);
     PyMem_RawFree(walk->stack);
+done:
+    PyMem_RawFree(counts);
     PyMem_RawFree(walk);
     return rc;
 }
@@ -505,7 +548,7 @@ plus_heap_refusal(void)
 }
 
 int
-plus_heap_immortalize(PyObject *types, PyObject *mortal, Py_ssize_t limit,
+plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ssize_t limit,
                       struct plus_heap_report *report)
 {
     PyErr_SetString(PyExc_RuntimeError, plus_heap_refusal());

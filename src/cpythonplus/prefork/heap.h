@@ -31,12 +31,13 @@ struct plus_heap_report {
 /* Makes immortal what the garbage collector knows, what hangs on it, and the types in the list `types`.
  * Kept mortal: objects whose type has a finaliser or is in the list `mortal`, frames, tracebacks and
  * exceptions, objects (but for types, functions and modules) that a weak reference with a callback
- * points to, and tuples and frozensets that may still be being filled.  Ends before the next object when
+ * points to, the objects in the list `spared`, and tuples and frozensets that may still be being filled.
+ * Ends before the next object when
  * `limit` bytes have been made immortal; the rest stays mortal, which is safe.  The collector must be off
  * and nothing frozen.  Runs no Python code.
  * 0, or -1 with MemoryError; the report's list is the caller's. */
 int
-plus_heap_immortalize(PyObject *types, PyObject *mortal, Py_ssize_t limit,
+plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ssize_t limit,
                       struct plus_heap_report *report);
 
 /* Takes the free blocks of pymalloc's half-used pools for good, so that what a child allocates lies on

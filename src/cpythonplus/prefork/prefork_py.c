@@ -22,12 +22,12 @@ prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
     struct plus_heap_report report;
     const char *refusal = plus_heap_refusal();
 
-    if (count != 3 || !PyList_Check(args[0]) || !PyList_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes two lists and a number");
+    if (count != 4 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || !PyList_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes three lists and a number");
         return NULL;
     }
-    PyObject *types = args[0], *mortal = args[1];
-    Py_ssize_t limit = args[2] == Py_None ? PY_SSIZE_T_MAX : PyLong_AsSsize_t(args[2]);
+    PyObject *types = args[0], *mortal = args[1], *spared = args[2];
+    Py_ssize_t limit = args[3] == Py_None ? PY_SSIZE_T_MAX : PyLong_AsSsize_t(args[3]);
     if (limit == -1 && PyErr_Occurred()) {
         return NULL;
     }
@@ -41,7 +41,7 @@ prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
             return NULL;
         }
     }
-    if (plus_heap_immortalize(types, mortal, limit, &report) < 0) {
+    if (plus_heap_immortalize(types, mortal, spared, limit, &report) < 0) {
         return NULL;
     }
     return Py_BuildValue("(nnNn)", report.objects, report.bytes, report.kept, report.unheld);
@@ -96,6 +96,25 @@ prefork_fill_pools(PyObject *module, PyObject *ignored)
     return PyLong_FromSsize_t(pools < 0 ? -1 : pools + plus_malloc_fill());
 }
 
+/* Out of the frozen objects, and among the new ones. */
+static PyObject *
+prefork_thaw(PyObject *module, PyObject *list)
+{
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "prefork_thaw takes a list");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *op = PyList_GET_ITEM(list, i);
+
+        if (PyObject_IS_GC(op) && PyObject_GC_IsTracked(op)) {
+            PyObject_GC_UnTrack(op);
+            PyObject_GC_Track(op);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 prefork_keep_forever(PyObject *module, PyObject *op)
 {
@@ -108,18 +127,22 @@ PyMethodDef plus_prefork_methods[] = {
      PyDoc_STR("prefork_refusal($module, /)\n--\n\n"
                "Return why no object can be made immortal here, or None.")},
     {"prefork_immortalize", (PyCFunction)(void (*)(void))prefork_immortalize, METH_FASTCALL,
-     PyDoc_STR("prefork_immortalize($module, types, mortal, limit_bytes, /)\n--\n\n"
+     PyDoc_STR("prefork_immortalize($module, types, mortal, spared, limit_bytes, /)\n--\n\n"
                "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
                "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
                "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
-               "exceptions, and what a weak reference with a callback points to.  At most about\n"
-               "limit_bytes are made immortal (None: no limit).  Returns the number of objects,\n"
-               "their bytes, a list of (type, kept, kept for a weak reference), and how many\n"
+               "exceptions, what a weak reference with a callback points to, and the objects in\n"
+               "the list `spared`.  At most about limit_bytes are made immortal\n"
+               "(None: no limit).  Returns the number of objects, their bytes, a list of (type, "
+               "kept, kept for a weak reference), and how many\n"
                "tuples and frozensets stayed mortal as nothing that can be seen holds them.")},
     {"prefork_instances_of", prefork_instances_of, METH_O,
-     PyDoc_STR("prefork_instances_of($module, type, /)\n--\n\n"
-               "Return the objects of this type and its subclasses that the collector knows and\n"
+     PyDoc_STR("prefork_instances_of($module, root, /)\n--\n\n"
+               "Return the objects of the type and its subclasses that the collector knows and\n"
                "that are not frozen.  RuntimeError where its lists cannot be read.")},
+    {"prefork_thaw", prefork_thaw, METH_O,
+     PyDoc_STR("prefork_thaw($module, objects, /)\n--\n\n"
+               "Have the collector look at these frozen objects again.")},
     {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
      PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
                "Take the free blocks of half-used pools and of the C heap for good.\n\n"

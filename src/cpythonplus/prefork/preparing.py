@@ -9,6 +9,7 @@ which the children would place new objects.
 
 import atexit
 import contextlib
+import functools
 import gc
 import io
 import os
@@ -20,7 +21,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
-from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, TracebackType
+from types import (
+    AsyncGeneratorType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    TracebackType,
+)
+from typing import Any
 
 from cpythonplus.base.errors import UnsupportedPlatform
 
@@ -137,8 +146,10 @@ def prepare(
     added.
 
     Kept mortal are objects of types with a finaliser (open files, sockets, generators, `__del__`),
-    exceptions with their tracebacks and frames, objects that a weak reference with a callback
-    points to (`weakref.finalize`, `WeakValueDictionary`), and those that you name.
+    those that hold something else than memory (a mmap, a database connection, a memoryview: types
+    written in C with a `close` or `release`), exceptions with their tracebacks and frames, objects
+    that a weak reference with a callback points to (`weakref.finalize`, `WeakValueDictionary`), and
+    those that you name.
 
     Args:
         warm_up: called first, without arguments: let it do what a worker does, so that caches fill
@@ -156,11 +167,12 @@ def prepare(
     what it holds meanwhile, grows each time: see `Budget`.  The reference says what else is
     different.
     """
-    return _prepare(warm_up, immortal, fill_pools, keep_mortal)
+    return _prepare(warm_up, immortal=immortal, fill_pools=fill_pools, keep_mortal=keep_mortal)
 
 
 def _prepare(
     warm_up: Callable[[], object] | None,
+    *,
     immortal: bool,
     fill_pools: bool,
     keep_mortal: Callable[[type], bool] | None,
@@ -172,14 +184,17 @@ def _prepare(
     if warm_up is not None:
         warm_up()
     mortal = _chosen(keep_mortal)
+    mortal += _resources()
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         _remember(_open_files())
-        made = _make_immortal(mortal, limit_bytes) if immortal else _Made()
+        spared = _in_cycles()
+        made = _make_immortal(mortal, spared, limit_bytes) if immortal else _Made()
         _flush(_remembered())
         gc.freeze()
+        _native.prefork_thaw(spared)
         # Nothing is left to look at, but the collector counts anew how much is old. Before 3.14 it
         # would else not look for a worker's own garbage until a quarter of the heap were new.
         gc.collect()
@@ -227,7 +242,7 @@ class _Made:
     refusal: str = ""
 
 
-def _make_immortal(mortal: list[type], limit_bytes: int | None) -> _Made:
+def _make_immortal(mortal: list[type], spared: list[object], limit_bytes: int | None) -> _Made:
     refusal = _native.prefork_refusal()
     if refusal is not None:
         return _Made(refusal=f"{refusal}: the heap was frozen only")
@@ -235,7 +250,7 @@ def _make_immortal(mortal: list[type], limit_bytes: int | None) -> _Made:
     try:
         # Frozen objects are not passed over, but new ones may hang on them.
         gc.unfreeze()
-        return _Made(*_native.prefork_immortalize(types, mortal, limit_bytes))
+        return _Made(*_native.prefork_immortalize(types, mortal, spared, limit_bytes))
     except BaseException:
         gc.freeze()
         raise
@@ -309,9 +324,19 @@ class Budget:
             _statistics = replace(_statistics, refused=_statistics.refused + 1)
             return None
         blocks_before = _blocks_after or 0
-        report = _prepare(None, immortal, fill_pools, keep_mortal, self._left_bytes)
+        report = _prepare(
+            None,
+            immortal=immortal,
+            fill_pools=fill_pools,
+            keep_mortal=keep_mortal,
+            limit_bytes=self._left_bytes,
+        )
         # Frozen only, garbage in cycles is never freed: so that is charged too, by what is new.
-        cost = report.bytes if report.immortal else (_allocated_blocks() - blocks_before) * _BLOCK_BYTES
+        cost = (
+            report.bytes
+            if report.immortal
+            else (_allocated_blocks() - blocks_before) * _BLOCK_BYTES
+        )
         if self._left_bytes is None:
             self._left_bytes = cost if self._again_bytes is None else self._again_bytes
         else:
@@ -386,13 +411,18 @@ def _remember(files: list[io.IOBase]) -> None:
 
 def _open_files() -> list[io.IOBase]:
     """Return those that the collector lists: not the frozen ones."""
+    return _instances_of(_FILE_TYPE)
+
+
+def _instances_of(root: type) -> list[Any]:
+    """Return those of this type and its subclasses that the collector lists and has not frozen."""
     try:
-        return _native.prefork_instances_of(_FILE_TYPE)
+        return _native.prefork_instances_of(root)
     except RuntimeError:
         pass
     # By the type, for an object may lie about its class; by its id, for a type may refuse to be
     # hashed; and without a loop in Python, for there may be millions.
-    kinds = {id(each) for each in _subclasses(_FILE_TYPE)}
+    kinds = {id(each) for each in _subclasses(root)}
     listed = gc.get_objects()
     return list(compress(listed, map(kinds.__contains__, map(id, map(type, listed)))))
 
@@ -431,6 +461,86 @@ def _chosen(keep_mortal: Callable[[type], bool] | None) -> list[type]:
     for each in list(chosen.values()):
         chosen.update((id(sub), sub) for sub in _subclasses(each))
     return list(chosen.values())
+
+
+# Types whose end lets go of something, and which do not say so by a method.
+_HOLDERS = frozenset(
+    {
+        ("sqlite3", "Statement"),  # of a closed connection: keeps the file open
+        ("_struct", "unpack_iterator"),  # struct.iter_unpack: a buffer
+    }
+)
+# What a memoryview refers to; it has no name.
+_MANAGED_BUFFER = type(gc.get_referents(memoryview(b""))[0])
+
+# The type's own, as a metaclass may have others of these names.
+_name_of_type: Callable[[type], str] = type.__dict__["__name__"].__get__
+_dict_of_type: Callable[[type], Mapping[str, object]] = type.__dict__["__dict__"].__get__
+_mro_of_type: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_PYTHON_METHODS = (FunctionType, property, staticmethod, classmethod)
+
+
+def _resources() -> list[type]:
+    """Return the types whose objects hold something outside of the heap, without a finaliser.
+
+    Extension types let go of it when they are freed: a mapping and its descriptor (mmap), a
+    database and its locks (sqlite3), the right to resize a buffer (memoryview).  They have in
+    common that it can also be done by hand: `close`, or `release`, written in C.  Locks have that,
+    too, and are not meant: their `release` has an `acquire`.  In a heap of Django, numpy, lxml and
+    others such objects are a handful.
+
+    Rejected: all types of extensions that free in a way of their own.  Arrays, dates and parsed
+    trees would be among them, which have nothing but memory, and are what is to be shared.
+    """
+    found: dict[int, type] = {id(_MANAGED_BUFFER): _MANAGED_BUFFER}
+    for each in _all_types():
+        if _lets_go(each):
+            # Those with a finaliser are kept mortal for that.
+            found.update((id(sub), sub) for sub in _subclasses(each) if not _has_finaliser(sub))
+    return list(found.values())
+
+
+_LRU_CACHE = type(functools.lru_cache(len))
+
+
+def _in_cycles() -> list[object]:
+    """Return what is to stay mortal, and to be looked at by the collector, though its type is not.
+
+    A database connection of sqlite3 and the cache of its statements refer to each other.  Immortal,
+    the cache would never let go of the statements, and so the file would stay open even after
+    `close`; frozen, a connection that is dropped would never be found.
+    """
+    connection_type = getattr(sys.modules.get("_sqlite3"), "Connection", None)
+    found: list[object] = []
+    for connection in _instances_of(connection_type) if connection_type is not None else ():
+        for cache in gc.get_referents(connection):
+            if type(cache) is _LRU_CACHE:
+                dicts = [each for each in gc.get_referents(cache) if type(each) is dict]
+                found += [connection, cache, *dicts]
+                # The entries: of a type that has no name, between the dict and a statement.
+                found += [
+                    entry
+                    for each in dicts
+                    for entry in each.values()
+                    if type(entry).__name__ == "_lru_list_elem"
+                ]
+    return found
+
+
+def _lets_go(kind: type) -> bool:
+    names = _dict_of_type(kind)
+    for name in ("close", "release"):
+        method = names.get(name)
+        if callable(method) and not issubclass(type(method), _PYTHON_METHODS):
+            return name == "close" or "acquire" not in names
+    return any(
+        names.get("__module__") == module and _name_of_type(kind) == name
+        for module, name in _HOLDERS
+    )
+
+
+def _has_finaliser(kind: type) -> bool:
+    return any("__del__" in _dict_of_type(base) for base in _mro_of_type(kind))
 
 
 def _subclasses(root: type) -> Iterable[type]:

@@ -24,8 +24,9 @@ class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is 
     """A worker whose work horses share its memory.
 
     The settings come from the environment: CPYTHONPLUS_PREFORK_GIL, .._LOCKS, .._WARM_UP (what to
-    load before the first job) and .._PREPARE_AGAIN; they are read when that one comes.  The GIL is scheduled and the
-    locks are patched in the worker itself: a horse inherits that, and lives for one job only.
+    load before the first job) and .._PREPARE_AGAIN; they are read when that one comes.  The GIL is
+    scheduled and the locks are patched in the worker itself: a horse inherits that, and lives for
+    one job only.
     """
 
     warm_up: "Callable[[], object] | None" = None
