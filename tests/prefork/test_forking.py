@@ -32,7 +32,8 @@ def test_each_fork_prepares_once_by_default() -> None:
     check("""
         warmed = []
         prefork.enable(warm_up=lambda: warmed.append(1))
-        for turn in range(5):
+        fork()
+        for turn in range(4):
             grow()
             fork()
         counted = prefork.statistics()
@@ -57,7 +58,9 @@ def test_forks_prepare_again_within_a_budget() -> None:
             grow()
             fork()
         counted = prefork.statistics()
-        assert counted.prepares > 1 and counted.prepares + counted.refused == 21, counted
+        assert counted.prepares > 1, counted
+        if IMMORTAL:  # else what is replaced is freed, and the heap does not grow
+            assert counted.prepares + counted.refused == 21, counted
         assert counted.immortal_bytes <= first.immortal_bytes + (12 << 20) + 10_000, counted
     """)
 

@@ -102,9 +102,10 @@ def test_a_parent_prepares_once_and_says_so_once() -> None:
 
         logging.basicConfig(level=logging.INFO, format="%(message)s")
         parent = servers.Parent(servers.Settings(gil=False, locks=False))
-        reports = []
+        reports, batch = [], []
         for turn in range(4):
-            batch = [[n] for n in range(100_000)]
+            if turn:
+                batch = [[n] for n in range(100_000)]
             reports.append(parent.before_fork())
         assert [report is not None for report in reports] == [True, False, False, False]
         counted = statistics()
@@ -128,7 +129,9 @@ def test_a_parent_prepares_again_within_its_setting() -> None:
             batch = [[n] for n in range(100_000)]
             parent.before_fork()
         counted = statistics()
-        assert counted.prepares > 1 and counted.prepares + counted.refused == 21, counted
+        assert counted.prepares > 1, counted
+        if first.immortal:  # else what is replaced is freed, and the heap does not grow
+            assert counted.prepares + counted.refused == 21, counted
         assert counted.immortal_bytes <= first.bytes + (12 << 20) + 10_000, counted
         """
     )
