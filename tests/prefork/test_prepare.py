@@ -392,6 +392,26 @@ def test_a_budget_as_large_as_the_first_heap() -> None:
     )
 
 
+def test_a_budget_that_is_at_work_keeps_nobody_waiting() -> None:
+    check("""
+        budget, inner = prefork.Budget(), []
+        def keep(kind):
+            if not inner:
+                inner.append(budget.prepare())
+            return False
+        assert budget.prepare(keep_mortal=keep) is not None
+        assert inner == [None] and prefork.statistics().prepares == 1
+        # One that raises has spent nothing.
+        budget = prefork.Budget()
+        more = [[n] for n in range(100_000)]
+        try:
+            budget.prepare(keep_mortal=lambda kind: 1 / 0)
+        except ZeroDivisionError:
+            pass
+        assert budget.left_bytes is None and budget.prepare() is not None
+    """)
+
+
 def test_a_negative_budget() -> None:
     with pytest.raises(ValueError, match="negative"):
         Budget(-1)

@@ -277,7 +277,7 @@ class Budget:
     last time, and the rest as in stock Python, page by page until somebody writes to it.
 
     One for each place that forks, made in the parent; forked children go on with what it has left.
-    Only the thread that forks may call it.
+    Any thread may ask; while one prepares the others are not kept waiting, and fork without.
     """
 
     def __init__(self, again_bytes: int | None = 0) -> None:
@@ -292,6 +292,9 @@ class Budget:
             raise ValueError("a budget cannot be negative")
         self._again_bytes = again_bytes
         self._left_bytes: int | None = None  # None: not prepared yet
+        # The process in which a thread prepares.  Not a lock: a child forked meanwhile by another
+        # thread would have it taken for ever.
+        self._busy_pid = 0
 
     @property
     def left_bytes(self) -> int | None:
@@ -314,28 +317,32 @@ class Budget:
 
         The arguments are those of `prepare`; so is what it raises, and then nothing is spent.
 
-        Returns the report, or None when nothing was done: the heap had not grown, or the budget
-        refused, which `statistics` counts.
+        Returns the report, or None when nothing was done: the heap had not grown, another thread is
+        at it, or the budget refused, which `statistics` counts.
         """
         global _statistics  # noqa: PLW0603
-        if not has_grown():
+        if not has_grown() or self._busy_pid == os.getpid():
             return None
         if self.spent:
             _statistics = replace(_statistics, refused=_statistics.refused + 1)
             return None
         blocks_before = _blocks_after or 0
-        report = _prepare(
-            None,
-            immortal=immortal,
-            fill_pools=fill_pools,
-            keep_mortal=keep_mortal,
-            limit_bytes=self._left_bytes,
-        )
+        self._busy_pid = os.getpid()
+        try:
+            report = _prepare(
+                None,
+                immortal=immortal,
+                fill_pools=fill_pools,
+                keep_mortal=keep_mortal,
+                limit_bytes=self._left_bytes,
+            )
+        finally:
+            self._busy_pid = 0
         # Frozen only, garbage in cycles is never freed: so that is charged too, by what is new.
         cost = (
             report.bytes
             if report.immortal
-            else (_allocated_blocks() - blocks_before) * _BLOCK_BYTES
+            else max((_blocks_after or 0) - blocks_before, 0) * _BLOCK_BYTES
         )
         if self._left_bytes is None:
             self._left_bytes = cost if self._again_bytes is None else self._again_bytes
