@@ -86,7 +86,7 @@ def test_a_master_whose_thread_refreshes_a_table_does_not_grow() -> None:
         wanted.put(False)
         thread.join()
         assert prepares() == 1
-        assert private[-1] < 1.5 * private[1] + (20 << 20), private  # it was five times as much
+        assert private[-1] < 1.5 * private[1] + (20 << 20), private  # it was four times as much
     """)
 
 

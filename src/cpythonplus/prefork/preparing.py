@@ -97,7 +97,7 @@ class PrepareStatistics:
 
     Attributes:
         prepares: how many calls came to their end.
-        seconds: what they took together, with their warm-ups.
+        seconds: what they took together, with the warm-ups that they called.
         objects: how many objects they made immortal.
         immortal_bytes: what those occupy themselves; see `PrepareReport.bytes`.
         filled_bytes: free blocks that were taken for good.
