@@ -469,3 +469,71 @@ def test_requests_are_rehearsed() -> None:
         config.set("pre_request", lambda worker, request: 1 / 0)
         assert rehearse_requests(config)
     """)
+
+
+# ---- the first moments of a worker --------------------------------------------------------------
+
+SIDE_CAR = """
+    import os, signal, subprocess, sys, threading
+    from cpythonplus.prefork.gunicorn import *
+    configure(metrics="/metrics")
+    def post_fork(server, worker):
+        server.car = subprocess.Popen([sys.executable, "-c", "while True: input()"],
+                                      stdin=subprocess.PIPE)
+        blocked = []
+        thread = threading.Thread(
+            target=lambda: blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        thread.start()
+        thread.join()
+        print("blocked:", blocked, signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
+    def post_worker_init(worker):
+        print("blocked:", [signal.pthread_sigmask(signal.SIG_BLOCK, [])], flush=True)
+    def worker_exit(server, worker):
+        server.car.terminate()
+        print("side-car:", server.car.wait(60), flush=True)
+"""
+
+
+def test_what_post_fork_starts_hears_signals(tmp_path: Path) -> None:
+    files = {"conf.py": SIDE_CAR}
+    with running(tmp_path, "-c", "conf.py", command=("gunicorn",), files=files) as server:
+        server.ready(1)
+        ended_well(server)
+        assert server.output().count("blocked: [set()] set()\n") == 1
+        assert server.output().count("blocked: [set()]\n") == 1
+        assert f"side-car: {-signal.SIGTERM}\n" in server.output()
+
+
+@pytest.mark.parametrize("when", ["in post_fork", "before it"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT], ids=lambda n: n.name)
+def test_a_signal_that_comes_before_a_worker_has_handlers(
+    tmp_path: Path, when: str, number: signal.Signals
+) -> None:
+    # Sent by the worker itself at the two moments. Its second incarnation stays.
+    text = f"""
+        import os, signal
+        from cpythonplus.prefork.gunicorn import *
+        from cpythonplus.prefork.early_signals import EarlySignals
+        configure(metrics="/metrics")
+        keep = EarlySignals.keep
+        def send(worker_age, moment):
+            if worker_age == 2 and moment == {when!r}:
+                os.kill(os.getpid(), {int(number)})
+        def early(self):
+            send(age, "before it")
+            keep(self)
+        EarlySignals.keep = early
+        def pre_fork(server, worker):
+            global age
+            age = worker.age
+        def post_fork(server, worker):
+            send(worker.age, "in post_fork")
+    """
+    words = ("-c", "conf.py", "--timeout", "0")
+    with running(tmp_path, *words, command=("gunicorn",), files={"conf.py": text}) as server:
+        server.ready(1)
+        os.kill(min(server.workers()), signal.SIGKILL)
+        until(lambda: server.output().count("Booting worker with pid") == 3, "the third worker")
+        server.ready(1)
+        assert server.stop() == 0
+        assert server.nothing_left()

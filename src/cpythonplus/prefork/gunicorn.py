@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cpythonplus.prefork import warming
+from cpythonplus.prefork.gunicorn_master import install
 from cpythonplus.prefork.gunicorn_service import (
     SERVICE,
     Options,
-    install,
     memory_limit,
     metrics_place,
 )

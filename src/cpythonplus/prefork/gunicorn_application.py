@@ -21,10 +21,10 @@ from gunicorn.app.wsgiapp import WSGIApplication
 from gunicorn.arbiter import Arbiter
 
 from cpythonplus.prefork import warming
+from cpythonplus.prefork.gunicorn_master import install
 from cpythonplus.prefork.gunicorn_service import (
     SERVICE,
     Options,
-    install,
     memory_limit,
     metrics_place,
 )

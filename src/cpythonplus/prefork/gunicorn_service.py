@@ -9,10 +9,6 @@
     master   child_exit    count why it ended
 
 One Service for each process, made when this module is imported: a master has one gunicorn.
-
-The way in is the Arbiter: gunicorn makes it after the configuration has been read, and `install`
-puts ours in its place.  Rejected: offering the hooks as names for a configuration file.  A hook
-that the file defines itself would take the place of ours, or lose its own to ours, without a word.
 """
 
 # What the hooks are given differs from one version of gunicorn and class of worker to the next.
@@ -33,8 +29,6 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gunicorn.app import base
-from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
 from cpythonplus import prefork
@@ -47,49 +41,28 @@ from cpythonplus.prefork.activation import (
     use_native_locks,
 )
 from cpythonplus.prefork.board import Board, BoardError
+from cpythonplus.prefork.early_signals import EarlySignals
+from cpythonplus.prefork.guarding import Guard, in_one_line
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
 from cpythonplus.prefork.recycling import Recycler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gunicorn.app.base import BaseApplication
-    from gunicorn.config import Config
-
     from cpythonplus.prefork.board import Slot
 
 __all__ = [
-    "HOOKS",
     "SERVICE",
     "Options",
     "Service",
-    "compose",
-    "install",
     "memory_limit",
     "metrics_place",
 ]
-
-HOOKS = (
-    "on_starting",
-    "on_reload",
-    "pre_exec",
-    "pre_fork",
-    "post_fork",
-    "post_worker_init",
-    "worker_abort",
-    "worker_exit",
-    "child_exit",
-)
-"""The hooks that we need; the user's come first where something of ours has to be the last."""
-
-_THEIRS_FIRST = frozenset({"pre_fork", "post_worker_init", "worker_exit"})
-_OURS = "_cpythonplus_hook"
 
 _LOOK_INTERVAL_S = 1.0
 _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
 _LEAST_SLOTS = 128
-_STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
 _FAILED_STATUS = 1
 _PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
 """Tells the new master after USR2: descriptor, comma, what options.metrics was."""
@@ -137,63 +110,6 @@ def metrics_place(value: object) -> str | None:
     return text
 
 
-class Overseer(Arbiter):
-    """An Arbiter with our hooks, which sees how its workers end, and that some are leaving."""
-
-    # Behind the property num_workers, whose setter calls the user's nworkers_changed.
-    _num_workers: int
-    _halting = False
-
-    def setup(self, app: BaseApplication) -> None:
-        """Take over a configuration, at the start and after HUP."""
-        if app.cfg.reload:
-            # The reloader has workers load new code: nothing may be loaded before.
-            app.cfg.set("preload_app", False)  # noqa: FBT003  # gunicorn's
-        super().setup(app)
-        compose(self.cfg)
-        gthread = sys.modules.get("gunicorn.workers.gthread")
-        if gthread is not None and self.worker_class is gthread.ThreadWorker:
-            from cpythonplus.prefork.gunicorn_workers import ThreadWorker
-
-            self.worker_class = ThreadWorker
-
-    def spawn_worker(self) -> Any:
-        """Fork a worker that is not deaf while it starts.
-
-        A worker has the master's signal handlers until it has its own.  What it was sent meanwhile
-        would be lost, and stopping the server take graceful_timeout.
-        """
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        SERVICE.signals_before = before
-        try:
-            return super().spawn_worker()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def reap_workers(self) -> None:
-        """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
-        SERVICE.look_at_the_dead(self)
-        while True:
-            try:
-                super().reap_workers()
-            except HaltServer:
-                # A second worker that could not boot would end the stopping, with a traceback.
-                if not self._halting:
-                    self._halting = True
-                    raise
-            else:
-                return
-
-    def manage_workers(self) -> None:
-        """Start what is missing.  A worker that only serves old connections counts as missing."""
-        leaving = SERVICE.leaving(self)
-        self._num_workers += leaving
-        try:
-            super().manage_workers()
-        finally:
-            self._num_workers -= leaving
-
-
 class Service:
     """The hooks, each a method of its name, and what they know.
 
@@ -204,14 +120,13 @@ class Service:
         self.options = Options()
         self.board: Board | None = None
         self.threads_problem = ""
-        self.signals_before: set[int] = set()
-        """The signals that the master has blocked in general."""
         self.min_age_s = 10.0
         """For how long, in seconds, a worker is not replaced, whatever it has of memory."""
         self._opened = False
         self._user = os.geteuid()  # the master's
         self._prepared = False
         self._reloaded_age = 0
+        self._signals = EarlySignals()
         self._statuses: dict[int, int] = {}
         self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
         self._port: socket.socket | None = None
@@ -222,6 +137,7 @@ class Service:
         self._asgi_requests = 0
         self._waits_at = 0.0
         self._noted = ""
+        self._look_failed = False  # then not again: each time would be a line in the log
 
     def patch_threads(self) -> None:
         """Use the native locks, or not: before the application is imported."""
@@ -242,43 +158,46 @@ class Service:
         self._prepared = False
         for step in (self._listen, self._warm_up) if self._opened else ():
             try:
-                step(server)
-            except HaltServer as error:
                 # What runs is better than nothing.
+                with Guard(server.log, "HUP", passing=(HaltServer,)):
+                    step(server)
+            except HaltServer as error:
                 server.log.error("%s", error.reason)  # noqa: TRY400  # the reason says it all
+
+    def nworkers_changed(self, server: Any, new: int, old: int | None) -> None:
+        """Nothing: the user's hook is guarded."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether workers have been forked: from then on nothing but the user ends the master."""
+        return self._opened
 
     def pre_fork(self, server: Any, worker: Any) -> None:
         """Make the master ready to be forked."""
         if not self._opened:
             self._open(server)
             self._opened = True
-        flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
-        flag[0] = 0
-        self._hear(worker)
-        self._prepare(server)
+        with Guard(server.log, "preparing the fork"):
+            flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
+            flag[0] = 0
+            self._prepare(server)
+        worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
-
-    def _hear(self, worker: Any) -> None:
-        """Let a worker have the signals that it was sent as soon as it has its own handlers."""
-        init_signals = worker.init_signals
-
-        def hearing() -> None:
-            init_signals()
-            signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
-
-        worker.init_signals = hearing
+        self._signals.block()
 
     def _open(self, server: Any) -> None:
         """Do what comes once, before the first fork; HaltServer where it cannot be done."""
-        options = self.options
         if self.threads_problem:
             server.log.warning("native locks are not used: %s", self.threads_problem)
-        self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
-        self._listen(server)
-        if options.gil:
-            rehearse_gil()
-        self._warm_up(server)
+        with Guard(server.log, "making the workers' board"):
+            self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
+        with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
+            self._listen(server)
+        with Guard(server.log, "rehearsing the GIL's scheduling"):
+            if self.options.gil:
+                rehearse_gil()
+        with Guard(server.log, "the warm-up", passing=(HaltServer,)):
+            self._warm_up(server)
 
     def _listen(self, server: Any) -> None:
         """Open the port of the metrics, if one was chosen; HaltServer where it cannot be had."""
@@ -311,8 +230,10 @@ class Service:
         try:
             answers = warming.warm_up(self.options.warm_up, server.app.wsgi())
         except warming.Failed as error:
+            server.log.debug("the warm-up failed here:", exc_info=error.__cause__ or error)
             raise HaltServer(str(error), _FAILED_STATUS) from None
-        rehearse_requests(server.cfg)
+        with Guard(server.log, "rehearsing requests"):
+            rehearse_requests(server.cfg)
         for answer in answers:
             (server.log.info if answer.good else server.log.warning)("%s", answer)
         names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
@@ -384,6 +305,7 @@ class Service:
     def post_fork(self, server: Any, worker: Any) -> None:
         """Begin as a worker."""
         del server
+        self._signals.keep()
         if self.options.fast_exit:
             prefork.child()
         if self.board is not None:
@@ -418,7 +340,13 @@ class Service:
 
         def notify() -> None:
             beat()
-            self._look(worker)
+            if self._look_failed:
+                return
+            try:
+                self._look(worker)
+            except Exception as error:  # noqa: BLE001  # it must not end for being watched
+                self._look_failed = True
+                worker.log.warning("this worker is no longer watched: %s", in_one_line(error))
 
         worker.notify = notify
         if self._slot is not None:
@@ -524,49 +452,6 @@ def _inherited(server: Any, where: str) -> socket.socket | None:
     port = socket.socket(fileno=int(number))
     port.set_inheritable(False)
     return port
-
-
-def install() -> None:
-    """Have gunicorn make our Arbiter, in this process, when it comes to that."""
-    base.Arbiter = Overseer  # type: ignore[attr-defined]  # a name that it imports
-
-
-def compose(cfg: Config) -> None:
-    """Put our hooks beside the user's in a configuration; harmless when done already."""
-    for name in HOOKS:
-        setting = cfg.settings[name]
-        theirs = setting.get()
-        if not hasattr(theirs, _OURS):
-            # Not through set(), which counts the arguments.
-            setting.value = _composed(name, theirs)
-
-
-def _composed(name: str, theirs: Callable[..., object]) -> Callable[..., object]:
-    ours: Callable[..., object] = getattr(SERVICE, name)
-    if name == "worker_exit":
-        first, second = _guarded(theirs), ours
-    else:
-        first, second = (theirs, ours) if name in _THEIRS_FIRST else (ours, theirs)
-
-    @functools.wraps(theirs)
-    def hook(*arguments: object) -> None:
-        first(*arguments)
-        second(*arguments)
-
-    setattr(hook, _OURS, True)
-    return hook
-
-
-def _guarded(theirs: Callable[..., object]) -> Callable[..., object]:
-    """Have an exception in the user's hook logged, as gunicorn does, and the exit still fast."""
-
-    def guarded(server: Any, worker: Any) -> None:
-        try:
-            theirs(server, worker)
-        except Exception:  # whatever the user's hook raises
-            worker.log.warning("Exception during worker exit", exc_info=True)
-
-    return guarded
 
 
 def _leave(worker: Any) -> None:

@@ -15,13 +15,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import logging
+import os
 import sys
-import traceback
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote_to_bytes, urlsplit
+
+from cpythonplus.prefork.guarding import Guard, in_one_line, passes_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,6 +39,8 @@ ENOUGH_S = 1.0
 """After so many seconds a path is not asked for again: a slow start is worse than cold bytecode."""
 
 _NOT_AN_ANSWER = 400
+
+_log = logging.getLogger("cpythonplus.prefork")
 
 
 class Failed(Exception):  # noqa: N818  # it names what happened
@@ -90,7 +95,8 @@ def warm_up(
 ) -> list[Answer]:
     """Carry out `targets` in their order; returns what the paths among them were answered.
 
-    Raises Failed where a callable cannot be found, or where it or the application raises.
+    Raises Failed where a callable cannot be found, or where it or the application raises: whatever
+    that is, SystemExit too, which commands of Django raise.
     """
     answers = []
     for target in targets:
@@ -103,14 +109,16 @@ def warm_up(
 
 
 def _ask(application: Callable[..., Any], target: str) -> Answer:
-    end = monotonic() + ENOUGH_S
+    end, pid = monotonic() + ENOUGH_S, os.getpid()
     try:
         answer = request(application, target)
         for _ in range(REPEATS - 1):
             if monotonic() > end or not answer.good:
                 break
             answer = request(application, target)
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error, pid):
+            raise
         raise Failed(f"the warm-up of {target} raised {_told(error)}") from error
     return answer
 
@@ -118,16 +126,22 @@ def _ask(application: Callable[..., Any], target: str) -> Answer:
 def _call(target: str | Callable[[], object]) -> None:
     function = _found(target) if isinstance(target, str) else target
     name = target if isinstance(target, str) else getattr(target, "__qualname__", repr(target))
+    pid = os.getpid()
     try:
         function()
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error, pid):
+            raise
         raise Failed(f"the warm-up {name} raised {_told(error)}") from error
 
 
 def _found(target: str) -> Callable[[], object]:
+    pid = os.getpid()
     try:
         found = resolve_name(target)
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error, pid):
+            raise
         raise Failed(f"the warm-up {target} cannot be imported: {_told(error)}") from error
     if not callable(found):
         raise Failed(f"the warm-up {target} is not callable")
@@ -135,18 +149,30 @@ def _found(target: str) -> Callable[[], object]:
 
 
 def _told(error: BaseException) -> str:
-    """Return the error with the place that it comes from, in one line."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    places = [frame for frame in last if not frame.filename.startswith((__file__, "<frozen"))]
-    place = f" ({places[0].filename}, line {places[0].lineno})" if places else ""
-    return " ".join(f"{type(error).__name__}: {error}{place}".split())
+    return in_one_line(error, __file__)
 
 
 def _close_connections() -> None:
-    """Close Django's connections to data bases: a child would share them with its siblings."""
-    database = sys.modules.get("django.db")
-    if database is not None:
-        database.connections.close_all()
+    """Close Django's connections to data bases: a child would share them with its siblings.
+
+    Raises nothing.  Django may be there without being used (Sentry looks for it, for example): as
+    long as it is not configured no connection can be open, and asking for them would raise.
+    """
+    database, conf = sys.modules.get("django.db"), sys.modules.get("django.conf")
+    with Guard(_log, "closing Django's connections before the fork"):
+        if database is None or conf is None or not conf.settings.configured:
+            return
+        for connection in _connections(database.connections):
+            # One that cannot be closed must not keep the others open.
+            with Guard(_log, "closing a connection of Django's before the fork"):
+                connection.close()
+
+
+def _connections(connections: Any) -> Iterable[Any]:  # noqa: ANN401  # Django's
+    try:
+        return cast("Iterable[Any]", connections.all(initialized_only=True))
+    except TypeError:  # before Django 4.1
+        return cast("Iterable[Any]", connections.all())
 
 
 # ---- one request --------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""Signals that reach a worker before it has handlers of its own.
+
+From the fork on a worker has its master's handlers, which note a signal for a loop that does not
+run here: a worker that is told to stop in its first moments would go on, and stopping the server
+take until its patience ends.
+
+    master   block       the mask of what is forked now holds the signals back
+    worker   keep        handlers of ours, which remember; the mask as it was
+             hand_over   the worker's own handlers, which get what was remembered
+
+Rejected: blocking them all the way.  What the user's code starts meanwhile, side-cars of monitoring
+agents for example, inherits the mask, through exec too, and could not be stopped.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+__all__ = ["EarlySignals"]
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+class EarlySignals:
+    """What one master does for its workers, and its copy in each of them; for the main thread."""
+
+    def __init__(self) -> None:
+        self._mask: set[int] = set()  # before block
+        self._seen: list[int] = []
+        self._handlers: dict[int, Any] = {}  # what keep has replaced
+
+    def block(self) -> None:
+        """Hold the signals back, right before the fork; `unblock` in the master after it."""
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+
+    def unblock(self) -> None:
+        """Put the mask back that was there before `block`."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def keep(self) -> None:
+        """In the worker: remember what comes, and let what is started from now on hear."""
+        self._handlers = {number: signal.signal(number, self._remember) for number in _STOPPING}
+        self.unblock()
+
+    def hand_over(self, init_signals: Callable[[], object]) -> None:
+        """Have the worker set up its handlers, and send it what came before."""
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        try:
+            init_signals()
+            for number, handler in self._handlers.items():
+                if signal.getsignal(number) == self._remember:
+                    signal.signal(number, handler)
+            for number in self._seen:
+                os.kill(os.getpid(), number)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def _remember(self, number: int, _: FrameType | None) -> None:
+        self._seen.append(number)
