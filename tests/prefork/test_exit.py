@@ -190,6 +190,79 @@ def test_streams_that_are_not_there() -> None:
     )
 
 
+# ---- temporary files ----------------------------------------------------------------------------
+
+TEMPORARIES = """
+    import os, sys, tempfile
+    from cpythonplus import prefork
+    def names(folder):
+        return sorted(os.listdir(folder))
+    folder = tempfile.tempdir = sys.argv[1]
+    def make(owner):
+        named = tempfile.NamedTemporaryFile(prefix=owner + "_dropped_")
+        named.write(b"something")
+        kept = tempfile.NamedTemporaryFile(prefix=owner + "_kept_", delete=False)
+        closed = tempfile.NamedTemporaryFile(prefix=owner + "_closed_")
+        closed.close()
+        open(closed.name, "w").close()  # somebody else's by now
+        gone = tempfile.NamedTemporaryFile(prefix=owner + "_gone_")
+        os.unlink(gone.name)
+        others = tempfile.TemporaryFile(), tempfile.SpooledTemporaryFile(max_size=1)
+        others[1].write(b"more than one byte")
+        return named, kept, closed, gone, others
+    def kinds():
+        return sorted("_".join(name.split("_")[:2]) for name in os.listdir(folder))
+    of_parent = make("parent")
+"""
+OF_PARENT = ["parent_closed", "parent_dropped", "parent_kept"]
+OF_CHILD = ["child_closed", "child_kept"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "child", "end"),
+    [
+        ("prefork.enable()", "", "sys.exit(3)"),
+        ("prefork.enable()", "", "prefork.fast_exit(3)"),
+        ("prefork.prepare()", "prefork.child()", "raise SystemExit(3)"),
+        ("prefork.prepare()", "", "prefork.fast_exit(3)"),
+        ("", "", "prefork.fast_exit(3)"),
+    ],
+)
+def test_temporary_files_are_deleted_by_whom_they_belong_to(
+    tmp_path: Path, begin: str, child: str, end: str
+) -> None:
+    program = dedent(TEMPORARIES) + dedent(f"""
+        {begin}
+        pid = os.fork()
+        if pid == 0:
+            {child}
+            of_child = make("child")
+            directory = tempfile.TemporaryDirectory(prefix="child_directory_")
+            {end}
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        assert status == 3, status
+        assert kinds() == {OF_CHILD + OF_PARENT}, kinds()
+    """)
+    run_child(program, args=[str(tmp_path)])
+    # The parent's own end, with an immortal heap or without.
+    left = sorted("_".join(path.name.split("_")[:2]) for path in tmp_path.iterdir())
+    assert left == [*OF_CHILD, "parent_closed", "parent_kept"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="delete_on_close is new in 3.12")
+def test_a_temporary_file_that_its_closing_does_not_delete(tmp_path: Path) -> None:
+    program = """
+        import sys, tempfile
+        from cpythonplus import prefork
+        tempfile.tempdir = sys.argv[1]
+        file = tempfile.NamedTemporaryFile(delete_on_close=False)
+        file.close()
+        prefork.fast_exit()
+    """
+    run_child(program, args=[str(tmp_path)])
+    assert list(tmp_path.iterdir()) == []
+
+
 # ---- children of a process that called enable() -------------------------------------------------
 
 FORK = (

@@ -3,7 +3,7 @@
 At a normal end the interpreter takes every object apart, and so makes all shared pages its own: for
 some seconds each worker of a large service needs as much memory as if nothing had been shared.  A
 process that is about to vanish need not do that.  What a program can see of a normal end is kept:
-the exit functions, the threads, what files have buffered, the status.
+the exit functions, the threads, what files have buffered, temporary files, the status.
 """
 
 import atexit
@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from cpythonplus import _native
 from cpythonplus.prefork.preparing import flush_files
+from cpythonplus.prefork.temporaries import delete_own
 
 __all__ = ["end_lightly", "fast_exit"]
 
@@ -33,9 +34,10 @@ def fast_exit(status: object = 0) -> NoReturn:
     """End this process as `sys.exit` does, but leave the heap as it is.
 
     Waits for the threads that are not daemons, calls all `atexit` functions, writes out what open
-    files and the standard streams have buffered, then ends at once (`os._exit`).  What does not
-    happen: finalisers of objects that still exist (`__del__`, `finally` in suspended generators),
-    and C libraries' exit functions.
+    files and the standard streams have buffered, deletes the `NamedTemporaryFile`s that this
+    process made, then ends at once (`os._exit`).  What does not happen: `finally` and `with` blocks
+    around the call are not left, finalisers of objects that still exist are not called (`__del__`,
+    `finally` in suspended generators), nor C libraries' exit functions.
 
     Not for exit functions (`atexit.register(fast_exit)`): those that ran already would run again,
     and the status of the process is not known there.  Called while it is at work, by a signal
@@ -116,6 +118,8 @@ def _run_end() -> None:
         except BaseException as error:  # noqa: BLE001  # as at a normal end
             _tell(error, step)
     flush_files()
+    # After the exit functions, which may use them: at a normal end too this comes later.
+    delete_own()
 
 
 def _tell(error: BaseException, step: object) -> None:

@@ -1,0 +1,71 @@
+"""Deleting the temporary files that a process leaves behind when nothing is taken apart at its end.
+
+The file of a `tempfile.NamedTemporaryFile` is deleted when its object is dropped, at the latest
+when the interpreter takes everything apart.  A light end does not do that, nor does a normal one
+with what is immortal; so the files are deleted by name.
+
+Only those that this process made: a forked child has its parent's objects too, and at a normal end
+deletes files that the parent goes on using.  Nothing in such an object says whose it is, so the
+making is noted, from the moment on when this module is imported.  Rejected: looking at what exists
+right after the fork.  On 3.11 that writes to every object, and a child that ends by `fast_exit`
+need not have told us of its beginning.
+
+Temporary directories are deleted by an exit function (`weakref.finalize`), and other temporary
+files have no name.
+"""
+
+import atexit
+import functools
+import gc
+import os
+import tempfile
+import weakref
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["delete_own"]
+
+# With the process that made each; read and written under the GIL, by one operation at a time.
+_noted: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+
+
+def delete_own() -> None:
+    """Delete what this process would delete by name when it takes itself apart; raises nothing.
+
+    The files stay open: whoever writes to one goes on writing, into nothing.
+    """
+    pid = os.getpid()
+    for closer, maker in list(_noted.items()):
+        # close_called: until 3.11, cleanup_called: from 3.12 on, where a closed file may stay.
+        is_done = getattr(closer, "cleanup_called", getattr(closer, "close_called", True))
+        if maker != pid or is_done or not closer.delete:
+            continue
+        with suppress(OSError):
+            os.unlink(closer.name)  # noqa: PTH108  # any kind of name
+
+
+def _delete_at_end() -> None:
+    # At a normal end too what is immortal drops nothing.
+    if gc.get_freeze_count() > 0:
+        delete_own()
+
+
+# The earlier an exit function is registered, the later it runs: others may use the files.
+atexit.register(_delete_at_end)
+
+
+def _note_makers() -> None:
+    kind: Any = getattr(tempfile, "_TemporaryFileCloser", None)
+    if kind is None:
+        return  # another version: its files stay, as those of a killed process
+    original = kind.__init__
+
+    @functools.wraps(original)
+    def noting(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        original(self, *args, **kwargs)
+        _noted[self] = os.getpid()
+
+    kind.__init__ = noting
+
+
+_note_makers()
