@@ -263,6 +263,60 @@ def test_a_temporary_file_that_its_closing_does_not_delete(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+# ---- what a SystemExit would meet on its way ----------------------------------------------------
+
+
+def test_who_waits_for_an_exception() -> None:
+    run_child("""
+        import contextlib, sys
+        from cpythonplus.prefork.exiting import is_awaited
+        def ask():
+            return is_awaited(sys._getframe())
+        def plainly():
+            return ask()
+        def finally_():
+            try:
+                return ask()
+            finally:
+                pass
+        def except_():
+            try:
+                return ask()
+            except SystemExit:
+                raise
+        def with_():
+            with contextlib.suppress(KeyError):
+                return ask()
+        def deeper():
+            return with_()
+        # Not in a comprehension: those of 3.12 handle exceptions themselves.
+        assert not plainly()
+        assert finally_() and except_() and with_() and deeper()
+        def beside():
+            try:
+                pass
+            finally:
+                pass
+            many = [n for n in range(3)]
+            found = ask()
+            with contextlib.suppress(KeyError):
+                pass
+            return found
+        assert not beside()
+        far = "def far():\\n try:\\n  " + "x = str(1);" * 3000 + "\\n  return ask()\\n finally: pass"
+        found = dict(ask=ask)
+        exec(far, found)
+        assert found["far"]()
+        assert not is_awaited(None)
+        def named():
+            try:
+                return is_awaited(sys._getframe(), harmless=(__file__,))
+            finally:
+                pass
+        assert not named()
+    """)
+
+
 # ---- children of a process that called enable() -------------------------------------------------
 
 FORK = (

@@ -1,18 +1,52 @@
 """How gunicorn's workers end: everything that waits for it is run, and the heap is left alone."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from tests.prefork.serving import APP, Server, running, until
+from tests.support import child_environment
 
 
 def ended_well(server: Server) -> None:
     assert server.stop() == 0, server.output()
     assert server.nothing_left()
     assert "Traceback" not in server.output()
+
+
+# ---- coverage -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("gunicorn", "--preload"), ("cpythonplus", "serve"), ("gunicorn", "-c", "conf.py")],
+    ids=["stock", "serve", "gunicorn"],
+)
+def test_coverages_data_of_a_worker(tmp_path: Path, command: tuple[str, ...]) -> None:
+    pytest.importorskip("coverage", reason="coverage is not installed")
+    files = {"conf.py": "from cpythonplus.prefork.gunicorn import *\n"}
+    under = ("coverage", "run", "--parallel-mode", "--source", ".", "-m", *command)
+    with running(tmp_path, command=under, files=files) as server:
+        worker = int(server.get())
+        assert worker != server.process.pid
+        ended_well(server)
+    for words in (["combine", "--quiet"], ["json", "--quiet", "-o", "found.json"]):
+        subprocess.run(
+            [sys.executable, "-m", "coverage", *words],
+            cwd=tmp_path,
+            env=child_environment(),
+            check=True,
+            timeout=60,
+        )
+    lines = (tmp_path / "app.py").read_text().splitlines()
+    in_worker = 1 + next(i for i, line in enumerate(lines) if "body = str(os.getpid())" in line)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert in_worker in found["files"]["app.py"]["executed_lines"]
 
 
 # ---- finally, with, finalisers ------------------------------------------------------------------
@@ -52,6 +86,39 @@ LAUNCHER = """
             finally:
                 tell("finally")
 """
+
+
+def test_what_stands_around_the_server_is_left_in_each_worker(tmp_path: Path) -> None:
+    files = {"launcher.py": LAUNCHER}
+    with running(tmp_path, command=("launcher",), files=files, app=GUARDED_APP) as server:
+        server.ready(1)
+        (worker,) = server.workers()
+        ended_well(server)
+    lines = [line for line in server.output().splitlines() if line.endswith(f" in {worker}")]
+    steps = ("status 0", "finally", "with", "atexit")
+    assert lines == [f"{step} in {worker}" for step in steps]
+    assert f"finalised in {worker} " not in server.output()
+
+
+def test_workers_do_not_take_their_heap_apart(tmp_path: Path) -> None:
+    # Each page of the heap that a worker writes to is copied by a fault, counted at its end.
+    text = """
+        import resource, sys
+        names = [sys.intern(f"name {n}") for n in range(100_000)]
+        def child_exit(server, worker):
+            print("faults:", resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt, flush=True)
+    """
+    faults = []
+    for number, switch in enumerate(([], ["--no-fast-exit"])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        words = ("-c", "conf.py", "--metrics", "/metrics", *switch)
+        with running(folder, *words, app=GUARDED_APP, files={"conf.py": text}) as server:
+            server.ready(1)
+            ended_well(server)
+            until(lambda: "faults:" in server.output(), "the count")
+        faults.append(int(server.output().split("faults:")[1].split()[0]))
+    assert faults[0] + 1000 < faults[1], faults
 
 
 # ---- temporary files ----------------------------------------------------------------------------

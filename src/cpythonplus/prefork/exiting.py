@@ -12,16 +12,17 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, SimpleNamespace
 from typing import NoReturn
 
 from cpythonplus import _native
 from cpythonplus.prefork.preparing import flush_files
 from cpythonplus.prefork.temporaries import delete_own
 
-__all__ = ["end_lightly", "fast_exit"]
+__all__ = ["end_lightly", "fast_exit", "is_awaited"]
 
+_UNIT_BYTES = 2  # of CPython's code
 _CANNOT_FLUSH = 120  # CPython's own status when the standard streams cannot be written out
 
 # The thread in which fast_exit is at work. A child that an exit function forks inherits it, and
@@ -87,6 +88,50 @@ def end_lightly() -> None:
         _hide_heap()
 
     _light_shutdown = threading._shutdown = shutdown  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def is_awaited(frame: FrameType | None, *, harmless: tuple[str, ...] = ()) -> bool:
+    """Whether a SystemExit raised in `frame` could be seen on its way: by finally, with or except.
+
+    If not, ending at once instead of raising it makes no difference.  What stands around the call
+    in compiled modules cannot be seen.
+
+    harmless: beginnings of the names of files whose blocks need not be left.
+    """
+    passed = (*harmless, "<frozen runpy>")
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(passed) and _has_handler(code, frame.f_lasti):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _has_handler(code: CodeType, offset: int) -> bool:
+    """Whether an exception at the instruction at `offset` (bytes) is handled in this function.
+
+    The table's form: CPython, InternalDocs/exception_handling.md.  Rejected: `dis`, whose function
+    for it is private, and asking whether there is a table at all: from 3.12 on the comprehensions
+    of a script make one.
+    """
+    table = iter(code.co_exceptiontable)
+    for first in table:
+        start, length, _target, _depth = (
+            _number_from(first, table),
+            *(_number_from(next(table), table) for _ in range(3)),
+        )
+        if start * _UNIT_BYTES <= offset < (start + length) * _UNIT_BYTES:
+            return True
+    return False
+
+
+def _number_from(byte: int, table: Iterator[int]) -> int:
+    """Return a number of the table that begins with `byte`: six bits in each, the highest first."""
+    value = byte & 63
+    while byte & 64:
+        byte = next(table)
+        value = value << 6 | byte & 63
+    return value
 
 
 def _is_interpreters_end() -> bool:

@@ -29,8 +29,10 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import gunicorn
 from gunicorn.errors import HaltServer
 
+import cpythonplus
 from cpythonplus import prefork
 from cpythonplus.base.sizes import format_size, parse_size
 from cpythonplus.prefork import metrics, warming
@@ -42,6 +44,7 @@ from cpythonplus.prefork.activation import (
 )
 from cpythonplus.prefork.board import Board, BoardError
 from cpythonplus.prefork.early_signals import EarlySignals
+from cpythonplus.prefork.exiting import is_awaited
 from cpythonplus.prefork.guarding import Guard, in_one_line
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
 from cpythonplus.prefork.recycling import Recycler
@@ -64,6 +67,11 @@ _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
 _LEAST_SLOTS = 128
 _FAILED_STATUS = 1
+# What their functions do when the SystemExit of a worker passes is nothing.
+_SERVERS_FILES = tuple(
+    os.path.dirname(package.__file__ or "") + os.sep  # noqa: PTH120
+    for package in (gunicorn, cpythonplus)
+)
 _PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
 """Tells the new master after USR2: descriptor, comma, what options.metrics was."""
 
@@ -422,7 +430,11 @@ class Service:
         self._note("timeout")
 
     def worker_exit(self, server: Any, worker: Any) -> None:
-        """End this worker fast, with the status that it was going to end with."""
+        """Say why this worker ends, and end it fast, if nobody up the stack waits for that.
+
+        If somebody does, whose `finally` or `with` stands around the server, as coverage's does,
+        the SystemExit goes its way.  `prefork.child` makes the end at its end light.
+        """
         del server
         # gunicorn calls it in the master too, for a worker that has vanished.
         if worker.pid != os.getpid():
@@ -437,7 +449,7 @@ class Service:
             self._note("max_requests")
         elif error.code in (None, 0):
             self._note("exit")
-        if self.options.fast_exit:
+        if self.options.fast_exit and not is_awaited(sys._getframe(), harmless=_SERVERS_FILES):  # noqa: SLF001
             prefork.fast_exit(error.code)
 
 
