@@ -303,7 +303,8 @@ def test_who_waits_for_an_exception() -> None:
                 pass
             return found
         assert not beside()
-        far = "def far():\\n try:\\n  " + "x = str(1);" * 3000 + "\\n  return ask()\\n finally: pass"
+        many = "x = str(1);" * 3000
+        far = "def far():\\n try:\\n  " + many + "\\n  return ask()\\n finally: pass"
         found = dict(ask=ask)
         exec(far, found)
         assert found["far"]()
