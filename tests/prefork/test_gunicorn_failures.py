@@ -161,13 +161,13 @@ def test_our_part_that_fails_does_not_end_a_master_that_runs(tmp_path: Path) -> 
     text = """
         from cpythonplus.prefork import warming
         from cpythonplus.prefork.gunicorn_service import SERVICE
-        import cpythonplus.prefork
+        from cpythonplus.prefork.preparing import Budget
         class Failure(BaseException):
             pass
         def fail(*_, **__):
             raise Failure("on purpose")
         def when_ready(server):
-            cpythonplus.prefork.prepare = SERVICE.leaving = SERVICE.look_at_the_dead = fail
+            Budget.prepare = SERVICE.leaving = SERVICE.look_at_the_dead = fail
             warming.warm_up = SERVICE._listen = fail
     """
     with running(tmp_path, "-c", "conf.py", files={"conf.py": text}) as server:

@@ -15,7 +15,7 @@ from wsgiref.validate import validator
 import pytest
 
 from cpythonplus.prefork import metrics
-from cpythonplus.prefork.board import REASONS, Board
+from cpythonplus.prefork.board import REASONS, Board, MasterRow
 from tests.prefork.forked_workers import run_program
 
 SAMPLE = re.compile(r'(cpythonplus_[a-z_]+)(?:\{([a-z]+)="([a-z0-9_]+)"\})? ([0-9.e+-]+)')
@@ -53,6 +53,7 @@ def test_what_there_is(board: Board) -> None:
     assert found["cpythonplus_workers_ready", ""] == 1
     for name in MEMORY:
         assert found[f"cpythonplus_worker_{name}", pid] > 0
+    for name in ("resident_bytes", *MEMORY):
         assert found[f"cpythonplus_master_{name}", ""] > 0
     assert found["cpythonplus_worker_requests_total", ""] == 3
     assert found["cpythonplus_gil_waits_total", pid] == 4
@@ -118,7 +119,24 @@ def test_memory_of_processes_that_cannot_be_read(
     found = samples(metrics.render(board, master_pid=os.getpid()))
     pid = str(os.getpid())
     assert [found[f"cpythonplus_worker_{name}", pid] for name in MEMORY] == [11, 12, 13]
-    assert not [name for name, _ in found if name.startswith("cpythonplus_master")]
+    assert not [name for name, _ in found if name == "cpythonplus_master_private_bytes"]
+    board.describe_master(MasterRow(resident_bytes=9, private_bytes=8, proportional_bytes=7))
+    found = samples(metrics.render(board, master_pid=os.getpid()))
+    names = ("resident_bytes", *MEMORY)
+    assert [found[f"cpythonplus_master_{name}", ""] for name in names] == [9, 8, 0, 7]
+
+
+def test_what_preparing_did(board: Board) -> None:
+    found = samples(metrics.render(board, master_pid=os.getpid()))
+    assert found["cpythonplus_master_prepares_total", ""] == 0
+    row = MasterRow(prepares=2, refused=3, prepare_ns=1_500_000_000, immortal_bytes=10**10)
+    board.describe_master(row)
+    assert board.snapshot().master == row
+    found = samples(metrics.render(board, master_pid=os.getpid()))
+    assert found["cpythonplus_master_prepares_total", ""] == 2
+    assert found["cpythonplus_master_prepares_refused_total", ""] == 3
+    assert found["cpythonplus_master_prepare_seconds_total", ""] == 1.5
+    assert found["cpythonplus_master_immortal_bytes", ""] == 10**10
 
 
 def test_counters_never_go_down_when_workers_are_replaced() -> None:

@@ -1,11 +1,12 @@
 """What the master and the workers of a prefork server tell each other.
 
-Made in the master before it forks, in anonymous shared memory.  Two kinds of records (see
+Made in the master before it forks, in anonymous shared memory.  Three kinds of records (see
 `records.py`, which keeps them whole):
 
 - The *table*: which process has which slot, how often workers were restarted and why, what the
   workers that are gone had counted, and who has the turn.  Written by anybody, one at a time: under
   a record lock (`fcntl`) of an unnamed file.  The kernel drops that lock when its owner is killed.
+- The *master's numbers*: memory, and what preparing did.  Written by the master only.
 - The *numbers* of each slot: memory, requests, waits for the GIL, readiness, the reason for
   leaving.  Written by the worker that has the slot; before it gets it and after it is gone, by
   whoever holds the table's lock.
@@ -28,7 +29,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -58,6 +59,7 @@ __all__ = [
     "BoardError",
     "BoardFull",
     "BoardSnapshot",
+    "MasterRow",
     "Slot",
     "WorkerRow",
 ]
@@ -102,12 +104,34 @@ class WorkerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class MasterRow:
+    """The master, as it last described itself; zeros before that.
+
+    prepares, refused: how often it was prepared for forking, and how often it was not prepared
+    again although its heap had grown.  prepare_ns: how long preparing took together.
+    immortal_bytes: what it made immortal.  The others: as in `sharing`.
+    """
+
+    prepares: int = 0
+    refused: int = 0
+    prepare_ns: int = 0
+    immortal_bytes: int = 0
+    resident_bytes: int = 0
+    private_bytes: int = 0
+    shared_bytes: int = 0
+    proportional_bytes: int = 0
+
+
+_MASTER_NUMBERS = len(fields(MasterRow))
+
+
+@dataclass(frozen=True, slots=True)
 class BoardSnapshot:
     """What stood on the board at one moment.
 
     workers: the longest there first; one that has ended stays until somebody says so.  restarts:
     how many workers have ended, for each of REASONS.  requests, gil_waits, gil_wait_ns: of all
-    workers there ever were.  turn_pid: who may leave now, 0 for nobody.
+    workers there ever were.  turn_pid: who may leave now, 0 for nobody.  master: its own numbers.
     """
 
     workers: tuple[WorkerRow, ...]
@@ -116,6 +140,7 @@ class BoardSnapshot:
     gil_waits: int
     gil_wait_ns: int
     turn_pid: int
+    master: MasterRow = MasterRow()
 
 
 class _Owner(NamedTuple):
@@ -216,12 +241,13 @@ class Board:
         self.slots = slots
         self._replacement_ns = int(replacement_s * 1e9)
         size = _Table.size(slots)
-        spans = [Record.span(size), *[Record.span(NUMBERS)] * slots]
+        spans = [Record.span(size), *[Record.span(NUMBERS)] * slots, Record.span(_MASTER_NUMBERS)]
         self._memory = mmap.mmap(-1, 8 * sum(spans))
         words = memoryview(self._memory).cast("Q")
         self._table = Record(words, 0, size)
         first, step = Record.span(size), Record.span(NUMBERS)
         self._numbers = [Record(words, first + i * step, NUMBERS) for i in range(slots)]
+        self._master = Record(words, first + slots * step, _MASTER_NUMBERS)
         self._table.write(_Table.of([0] * size).words())
         # The file is empty, and only there to be locked.
         self._file = _unnamed_file()
@@ -303,6 +329,10 @@ class Board:
         """
         return self._change(self._sweep)
 
+    def describe_master(self, row: MasterRow) -> None:
+        """Put the master's own numbers on the board: in the master, by one thread at a time."""
+        self._master.write([min(max(value, 0), WORD_MAX) for value in astuple(row)])
+
     def snapshot(self) -> BoardSnapshot:
         """Return what stands on the board.  Takes no lock: anybody may call it, at any time."""
         while True:
@@ -310,7 +340,7 @@ class Board:
             table = _Table.of(self._table.read())
             numbers = [record.read() for record in self._numbers]
             if self._table.sequence() == sequence:
-                return _snapshot(table, numbers)
+                return _snapshot(table, numbers, MasterRow(*self._master.read()))
 
     # ---- one at a time ---------------------------------------------------------------------------
 
@@ -500,7 +530,7 @@ class Board:
         return local if local is not None else self._locals.setdefault(pid, _Local())
 
 
-def _snapshot(table: _Table, numbers: list[list[int]]) -> BoardSnapshot:
+def _snapshot(table: _Table, numbers: list[list[int]], master: MasterRow) -> BoardSnapshot:
     gone = list(table.gone)
     rows: list[tuple[int, WorkerRow]] = []
     for index, (owner, values) in enumerate(zip(table.owners, numbers, strict=True)):
@@ -515,6 +545,7 @@ def _snapshot(table: _Table, numbers: list[list[int]]) -> BoardSnapshot:
         gil_waits=gil_waits,
         gil_wait_ns=gil_wait_ns,
         turn_pid=table.turn.pid,
+        master=master,
     )
 
 

@@ -21,6 +21,7 @@ from cpythonplus.prefork.gunicorn_service import (
     Options,
     memory_limit,
     metrics_place,
+    prepare_again_size,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def configure(
     max_private_memory: str | int | None = None,
     warm_up: Iterable[str | Callable[[], object]] = (),
     metrics: str | None = None,
+    prepare_again: str | int = 0,
     immortal: bool = True,
     fill_pools: bool = True,
     fast_exit: bool = True,
@@ -50,6 +52,8 @@ def configure(
     warm_up: what the master does before the fork: paths (`/`), which are asked for through the
         application's own interface, callables, or "package.module:callable".
     metrics: a path at which the workers answer ("/metrics"), or an address ("127.0.0.1:9100").
+    prepare_again: how much of what the master gets after the first fork may become immortal too:
+        bytes, or "100M".  0: it is prepared once.
     immortal, fill_pools: see `prefork.prepare`.  fast_exit: see `prefork.fast_exit`.
     gil: schedule the workers' GIL.  threads: use the native locks and queues.
 
@@ -60,6 +64,7 @@ def configure(
         max_private_memory=memory_limit(max_private_memory),
         warm_up=tuple(warming.check(entry) for entry in entries),
         metrics=metrics_place(metrics),
+        prepare_again=prepare_again_size(prepare_again),
         immortal=immortal,
         fill_pools=fill_pools,
         fast_exit=fast_exit,

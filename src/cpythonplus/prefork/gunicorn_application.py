@@ -27,6 +27,7 @@ from cpythonplus.prefork.gunicorn_service import (
     Options,
     memory_limit,
     metrics_place,
+    prepare_again_size,
 )
 
 if TYPE_CHECKING:
@@ -130,6 +131,19 @@ _setting(
     metrics_place,
     "Prometheus metrics: at a path (/metrics) of the service, or on a port ([HOST:]PORT).",
     meta="PATH_OR_ADDRESS",
+)
+_setting(
+    "prepare_again",
+    lambda value: None if value is None else prepare_again_size(value),
+    "Let SIZE more become immortal, when the master has grown since the first fork.",
+    meta="SIZE",
+)
+_setting(
+    "prepare_once",
+    switch_off,
+    "Prepare the memory before the first fork only, whatever --prepare-again says; the default.",
+    action="store_true",
+    default=False,
 )
 _SWITCHES = {
     "immortal": "Freeze the memory, but go on counting references in it.",
@@ -247,8 +261,15 @@ def _options(cfg: config.Config, before: Options) -> Options:
         max_private_memory=cfg.max_private_memory or before.max_private_memory,
         warm_up=tuple(cfg.warm_up or before.warm_up),
         metrics=cfg.metrics or before.metrics,
+        prepare_again=_prepare_again(cfg, before),
         **switches,
     )
+
+
+def _prepare_again(cfg: config.Config, before: Options) -> int:
+    if cfg.prepare_once:
+        return 0
+    return before.prepare_again if cfg.prepare_again is None else int(cfg.prepare_again)
 
 
 def _load_status() -> int:

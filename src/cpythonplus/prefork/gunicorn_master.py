@@ -116,6 +116,8 @@ class Overseer(Arbiter):
         leaving = 0
         with Guard(self.log, "looking at workers that are leaving"):
             leaving = SERVICE.leaving(self)
+        with Guard(self.log, "describing the master"):
+            SERVICE.describe()
         self._num_workers += leaving
         try:
             super().manage_workers()

@@ -2,7 +2,7 @@
 
     master   setup         our hooks beside those of the configuration, our gthread worker
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      once: board, port of the metrics, warm-up; prepare, when it is worth it
+             pre_fork      once: board, port of the metrics, warm-up; prepare, within the budget
     worker   post_fork     forget what is the master's, schedule the GIL
              post_worker_init   metrics, watch the private memory
              worker_exit   say why, fast exit
@@ -42,12 +42,14 @@ from cpythonplus.prefork.activation import (
     schedule_gil,
     use_native_locks,
 )
-from cpythonplus.prefork.board import Board, BoardError
+from cpythonplus.prefork.board import Board, BoardError, MasterRow
 from cpythonplus.prefork.early_signals import EarlySignals
 from cpythonplus.prefork.exiting import is_awaited
 from cpythonplus.prefork.guarding import Guard, in_one_line
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
+from cpythonplus.prefork.preparing import Budget, statistics
 from cpythonplus.prefork.recycling import Recycler
+from cpythonplus.prefork.sharing import process_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,9 +62,11 @@ __all__ = [
     "Service",
     "memory_limit",
     "metrics_place",
+    "prepare_again_size",
 ]
 
 _LOOK_INTERVAL_S = 1.0
+_DESCRIBE_INTERVAL_S = 5.0
 _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
 _LEAST_SLOTS = 128
@@ -82,11 +86,13 @@ class Options:
 
     max_private_memory: bytes of private memory from which on a worker is replaced, None: never.
     warm_up: paths and callables, see `warming.check`.  metrics: a path, or an address with a port.
+    prepare_again: bytes that may be made immortal after the first time, see `preparing.Budget`.
     """
 
     max_private_memory: int | None = None
     warm_up: tuple[str | Callable[[], object], ...] = ()
     metrics: str | None = None
+    prepare_again: int = 0
     immortal: bool = True
     fill_pools: bool = True
     fast_exit: bool = True
@@ -101,6 +107,14 @@ def memory_limit(value: object) -> int | None:
     size = value if isinstance(value, int) else parse_size(str(value))
     if size <= 0:
         raise ValueError(f"a memory limit must be above zero, not {value!r}")
+    return size
+
+
+def prepare_again_size(value: object) -> int:
+    """Return a size in bytes, 0 for nothing; ValueError for what is none."""
+    size = value if isinstance(value, int) else parse_size(str(value))
+    if size < 0:
+        raise ValueError(f"a size cannot be negative, as {value!r} is")
     return size
 
 
@@ -132,7 +146,9 @@ class Service:
         """For how long, in seconds, a worker is not replaced, whatever it has of memory."""
         self._opened = False
         self._user = os.geteuid()  # the master's
-        self._prepared = False
+        self._budget = Budget()
+        self._told_spent = False
+        self._describes_at = 0.0
         self._reloaded_age = 0
         self._signals = EarlySignals()
         self._statuses: dict[int, int] = {}
@@ -163,7 +179,6 @@ class Service:
     def on_reload(self, server: Any) -> None:
         """After HUP: a new configuration, and workers that are all going to be replaced."""
         self._reloaded_age = server.worker_age
-        self._prepared = False
         for step in (self._listen, self._warm_up) if self._opened else ():
             try:
                 # What runs is better than nothing.
@@ -189,6 +204,7 @@ class Service:
             flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
             flag[0] = 0
             self._prepare(server)
+            self.describe()
         worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
         self._signals.block()
@@ -199,6 +215,7 @@ class Service:
             server.log.warning("native locks are not used: %s", self.threads_problem)
         with Guard(server.log, "making the workers' board"):
             self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
+        self._budget = Budget(self.options.prepare_again)
         with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
             self._listen(server)
         with Guard(server.log, "rehearsing the GIL's scheduling"):
@@ -247,18 +264,49 @@ class Service:
         names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
         if names:
             server.log.warning(
-                "threads of the master, which no worker will have, as it is forked: %s",
+                "threads of the master: %s. No worker will have them, and what such a thread has"
+                " locked when a worker is forked stays locked in that worker. Start them in a"
+                " post_fork hook, or when they are first needed; or stop them in a pre_fork hook.",
                 ", ".join(names),
             )
 
     def _prepare(self, server: Any) -> None:
-        # Not at every fork: it walks through the whole heap.
-        if not server.cfg.preload_app or (self._prepared and not prefork.has_grown()):
+        # Not at every fork: it walks through the whole heap, and what is immortal is never freed.
+        if not server.cfg.preload_app:
             return
-        options = self.options
-        report = prefork.prepare(immortal=options.immortal, fill_pools=options.fill_pools)
-        server.log.info("%s", report)
-        self._prepared = True
+        options, refused = self.options, statistics().refused
+        report = self._budget.prepare(immortal=options.immortal, fill_pools=options.fill_pools)
+        if report is not None:
+            server.log.info("%s", report)
+        elif statistics().refused > refused and not self._told_spent:
+            self._told_spent = True
+            server.log.info(
+                "the master has grown since it was prepared, and is not prepared again: what is new"
+                " is shared as without cpythonplus (--prepare-again)"
+            )
+
+    def describe(self) -> None:
+        """Put the master's numbers on the board, now and then, if somebody can see them."""
+        now = monotonic()
+        if self.board is None or self.options.metrics is None or now < self._describes_at:
+            return
+        memory, done = None, statistics()
+        with suppress(OSError, RuntimeError):  # not to be had here
+            memory = process_memory(os.getpid())
+        # A reading takes 1 ms for each 100 MB: a hundredth of the time at most.
+        self._describes_at = now + max(_DESCRIBE_INTERVAL_S, 100 * (monotonic() - now))
+        self.board.describe_master(
+            MasterRow(
+                prepares=done.prepares,
+                refused=done.refused,
+                prepare_ns=int(done.seconds * 1e9),
+                immortal_bytes=done.immortal_bytes,
+                resident_bytes=memory.resident_bytes if memory else 0,
+                private_bytes=memory.private_bytes if memory else 0,
+                shared_bytes=memory.shared_bytes if memory else 0,
+                proportional_bytes=memory.proportional_bytes if memory else 0,
+            )
+        )
 
     def look_at_the_dead(self, server: Any) -> None:
         """Note the statuses of workers that have ended, and leave them to be reaped."""

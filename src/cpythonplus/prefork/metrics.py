@@ -40,6 +40,7 @@ _MEMORY = (
     ("shared_bytes", "Memory that another process maps too."),
     ("proportional_bytes", "Memory, each page divided by the number of processes that map it."),
 )
+_OF_MASTER = (("resident_bytes", "Memory, shared or not."), *_MEMORY)
 _BILLION = 10**9
 _BACKLOG = 16
 _REQUEST_BYTES = 16_384
@@ -61,9 +62,9 @@ def render(board: Board, *, master_pid: int) -> str:
     """Return the metrics of `board` and of the process `master_pid` as text.
 
     Memory is read now; of a process that may not be looked at (another user's) it is what it put on
-    the board last, and for the master it is left out.  A reading takes about 1 ms for each 100 MB
-    of a process.  Metrics with a pid are of the workers there are, and go with them; those without
-    never go down while the server runs.
+    the board last, and left out for a master that put nothing there.  A reading takes about 1 ms
+    for each 100 MB of a process.  Metrics with a pid are of the workers there are, and go with
+    them; counters without never go down while the server runs.
     """
     shown = board.snapshot()
     memory = {row.pid: _memory_of(row) for row in shown.workers}
@@ -83,10 +84,19 @@ def render(board: Board, *, master_pid: int) -> str:
     for name, text in _MEMORY:
         samples = of_workers(lambda row, name=name: memory[row.pid][name])  # type: ignore[misc]
         add(f"worker_{name}", "gauge", f"{text} Of each worker.", samples)
-    master = _read(master_pid)
-    for name, text in _MEMORY:
-        samples = [] if master is None else [({}, getattr(master, name))]
+    of_master = _read(master_pid) or shown.master
+    for name, text in _OF_MASTER:
+        samples = [({}, getattr(of_master, name))] if of_master.resident_bytes else []
         add(f"master_{name}", "gauge", f"{text} Of the master.", samples)
+    master = shown.master
+    add("master_prepares_total", "counter", "Preparations of the master.", [({}, master.prepares)])
+    text = "Time spent preparing the master, with its collections of garbage."
+    samples = [({}, master.prepare_ns / _BILLION)]
+    add("master_prepare_seconds_total", "counter", text, samples)
+    text = "Forks of a master that had grown and was not prepared again."
+    add("master_prepares_refused_total", "counter", text, [({}, master.refused)])
+    text = "Memory of objects that the master made immortal."
+    add("master_immortal_bytes", "gauge", text, [({}, master.immortal_bytes)])
     restarts: list[Sample] = [({"reason": r}, n) for r, n in shown.restarts.items()]
     add("worker_restarts_total", "counter", "Workers that have ended, by reason.", restarts)
     add("worker_requests_total", "counter", "Requests of all workers.", [({}, shown.requests)])
