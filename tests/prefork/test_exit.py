@@ -213,6 +213,8 @@ TEMPORARIES = """
     def kinds():
         return sorted("_".join(name.split("_")[:2]) for name in os.listdir(folder))
     of_parent = make("parent")
+    # An exit function deletes it, in whichever process comes first: so in stock Python too.
+    directory_of_parent = tempfile.TemporaryDirectory(prefix="parent_directory_")
 """
 OF_PARENT = ["parent_closed", "parent_dropped", "parent_kept"]
 OF_CHILD = ["child_closed", "child_kept"]
