@@ -78,6 +78,7 @@ def test_wrong_input_is_one_line(
         (["--warm-up", "nothing:warm"], "No module named 'nothing'"),
         (["--warm-up", "app:kept"], "the warm-up app:kept is not callable"),
         (["--warm-up", "app:fails"], "the warm-up app:fails raised ZeroDivisionError: nothing to"),
+        (["--warm-up", "sys:exit"], "the warm-up sys:exit raised SystemExit"),
         (["--warm-up", "/raises"], "the warm-up of /raises raised LookupError: on purpose"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -143,7 +144,8 @@ def test_help_has_our_options_in_a_group_of_their_own(tmp_path: Path) -> None:
     ours, theirs = done.out.split("\ngunicorn:\n")
     _, ours = ours.split("\ncpythonplus:\n")
     options = ("--max-private-memory SIZE", "--warm-up PATH", "--metrics PATH", "--no-immortal")
-    for option in (*options, "--no-fast-exit", "--no-gil", "--no-threads", "--preload"):
+    more = ("--prepare-again SIZE", "--prepare-once")
+    for option in (*options, *more, "--no-fast-exit", "--no-gil", "--no-threads", "--preload"):
         assert option in ours
     assert "--worker-class" in theirs
     assert "--warm-up" not in theirs

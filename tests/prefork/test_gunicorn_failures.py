@@ -227,6 +227,20 @@ def test_what_a_warm_up_forks_ends_as_it_wants_to() -> None:
 # ---- what cannot be taken over ------------------------------------------------------------------
 
 
+def test_a_hook_that_stops_the_server_while_hup_is_at_work(tmp_path: Path) -> None:
+    text = """
+        from gunicorn.errors import HaltServer
+        def nworkers_changed(server, new, old):
+            if old is not None:
+                raise HaltServer("enough", 7)
+    """
+    status = 7
+    with running(tmp_path, *CONF, files={"conf.py": text}) as server:
+        server.signal(signal.SIGHUP)
+        assert server.process.wait(60) == status
+        assert server.nothing_left()
+
+
 @pytest.mark.parametrize("command", [("gunicorn",), ("cpythonplus", "serve")], ids="-".join)
 @pytest.mark.parametrize(
     "broken", ["def (\n", "workers = 'many'\n", "import nothing\n", "worker_class = 'nothing'\n"]

@@ -32,17 +32,13 @@ class EarlySignals:
         self._handlers: dict[int, Any] = {}  # what keep has replaced
 
     def block(self) -> None:
-        """Hold the signals back, right before the fork; `unblock` in the master after it."""
+        """Hold the signals back, right before the fork; the master puts its mask back after it."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
-
-    def unblock(self) -> None:
-        """Put the mask back that was there before `block`."""
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def keep(self) -> None:
         """In the worker: remember what comes, and let what is started from now on hear."""
         self._handlers = {number: signal.signal(number, self._remember) for number in _STOPPING}
-        self.unblock()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def hand_over(self, init_signals: Callable[[], object]) -> None:
         """Have the worker set up its handlers, and send it what came before."""

@@ -68,7 +68,8 @@ class Overseer(Arbiter):
             super().reload()
         except BaseException as error:
             # Later it may be a worker that was forked, on its way to its end.
-            if self._taken_over or passes_through(error, pid):
+            wanted = isinstance(error, HaltServer) or passes_through(error, pid)
+            if self._taken_over or wanted:
                 raise
             before.restore(self)
             tell(self.log, "HUP changes nothing, the workers go on as they were", error)
