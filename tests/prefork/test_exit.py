@@ -456,6 +456,12 @@ def test_the_light_end_of_a_grandchild_and_behind_a_wrapper() -> None:
             def wrapped(inner=threading._shutdown):
                 tell("wrapped")
                 inner()
+                # As gevent does, whose modules are asked for anew.
+                import colorsys
+                sys.modules.pop("json", None)
+                import json
+                json.dumps([len(sys.modules) > 10, sys.maxsize])
+                tell("and after it")
             threading._shutdown = wrapped
             guard = Guard()
             sys.exit(3)
@@ -463,7 +469,7 @@ def test_the_light_end_of_a_grandchild_and_behind_a_wrapper() -> None:
         os._exit(0)
     """)
     lines = run_child(program).out.split("\n")
-    assert lines == ["wrapped", "registered before", f"status {3 << 8}", ""]
+    assert lines == ["wrapped", "registered before", "and after it", f"status {3 << 8}", ""]
 
 
 def test_children_of_multiprocessing_end_in_their_own_way() -> None:

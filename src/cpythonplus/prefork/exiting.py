@@ -85,7 +85,8 @@ def end_lightly() -> None:
         threading._shutdown = original  # type: ignore[attr-defined]  # noqa: SLF001
         _run_end()
         _flush_standard_streams()
-        _hide_heap()
+        # As the last of all: who has wrapped this function, as gevent does, may go on importing.
+        atexit.register(_hide_heap)
 
     _light_shutdown = threading._shutdown = shutdown  # type: ignore[attr-defined]  # noqa: SLF001
 
