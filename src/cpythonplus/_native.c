@@ -1,5 +1,6 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "base/compat.h"
+#include "base/exec_watch.h"
 #include "gil/binding.h"
 #include "memory/agent_py.h"
 #include "memory/binding.h"
@@ -13,7 +14,8 @@
 static int
 native_exec(PyObject *module)
 {
-    if (PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
+    if (PyModule_AddFunctions(module, plus_exec_watch_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_walk_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_census_methods) < 0 ||

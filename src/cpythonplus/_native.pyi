@@ -29,6 +29,10 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 
+def exec_watch(function: Callable[..., object] | None, /) -> bool: ...
+
+# ---- gil ----------------------------------------------------------------------------------------
+
 def gil_start(
     grace_us: int, batch_slice_us: int, batch_share: float, starvation_us: int, spin_us: int, /
 ) -> None: ...

@@ -1,0 +1,101 @@
+/* Binding: see exec_watch.h. */
+#include "exec_watch.h"
+
+#define FUNCTIONS 2
+
+/* All written with the GIL held; a function and its original once. */
+static PyObject *watcher; /* or NULL */
+static struct {
+    const char *name;
+    PyObject *function; /* strong */
+    vectorcallfunc original;
+} watched[FUNCTIONS] = {{"execv", NULL, NULL}, {"execve", NULL, NULL}};
+
+static int
+tell(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    if (watcher == NULL) {
+        return 0;
+    }
+    PyObject *function = Py_NewRef(watcher); /* it may take itself off */
+    PyObject *result = PyObject_Vectorcall(function, args, (size_t)nargs, kwnames);
+
+    Py_DECREF(function);
+    if (result == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+            return -1;
+        }
+        PyErr_Clear(); /* wrong arguments, for one: exec itself refuses them */
+    }
+    Py_XDECREF(result);
+    return 0;
+}
+
+static PyObject *
+tell_and_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    vectorcallfunc original = watched[callable == watched[0].function ? 0 : 1].original;
+
+    return tell(args, PyVectorcall_NARGS(nargsf), kwnames) < 0
+               ? NULL
+               : original(callable, args, nargsf, kwnames);
+}
+
+/* 1 for both of them found as they are known, 0, or -1 with an exception. */
+static int
+find(PyObject *posix, PyObject *found[FUNCTIONS])
+{
+    for (int i = 0; i < FUNCTIONS; i++) {
+        PyObject *function = PyObject_GetAttrString(posix, watched[i].name);
+
+        if (function == NULL) {
+            return -1;
+        }
+        Py_DECREF(function); /* the module has it */
+        if (!PyCFunction_CheckExact(function) ||
+            ((PyCFunctionObject *)function)->vectorcall == NULL) {
+            return 0;
+        }
+        found[i] = function;
+    }
+    return 1;
+}
+
+static int
+put_in_place(void)
+{
+    PyObject *posix = PyImport_ImportModule("posix");
+    PyObject *found[FUNCTIONS];
+
+    if (posix == NULL) {
+        return -1;
+    }
+    int known = find(posix, found);
+    for (int i = 0; known > 0 && i < FUNCTIONS; i++) {
+        PyCFunctionObject *function = (PyCFunctionObject *)found[i];
+
+        watched[i].function = Py_NewRef(found[i]);
+        watched[i].original = function->vectorcall;
+        function->vectorcall = tell_and_call;
+    }
+    Py_DECREF(posix);
+    return known;
+}
+
+static PyObject *
+exec_watch(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    if (watched[0].function == NULL && function != Py_None) {
+        int known = put_in_place();
+        if (known <= 0) {
+            return known < 0 ? NULL : PyBool_FromLong(0);
+        }
+    }
+    Py_XSETREF(watcher, function == Py_None ? NULL : Py_NewRef(function));
+    Py_RETURN_TRUE;
+}
+
+PyMethodDef plus_exec_watch_methods[] = {
+    {"exec_watch", exec_watch, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
