@@ -49,6 +49,35 @@ def test_run_help(word: str) -> None:
     assert max(map(len, result.out.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("word", ["-?", "-u?", "-Oh"])
+def test_run_help_by_the_letters_of_python(word: str) -> None:
+    assert run(word, "script.py") == run("--help")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-V"],
+        ["-VV"],
+        ["-V", "-V"],
+        ["--version"],
+        ["-uV", "does_not_exist.py"],
+        ["-Vm", "does_not_exist"],
+        ["-V", "-c", "print(1)"],
+        ["--help-env"],
+        ["--help-xoptions"],
+        ["--help-all"],
+    ],
+    ids=" ".join,
+)
+def test_what_python_tells(words: list[str]) -> None:
+    """The version and the like are the interpreter's, whatever else is asked for."""
+    stock = execute([PYTHON, *words])
+    assert stock.status == 0
+    assert stock.out
+    assert run(*words) == run("--stats", *words) == run("--no-gil", *words) == stock
+
+
 def test_help_into_a_closed_pipe() -> None:
     command = ["/bin/sh", "-c", '"$@" | true; echo $?', "sh", *MODULE, "--help"]
     result = execute(command)
@@ -82,7 +111,7 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["--stat", "x.py"], ["unknown option '--stat'", "--stats?"]),
         (["--grace_us=3", "x.py"], ["unknown option '--grace_us'", "--grace-us?"]),
         (["-z", "x.py"], ["unknown option '-z'"]),
-        (["-V"], ["unknown option '-V'"]),
+        (["-Vz"], ["unknown option '-Vz'"]),
         (["--grace-us"], ["--grace-us: a value is missing"]),
         (["-c"], ["-c: a value is missing"]),
         (["-m"], ["-m: a value is missing"]),

@@ -5,6 +5,8 @@ FLAGS = frozenset("bBdEiIJOPqRsStuvVx?h")
 WITH_VALUE = frozenset("WX")
 """Short options with a value, attached or as the next word."""
 LONG_WITH_VALUE = "--check-hash-based-pycs"
+LONG_TELLING = frozenset({"--version", "--help-env", "--help-xoptions", "--help-all"})
+"""Long options with which the interpreter tells something about itself, and ends."""
 
 
 class Options:
@@ -15,9 +17,10 @@ class Options:
     program: the words from the program on, `-c CODE ...`, `-um MODULE ...`, a script or `-` and its
     arguments; kind: what it is, "-c", "-m", "-", "script" or "" for none; name: the code, the
     module or the script; mixed_in: flags in the word that begins the program, the `u` of `-um`.
+    telling: whether the interpreter tells its version or the like, and runs nothing.
     """
 
-    __slots__ = ("kind", "letters", "mixed_in", "name", "program", "words")
+    __slots__ = ("kind", "letters", "mixed_in", "name", "program", "telling", "words")
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -26,6 +29,7 @@ class Options:
         self.kind = ""
         self.name = ""
         self.mixed_in = ""
+        self.telling = False
 
     def set_script(self, words: list[str]) -> None:
         """Note that `words` are the program: a script or `-`, perhaps behind `--`."""
@@ -61,9 +65,11 @@ def take(words: list[str], result: Options) -> int:
     in `-um http.server`. ValueError: a value is missing.
     """
     word = words[0]
-    if word == LONG_WITH_VALUE:
-        result.words += [word, _value(word, "", words)]
-        return 2
+    if word in LONG_TELLING or word == LONG_WITH_VALUE:
+        taken = [word] if word in LONG_TELLING else [word, _value(word, "", words)]
+        result.words += taken
+        result.telling |= word in LONG_TELLING
+        return len(taken)
     if word.startswith("--") or not word.startswith("-") or word == "-":
         return 0
     for position, letter in enumerate(word[1:], start=1):
@@ -82,6 +88,7 @@ def take(words: list[str], result: Options) -> int:
         if letter not in FLAGS:
             return 0
         result.letters.add(letter)
+        result.telling |= letter == "V"
     result.words.append(word)
     return 1
 

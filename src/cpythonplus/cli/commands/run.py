@@ -56,7 +56,7 @@ Runs a program exactly as `python` would, with these features switched on.
 options:
 {options}
 
-  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
+  -X, -W, -O, -u, -I, -E, -B, -P, -V and the like are handed to `python`, from here and from the
   interpreter that runs this.
 
 examples:
@@ -121,7 +121,8 @@ def main(arguments: list[str]) -> int:
 def become(request: Request) -> int:
     """Become the program that is asked for (does not return); UsageError if it cannot be."""
     inherit_options(request)
-    check_program(request.python)
+    if not request.python.telling:
+        check_program(request.python)
     return start(request)
 
 
@@ -158,7 +159,9 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
             used = interpreter_options.take(words, request.python)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        if used == 0 or request.python.letters & {"h", "V", "?"}:
+        if request.python.letters & {"h", "?"}:
+            request.given.add("help")
+        if used == 0:
             hint = suggestion(flag, list(known))
             raise UsageError(f"unknown option {flag!r}{hint}; see {command} --help")
         del words[:used]
@@ -254,7 +257,7 @@ def check_module(name: str, *, safe_path: bool) -> None:
 
 def start(request: Request) -> "NoReturn":
     """Replace this process by the interpreter, the program and the features of `request`."""
-    features = request.enabled()
+    features = {} if request.python.telling else request.enabled()
     environment = original_environment()
     without_allocator(environment)
     set_search_path(environment, request.python.letters if features else None, features)
