@@ -89,6 +89,13 @@ if __name__ == "__main__":
         child.start(); child.join()
         print(child.exitcode, flush=True)
 """,
+    "becomes.py": """\
+import inspect, os, posix
+for function in os.execv, os.execve:
+    print(function, type(function), inspect.signature(function), function in os.supports_fd)
+print(os.execv is posix.execv, os.execve is posix.execve, flush=True)
+os.execlp("echo", "echo", "another")
+""",
     "children.py": """\
 import subprocess, sys
 done = subprocess.run([sys.executable, "-O", "facts.py", "x"], capture_output=True, text=True)
@@ -153,6 +160,9 @@ CASES = [
     Case("thread fails", ["thread_fails.py"]),
     Case("spawn", ["spawn.py"], ["-O"]),
     Case("children", ["children.py"]),
+    Case("becomes another program", ["becomes.py"]),
+    code("becomes nothing", "import os; os.execvp('does-not-exist', ['x'])"),
+    code("becomes nothing, wrongly", "import os; os.execv('x', 3)"),
     code("exit 7", "import sys; sys.exit(7)"),
     code("exit 300", "import sys; sys.exit(300)"),
     code("exit -1", "import sys; sys.exit(-1)"),

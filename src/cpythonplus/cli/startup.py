@@ -6,9 +6,11 @@ would end up in site's several lines of complaint: so little is imported, and no
 """
 
 # Importing pathlib and contextlib would cost more than all of this.
-# ruff: noqa: PTH120, PTH121, SIM105
+# ruff: noqa: PTH120, PTH121, S110, SIM105
 
+import atexit
 import os
+import sys
 
 from cpythonplus.cli.features import FEATURES, VARIABLE, Feature, Run, python_tag
 
@@ -53,6 +55,47 @@ def activate() -> None:
             if os.getpid() == run.pid:
                 # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.
                 os._exit(FAILED_STATUS)
+    watch_the_end(run)
+
+
+def watch_the_end(run: Run) -> None:
+    """Have told what may be wrong with us when the program fails, or goes on without us."""
+
+    def at_exit() -> None:
+        value = getattr(sys, "last_value", None)
+        # Nobody calls Ctrl-C a failure; and imports here could undo that the process dies of it.
+        if isinstance(value, Exception):
+            _tell_late("uncaught", value, run.features)
+
+    def before_exec(path: object, argv: object, env: object = None) -> None:
+        if os.getpid() == run.pid:
+            _tell_late("leaving", run, path, argv, env)
+
+    if run.features.keys() & {"gil", "threads"}:
+        atexit.register(at_exit)
+    if os.getpid() == run.pid:
+        from cpythonplus.base import exec_watch
+
+        exec_watch.watch(before_exec)
+
+
+def _tell_late(module: str, *arguments: object) -> None:
+    """Tell what `cpythonplus.cli.MODULE.line` returns, if it returns something."""
+    packages = os.path.dirname(HOME)
+    added = packages not in sys.path  # the program may have changed it; a PEX file does
+    if added:
+        sys.path.append(packages)
+    try:
+        text = __import__(f"cpythonplus.cli.{module}", fromlist=["line"]).line(*arguments)
+        if text is not None:
+            from cpythonplus.cli import at_exit
+
+            at_exit.write_to_stderr(" ".join(text.split()) + "\n")
+    except Exception:  # noqa: BLE001  # whatever the program has done to what is used there
+        pass
+    finally:
+        if added and packages in sys.path:
+            sys.path.remove(packages)
 
 
 def is_meant(run: Run) -> bool:

@@ -27,6 +27,7 @@ installation of cpythonplus, finds in the variable that it is not meant and leav
 import os
 import sys
 
+from cpythonplus.base import exec_watch
 from cpythonplus.cli import interpreter_options
 from cpythonplus.cli.features import (
     FEATURES,
@@ -274,6 +275,8 @@ def start(request: Request) -> "NoReturn":
         environment[VARIABLE] = run.encode()
     command = [sys.orig_argv[0] if sys.orig_argv else sys.executable]
     command += [*request.python.words, *request.python.program]
+    if VARIABLE in os.environ:  # an outer run, which is not to tell what this one replaces it by
+        exec_watch.watch(None)
     try:
         # argv[0] as it was typed: Python finds its own folder, and its venv, by it.
         program = sys.executable or os.readlink("/proc/self/exe")
