@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import cpython_tests, cpython_tests_page
+from tests.docs.pages import ROOT
+from tools import cpython_known, cpython_tests, cpython_tests_page
 from tools.cpython_tests import Outcome, Way
 
 pytestmark = pytest.mark.any_version
@@ -122,3 +123,11 @@ def test_reasons_and_failures_belong_together(failed: tuple[str, ...], complaint
 def test_a_module_that_did_not_run_is_told() -> None:
     with pytest.raises(cpython_tests_page.PageError, match="not recorded: test_m"):
         cpython_tests_page.check([{"python": "3.13.0", "modules": {}}])
+
+
+def test_the_page_about_run_has_what_is_known() -> None:
+    page = (ROOT / "docs" / "reference" / "cpython-tests-under-run.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    told = {test.strip("| `"): why.strip(" |") for test, _, why in rows}
+    known = cpython_known.KNOWN_RUN.items()
+    assert told == {name.removeprefix("test."): why for name, why in known}
