@@ -178,6 +178,44 @@ def test_another_prefix_with_the_package(make: Callable[..., str]) -> None:
     assert "-S" in (line(python, "-S", "x.py") or "")
 
 
+@pytest.mark.parametrize("with_base", [True, False])
+def test_a_venv_of_another_prefix(make: Callable[..., str], with_base: bool) -> None:
+    """It reads the site folder of its base where it is told to."""
+    base = Path(make("python3", installed=True))
+    folder = base.parent.parent / "venv"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(base)
+    settings = f"home = {base.parent}\nInclude-System-Site-Packages = {str(with_base).lower()}\n"
+    (folder / "pyvenv.cfg").write_text(settings)
+    told = line(str(folder / "bin" / "python"), "-I", "x.py")
+    assert (told is None) is with_base
+
+
+def test_the_users_site_folder(
+    make: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = make("python3", installed=False)
+    (tmp_path / "cpythonplus.pth").touch()
+    (tmp_path / "cpythonplus").symlink_to(HOME)
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path))
+    assert line(python, "x.py", PYTHONNOUSERSITE="") is None
+    assert line(python, "-E", "x.py") is None
+    for options in (["-s"], ["-I"]):
+        assert leaving.NOT_INSTALLED in (line(python, *options, "x.py", PYTHONNOUSERSITE="") or "")
+    assert leaving.NOT_INSTALLED in (line(python, "x.py") or "")
+
+
+def test_pythonhome(
+    make: Callable[..., str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    make("python3", installed=True)
+    other = tmp_path_factory.mktemp("bare") / "python3"
+    other.write_bytes(b"\x7fELF")
+    other.chmod(0o755)
+    assert line(str(other), "x.py") is not None
+    assert line(str(other), "x.py", PYTHONHOME=str(tmp_path)) is None
+
+
 @pytest.mark.parametrize("name", ["python3.1", "pypy3"])
 def test_another_version(make: Callable[..., str], name: str) -> None:
     """Also where it is installed beside one that has the package."""
