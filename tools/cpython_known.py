@@ -28,13 +28,13 @@ RUN_ALL = (
 )
 
 _FRAMES = (
-    "expects frames of threading.py inside Event.wait(); a native wait has none, so a stack ends with"
-    " the line that called it"
+    "expects frames of threading.py inside Event.wait(); a native wait has none, so a stack ends"
+    " with the line that called it"
 )
 
 # Tests of what a C type cannot have, or of what ours have on purpose.  They are named in the output
-# all the same, and in docs/reference/cpython-tests-under-run.md, with one that can hang: on CPython
-# before 3.12.8 and on 3.13.0 test_processes_terminate of test_concurrent_futures does, plain too.
+# all the same, and in docs/reference/cpython-tests-under-run.md.  One more can hang, plain too, on
+# CPython 3.12 before 3.12.8 and on 3.13.0: test_processes_terminate of test_concurrent_futures.
 KNOWN_RUN = {
     "test.test_faulthandler.FaultHandlerTests.test_dump_traceback_threads":
         _FRAMES,
