@@ -8,8 +8,9 @@ Rejected: running the program in this process by `runpy`. It needs no second int
 leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signals and argv bytes.
 
 What a program can see of it: CPYTHONPLUS_RUN in os.environ; modules named cpythonplus.* in
-sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; with
-`--stackless` a module of that name and a builtin TaskletExit, with `--dump-on` a signal's action,
+sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; one
+function of atexit, called last; with `--stackless` a module of that name and a builtin
+TaskletExit, with `--dump-on` a signal's action,
 with `--malloc` LD_PRELOAD and the allocator's settings;
 under the console script, `sys.orig_argv[0]` as that script's first line has it. A missing script or
 module ends with status 2 and a line of ours (`python -m` says 1).
