@@ -18,7 +18,7 @@ except AttributeError:  # another C library
     mallinfo2 = Mallinfo2
 
 # The cache of attribute look-ups keeps names, and fills for some thousand calls.
-clear_caches = getattr(sys, "_clear_type_cache", None) or sys._clear_internal_caches
+clear_caches = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
 
 
 def used():
