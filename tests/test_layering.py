@@ -318,3 +318,24 @@ def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
     (tmp_path / "gil" / "a.py").touch()
     (tmp_path / "gil" / "b.py").touch()
     assert unlisted(tmp_path) == ["gil/b.py is not in gil/meson.build"]
+
+
+# ---- calls that take a tuple apart --------------------------------------------------------------
+
+# With the format "O" alone, an argument that is a tuple is spread over the parameters.
+SPREADS = re.compile(r'PyObject_Call(?:Method|Function)\s*\([^;]*?"O"\s*,', re.DOTALL)
+
+
+def spreading_calls(text: str) -> list[str]:
+    return [match.group(0) for match in SPREADS.finditer(text)]
+
+
+def test_no_call_spreads_a_tuple() -> None:
+    found = {path: spreading_calls(path.read_text()) for path in PACKAGE.rglob("*.c")}
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+def test_a_call_that_spreads_is_found() -> None:
+    assert spreading_calls('x = PyObject_CallMethod(op, "put",\n    "O", item);')
+    assert spreading_calls('PyObject_CallFunction(f, "O", item)')
+    assert not spreading_calls('PyObject_CallMethod(op, "put", "(O)", item); f("O", x);')

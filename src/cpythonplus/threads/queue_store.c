@@ -70,7 +70,7 @@ call_with_container(PyObject *function, PyObject *container, PyObject *item)
     return result;
 }
 
-/* Not PyObject_CallMethod(op, name, "O", item), which spreads a tuple. */
+/* Not PyObject_CallMethod with the format "O", which spreads a tuple. */
 static PyObject *
 call_method(PyObject *op, const char *name, PyObject *item)
 {
