@@ -37,7 +37,9 @@ inside_sid() {
     environment+=("PIP_CERT=$ca" "SSL_CERT_FILE=$ca" PIP_DISABLE_PIP_VERSION_CHECK=1)
     # shellcheck disable=SC2016 # expanded inside
     unshare --mount --pid --fork --kill-child --mount-proc="$folder/proc" \
-        /bin/sh -c 'mount -t sysfs sysfs "$0/sys" 2>/dev/null || true; exec "$@"' "$folder" \
+        /bin/sh -c 'mount -t sysfs sysfs "$0/sys" 2>/dev/null || true
+            mount -t devpts -o ptmxmode=0666 devpts "$0/dev/pts" || true
+            exec "$@"' "$folder" \
         env -i "${environment[@]}" chroot "$folder" "$@"
 }
 

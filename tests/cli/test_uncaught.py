@@ -18,13 +18,13 @@ OURS = {
     "cause": "raise OSError(1) from ValueError(threading.Condition())",
     "context": "try: raise ValueError(threading.Semaphore())\nfinally: 1 / 0",
     "member": "raise ExceptionGroup('x', [OSError(2), ValueError(threading.Lock())])",
-    "subclass": "class Own(queue.Queue): pass\nraise ValueError(Own())",
     "frame": "from cpythonplus.gil.control import install_numbers as f; f({'grace_us': -1})",
     "own hook": "sys.excepthook = lambda *args: None\nraise ValueError(threading.Event())",
     "circle": "e = ValueError(threading.Event()); e.__context__ = OSError(); "
     "e.__context__.__context__ = e; raise e",
 }
 NOT_OURS = {
+    "subclass": "class Own(queue.Queue): pass\nraise ValueError(Own())",
     "none": "1 / 0",
     "caught": "try: raise ValueError(threading.Event())\nexcept ValueError: pass",
     "exit": "sys.exit('gone')",

@@ -37,7 +37,7 @@ APP = """
             "pid": os.getpid(),
             "immortal": sys.getrefcount(CATALOGUE[0]) > 1 << 29,
             "gil": gil.active(),
-            "native_locks": threading.Lock is threads.Lock,
+            "native_locks": isinstance(threading.Lock(), threads.Lock),
             "resident_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
             "warm": CATALOGUE[-1]["number"],
         }

@@ -26,7 +26,7 @@ CATALOGUE = """
             "immortal": sys.getrefcount(ITEMS[0]) > 1 << 29,
             "later": bool(LATER) and sys.getrefcount(LATER[0]) > 1 << 29,
             "gil": gil.active(),
-            "native_locks": threading.Lock is threads.Lock,
+            "native_locks": isinstance(threading.Lock(), threads.Lock),
             "warm": ITEMS[-1]["number"] == "warm",
         }
 

@@ -27,7 +27,7 @@ JOBS = """
             "parent": os.getppid(),
             "immortal": sys.getrefcount(CATALOGUE[0]) > 1 << 29,
             "gil": gil.active(),
-            "native_locks": threading.Lock is threads.Lock,
+            "native_locks": isinstance(threading.Lock(), threads.Lock),
             "warm": CATALOGUE[-1]["number"],
         }
 

@@ -48,7 +48,7 @@ APP = """
             "worker": uwsgi.worker_id(),
             "immortal": sys.getrefcount(CATALOGUE[0]) > 1 << 29,
             "gil": gil.active(),
-            "native_locks": threading.Lock is threads.Lock,
+            "native_locks": isinstance(threading.Lock(), threads.Lock),
             "warm": CATALOGUE[-1]["number"],
         }
         return [json.dumps(answer).encode()]
