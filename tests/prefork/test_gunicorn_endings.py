@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.prefork.serving import APP, Server, running, until
+from tests.prefork.serving import APP, ASGI_APP, Server, running, until
 from tests.support import child_environment
 
 
@@ -119,6 +120,36 @@ def test_workers_do_not_take_their_heap_apart(tmp_path: Path) -> None:
             until(lambda: "faults:" in server.output(), "the count")
         faults.append(int(server.output().split("faults:")[1].split()[0]))
     assert faults[0] + 1000 < faults[1], faults
+
+
+def test_exit_functions_of_uvicorns_worker_are_not_cut_short(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    app = dedent(ASGI_APP) + dedent(f"""
+        import atexit
+        master = os.getpid()
+        @atexit.register
+        def end():
+            if os.getpid() != master:
+                os.write(1, b"<begun>")
+                with open({str(gate)!r}, "rb") as opened:
+                    opened.read()
+                os.write(1, b"<ended>")
+    """)
+    words = ("--worker-class", "uvicorn_worker.UvicornWorker")
+    with running(tmp_path, *words, app=app) as server:
+        worker = int(server.get())
+        os.kill(worker, signal.SIGTERM)
+        until(lambda: "<begun>" in server.output(), "the exit function")
+        os.kill(worker, signal.SIGTERM)
+        gate.write_bytes(b"")
+        until(lambda: "<ended>" in server.output(), "its end")
+        until(lambda: worker not in server.workers() and server.workers(), "the next worker")
+        os.kill(server.process.pid, signal.SIGTERM)
+        gate.write_bytes(b"")
+        assert server.process.wait(60) == 0
+        assert "Traceback" not in server.output()
 
 
 # ---- temporary files ----------------------------------------------------------------------------

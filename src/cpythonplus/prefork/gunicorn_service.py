@@ -487,6 +487,7 @@ class Service:
         # gunicorn calls it in the master too, for a worker that has vanished.
         if worker.pid != os.getpid():
             return
+        _ignore_further()
         error = sys.exc_info()[1]
         if not isinstance(error, SystemExit):
             return
@@ -531,7 +532,17 @@ def _leave(worker: Any) -> None:
 
 
 def _end_well(_signal: int, _frame: object) -> NoReturn:
+    _ignore_further()
     raise SystemExit(0)
+
+
+def _ignore_further() -> None:
+    """Have SIGTERM not cut short what a worker that ends already still does.
+
+    Not SIG_IGN: what its exit functions start would inherit that over an exec.
+    """
+    if signal.getsignal(signal.SIGTERM) is _end_well:
+        signal.signal(signal.SIGTERM, lambda *_: None)
 
 
 def _is_asgi_worker(worker: Any) -> bool:
