@@ -54,6 +54,7 @@ def test_they_have_all_attributes(name: str) -> None:
     assert stock - native == set()
     it = make(NATIVE, name)
     assert [name for name in dir(it) if not hasattr(it, name)] == []
+    assert len(dir(it)) == len(set(dir(it)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,6 +71,12 @@ def test_they_have_no_public_attributes_but_those_and_the_additions(name: str) -
     if name in WAITS_FOR_SPACE and sys.version_info < (3, 13):
         added |= {"shutdown", "is_shutdown"}
     assert more == added
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_their_signatures_and_docstrings_can_be_read(name: str) -> None:
+    inspect.signature(getattr(NATIVE, name))
+    assert "--" not in (make(NATIVE, name).__doc__ or "").splitlines()
 
 
 def signature(side: Any, name: str, method: str) -> str | None:  # noqa: ANN401

@@ -55,7 +55,7 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
 
 def list_names(native: object) -> list[str]:
     """Return what ``dir`` says: what a standard object has, and what ours have beyond it."""
-    return [*dir(type(native)), *dir(native.__class__), *native.__dict__]
+    return [*{*dir(type(native)), *dir(native.__class__), *native.__dict__}]
 
 
 class _NativeWaiter:

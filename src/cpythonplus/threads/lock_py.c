@@ -147,7 +147,7 @@ lock_repr(PyObject *op)
 }
 
 PyDoc_STRVAR(lock_doc,
-             "Lock()\n--\n\n"
+             "lock()\n--\n\n"
              "A mutual exclusion lock that any thread may release: threading.Lock.\n\n"
              "A waiter polls for some microseconds before it sleeps, where that pays, and\n"
              "one that has waited for a millisecond is served before all others.");
