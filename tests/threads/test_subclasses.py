@@ -145,6 +145,25 @@ raised(type("Half", (Base, Event), {})), Own().name(), isinstance(Own(), Event),
     "class A(Condition): pass\nclass B(A): pass\nb = B(); [b.acquire(), b.notify(), b.release()]",
     "Own = type('Own', (Barrier,), {'__slots__': ('x',)}); o = Own(1); o.x = 5; o.wait(), o.x",
     "class Own(Queue):\n def __new__(cls, *a): return super().__new__(cls)\nOwn(3).maxsize",
+    # With what has a __new__ of its own, and perhaps another layout.
+    """
+class Named:
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self.made_with = args, kwargs
+        return self
+class Own(Semaphore, Named): pass
+class Both(Event, Named, Condition):
+    def __init__(self, **kwargs):
+        Event.__init__(self)
+Own(3).made_with, Own(3)._value, Both(a=1).made_with, Both().wait(0)
+    """,
+    """
+def use(other):
+    own = type("Own", (Event, other), {"__init__": lambda self: Event.__init__(self)})()
+    return own.wait(0), own.set(), own.wait(), isinstance(own, other), vars(own)["_flag"]
+[use(other) for other in (threading.local, dict, list, str, tuple, Exception, threading.Thread)]
+    """,
     "issubclass(LifoQueue, Queue), isinstance(LifoQueue(), Queue), isinstance(Queue(), LifoQueue)",
     "isinstance(BoundedSemaphore(), Semaphore), issubclass(BoundedSemaphore, Semaphore)",
     "isinstance(Event(), Event), Event().__class__ is Event, type(Event()).__name__",

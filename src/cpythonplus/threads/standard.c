@@ -258,24 +258,48 @@ make_plain(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnam
     return call_class(type, args, nargsf, kwnames);
 }
 
-/* __new__ of the standard classes: object.__new__, but that arguments for __init__ may follow.  It is
- * there so that the interpreter's short cut for classes without a __new__ does not pass tp_vectorcall by. */
+/* What super().__new__ is for `type` in the class at `address`, which need not exist any more. */
 static PyObject *
-make_bare(PyObject *ignored, PyObject *args, PyObject *kwargs)
+inherited_new(PyTypeObject *type, const void *address)
+{
+    PyObject *class = (PyObject *)&PyBaseObject_Type, *view, *function;
+
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        if (PyTuple_GET_ITEM(type->tp_mro, i) == address) {
+            class = PyTuple_GET_ITEM(type->tp_mro, i);
+        }
+    }
+    if (class == (PyObject *)&PyBaseObject_Type) {
+        return PyObject_GetAttrString(class, "__new__");
+    }
+    view = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, class, type, NULL);
+    function = view != NULL ? PyObject_GetAttrString(view, "__new__") : NULL;
+    Py_XDECREF(view);
+    return function;
+}
+
+/* __new__ of the standard classes: the inherited one, to which arguments do not matter if it is object's,
+ * as for a class without a __new__.  It is there so that the interpreter's short cut for such classes does
+ * not pass tp_vectorcall by.  `address` is that of the class that has it, as an int: copyreg would take a
+ * class that is its __new__'s __self__ for one with a state in C. */
+static PyObject *
+make_bare(PyObject *address, PyObject *args, PyObject *kwargs)
 {
     PyObject *type = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
-    PyObject *none, *made;
+    PyObject *function, *of_object, *made = NULL;
 
     if (type == NULL || !PyType_Check(type)) {
         PyErr_SetString(PyExc_TypeError, "__new__() needs a class as its first argument");
         return NULL;
     }
-    none = PyTuple_New(0);
-    if (none == NULL) {
-        return NULL;
+    function = inherited_new((PyTypeObject *)type, PyLong_AsVoidPtr(address));
+    of_object = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__new__");
+    if (function != NULL && of_object != NULL) {
+        made = function == of_object ? PyObject_CallOneArg(function, type)
+                                     : PyObject_Call(function, args, kwargs);
     }
-    made = PyBaseObject_Type.tp_new((PyTypeObject *)type, none, NULL);
-    Py_DECREF(none);
+    Py_XDECREF(function);
+    Py_XDECREF(of_object);
     return made;
 }
 
@@ -286,9 +310,11 @@ static PyMethodDef bare_new = {"__new__", (PyCFunction)(void (*)(void))make_bare
 static int
 set_new(PyTypeObject *type)
 {
-    PyObject *function = PyCFunction_New(&bare_new, NULL);
+    PyObject *address = PyLong_FromVoidPtr(type);
+    PyObject *function = address != NULL ? PyCFunction_New(&bare_new, address) : NULL;
     int rc = function != NULL ? PyObject_SetAttrString((PyObject *)type, "__new__", function) : -1;
 
+    Py_XDECREF(address);
     Py_XDECREF(function);
     return rc;
 }
