@@ -72,6 +72,10 @@ cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick
 cpython-tests-tasklets: ## CPython's own tests with tasklets' patches; CPYTHON_TESTS=quick likewise
 	@$(in_env) --group test -- python tools/cpython_tests.py --tasklets
 
+.PHONY: compat-serve
+compat-serve: ## applications of real life under gunicorn, stock beside serve; COMPAT_ARGS='NAME...'
+	@$(in_env) --group test -- python -m tools.compat_serve $(COMPAT_ARGS)
+
 .PHONY: docs
 docs: ## rewrite the generated parts of docs/reference, README's measured tables, drawn pictures
 	@$(in_env) --group test -- python tools/reference.py
