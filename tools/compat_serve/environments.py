@@ -21,7 +21,15 @@ PINS = Path(__file__).parent / "pins.txt"
 INSTALL_S = 900.0
 
 GROUPS = {
-    "django": ("django", "djangorestframework", "channels", "sentry-sdk", "uvicorn-worker"),
+    "django": (
+        "django",
+        "djangorestframework",
+        "channels",
+        "flask",
+        "sentry-sdk",
+        "uvicorn-worker",
+        "websockets",
+    ),
     "flask": ("flask", "sqlalchemy", "sentry-sdk", "prometheus-client", "apscheduler", "coverage"),
     "asgi": ("fastapi", "starlette", "uvicorn-worker", "httptools", "uvloop"),
     "opentelemetry": ("flask", "opentelemetry-instrumentation-flask", "opentelemetry-sdk"),
@@ -29,7 +37,6 @@ GROUPS = {
     "grpc": ("flask", "grpcio"),
     "data": ("flask", "numpy", "pandas", "pyarrow"),
 }
-_ALSO = {"django": ("websockets",)}
 _OURS = ("gunicorn", "rich")
 
 
@@ -67,7 +74,7 @@ def ready(group: str) -> Path:
     lock = folder.with_suffix(".lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     _locks.append(lock)
-    wanted = [*GROUPS[group], *_ALSO.get(group, ()), *_OURS]
+    wanted = [*GROUPS[group], *_OURS]
     packages = _text_of(sys.version, PINS.read_text("utf-8"), *wanted)
     if _stamp(folder, "packages") != packages:
         shutil.rmtree(folder, ignore_errors=True)

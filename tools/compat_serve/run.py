@@ -5,17 +5,20 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.compat_serve import processes
 from tools.compat_serve.client import Address, Client, Counts
+from tools.compat_serve.sentry_sink import SentrySink
 
 WORKERS = 2
 PATIENCE_S = 30.0
 """For everything that is waited for: far more than it takes."""
 LOOK_S = 0.05
+EXPECTED = "on purpose"
+"""What an error says that an application raises when it is told to."""
 
 Condition = Callable[[], bool]
 
@@ -40,6 +43,9 @@ class Run:
     client: Client
     command: Sequence[str]
     settings: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment."""
+    sink: SentrySink | None = None
     phases: dict[str, Phase] = field(default_factory=dict)
     killed: set[int] = field(default_factory=set)
     """Workers that were killed."""
@@ -91,6 +97,7 @@ class Run:
             "VIRTUAL_ENV": str(self.environment),
             "TMPDIR": str(self.folder / "tmp"),
             processes.MARK: str(self.folder),
+            **self.extra,
         }
 
     def ask(self, program: str, *words: str) -> str:
@@ -200,10 +207,11 @@ class Run:
     def _read_log(self) -> None:
         text = self.log.read_text("utf-8", "replace")
         new, self._log_read = text[self._log_read :], len(text)
-        if "Traceback (most recent call last)" in new:
-            after = new.rpartition("Traceback (most recent call last)")[2].splitlines()[1:]
-            said = next((line for line in after if line and not line.startswith((" ", "["))), "?")
-            self.complain(f"a traceback in the log: {said}")
+        for after in new.split("Traceback (most recent call last)")[1:]:
+            lines = after.splitlines()[1:]
+            said = next((line for line in lines if line and not line.startswith((" ", "["))), "?")
+            if EXPECTED not in said:
+                self.complain(f"a traceback in the log: {said}")
         for line in new.splitlines():
             if "[CRITICAL]" in line:
                 self.complain(f"in the log: {line.partition('[CRITICAL] ')[2]}")

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tools.compat_serve import processes
 from tools.compat_serve.applications import APPS, Application, Check
 from tools.compat_serve.client import SENDERS, Client, free_port
 from tools.compat_serve.run import PATIENCE_S, WORKERS, Phase, Run, fresh_folder
+from tools.compat_serve.sentry_sink import SentrySink
 
 LOAD_S = 1.0
 RECYCLED = 2
@@ -45,13 +47,17 @@ def go_through(application: Application, side: str, environment: Path, folder: P
     files = [(APPS / application.file, "app.py")]
     fresh_folder(folder, [*files, *((APPS / name, name) for name in application.files)])
     address = folder / "socket" if application.unix else free_port()
-    with Client(address) as client:
+    with ExitStack() as stack:
+        sink = stack.enter_context(SentrySink()) if application.sentry else None
+        client = stack.enter_context(Client(address))
         run = Run(
             folder=folder,
             environment=environment,
             address=address,
             client=client,
             command=command(application, side, environment),
+            extra={**application.variables, **({"SENTRY_DSN": sink.dsn} if sink else {})},
+            sink=sink,
             settings=f"worker_class = {application.worker_class!r}\n{application.settings}",
         )
         run.configure()
