@@ -30,7 +30,7 @@ class Application:
     plus: tuple[str, ...] = ()
     """Options of `cpythonplus serve` that its documentation asks for."""
     launcher: tuple[str, ...] = ()
-    """Stands before `-m gunicorn` and `-m cpythonplus serve`; none: the commands themselves."""
+    """Stands before the command: a program of the environment that runs the other one."""
     unix: bool = False
     """Listens on a unix socket instead of a port."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def worker_exit(server, worker):
     import app
     app.stop()
 """
-_COVERAGE = ("-m", "coverage", "run", "--parallel-mode")
+_COVERAGE = ("coverage", "run", "--parallel-mode")
 
 APPLICATIONS = {
     "flask-sqlalchemy": Application(

@@ -136,7 +136,7 @@ class Client:
             if not answer:
                 error = f"status {status}"
             elif not answer.get("right", True):
-                error = f"wrong answer: {body[:200]}"
+                error = "wrong answer"
             else:
                 pid = answer["pid"]
         except (OSError, http.client.HTTPException, ValueError) as problem:

@@ -33,7 +33,7 @@ GROUPS = {
     "flask": ("flask", "sqlalchemy", "sentry-sdk", "prometheus-client", "apscheduler", "coverage"),
     "asgi": ("fastapi", "starlette", "uvicorn-worker", "httptools", "uvloop"),
     "opentelemetry": ("flask", "opentelemetry-instrumentation-flask", "opentelemetry-sdk"),
-    "gevent": ("flask", "gevent"),
+    "gevent": ("flask", "gevent", "packaging"),  # gunicorn's worker imports it
     "grpc": ("flask", "grpcio"),
     "data": ("flask", "numpy", "pandas", "pyarrow"),
 }

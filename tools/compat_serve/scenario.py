@@ -35,11 +35,8 @@ def command(application: Application, side: str, environment: Path) -> list[str]
         PLUS: ["cpythonplus", "serve", *application.plus],
     }[side]
     programs = environment / "bin"
-    if application.launcher:
-        first = [str(programs / "python"), *application.launcher, "-m", words[0]]
-    else:
-        first = [str(programs / words[0])]
-    return [*first, *words[1:], "app:app"]
+    launcher = application.launcher and [str(programs / application.launcher[0])]
+    return [*launcher, *application.launcher[1:], str(programs / words[0]), *words[1:], "app:app"]
 
 
 def go_through(application: Application, side: str, environment: Path, folder: Path) -> Phases:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -14,7 +15,9 @@ class SentrySink:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        keep = self.events.append
+        self.unreadable: list[str] = []
+        """What went wrong with a request, as when two processes write into one connection."""
+        sink = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -23,8 +26,7 @@ class SentrySink:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers["Content-Encoding"] == "gzip":
                     body = gzip.decompress(body)
-                for event in events(body):
-                    keep(event)
+                sink.events += events(body)
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -32,7 +34,14 @@ class SentrySink:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # their name
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:
+                problem = sys.exception()
+                # A client that is killed, or ends, leaves its connection as it is.
+                if not isinstance(problem, ConnectionError):
+                    sink.unreadable.append(repr(problem))
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever)
 
     @property

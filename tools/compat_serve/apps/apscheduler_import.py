@@ -1,6 +1,7 @@
 """Flask and APScheduler, whose thread is started while the application is imported."""
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -15,7 +16,7 @@ def note():
 
 
 scheduler = BackgroundScheduler(timezone="UTC")
-scheduler.add_job(note, "interval", seconds=0.2)
+scheduler.add_job(note, "interval", seconds=0.2, next_run_time=datetime.now().astimezone())
 scheduler.start()
 
 

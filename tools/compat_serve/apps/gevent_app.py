@@ -1,4 +1,4 @@
-"""Flask on gevent's worker: greenlets that sleep, wait for each other and share a pool."""
+"""Flask on gevent's worker: greenlets that sleep, wait for each other and share a lock."""
 
 import os
 import queue
@@ -11,19 +11,19 @@ from gevent import monkey
 from gevent.pool import Pool
 
 app = Flask(__name__)
-done = queue.Queue()
 lock = threading.Lock()
-
-
-def work(number):
-    time.sleep(0.002)
-    with lock:
-        done.put(number)
-    return number * number
 
 
 @app.get("/")
 def answer():
+    done = queue.Queue()
+
+    def work(number):
+        time.sleep(0.002)
+        with lock:
+            done.put(number)
+        return number * number
+
     squares = Pool(3).map(work, range(5))
     gevent.sleep(0)
     seen = {done.get(timeout=5) for _ in range(5)}
