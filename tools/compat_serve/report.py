@@ -10,21 +10,22 @@ from tools.compat_serve.run import Phase
 
 Row = dict[str, Any]
 
-NOTES = (
-    ("ours", "FAILS ONLY WITH US"),
-    ("preload", "fails with stock's --preload too"),
-    ("theirs", "fails on stock"),
-    ("unsteady", "failed once, not each time"),
-)
+KINDS = {
+    "ours": "FAILS ONLY WITH US",
+    "preload": "fails with stock's --preload too",
+    "theirs": "fails on stock",
+    "unsteady": "failed once, not each time",
+}
+"""Fields of a verdict with phases that did not pass, and what is printed of them."""
 
 
 def describe(verdict: Verdict) -> list[str]:
     """Return lines for one application: how much passed, and one for each phase that did not."""
-    kinds = [getattr(verdict, name) for name, _ in NOTES]
+    kinds = [getattr(verdict, name) for name in KINDS]
     answers = {side: answered(phases) for side, phases in verdict.runs.items()}
     counted = ", ".join(f"{side} {ok} answers" for side, ok in answers.items())
     lines = [f"{len(verdict.passed)} of {len(verdict.passed) + sum(map(len, kinds))} ({counted})"]
-    for (_, title), found in zip(NOTES, kinds, strict=True):
+    for title, found in zip(KINDS.values(), kinds, strict=True):
         lines += [f"{title}: {phase}: {'; '.join(why)}" for phase, why in found.items()]
     return lines
 
@@ -37,7 +38,7 @@ def answered(phases: dict[str, Phase]) -> int:
 def row(verdict: Verdict, versions: dict[str, str]) -> Row:
     """Return what is kept of one application."""
     found: Row = {"versions": versions, "passed": list(verdict.passed)}
-    found |= {name: getattr(verdict, name) for name, _ in NOTES}
+    found |= {name: getattr(verdict, name) for name in KINDS}
     found["counts"] = {
         side: {
             name: {

@@ -67,7 +67,7 @@ def go_through(application: Application, side: str, environment: Path, folder: P
 
 def phase_names(application: Application) -> list[str]:
     """Return the names of all phases that it has to go through."""
-    names = [*_PHASES, "stop"]
+    names = [*PHASES, "stop"]
     if application.up:
         names.insert(names.index("load") + 1, UNDER_LOAD)
     return [*names, AT_THE_END] if application.end else names
@@ -75,7 +75,7 @@ def phase_names(application: Application) -> list[str]:
 
 def _all_phases(run: Run, application: Application, side: str) -> None:
     """Stops where the server is gone: later phases were not reached."""
-    for name, work in _PHASES.items():
+    for name, work in PHASES.items():
         allowed = SENDERS if name == "kill -9" else 0
         if not run.phase(name, partial(work, run, side), allowed=allowed):
             return
@@ -200,7 +200,7 @@ def stop(run: Run) -> None:
         run.complain(f"{len(names)} files are left: {', '.join(names[:3])}")
 
 
-_PHASES = {
+PHASES = {
     "start": start,
     "load": load,
     "HUP": hang_up,

@@ -12,23 +12,17 @@ settings.configure(
     USE_TZ=True,
     INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "rest_framework"],
     DATABASES={
-        "default": {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": "visits.db",
-            "OPTIONS": {"timeout": 10},
-            "CONN_MAX_AGE": 60,
-        }
+        "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "visits.db", "CONN_MAX_AGE": 60}
     },
     REST_FRAMEWORK={"DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"]},
 )
 django.setup()
 
-from django.core.wsgi import get_wsgi_application  # after setup()
+from django.core.wsgi import get_wsgi_application
 from django.db import connection, models
 from django.urls import path
-from rest_framework import serializers
+from rest_framework import serializers, views
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 
 class Visit(models.Model):
@@ -45,7 +39,7 @@ class VisitSerializer(serializers.ModelSerializer):
         fields = ("id", "pid")
 
 
-class Visits(APIView):
+class Visits(views.APIView):
     def get(self, request):
         serializer = VisitSerializer(data={"pid": os.getpid()})
         serializer.is_valid(raise_exception=True)
