@@ -4,6 +4,7 @@
 #   PYTHON=...       another interpreter than the newest usable one on PATH
 #   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
 #   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`
+#   COMPAT_ARGS=...  packages and options for `compat`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
 
 SHELL := /bin/bash
@@ -14,6 +15,7 @@ export PYTHON
 
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
 in_env := tools/in_env.sh
 
@@ -71,6 +73,10 @@ cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick
 .PHONY: cpython-tests-tasklets
 cpython-tests-tasklets: ## CPython's own tests with tasklets' patches; CPYTHON_TESTS=quick likewise
 	@$(in_env) --group test -- python tools/cpython_tests.py --tasklets
+
+.PHONY: compat
+compat: ## other people's tests under `run`, stock beside plus; COMPAT=quick, COMPAT_ARGS='trio anyio'
+	@$(in_env) --group test -- python tools/compat/farm.py $(COMPAT_ARGS)
 
 .PHONY: compat-serve
 compat-serve: ## applications of real life under gunicorn, stock beside serve; COMPAT_ARGS='NAME...'

@@ -22,11 +22,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +33,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from tools import cpython_known  # found by the path above
+from tools.junit_results import Outcome, read_report, reason
 
 # Servers on the loopback interface count as network in test_socketserver; the others are not given
 # it: they would look up names on the internet.  VSOCK's loopback waits for ever, also under plain
@@ -102,25 +101,11 @@ TASKLETS = Way(
 )
 
 
-def reason(name: str, known: Mapping[str, str]) -> str:
-    """Return why a test is known to fail, or an empty text."""
-    return next((known[pattern] for pattern in known if fnmatchcase(name, pattern)), "")
-
-
 def complain_of_what_is_off(way: Way) -> str:
     """Return why the tests would test nothing, or an empty text."""
     command = [sys.executable, *way.check]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run of one module said: how many tests it has, which failed, which were skipped."""
-
-    ran: int
-    failed: frozenset[str]
-    skipped: frozenset[str] = frozenset()
 
 
 def run_module(module: str, way: Way) -> Outcome:
@@ -150,20 +135,6 @@ def run_module(module: str, way: Way) -> Outcome:
         last = output.strip().splitlines()[-1:] or ["no output"]
         return Outcome(outcome.ran, frozenset({f"{module}: status {status}: {last[0]}"}))
     return outcome
-
-
-def read_report(report: Path, module: str) -> Outcome:
-    """Read a JUnit file; one that is not there or not whole counts as nothing run."""
-    try:
-        cases = list(ET.parse(report).getroot().iter("testcase"))  # noqa: S314  # our own run wrote it
-    except (OSError, ET.ParseError):
-        return Outcome(0, frozenset())
-
-    def names(*kinds: str) -> frozenset[str]:
-        found = (case for case in cases if any(case.find(kind) is not None for kind in kinds))
-        return frozenset(case.get("name", module) for case in found)
-
-    return Outcome(len(cases), names("failure", "error"), names("skipped"))
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,9 @@ _OPTIONAL = {"better": "higher", "peer": "", "base": "stock", "own": "plus", "ab
 """What a case in an older file does not say, with what it then is."""
 
 
-_OTHERS = ("cycle-", "cycles-", "cpython-tests-")
-"""How results begin that are no benchmark's: of cycle_patterns.py, cycle_survey.py and
-cpython_tests.py in tools/."""
+_OTHERS = ("compat-", "cycle-", "cycles-", "cpython-tests-")
+"""How results begin that are no benchmark's: of compat/farm.py, cycle_patterns.py, cycle_survey.py
+and cpython_tests.py in tools/."""
 
 
 class TableError(Exception):

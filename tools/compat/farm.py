@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Other people's tests under `cpythonplus run`, stock beside plus.
+
+For each package of packages.toml: its sources are fetched, an environment gets the package, what
+its tests need and our wheel, and the tests run in it stock and plus in turn.  Where a test differs
+both run again, three times at most: what is worse than stock in two runs or more fails only with
+us, and ends the whole with status 1; what does not come back is unsteady and listed.
+
+    farm.py [--quick] [--record FOLDER] [--jobs N] [PACKAGE...]
+
+COMPAT=quick does the same as --quick.  Sources and environments are kept in
+~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says.
+"""
+
+import argparse
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
+
+from tools.compat import fetch, packages, report, run  # found by the path above
+from tools.compat.judge import judge, open_questions
+from tools.compat.packages import Package
+from tools.compat.report import Finding
+
+
+def examine(package: Package, wheel: Path, cache: Path) -> Finding:
+    """Fetch, install and run one package, as often as it takes to say what fails only with us."""
+    version = platform.python_version()
+    if package.left_out:
+        return Finding(package, not_run=package.left_out)
+    if not package.supports(version):
+        return Finding(package, not_run=f"{package.version} is for Python {package.python}")
+    try:
+        environment = fetch.environment(package, wheel, cache)
+        with tempfile.TemporaryDirectory(prefix="compat-sources-") as folder:
+            sources = fetch.unpacked(package, cache, Path(folder))
+            return _compare(package, sources, environment / "bin" / "python")
+    except (fetch.FetchError, OSError) as error:
+        return Finding(package, broken=str(error))
+
+
+def _compare(package: Package, sources: Path, python: Path) -> Finding:
+    runs: dict[str, list[run.Run]] = {side: [] for side in run.SIDES}
+    while True:
+        for side, done in runs.items():
+            done.append(run.run_once(package, side, sources, python))
+        sides = ([each.outcome for each in runs[side]] for side in ("stock", "plus"))
+        stock, plus = sides
+        if not open_questions(stock, plus, package.known):
+            break
+    broken = ""
+    if not any(outcome.passed for outcome in stock):
+        broken = f"no test passes on stock: {runs['stock'][0].ending or 'none was found'}"
+    return Finding(package, judge(stock, plus, package.known), runs, broken=broken)
+
+
+def our_wheel() -> Path:
+    """Return the wheel that tools/in_env.sh built for this interpreter."""
+    folder = Path(os.environ.get("CPYTHONPLUS_BUILD_DIR", "."))
+    found = sorted((folder / "wheel").glob("cpythonplus-*.whl"))
+    if not found:
+        raise packages.ListError("there is no wheel of cpythonplus: use `make compat`")
+    return found[-1]
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="compat", description="Other people's tests on ours")
+    parser.add_argument("--quick", action="store_true", help="the short list only")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="where results are kept")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="packages at once (2)")
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="instead of the list")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for; status 1 when something fails only with us, 2 for bad use."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    # Children would inherit that a background job ignores it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    quick = options.quick or os.environ.get("COMPAT") == "quick"
+    try:
+        asked = packages.chosen(packages.read(), options.packages, quick=quick)
+        wheel = our_wheel()
+    except packages.ListError as error:
+        print(f"compat: {error}", file=sys.stderr)
+        return 2
+    kept = os.environ.get("CPYTHONPLUS_COMPAT_CACHE", "~/.cache/cpythonplus/compat")
+    task = partial(examine, wheel=wheel, cache=Path(kept).expanduser())
+    title, start, findings = f"compat {platform.python_version()}", time.monotonic(), []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for finding in pool.map(task, asked):
+            findings.append(finding)
+            print(f"{title}: {finding.package.name}: {report.described(finding)}", flush=True)
+    if options.record is not None:
+        report.record(findings, options.record)
+    ran = [finding for finding in findings if finding.runs]
+    tests = sum(finding.runs["plus"][0].outcome.ran for finding in ran)
+    bad = sum(len(finding.verdict.ours) for finding in findings)
+    broken = sum(bool(finding.broken) for finding in findings)
+    print(
+        f"{title}: {tests} tests of {len(ran)} packages in {time.monotonic() - start:.0f} s;"
+        f" {bad} fail only with us{f', {broken} packages are broken' if broken else ''}"
+    )
+    return 1 if bad or broken or not ran else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

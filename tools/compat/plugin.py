@@ -1,0 +1,39 @@
+"""A plugin for pytest that ends a run in which not what was asked for is enabled.
+
+It lies in each environment as `cpythonplus_compat.py` and is loaded by `-p`, in pytest-xdist's
+workers too.  The test that is running is written into a file, so that a crash or a hang has a name.
+"""
+
+import os
+import sys
+
+import pytest
+
+_SIDE = os.environ["CPYTHONPLUS_COMPAT_SIDE"]
+_RUNNING = os.environ["CPYTHONPLUS_COMPAT_RUNNING"]
+
+
+def _complaint() -> str:
+    """Return what is wrong with this process, or an empty text."""
+    if _SIDE == "stock":
+        import threading
+
+        native = type(threading.Event()).__module__ != "threading"
+        return "cpythonplus is enabled" if native else ""
+    from cpythonplus import gil, threads
+
+    return "" if gil.active() and threads.patched() else "cpythonplus is not enabled"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to test anything else than what was asked for."""
+    complaint = _complaint()
+    if complaint:
+        pytest.exit(f"compat: {_SIDE}: {complaint} in {sys.argv[0]}", returncode=99)
+    del config
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note what begins."""
+    with open(_RUNNING, "w", encoding="utf-8") as file:  # noqa: PTH123  # also before pathlib works
+        file.write(nodeid)

@@ -1,0 +1,123 @@
+"""Runs a package's tests once, stock or under `cpythonplus run`."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.compat.judge import PROCESS
+from tools.compat.packages import Package
+from tools.junit_results import Outcome, read_report
+
+SIDES = {"stock": (), "plus": ("-m", "cpythonplus", "run")}
+"""What comes between the interpreter and its arguments."""
+
+# No configuration of ours in it, and no plugin that the tests do not ask for: the wheel has one.
+_PYTEST = ("-p", "cpythonplus_compat", "-p", "no:cpythonplus", "-p", "no:cacheprovider")
+_MARK = "CPYTHONPLUS_COMPAT_RUN"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what it said, how long it took, and how the process ended if badly."""
+
+    outcome: Outcome
+    seconds: float
+    ending: str = ""
+
+
+def run_once(package: Package, side: str, sources: Path, python: Path) -> Run:
+    """Run the tests in a process group and a folder of their own, both gone afterwards."""
+    # Sockets have short names, so the folder does.
+    with tempfile.TemporaryDirectory(prefix="compat-") as name:
+        folder = Path(name)
+        report, running = folder / "report.xml", folder / "running"
+        for each in ("home", "tmp"):
+            (folder / each).mkdir()
+        environment = {
+            "PATH": f"{python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "VIRTUAL_ENV": str(python.parent.parent),
+            "HOME": str(folder / "home"),
+            "TMPDIR": str(folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "CPYTHONPLUS_COMPAT_SIDE": side,
+            "CPYTHONPLUS_COMPAT_RUNNING": str(running),
+            _MARK: name,
+            **package.environment,
+        }
+        # The script, as `-m` would put the sources before what is installed.
+        command = [str(python), *SIDES[side], str(python.with_name("pytest")), *_PYTEST]
+        command += [f"--junitxml={report}", "-q", "-rN", *package.extra, *package.tests]
+        start = time.monotonic()
+        status, output = _execute(command, sources, environment, folder / "output", package.limit_s)
+        seconds = time.monotonic() - start
+        outcome = read_report(report, package.name)
+        ending = _ending(status, output, outcome)
+        if ending:
+            last = running.read_text("utf-8") if running.exists() else "no test"
+            ending = f"{ending}; the last test begun: {last}"
+            outcome = Outcome(
+                outcome.ran, outcome.failed | {PROCESS}, outcome.skipped, outcome.passed
+            )
+        return Run(outcome, seconds, ending)
+
+
+def _execute(
+    command: list[str], folder: Path, environment: dict[str, str], log: Path, limit_s: float
+) -> tuple[int | None, str]:
+    """Return the exit status, None for a time-out, and what was written last."""
+    with log.open("w+", encoding="utf-8", errors="replace") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        status: int | None = None
+        try:
+            status = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGABRT)  # prints the stacks, where it can
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+        finally:
+            _end_all(process.pid, environment[_MARK])
+            process.wait()
+    return status, log.read_text("utf-8", errors="replace")
+
+
+def _end_all(group: int, mark: str) -> None:
+    """Kill the process group, and what left it but has our mark."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    for each in _marked(f"{_MARK}={mark}".encode()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+def _marked(entry: bytes) -> Iterator[int]:
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if entry in path.read_bytes().split(b"\0"):
+                yield int(path.parent.name)
+
+
+def _ending(status: int | None, output: str, outcome: Outcome) -> str:
+    """Return what is wrong with how the process ended, or an empty text.
+
+    pytest ends with 0, or with 1 when tests failed, which are then in its report.
+    """
+    if status == 0 or (status == 1 and outcome.failed):
+        return ""
+    lines = [line for line in output.splitlines() if line.strip()] or ["no output"]
+    how = "time limit" if status is None else f"status {status}"
+    return f"{how}: {lines[-1].strip()[:200]}"
