@@ -9,7 +9,8 @@ us, and ends the whole with status 1; what does not come back is unsteady and li
     farm.py [--quick] [--record FOLDER] [--jobs N] [PACKAGE...]
 
 COMPAT=quick does the same as --quick.  Sources and environments are kept in
-~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says.
+~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says; what the runs print is in
+build/compat/VERSION.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
@@ -31,6 +33,8 @@ from tools.compat import fetch, packages, report, run  # found by the path above
 from tools.compat.judge import judge, open_questions
 from tools.compat.packages import Package
 from tools.compat.report import Finding
+
+LOGS = Path(__file__).resolve().parent.parent.parent / "build" / "compat"
 
 
 def examine(package: Package, wheel: Path, cache: Path) -> Finding:
@@ -51,9 +55,12 @@ def examine(package: Package, wheel: Path, cache: Path) -> Finding:
 
 def _compare(package: Package, sources: Path, python: Path) -> Finding:
     runs: dict[str, list[run.Run]] = {side: [] for side in run.SIDES}
+    logs = LOGS / platform.python_version()
+    logs.mkdir(parents=True, exist_ok=True)
     while True:
         for side, done in runs.items():
-            done.append(run.run_once(package, side, sources, python))
+            log = logs / f"{package.name}-{side}-{len(done) + 1}.txt"
+            done.append(run.run_once(package, side, sources, python, log))
         sides = ([each.outcome for each in runs[side]] for side in ("stock", "plus"))
         stock, plus = sides
         if not open_questions(stock, plus, package.known):
@@ -73,6 +80,12 @@ def our_wheel() -> Path:
     return found[-1]
 
 
+def _end(number: int, _frame: object) -> NoReturn:
+    """End with all that was begun: it is in sessions of its own, which no terminal ends."""
+    run.end_marked(f"{os.getpid()} ")
+    os._exit(128 + number)
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="compat", description="Other people's tests on ours")
@@ -86,8 +99,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; status 1 when something fails only with us, 2 for bad use."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
-    # Children would inherit that a background job ignores it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, _end)
     quick = options.quick or os.environ.get("COMPAT") == "quick"
     try:
         asked = packages.chosen(packages.read(), options.packages, quick=quick)

@@ -27,9 +27,9 @@ class Package:
     requires: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
-    installed: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    before: str = ""
     quick: bool = False
     limit_s: float = 240.0
     left_out: str = ""

