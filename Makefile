@@ -89,6 +89,7 @@ docs: ## rewrite the generated parts of docs/reference, README's measured tables
 	@$(in_env) --group test -- python tools/stack_pictures.py
 	@$(in_env) --group test -- python tools/cpython_tests_page.py
 	@$(in_env) --group test -- python -m tools.compat_serve.page
+	@$(in_env) --group test -- python tools/compat/page.py
 
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage

@@ -8,34 +8,20 @@ writes, one for each version of the interpreter, and from the reasons in cpython
 failure without a reason and a reason without a failure are errors.
 """
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
-    sys.path[0] = str(ROOT)
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from tools.cpython_known import KNOWN_TASKLETS, TASKLETS_ALL  # noqa: E402  # found by the path above
+from tools import results_page  # found by the path above
+from tools.cpython_known import KNOWN_TASKLETS, TASKLETS_ALL
+from tools.results_page import PageError
 
-RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "reference" / "cpython-tests-under-patch.md"
-BEGIN = "<!-- tests:begin -->"
-END = "<!-- tests:end -->"
-
-
-class PageError(Exception):
-    """One line that says what does not fit together."""
-
-
-def read(folder: Path) -> list[dict[str, Any]]:
-    """Return the results of each version, the oldest version first."""
-    found = [json.loads(path.read_text("utf-8")) for path in folder.glob("cpython-tests-*.json")]
-    return sorted(found, key=lambda one: [int(part) for part in one["python"].split(".")[:2]])
+PAGE = results_page.PAGES / "cpython-tests-under-patch.md"
 
 
 def check(results: Sequence[dict[str, Any]]) -> None:
@@ -56,15 +42,9 @@ def check(results: Sequence[dict[str, Any]]) -> None:
         raise PageError(f"a reason that no failure has: {', '.join(sorted(idle))}")
 
 
-def minor(version: str) -> str:
-    """Return `3.13` of `3.13.0`."""
-    return ".".join(version.split(".")[:2])
-
-
 def totals(results: Sequence[dict[str, Any]]) -> list[str]:
     """Return the table of modules: a cell is `tests: failed here only`."""
-    rows = ["| module | " + " | ".join(one["python"] for one in results) + " |"]
-    rows.append("|---" * (len(results) + 1) + "|")
+    rows = results_page.heading("module", results)
     for module in sorted(TASKLETS_ALL):
         cells = []
         for one in results:
@@ -83,10 +63,10 @@ def reasons(results: Sequence[dict[str, Any]]) -> list[str]:
     for one in results:
         for found in one["modules"].values():
             for name in found["failed"]:
-                versions.setdefault(name, []).append(minor(one["python"]))
+                versions.setdefault(name, []).append(one["python"])
     for name, on in sorted(versions.items()):
         why = next(KNOWN_TASKLETS[key] for key in KNOWN_TASKLETS if fnmatchcase(name, key))
-        where = "all" if len(on) == len(results) else ", ".join(on)
+        where = results_page.where(on, results)
         rows.append(f"| `{name.removeprefix('test.')}` | {where} | {why} |")
     return rows
 
@@ -94,32 +74,22 @@ def reasons(results: Sequence[dict[str, Any]]) -> list[str]:
 def rendered(results: Sequence[dict[str, Any]]) -> str:
     """Return the block of the page."""
     if not results:
-        return f"{BEGIN}\n(Not run yet for this version of the package.)\n{END}"
-    lines = [BEGIN, *totals(results), "", "What fails, and why:", "", *reasons(results), END]
-    return "\n".join(lines)
+        return results_page.block([])
+    return results_page.block(
+        [*totals(results), "", "What fails, and why:", "", *reasons(results)]
+    )
+
+
+def made() -> str:
+    """Return the block of what is recorded; PageError where that does not fit together."""
+    results = results_page.read(results_page.RESULTS, "cpython-tests")
+    check(results)
+    return rendered(results)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite the page, or tell whether it would change."""
-    parser = argparse.ArgumentParser(description="The page of CPython's tests under patch()")
-    parser.add_argument("--check", action="store_true", help="change nothing")
-    options = parser.parse_args(arguments)
-    text = PAGE.read_text("utf-8")
-    try:
-        results = read(RESULTS)
-        check(results)
-    except PageError as error:
-        print(f"cpython_tests_page: {error}", file=sys.stderr)
-        return 1
-    head, foot = text.split(BEGIN)[0], text.split(END)[1]
-    fresh = head + rendered(results) + foot
-    if fresh == text:
-        return 0
-    if options.check:
-        print(f"{PAGE.relative_to(ROOT)} is not up to date: make docs", file=sys.stderr)
-        return 1
-    PAGE.write_text(fresh, "utf-8")
-    return 0
+    return results_page.main("cpython_tests_page", PAGE, made, arguments)
 
 
 if __name__ == "__main__":

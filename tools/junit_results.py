@@ -46,7 +46,15 @@ def name_of(case: ET.Element, title: str) -> str:
     return _ADDRESS.sub("0x...", f"{place}.{name}" if place else name)
 
 
-def reason(name: str, known: Mapping[str, str]) -> str:
-    """Return why a test is known to fail, by its name or by a pattern, or an empty text."""
+def key_of(name: str, known: Mapping[str, str]) -> str | None:
+    """Return the name or the pattern under which a test is known to fail, or None."""
     # A name may have brackets, which mean something else in a pattern.
-    return known.get(name) or next((known[key] for key in known if fnmatchcase(name, key)), "")
+    if name in known:
+        return name
+    return next((key for key in known if fnmatchcase(name, key)), None)
+
+
+def reason(name: str, known: Mapping[str, str]) -> str:
+    """Return why a test is known to fail, or an empty text."""
+    key = key_of(name, known)
+    return "" if key is None else known[key]

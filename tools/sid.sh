@@ -30,8 +30,8 @@ inside_sid() {
     shift
     environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8)
     # How this machine reaches its package index; the certificates are copied in by `prepare`.
-    for name in CI PYTHON CPYTHON_TESTS HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy \
-        PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_DEFAULT_TIMEOUT; do
+    for name in CI PYTHON COMPAT COMPAT_ARGS CPYTHON_TESTS HTTP_PROXY HTTPS_PROXY NO_PROXY \
+        http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_DEFAULT_TIMEOUT; do
         [ -z "${!name-}" ] || environment+=("$name=${!name}")
     done
     environment+=("PIP_CERT=$ca" "SSL_CERT_FILE=$ca" PIP_DISABLE_PIP_VERSION_CHECK=1)

@@ -10,6 +10,7 @@ from tests.docs.pages import ROOT
 from tools import cpython_known, cpython_tests, cpython_tests_page
 from tools.cpython_tests import Way
 from tools.junit_results import Outcome, read_report
+from tools.results_page import PageError
 
 pytestmark = pytest.mark.any_version
 
@@ -116,13 +117,13 @@ def test_the_page_tells_what_fails_and_why() -> None:
     ],
 )
 def test_reasons_and_failures_belong_together(failed: tuple[str, ...], complaint: str) -> None:
-    with pytest.raises(cpython_tests_page.PageError, match=complaint):
+    with pytest.raises(PageError, match=complaint):
         cpython_tests_page.check([result(*failed)])
 
 
 @pytest.mark.usefixtures("one_module")
 def test_a_module_that_did_not_run_is_told() -> None:
-    with pytest.raises(cpython_tests_page.PageError, match="not recorded: test_m"):
+    with pytest.raises(PageError, match="not recorded: test_m"):
         cpython_tests_page.check([{"python": "3.13.0", "modules": {}}])
 
 

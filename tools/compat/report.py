@@ -3,9 +3,10 @@
 import json
 import os
 import platform
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,7 @@ def as_data(finding: Finding) -> dict[str, Any]:
     for side, runs in finding.runs.items():
         seconds = [round(run.seconds, 1) for run in runs]
         kept[side] = counts(runs) | {"seconds": seconds}
-    kept["only with us"] = {name: asdict(each) for name, each in verdict.ours.items()}
-    kept["known"] = dict(verdict.known)
+    kept["only with us"] = sorted(verdict.ours.keys() | verdict.known.keys())
     kept["unsteady"] = {name: asdict(each) for name, each in verdict.unsteady.items()}
     kept["fail on both"] = sorted(verdict.theirs)
     return kept
@@ -109,13 +109,8 @@ def record(findings: list[Finding], folder: Path) -> None:
     path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
-def _machine() -> dict[str, Any]:
-    from importlib.metadata import version
-
-    return {
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": os.cpu_count(),
-        "cpythonplus": version("cpythonplus"),
-        "compiler": platform.python_compiler(),
-        "byteorder": sys.byteorder,
-    }
+def _machine() -> str:
+    cores, ours = os.cpu_count(), metadata.version("cpythonplus")
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    today = datetime.now(UTC).date()
+    return f"{system}, {cores} cores, cpythonplus {ours}, {today}"

@@ -1,0 +1,148 @@
+"""Writes what other people's tests say of `cpythonplus run` into docs/reference/compat.md.
+
+    python tools/compat/page.py           rewrites the block of the page
+    python tools/compat/page.py --check   changes nothing; exit status 1 when it is outdated
+
+Made from benchmarks/results/compat-*.json, which `farm.py --record` writes, one for each version of
+the interpreter, and from packages.toml.  A failure without a reason and a reason without a failure
+are errors, and so is a package that was not run, or in another version than the list has.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
+
+from tools import results_page  # found by the path above
+from tools.compat import packages
+from tools.compat.packages import Package
+from tools.junit_results import key_of
+from tools.results_page import PageError
+
+PAGE = results_page.PAGES / "compat.md"
+Results = Sequence[dict[str, Any]]
+
+
+def check(results: Results, listed: Sequence[Package]) -> None:
+    """Raise PageError for what was not run as the list has it, or fails for no reason."""
+    used = set()
+    for one in results:
+        for package in listed:
+            found = one["packages"].get(package.name)
+            if found is None or found["version"] != package.version:
+                wanted = f"{package.name} {package.version}"
+                raise PageError(f"{one['python']}: not recorded: {wanted}")
+            for name in found.get("only with us", ()):
+                key = key_of(name, package.known)
+                if key is None:
+                    raise PageError(f"{one['python']}: {package.name}: {name}: for no reason")
+                used.add((package.name, key))
+        strange = one["packages"].keys() - {package.name for package in listed}
+        if strange:
+            raise PageError(f"{one['python']}: not in the list: {', '.join(sorted(strange))}")
+    idle = {(package.name, key) for package in listed for key in package.known} - used
+    if idle and results:
+        raise PageError(f"a reason that no failure has: {': '.join(min(idle))}")
+
+
+def totals(results: Results, listed: Sequence[Package]) -> Iterator[str]:
+    """Yield the table of packages: a cell is `tests: failed only with us`."""
+    yield from results_page.heading("package", results)
+    for package in listed:
+        cells = [_cell(one["packages"][package.name]) for one in results]
+        if any(cell != "-" for cell in cells):
+            yield f"| {package.name} {package.version} | {' | '.join(cells)} |"
+    tests, differing = [], []
+    for one in results:
+        ran = [found for found in one["packages"].values() if "plus" in found]
+        tests.append(sum(_ran(found) for found in ran))
+        differing.append(sum(len(found["only with us"]) for found in ran))
+    sums = [f"{number:,}: {bad}" for number, bad in zip(tests, differing, strict=True)]
+    yield f"| together | {' | '.join(sums)} |"
+
+
+def _ran(found: dict[str, Any]) -> int:
+    return int(found["plus"]["passed"]) + int(found["plus"]["failed"])
+
+
+def _cell(found: dict[str, Any]) -> str:
+    if "plus" not in found:
+        return "-"
+    text = f"{_ran(found):,}: {len(found['only with us'])}"
+    both = len(found["fail on both"])
+    return f"{text} (and {both})" if both else text
+
+
+def differences(results: Results, listed: Sequence[Package]) -> Iterator[str]:
+    """Yield the table of the tests that fail only with us, with their reasons."""
+    on: dict[tuple[str, str], list[str]] = {}
+    for one in results:
+        for name, found in one["packages"].items():
+            for test in found.get("only with us", ()):
+                on.setdefault((name, test), []).append(one["python"])
+    if not on:
+        yield "None."
+        return
+    yield from ("| package | test | on | why |", "|---|---|---|---|")
+    known = {package.name: package.known for package in listed}
+    for (name, test), versions in sorted(on.items()):
+        why = known[name][key_of(test, known[name]) or ""]
+        yield f"| {name} | `{test}` | {results_page.where(versions, results)} | {why} |"
+
+
+def unsteady(results: Results) -> Iterator[str]:
+    """Yield the table of what failed now and then."""
+    rows = []
+    for one in results:
+        for name, found in one["packages"].items():
+            for test, counts in found.get("unsteady", {}).items():
+                seen = f"{counts['stock']} | {counts['plus']} | {counts['rounds']}"
+                rows.append(f"| {name} | `{test}` | {results_page.minor(one['python'])} | {seen} |")
+    if not rows:
+        yield "None."
+        return
+    yield from ("| package | test | on | stock | plus | runs of each |", "|---|---|---|--:|--:|--:|")
+    yield from rows
+
+
+def not_run(results: Results) -> Iterator[str]:
+    """Yield why a package has no number somewhere, one line for each reason."""
+    on: dict[tuple[str, str], list[str]] = {}
+    for one in results:
+        for name, found in one["packages"].items():
+            if "not run" in found:
+                on.setdefault((name, found["not run"]), []).append(one["python"])
+    for (name, why), versions in sorted(on.items()):
+        yield f"- {name}, on {results_page.where(versions, results)}: {why}"
+
+
+def rendered(results: Results, listed: Sequence[Package]) -> str:
+    """Return the block of the page."""
+    if not results:
+        return results_page.block([])
+    lines = [*totals(results, listed), "", "Fail only under `run`, and why:", ""]
+    lines += [*differences(results, listed), "", "Failed now and then:", "", *unsteady(results)]
+    absent = list(not_run(results))
+    lines += ["", "Not run:", "", *absent] if absent else []
+    lines += ["", *(f"{one['python']}: {one['machine']}." for one in results)]
+    return results_page.block(lines)
+
+
+def made() -> str:
+    """Return the block of what is recorded; PageError where that does not fit together."""
+    results = results_page.read(results_page.RESULTS, "compat")
+    listed = packages.read()
+    check(results, listed)
+    return rendered(results, listed)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Rewrite the page, or tell whether it would change."""
+    return results_page.main("compat/page", PAGE, made, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
