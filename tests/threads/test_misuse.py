@@ -231,6 +231,22 @@ def test_a_container_is_kept_while_it_is_worked_on(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["Queue", "LifoQueue", "PriorityQueue"])
+def test_many_queues_in_each_other_go_without_recursion(name: str) -> None:
+    run(
+        f"""
+        outer = inner = None
+        for _ in range(200_000):
+            inner, outer = outer, {name}()
+            outer.put((1, inner) if {name} is PriorityQueue else inner)
+        del inner
+        last = weakref.ref(outer)
+        del outer
+        assert last() is None
+        """
+    )
+
+
 def test_every_mistake_from_many_threads_at_once() -> None:
     run(
         """

@@ -131,6 +131,37 @@ q.put((1, 2))
 other = copy.deepcopy(q)
 other.get(), q.qsize(), other.maxsize
     """,
+    # A way to copy and pickle that somebody has registered.
+    """
+import copyreg
+copyreg.pickle(Event, lambda event: (str, ("an event",)))
+copies = copy.copy(Event()), copy.deepcopy([Event()]), pickle.loads(pickle.dumps(Event()))
+del copyreg.dispatch_table[Event]
+copies, raised(pickle.dumps, Event())
+    """,
+    # Methods of one object, which others of its methods call.
+    """
+q, calls = Queue(), []
+q.put = lambda *args, **kwargs: calls.append((args, kwargs))
+q.get = lambda *args, **kwargs: (args, kwargs)
+q.put_nowait((1, 2)), q.get_nowait(), calls, raised(q.put_nowait)
+    """,
+    """
+c, calls, values = Condition(), [], [0, 0, 5]
+c.wait = lambda *args: calls.append(args)
+c.notify = lambda n: calls.append(n)
+with c:
+    c.notify_all()
+c.wait_for(lambda: values.pop(0)), calls
+    """,
+    """
+calls = []
+for s in (Semaphore(), BoundedSemaphore()):
+    s.release = lambda: calls.append(s._value)
+    with s:
+        pass
+calls
+    """,
     # With other classes.
     """
 import abc
@@ -329,6 +360,43 @@ def test_a_method_that_is_wrapped_for_good() -> None:
                     assert "wait" in seen and "notify" in seen, seen
             """
         )
+
+
+def test_a_method_that_other_methods_call() -> None:
+    run(
+        """
+        import queue, threading
+        threads.patch()
+        waiting, condition, bounded = queue.Queue(), threading.Condition(), threads.BoundedSemaphore()
+        calls = []
+
+        def replace(owner, name):
+            function = getattr(owner, name)
+            setattr(owner, name, lambda *args, **kwargs: calls.append(name))
+            return owner, name, function
+
+        replaced = [replace(queue.Queue, "get"), replace(threading.Condition, "wait"),
+                    replace(threading.Semaphore, "release")]
+        if sys.version_info >= (3, 12):  # before, only new objects get it
+            waiting.get_nowait()
+            condition.wait_for([0, 1].pop)
+            condition.wait_for([1, 0].pop)
+            assert calls == ["get", "wait"], calls
+        with bounded:  # has one of its own
+            pass
+        assert "release" not in calls and bounded._value == 1
+        try:
+            bounded.release()
+        except ValueError as error:
+            assert "too many times" in str(error)
+        else:
+            raise AssertionError("nothing raised")
+        for owner, name, function in replaced:
+            setattr(owner, name, function)
+        waiting.put_nowait((1, 2))
+        assert waiting.get_nowait() == (1, 2) and is_native(queue.Queue)
+        """
+    )
 
 
 def test_a_method_that_is_added() -> None:

@@ -224,7 +224,11 @@ condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObje
     PyObject *given[2], *value;
     uint64_t deadline_ns = 0;
     bool timed_out = false;
+    PyObject *standard = plus_standard_if_touched(op, self->dict, "wait_for");
 
+    if (standard != NULL) {
+        return plus_standard_call(standard, op, args, nargs, kwnames);
+    }
     if (plus_arguments(&wait_for_signature, args, nargs, kwnames, given) < 0 ||
         plus_wait_deadline(given[1], &deadline_ns) < 0) {
         return plus_standard_answer(op, "wait_for", args, nargs, kwnames);
@@ -293,7 +297,11 @@ static PyObject *
 condition_notify_all(PyObject *op, PyObject *ignored)
 {
     plus_condition_object *self = condition(op);
+    PyObject *standard = plus_standard_if_touched(op, self->dict, "notify_all");
 
+    if (standard != NULL) {
+        return plus_standard_call(standard, op, NULL, 0, NULL);
+    }
     if (require_owned(self, "cannot notify on un-acquired lock") < 0) {
         return NULL;
     }

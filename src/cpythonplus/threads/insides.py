@@ -1,5 +1,6 @@
 """What a native object shows where the standard class has attributes in its ``__dict__``."""
 
+import copyreg
 import sys
 from collections import deque
 
@@ -47,6 +48,9 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
     So a copy is a standard object that shares them, and whether it can be pickled is for its parts
     to say.
     """
+    registered = copyreg.dispatch_table.get(native.__class__)  # who asks looks for the native type
+    if registered is not None:
+        return registered(native)
     standard = object.__new__(native.__class__)
     standard.__dict__.update(native.__dict__)
     reduced: str | tuple[Any, ...] = standard.__reduce_ex__(protocol)

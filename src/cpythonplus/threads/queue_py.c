@@ -53,7 +53,11 @@ static PyObject *
 queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     PyObject *item;
+    PyObject *standard = plus_standard_if_touched(op, queue_of(op)->dict, "put_nowait");
 
+    if (standard != NULL) {
+        return plus_standard_call(standard, op, args, nargs, kwnames);
+    }
     if (plus_arguments(&put_nowait_signature, args, nargs, kwnames, &item) < 0) {
         return plus_standard_answer(op, "put_nowait", args, nargs, kwnames);
     }
@@ -90,7 +94,10 @@ queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
 static PyObject *
 queue_get_nowait(PyObject *op, PyObject *ignored)
 {
-    return plus_queue_get(queue_of(op), 0);
+    PyObject *standard = plus_standard_if_touched(op, queue_of(op)->dict, "get_nowait");
+
+    return standard != NULL ? plus_standard_call(standard, op, NULL, 0, NULL)
+                            : plus_queue_get(queue_of(op), 0);
 }
 
 static PyObject *
@@ -330,10 +337,14 @@ queue_dealloc(PyObject *op)
     PyObject *parts[] = {self->mutex, (PyObject *)self->not_empty, (PyObject *)self->not_full,
                          (PyObject *)self->all_tasks_done, self->maxsize};
 
+    /* Queues in queues in queues go one after the other, and not each in the one before. */
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, queue_dealloc)
     plus_dealloc(op, &self->weakrefs, queue_clear);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         Py_XDECREF(parts[i]);
     }
+    Py_TRASHCAN_END
 }
 
 PyDoc_STRVAR(queue_doc, "Queue(maxsize=0)\n--\n\n"

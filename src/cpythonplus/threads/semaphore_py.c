@@ -216,7 +216,10 @@ semaphore_release(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
 static PyObject *
 semaphore_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    return semaphore_release(op, NULL, 0, NULL);
+    PyObject *standard = plus_standard_if_touched(op, semaphore(op)->dict, "__exit__");
+
+    return standard != NULL ? plus_standard_call(standard, op, args, nargs, NULL)
+                            : semaphore_release(op, NULL, 0, NULL);
 }
 
 static PyObject *
@@ -346,6 +349,12 @@ static PyMethodDef semaphore_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* As the standard class has it: who replaces Semaphore.release() does not reach this one. */
+static PyMethodDef bounded_methods[] = {
+    {"release", PLUS_KEYWORDS(semaphore_release), release_doc},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef semaphore_members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
     {"__dictoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, dict), Py_READONLY, NULL},
@@ -377,6 +386,7 @@ static PyType_Spec semaphore_spec = {
 
 static PyType_Slot bounded_slots[] = {
     {Py_tp_init, bounded_init},
+    {Py_tp_methods, bounded_methods},
     {Py_tp_members, bounded_members},
     {Py_tp_doc, (void *)bounded_doc},
     {0, NULL},

@@ -59,6 +59,9 @@ decides_how_made(PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "__new__") == 0;
 }
 
+/* Some class of the process was. */
+static bool ever_changed;
+
 /* The native type gets `value` (NULL: nothing) by this name.  Not before 3.12, where nobody would say when
  * it is to be taken back. */
 static int
@@ -93,6 +96,7 @@ heed(struct plus_standard *entry, PyObject *name, PyObject *value)
     if (PySet_Add(entry->changed, name) < 0) {
         return -1;
     }
+    ever_changed = true;
     return is_mirrored(name) ? set_in_native(entry, name, value) : 0;
 }
 
@@ -439,27 +443,37 @@ plus_standard_forget(struct plus_standard *entry)
  * What a native object says as the standard one
  */
 
-PyObject *
-plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_ssize_t nargs,
-                     PyObject *kwnames)
+/* Borrowed; NULL, without an exception, for none. */
+static PyObject *
+find_function(PyObject *op, const char *name)
 {
-    struct plus_standard *entry = is_about_arguments() ? plus_standard_of(op) : NULL;
-    PyObject *type, *value, *traceback, *function = NULL;
+    PyObject *function = NULL;
 
-    if (entry == NULL) {
-        return NULL;
-    }
-    PyErr_Fetch(&type, &value, &traceback);
-    for (; entry != NULL && function == NULL; entry = entry->base) {
+    for (struct plus_standard *entry = plus_standard_of(op); entry != NULL && function == NULL;
+         entry = entry->base) {
         function = PyDict_GetItemString(entry->originals, name);
     }
-    if (function == NULL || !PyFunction_Check(function)) {
-        PyErr_Restore(type, value, traceback);
+    return function != NULL && PyFunction_Check(function) ? function : NULL;
+}
+
+PyObject *
+plus_standard_if_touched(PyObject *op, PyObject *dict, const char *name)
+{
+    bool touched = dict != NULL;
+
+    if (!touched && !ever_changed) {
         return NULL;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    for (struct plus_standard *entry = plus_standard_of(op); entry != NULL; entry = entry->base) {
+        touched = touched || PySet_GET_SIZE(entry->changed) > 0;
+    }
+    return touched ? find_function(op, name) : NULL;
+}
+
+PyObject *
+plus_standard_call(PyObject *function, PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+                   PyObject *kwnames)
+{
     Py_ssize_t all = nargs + (kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0);
     PyObject **with_self = PyMem_New(PyObject *, (size_t)all + 1);
     if (with_self == NULL) {
@@ -470,6 +484,27 @@ plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_s
     PyObject *result = PyObject_Vectorcall(function, with_self, (size_t)nargs + 1, kwnames);
     PyMem_Free(with_self);
     return result;
+}
+
+PyObject *
+plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_ssize_t nargs,
+                     PyObject *kwnames)
+{
+    PyObject *type, *value, *traceback, *function;
+
+    if (!is_about_arguments()) {
+        return NULL;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    function = find_function(op, name);
+    if (function == NULL) {
+        PyErr_Restore(type, value, traceback);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return plus_standard_call(function, op, args, nargs, kwnames);
 }
 
 PyObject *

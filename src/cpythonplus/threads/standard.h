@@ -56,6 +56,17 @@ plus_standard_activate(struct plus_standard *entry, bool active);
 struct plus_standard *
 plus_standard_of(PyObject *op);
 
+/* For a method that calls another one on itself: the standard one, in the place of ours, if somebody may
+ * have put his own on the object (whose dict is `dict`; NULL: none was ever asked for) or on its class.
+ * Borrowed; NULL, without an exception, if nobody has. */
+PyObject *
+plus_standard_if_touched(PyObject *op, PyObject *dict, const char *name);
+
+/* Calls such a method. */
+PyObject *
+plus_standard_call(PyObject *function, PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+                   PyObject *kwnames);
+
 /* What the standard class's own method says to these arguments, where ours has raised an exception for
  * them: the same error in the running version's words, or a result.  Ours stays where there is no standard
  * class, and for exceptions that are not about arguments. */
