@@ -414,6 +414,22 @@ def test_a_method_that_is_added() -> None:
     )
 
 
+def test_a_mock_ends_with_the_class_that_it_was_put_on() -> None:
+    run(
+        """
+        import importlib, queue
+        from unittest import mock
+        threads.patch()
+        waiting = queue.Queue()
+        with mock.patch.object(queue.Queue, "put", return_value=7):
+            importlib.reload(queue)
+            queue.Queue().put(1)
+        waiting.put((1, 2))
+        assert waiting.get_nowait() == (1, 2) and is_native(queue.Queue)
+        """
+    )
+
+
 # ---- what looks for the types of locks ----------------------------------------------------------
 
 

@@ -371,10 +371,33 @@ complete(PyTypeObject *native, PyObject *originals)
     return rc;
 }
 
+/* The native type becomes what it was before somebody changed the class. */
+static int
+take_back(struct plus_standard *entry)
+{
+    PyObject *name, *names = PySequence_List(entry->changed);
+    int rc = names != NULL ? 0 : -1;
+
+    for (Py_ssize_t i = 0; rc == 0 && i < PyList_GET_SIZE(names); i++) {
+        name = PyList_GET_ITEM(names, i);
+        if (is_mirrored(name)) {
+            rc = set_in_native(entry, name, PyDict_GetItemWithError(entry->own, name));
+        }
+    }
+    Py_XDECREF(names);
+    return rc;
+}
+
 int
 plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTypeObject *type,
                         PyObject *home)
 {
+    if (entry->type != NULL) { /* its module was loaded again */
+        if (take_back(entry) < 0) {
+            return -1;
+        }
+        plus_standard_forget(entry);
+    }
     if (set_new(type) < 0) {
         return -1;
     }

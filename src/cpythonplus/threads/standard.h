@@ -42,8 +42,8 @@ struct plus_standard {
     struct plus_standard *next; /* in the process's list */
 };
 
-/* Introduces a native type and its standard class, whose module has the globals `home`.  Once for each
- * *entry.  0, or -1 with an exception. */
+/* Introduces a native type and its standard class, whose module has the globals `home`; in the place of
+ * another class, if *entry has one.  0, or -1 with an exception. */
 int
 plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTypeObject *type,
                         PyObject *home);

@@ -100,11 +100,8 @@ threads_introduce(PyObject *module, PyObject *args)
     if (entry == NULL) {
         return NULL;
     }
-    if (entry->type != type) {
-        plus_standard_forget(entry); /* its module was loaded again */
-        if (plus_standard_introduce(entry, native, type, home) < 0) {
-            return NULL;
-        }
+    if (entry->type != type && plus_standard_introduce(entry, native, type, home) < 0) {
+        return NULL;
     }
     Py_RETURN_NONE;
 }
