@@ -57,6 +57,15 @@ def test_they_have_all_attributes(name: str) -> None:
     assert len(dir(it)) == len(set(dir(it)))
 
 
+@pytest.mark.parametrize("name", ["Queue", "Event"])
+def test_a_class_that_was_asked_for_its_annotations(name: str) -> None:
+    """As multiprocessing's managers do: all that `dir` names is there."""
+    inspect.get_annotations(getattr(STOCK, name))
+    assert getattr(STOCK, name).__annotations__ == {}
+    it = make(NATIVE, name)
+    assert [name for name in dir(it) if not hasattr(it, name)] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_they_have_no_public_attributes_but_those_and_the_additions(name: str) -> None:
     stock, native = set(dir(make(STOCK, name))), set(dir(make(NATIVE, name)))

@@ -59,7 +59,9 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
 
 def list_names(native: object) -> list[str]:
     """Return what ``dir`` says: what a standard object has, and what ours have beyond it."""
-    return [*{*dir(type(native)), *dir(native.__class__), *native.__dict__}]
+    names = {*dir(type(native)), *dir(native.__class__), *native.__dict__}
+    # Whoever asks a class for its annotations leaves some of these in it; ours are not given them.
+    return [name for name in names if "annot" not in name or hasattr(native, name)]
 
 
 class _NativeWaiter:
