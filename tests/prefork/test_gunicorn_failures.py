@@ -313,3 +313,58 @@ def test_an_application_that_cannot_be_loaded_at_hup(tmp_path: Path) -> None:
         assert server.get() == "new"
         assert server.stop() == 0
         assert server.nothing_left()
+
+
+# ---- threads of the master that import ----------------------------------------------------------
+
+IMPORTING = {
+    "conf.py": """
+        import threading
+        import app
+        def load():
+            import slow
+        def pre_fork(server, worker):
+            if worker.age > 1 and not app.begun.is_set():
+                threading.Thread(target=load, daemon=True).start()
+                app.begun.wait()
+    """,
+    "slow.py": """
+        import os, time
+        import app
+        app.begun.set()
+        time.sleep(float(os.environ["IMPORT_SECONDS"]))
+    """,
+}
+IMPORTING_APP = dedent(APP) + dedent("""
+    import threading
+    begun = threading.Event()
+    answer = app
+    def app(environ, start_response):
+        if environ["PATH_INFO"] == "/slow":
+            import slow
+        return answer(environ, start_response)
+""")
+
+
+def replaced(server: Server) -> None:
+    (old,) = server.workers()
+    os.kill(old, signal.SIGKILL)
+    until(lambda: server.workers() and old not in server.workers(), "another worker")
+
+
+def test_a_fork_waits_for_what_a_thread_imports(tmp_path: Path) -> None:
+    words = ("-c", "conf.py", "--timeout", "5")
+    env = {"IMPORT_SECONDS": "0.3"}
+    with running(tmp_path, *words, app=IMPORTING_APP, files=IMPORTING, env=env) as server:
+        replaced(server)
+        assert int(server.get("/slow")) in server.workers()
+
+
+def test_an_import_that_does_not_end_is_told_of_once(tmp_path: Path) -> None:
+    words = ("-c", "conf.py")
+    env = {"IMPORT_SECONDS": "3600"}
+    with running(tmp_path, *words, app=IMPORTING_APP, files=IMPORTING, env=env) as server:
+        for _ in range(2):
+            replaced(server)
+            assert int(server.get()) in server.workers()
+        assert server.output().count("workers are forked while a thread imports slow") == 1

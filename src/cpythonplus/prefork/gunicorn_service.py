@@ -17,6 +17,7 @@ One Service for each process, made when this module is imported: a master has on
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import mmap
 import os
@@ -47,6 +48,7 @@ from cpythonplus.prefork.early_signals import EarlySignals
 from cpythonplus.prefork.exiting import is_awaited
 from cpythonplus.prefork.guarding import Guard, in_one_line
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
+from cpythonplus.prefork.importing import settle_imports
 from cpythonplus.prefork.preparing import Budget, statistics
 from cpythonplus.prefork.recycling import Recycler
 from cpythonplus.prefork.sharing import process_memory
@@ -71,6 +73,7 @@ _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
 _LEAST_SLOTS = 128
 _FAILED_STATUS = 1
+_IMPORT_LIMIT_S = 1.0
 # What their functions do when the SystemExit of a worker passes is nothing.
 _SERVERS_FILES = tuple(
     os.path.dirname(package.__file__ or "") + os.sep  # noqa: PTH120
@@ -153,6 +156,7 @@ class Service:
         self._signals = EarlySignals()
         self._statuses: dict[int, int] = {}
         self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
+        self._endless_imports: set[str] = set()
         self._port: socket.socket | None = None
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
@@ -205,6 +209,10 @@ class Service:
             flag[0] = 0
             self._prepare(server)
             self.describe()
+            # The last of all: a message about the worker that ended may have set a thread to work.
+            for name in settle_imports(_IMPORT_LIMIT_S, endless=self._endless_imports):
+                self._endless_imports.add(name)
+                server.log.warning("workers are forked while a thread imports %s", name)
         worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
         self._signals.block()
@@ -216,6 +224,9 @@ class Service:
         with Guard(server.log, "making the workers' board"):
             self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
         self._budget = Budget(self.options.prepare_again)
+        with Guard(server.log, "importing what names of hosts need"):
+            # Else each thread that connects for the first time would, and a fork may come in between.
+            importlib.import_module("encodings.idna")
         with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
             self._listen(server)
         with Guard(server.log, "rehearsing the GIL's scheduling"):

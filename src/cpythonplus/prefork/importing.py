@@ -1,0 +1,45 @@
+"""Forking while another thread imports.
+
+The child has half a module then, and the thread that would finish it is not there: whoever imports
+it waits for ever, or is told that there is no such module.
+"""
+
+import importlib
+import threading
+import time
+from collections.abc import Collection
+
+__all__ = ["imported_elsewhere", "settle_imports"]
+
+_LOOK_INTERVAL_S = 0.001
+_MODULE_LOCKS = getattr(importlib, "_bootstrap", None), "_module_locks"
+
+
+def settle_imports(limit_s: float, *, endless: Collection[str] = ()) -> list[str]:
+    """Wait until no other thread imports; return what is still being imported after `limit_s`.
+
+    endless: names of modules that are not waited for.
+
+    An import that begins between the return and the fork is not seen: there is no lock that could
+    be held over both and keeps nothing else waiting.
+    """
+    end = time.monotonic() + limit_s
+    while True:
+        names = [name for name in imported_elsewhere() if name not in endless]
+        if not names or time.monotonic() >= end:
+            return names
+        time.sleep(_LOOK_INTERVAL_S)
+
+
+def imported_elsewhere() -> list[str]:
+    """Return the names of the modules that other threads are importing.
+
+    By the locks that importlib holds meanwhile (`importlib._bootstrap._module_locks`: a weak
+    reference to each, which knows its owner); nothing where they are not as known.
+    """
+    own = threading.get_ident()
+    locks = getattr(*_MODULE_LOCKS, None)
+    if not isinstance(locks, dict):
+        return []
+    owners = {name: getattr(found(), "owner", None) for name, found in list(locks.items())}
+    return sorted(name for name, owner in owners.items() if owner not in (None, own))
