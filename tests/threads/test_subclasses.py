@@ -139,6 +139,12 @@ copies = copy.copy(Event()), copy.deepcopy([Event()]), pickle.loads(pickle.dumps
 del copyreg.dispatch_table[Event]
 copies, raised(pickle.dumps, Event())
     """,
+    # What copyreg keeps in the class.
+    """
+e = Event()
+copy.copy(e), Event.__annotations__
+[name for name in dir(e) if not hasattr(e, name)]
+    """,
     # Methods of one object, which others of its methods call.
     """
 q, calls = Queue(), []
@@ -367,7 +373,8 @@ def test_a_method_that_other_methods_call() -> None:
         """
         import queue, threading
         threads.patch()
-        waiting, condition, bounded = queue.Queue(), threading.Condition(), threads.BoundedSemaphore()
+        waiting, condition = queue.Queue(), threading.Condition()
+        bounded = threading.BoundedSemaphore()
         calls = []
 
         def replace(owner, name):

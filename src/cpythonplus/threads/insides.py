@@ -59,9 +59,10 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
 
 def list_names(native: object) -> list[str]:
     """Return what ``dir`` says: what a standard object has, and what ours have beyond it."""
-    names = {*dir(type(native)), *dir(native.__class__), *native.__dict__}
-    # Whoever asks a class for its annotations leaves some of these in it; ours are not given them.
-    return [name for name in names if "annot" not in name or hasattr(native, name)]
+    own = {*dir(type(native)), *native.__dict__}
+    # What copyreg and others keep in a class is not mirrored, and who lists names gets their values.
+    further = {*dir(native.__class__)} - own
+    return [*own, *(name for name in further if hasattr(native, name))]
 
 
 class _NativeWaiter:

@@ -339,12 +339,12 @@ queue_dealloc(PyObject *op)
 
     /* Queues in queues in queues go one after the other, and not each in the one before. */
     PyObject_GC_UnTrack(op);
-    Py_TRASHCAN_BEGIN(op, queue_dealloc)
+    Py_TRASHCAN_BEGIN(op, queue_dealloc);
     plus_dealloc(op, &self->weakrefs, queue_clear);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         Py_XDECREF(parts[i]);
     }
-    Py_TRASHCAN_END
+    Py_TRASHCAN_END;
 }
 
 PyDoc_STRVAR(queue_doc, "Queue(maxsize=0)\n--\n\n"
