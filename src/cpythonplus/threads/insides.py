@@ -60,7 +60,7 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
 def list_names(native: object) -> list[str]:
     """Return what ``dir`` says: what a standard object has, and what ours have beyond it."""
     own = {*dir(type(native)), *native.__dict__}
-    # What copyreg and others keep in a class is not mirrored, and who lists names gets their values.
+    # What copyreg and others keep in a class is not mirrored; who lists names gets their values.
     further = {*dir(native.__class__)} - own
     return [*own, *(name for name in further if hasattr(native, name))]
 
