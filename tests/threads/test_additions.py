@@ -6,9 +6,11 @@ import queue
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -64,6 +66,33 @@ def test_a_class_that_was_asked_for_its_annotations(name: str) -> None:
     assert getattr(STOCK, name).__annotations__ == {}
     it = make(NATIVE, name)
     assert [name for name in dir(it) if not hasattr(it, name)] == []
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in {"Lock", "RLock", "SimpleQueue"}]
+)
+def test_their_bound_methods_are_as_of_python_functions(name: str) -> None:
+    """Who keeps callbacks weakly, as the signals of Django do, asks for `__func__`."""
+    stock, it = make(STOCK, name), make(NATIVE, name)
+    names = [each for each in dir(stock) if isinstance(getattr(stock, each), MethodType)]
+    for each in set(names) - {"__init__", "__repr__", "__class_getitem__"}:
+        method = getattr(it, each)
+        assert isinstance(method, MethodType), each
+        assert method.__self__ is it
+        assert weakref.WeakMethod(method)() == method
+        assert method.__name__ == each
+        assert method.__func__.__doc__ == method.__doc__
+
+
+def test_a_bound_methods_function() -> None:
+    event = make(NATIVE, "Event")
+    function: Any = event.is_set.__func__
+    assert function(event) is False
+    for wrong in ((), (3,), (event, 1)):
+        with pytest.raises(TypeError):
+            function(*wrong)
+    with pytest.raises(TypeError):
+        type(function)()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,6 +1,7 @@
 #include "standard.h"
 
 #include "../base/raise.h"
+#include "method.h"
 
 #include <string.h>
 
@@ -404,7 +405,8 @@ plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTyp
     entry->type = (PyTypeObject *)Py_NewRef(type);
     entry->native = (PyTypeObject *)Py_NewRef(native);
     entry->originals = originals_of(type, home);
-    if (entry->originals != NULL && complete(native, entry->originals) == 0) {
+    if (entry->originals != NULL && complete(native, entry->originals) == 0 &&
+        plus_bind_as_functions(native, entry->originals) == 0) {
         entry->own = PyDict_Copy(native->tp_dict);
     }
     entry->changed = PySet_New(NULL);

@@ -1,0 +1,177 @@
+/* See method.h. */
+#include "method.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+/* Around a method descriptor. */
+typedef struct {
+    PyObject_HEAD PyObject *descriptor;
+    vectorcallfunc vectorcall;
+    PyObject *weakrefs;
+} plus_method_object;
+
+static PyObject *
+call_any(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    PyObject *descriptor = ((plus_method_object *)op)->descriptor;
+
+    return ((PyMethodDescrObject *)descriptor)->vectorcall(descriptor, args, nargsf, kwnames);
+}
+
+/* The interpreter has short cuts to the functions of its own descriptors, by their type.  These are ours:
+ * whatever is not right is left to the descriptor, which says so. */
+
+static inline PyMethodDef *
+definition_for(PyObject *op, PyObject *const *args, size_t nargsf)
+{
+    PyMethodDescrObject *descriptor = (PyMethodDescrObject *)((plus_method_object *)op)->descriptor;
+
+    return PyVectorcall_NARGS(nargsf) > 0 && PyObject_TypeCheck(args[0], PyDescr_TYPE(descriptor))
+               ? descriptor->d_method
+               : NULL;
+}
+
+static PyObject *
+call_without_arguments(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    PyMethodDef *method = definition_for(op, args, nargsf);
+
+    return method != NULL && PyVectorcall_NARGS(nargsf) == 1 && kwnames == NULL
+               ? method->ml_meth(args[0], NULL)
+               : call_any(op, args, nargsf, kwnames);
+}
+
+static PyObject *
+call_with_keywords(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    PyMethodDef *method = definition_for(op, args, nargsf);
+
+    if (method == NULL) {
+        return call_any(op, args, nargsf, kwnames);
+    }
+    _PyCFunctionFastWithKeywords function =
+        (_PyCFunctionFastWithKeywords)(void (*)(void))method->ml_meth;
+    return function(args[0], args + 1, PyVectorcall_NARGS(nargsf) - 1, kwnames);
+}
+
+static vectorcallfunc
+fastest(PyObject *descriptor)
+{
+    switch (((PyMethodDescrObject *)descriptor)->d_method->ml_flags) {
+    case METH_NOARGS:
+        return call_without_arguments;
+    case METH_FASTCALL | METH_KEYWORDS:
+        return call_with_keywords;
+    default:
+        return call_any;
+    }
+}
+
+static PyObject *
+method_bind(PyObject *op, PyObject *instance, PyObject *Py_UNUSED(type))
+{
+    return instance == NULL || instance == Py_None ? Py_NewRef(op) : PyMethod_New(op, instance);
+}
+
+/* Its name, docstring, signature: the descriptor's. */
+static PyObject *
+method_getattro(PyObject *op, PyObject *name)
+{
+    PyObject *value = PyObject_GenericGetAttr(op, name);
+
+    if (value == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        value = PyObject_GetAttr(((plus_method_object *)op)->descriptor, name);
+    }
+    return value;
+}
+
+static PyObject *
+method_get_doc(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyObject_GetAttrString(((plus_method_object *)op)->descriptor, "__doc__");
+}
+
+static PyObject *
+method_repr(PyObject *op)
+{
+    return PyObject_Repr(((plus_method_object *)op)->descriptor);
+}
+
+static int
+method_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(((plus_method_object *)op)->descriptor);
+    return 0;
+}
+
+static void
+method_dealloc(PyObject *op)
+{
+    plus_method_object *self = (plus_method_object *)op;
+
+    PyObject_GC_UnTrack(op);
+    if (self->weakrefs != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    Py_DECREF(self->descriptor);
+    PyObject_GC_Del(op);
+}
+
+static PyGetSetDef method_getset[] = {
+    {"__doc__", method_get_doc, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* Static, as the interpreter's own: it has no state, and no module to find. */
+static PyTypeObject method_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.threads.method",
+    .tp_basicsize = sizeof(plus_method_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_vectorcall_offset = offsetof(plus_method_object, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = method_bind,
+    .tp_getattro = method_getattro,
+    .tp_repr = method_repr,
+    .tp_traverse = method_traverse,
+    .tp_dealloc = method_dealloc,
+    .tp_getset = method_getset,
+    .tp_weaklistoffset = offsetof(plus_method_object, weakrefs),
+};
+
+static PyObject *
+wrapped(PyObject *descriptor)
+{
+    plus_method_object *self = PyObject_GC_New(plus_method_object, &method_type);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->descriptor = Py_NewRef(descriptor);
+    self->vectorcall = fastest(descriptor);
+    self->weakrefs = NULL;
+    PyObject_GC_Track(self);
+    return (PyObject *)self;
+}
+
+int
+plus_bind_as_functions(PyTypeObject *type, PyObject *functions)
+{
+    PyObject *name, *function, *method, *descriptor;
+    Py_ssize_t position = 0;
+    int rc = PyType_Ready(&method_type);
+
+    while (rc == 0 && PyDict_Next(functions, &position, &name, &function)) {
+        descriptor = PyDict_GetItemWithError(type->tp_dict, name);
+        if (descriptor == NULL || !Py_IS_TYPE(descriptor, &PyMethodDescr_Type) ||
+            !PyFunction_Check(function)) {
+            continue;
+        }
+        method = wrapped(descriptor);
+        rc = method != NULL ? PyObject_SetAttr((PyObject *)type, name, method) : -1;
+        Py_XDECREF(method);
+    }
+    return rc;
+}
