@@ -75,9 +75,7 @@ def rendered(results: Sequence[dict[str, Any]]) -> str:
     """Return the block of the page."""
     if not results:
         return results_page.block([])
-    return results_page.block(
-        [*totals(results), "", "What fails, and why:", "", *reasons(results)]
-    )
+    return results_page.block([*totals(results), "", "What fails, and why:", "", *reasons(results)])
 
 
 def made() -> str:

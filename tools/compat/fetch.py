@@ -88,4 +88,11 @@ def _set_up(package: Package, wheel: Path, folder: Path) -> None:
 
 
 def _install(package: Package, python: str, *arguments: Sequence[str] | str) -> None:
-    _pip(f"installing {package.name}", "--python", python, "install", "--no-compile", *map(str, arguments))
+    _pip(
+        f"installing {package.name}",
+        "--python",
+        python,
+        "install",
+        "--no-compile",
+        *map(str, arguments),
+    )

@@ -37,9 +37,7 @@ class Verdict:
     """Fail now and then, or on stock only."""
 
 
-def judge(
-    stock: Sequence[Outcome], plus: Sequence[Outcome], known: Mapping[str, str]
-) -> Verdict:
+def judge(stock: Sequence[Outcome], plus: Sequence[Outcome], known: Mapping[str, str]) -> Verdict:
     """Compare as many runs of stock as of plus.
 
     A test fails only with us when it is worse than in any run of stock (skipped where stock passes,
@@ -48,7 +46,7 @@ def judge(
     """
     ours, excused, unsteady, theirs = {}, {}, {}, set()
     for name in sorted(_names(stock) | _names(plus)):
-        theirs_levels, ours_levels = _levels(name, stock), _levels(name, plus)
+        theirs_levels, ours_levels = _levels(name, stock, stock), _levels(name, plus, stock)
         levels = theirs_levels + ours_levels
         # Where stock left no report at all, nothing can be said against plus.
         worst = max(theirs_levels, default=_FAILED)
@@ -80,23 +78,24 @@ def _names(runs: Sequence[Outcome]) -> set[str]:
     return {name for run in runs for name in run.failed | run.skipped | run.passed}
 
 
-def _levels(name: str, runs: Sequence[Outcome]) -> list[int]:
+def _levels(name: str, runs: Sequence[Outcome], stock: Sequence[Outcome]) -> list[int]:
     """Return how a test went in each run that left a report.
 
-    Of a process that left none only the process is told, not each of its tests.  A test that is in
-    no run is none that failed; one that is in some is, in the others.
+    Of a process that left none only the process is told, not each of its tests.  A test that is
+    missing in a run failed there if stock has it in any.
     """
     if name == PROCESS:
         return [_FAILED if name in run.failed else _PASSED for run in runs]
-    whole = [run for run in runs if run.ran]
-    expected = name in _names(whole)
-    return [_level(name, run) if expected else _PASSED for run in whole]
+    absent = _FAILED if any(name in _names([run]) for run in stock) else _PASSED
+    return [_level(name, run, absent) for run in runs if run.ran]
 
 
-def _level(name: str, run: Outcome) -> int:
-    if name in run.passed:
-        return _PASSED
-    return _SKIPPED if name in run.skipped else _FAILED
+def _level(name: str, run: Outcome, absent: int) -> int:
+    if name in run.failed:
+        return _FAILED
+    if name in run.skipped:
+        return _SKIPPED
+    return _PASSED if name in run.passed else absent
 
 
 def _counts(stock: Sequence[int], plus: Sequence[int]) -> Counts:

@@ -80,7 +80,9 @@ def _package(table: Mapping[str, Any]) -> Package:
         raise ListError(f"package {name}: wrong or missing keys: {', '.join(unknown | missing)}")
     if not table.get("tests") and not table.get("left_out"):
         raise ListError(f"package {name}: neither tests nor left_out")
-    frozen = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    frozen: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+    }
     package = Package(**frozen)
     package.supports("3.11.0")
     return package

@@ -104,7 +104,10 @@ def unsteady(results: Results) -> Iterator[str]:
     if not rows:
         yield "None."
         return
-    yield from ("| package | test | on | stock | plus | runs of each |", "|---|---|---|--:|--:|--:|")
+    yield from (
+        "| package | test | on | stock | plus | runs of each |",
+        "|---|---|---|--:|--:|--:|",
+    )
     yield from rows
 
 

@@ -15,14 +15,11 @@ _RUNNING = os.environ["CPYTHONPLUS_COMPAT_RUNNING"]
 
 def _complaint() -> str:
     """Return what is wrong with this process, or an empty text."""
+    gil, threads = (sys.modules.get(f"cpythonplus.{name}") for name in ("gil", "threads"))
+    enabled = (gil is not None and gil.active(), threads is not None and threads.patched())
     if _SIDE == "stock":
-        import threading
-
-        native = type(threading.Event()).__module__ != "threading"
-        return "cpythonplus is enabled" if native else ""
-    from cpythonplus import gil, threads
-
-    return "" if gil.active() and threads.patched() else "cpythonplus is not enabled"
+        return "cpythonplus is enabled" if any(enabled) else ""
+    return "" if all(enabled) else "cpythonplus is not enabled"
 
 
 def pytest_configure(config: pytest.Config) -> None:

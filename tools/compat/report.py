@@ -70,9 +70,7 @@ def described(finding: Finding) -> str:
     lines += [f"  known to differ: {name} ({why})" for name, why in verdict.known.items()]
     lines += [f"  fails on both: {name}" for name in sorted(verdict.theirs)[:_SHOWN]]
     if PROCESS in {*verdict.ours, *verdict.unsteady, *verdict.theirs}:
-        lines += [
-            f"  {side}: {run.ending}" for side in runs for run in runs[side] if run.ending
-        ]
+        lines += [f"  {side}: {run.ending}" for side in runs for run in runs[side] if run.ending]
     return "\n".join(lines)
 
 

@@ -56,7 +56,14 @@ def run_once(package: Package, side: str, sources: Path, python: Path, log: Path
         }
         # The script, as `-m` would put the sources before what is installed.
         command = [str(python), *SIDES[side], str(python.with_name("pytest")), *_PYTEST]
-        command += [f"--junitxml={report}", "-q", "-rN", "--durations=5", *package.extra, *package.tests]
+        command += [
+            f"--junitxml={report}",
+            "-q",
+            "-rN",
+            "--durations=5",
+            *package.extra,
+            *package.tests,
+        ]
         start = time.monotonic()
         status, output = _execute(command, sources, environment, log, package.limit_s)
         seconds = time.monotonic() - start
@@ -107,7 +114,7 @@ def _end_all(group: int, mark: str) -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Kill all processes whose mark begins so: this process's ID is what all of its own begin with."""
+    """Kill all processes whose mark begins so; all marks of a farm begin with its process ID."""
     for each in _marked(f"{_MARK}={mark}".encode()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
