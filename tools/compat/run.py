@@ -56,14 +56,12 @@ def run_once(package: Package, side: str, sources: Path, python: Path, log: Path
         }
         # The script, as `-m` would put the sources before what is installed.
         command = [str(python), *SIDES[side], str(python.with_name("pytest")), *_PYTEST]
-        command += [
-            f"--junitxml={report}",
-            "-q",
-            "-rN",
-            "--durations=5",
-            *package.extra,
-            *package.tests,
-        ]
+        if "--pyargs" in package.extra:
+            # Else no test has its module's name.
+            (site,) = python.parent.parent.glob("lib/python*/site-packages")
+            command.append(f"--rootdir={site}")
+        command += [f"--junitxml={report}", "-q", "-rN", "--durations=5"]
+        command += [*package.extra, *package.tests]
         start = time.monotonic()
         status, output = _execute(command, sources, environment, log, package.limit_s)
         seconds = time.monotonic() - start
