@@ -21,7 +21,7 @@ class PageError(Exception):
 
 def read(folder: Path, prefix: str) -> list[dict[str, Any]]:
     """Return the results of each version, the oldest version first."""
-    found = [json.loads(path.read_text("utf-8")) for path in folder.glob(f"{prefix}-*.json")]
+    found = [json.loads(path.read_text("utf-8")) for path in folder.glob(f"{prefix}-3.*.json")]
     return sorted(found, key=lambda one: [int(part) for part in one["python"].split(".")[:2]])
 
 

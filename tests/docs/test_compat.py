@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tools import results_page
 from tools.compat import farm, fetch, packages, page, report, run
 from tools.compat.judge import PROCESS, ROUNDS, Counts, judge, open_questions
 from tools.compat.packages import ListError, Package
@@ -286,6 +287,7 @@ def test_ending_the_farm_ends_what_it_began(python: Path, tmp_path: Path) -> Non
     code = f"""
 import signal, sys
 from pathlib import Path
+from tools import results_page
 from tools.compat import farm, run
 from tools.compat.packages import Package
 signal.signal(signal.SIGTERM, farm._end)
@@ -401,6 +403,14 @@ def test_results_and_the_list_belong_together(
 ) -> None:
     with pytest.raises(PageError, match=complaint):
         page.check(results, LISTED)
+
+
+def test_the_oldest_version_comes_first(tmp_path: Path) -> None:
+    for name in ("compat-3.13", "compat-3.9", "compat-serve-3.13"):
+        text = json.dumps({"python": f"{name.rpartition('-')[2]}.1", "from": name})
+        (tmp_path / f"{name}.json").write_text(text, "utf-8")
+    found = [one["from"] for one in results_page.read(tmp_path, "compat")]
+    assert found == ["compat-3.9", "compat-3.13"]
 
 
 def test_a_result_that_the_list_has_not_is_told() -> None:
