@@ -307,6 +307,27 @@ run.run_once(package, "stock", python.parent, python, python.parent / "log.txt")
     assert not list(run._marked(marks))
 
 
+def test_both_sides_run_in_turn_until_it_is_clear(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, junit: Reports
+) -> None:
+    left = {"stock": junit.outcomes("..", ".F", ".."), "plus": junit.outcomes("FF", "..", "FF")}
+    sides = []
+
+    def run_once(_package: Package, side: str, _sources: Path, _python: Path, log: Path) -> Run:
+        sides.append(log.stem)
+        return Run(left[side].pop(0), 1.0)
+
+    monkeypatch.setattr(run, "run_once", run_once)
+    monkeypatch.setattr(farm, "LOGS", tmp_path)
+    found = farm._compare(Package("a", "1"), tmp_path, tmp_path)
+    assert sides == ["a-stock-1", "a-plus-1", "a-stock-2", "a-plus-2", "a-stock-3", "a-plus-3"]
+    assert found.bad
+    assert found.verdict.ours == {"t.C.test_0": Counts(0, 2, 3)}
+    assert found.verdict.unsteady == {"t.C.test_1": Counts(1, 2, 3)}
+    left["stock"] = junit.outcomes("FF")
+    assert farm._compare(Package("a", "1"), tmp_path, tmp_path).broken.endswith("none was found")
+
+
 # ---- what is told -------------------------------------------------------------------------------
 
 

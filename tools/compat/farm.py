@@ -33,6 +33,7 @@ from tools.compat import fetch, packages, report, run  # found by the path above
 from tools.compat.judge import judge, open_questions
 from tools.compat.packages import Package
 from tools.compat.report import Finding
+from tools.junit_results import Outcome
 
 LOGS = Path(__file__).resolve().parent.parent.parent / "build" / "compat"
 
@@ -54,21 +55,22 @@ def examine(package: Package, wheel: Path, cache: Path) -> Finding:
 
 
 def _compare(package: Package, sources: Path, python: Path) -> Finding:
-    runs: dict[str, list[run.Run]] = {side: [] for side in run.SIDES}
+    """Run both sides in turn, until another run could say no more."""
     logs = LOGS / platform.python_version()
     logs.mkdir(parents=True, exist_ok=True)
+    runs: dict[str, list[run.Run]] = {side: [] for side in run.SIDES}
+    outcomes: dict[str, list[Outcome]] = {side: [] for side in run.SIDES}
     while True:
         for side, done in runs.items():
             log = logs / f"{package.name}-{side}-{len(done) + 1}.txt"
             done.append(run.run_once(package, side, sources, python, log))
-        sides = ([each.outcome for each in runs[side]] for side in ("stock", "plus"))
-        stock, plus = sides
+            outcomes[side].append(done[-1].outcome)
+            if not any(outcome.passed for outcome in outcomes["stock"]):
+                why = done[-1].ending or "none was found"
+                return Finding(package, broken=f"no test passes on stock: {why}")
+        stock, plus = outcomes["stock"], outcomes["plus"]
         if not open_questions(stock, plus, package.known):
-            break
-    broken = ""
-    if not any(outcome.passed for outcome in stock):
-        broken = f"no test passes on stock: {runs['stock'][0].ending or 'none was found'}"
-    return Finding(package, judge(stock, plus, package.known), runs, broken=broken)
+            return Finding(package, judge(stock, plus, package.known), runs)
 
 
 def our_wheel() -> Path:

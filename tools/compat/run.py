@@ -56,7 +56,7 @@ def run_once(package: Package, side: str, sources: Path, python: Path, log: Path
         }
         # The script, as `-m` would put the sources before what is installed.
         command = [str(python), *SIDES[side], str(python.with_name("pytest")), *_PYTEST]
-        if "--pyargs" in package.extra:
+        if "--pyargs" in {*package.extra, *package.tests}:
             # Else no test has its module's name.
             (site,) = python.parent.parent.glob("lib/python*/site-packages")
             command.append(f"--rootdir={site}")
