@@ -117,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for finding in pool.map(task, asked):
             findings.append(finding)
             print(f"{title}: {finding.package.name}: {report.described(finding)}", flush=True)
-    if options.record is not None:
-        report.record(findings, options.record)
+            if options.record is not None:
+                report.record([finding], options.record)
     ran = [finding for finding in findings if finding.runs]
     tests = sum(finding.runs["plus"][0].outcome.ran for finding in ran)
     bad = sum(len(finding.verdict.ours) for finding in findings)
