@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from tests.servers import until
 from tools.compat_serve import __main__ as tool
 from tools.compat_serve import checks, page, sentry_sink
 from tools.compat_serve.applications import APPLICATIONS, APPS
@@ -56,7 +57,7 @@ def test_what_passes_is_run_once() -> None:
 
 
 def test_what_fails_only_with_us_fails_each_time() -> None:
-    found = verdict(stock=[phases()] * 3, plus=[phases("load")] * 3, preload=[phases()])
+    found = verdict(stock=[phases()] * 3, plus=[phases("load")] * 3, preload=[phases()] * 3)
     assert found.ours == {"load": ["a complaint"]}
     assert found.passed == ("start", "stop")
     assert describe(found)[1:] == ["FAILS ONLY WITH US: load: a complaint"]
@@ -72,12 +73,19 @@ def test_what_fails_only_with_us_fails_each_time() -> None:
     ids=["passed again", "failed on stock later", "passed at last"],
 )
 def test_what_differs_between_runs_is_unsteady(stock: list[Phases], plus: list[Phases]) -> None:
-    found = verdict(stock=stock, plus=plus, preload=[phases()])
+    found = verdict(stock=stock, plus=plus, preload=[phases()] * (len(plus) - 1))
     assert (found.ours, found.unsteady) == ({}, {"load": ["a complaint"]})
 
 
 def test_what_preload_does_too_is_not_ours() -> None:
     found = verdict(stock=[phases()], plus=[phases("stop")], preload=[phases("stop")])
+    assert (found.ours, found.preload) == ({}, {"stop": ["a complaint"]})
+
+
+def test_what_preload_does_at_another_time_is_not_ours() -> None:
+    found = verdict(
+        stock=[phases()] * 2, plus=[phases("stop")] * 2, preload=[phases(), phases("stop")]
+    )
     assert (found.ours, found.preload) == ({}, {"stop": ["a complaint"]})
 
 
@@ -88,7 +96,7 @@ def test_what_stock_does_too_is_not_ours() -> None:
 
 def test_what_is_not_reached_has_failed() -> None:
     short = phases("load", reached=2)
-    found = verdict(stock=[phases()] * 3, plus=[short] * 3, preload=[phases()])
+    found = verdict(stock=[phases()] * 3, plus=[short] * 3, preload=[phases()] * 3)
     assert found.ours == {"load": ["a complaint"], "stop": ["not reached"]}
 
 
@@ -127,8 +135,7 @@ def service() -> Iterator[Answers]:
 def test_a_client_counts_by_worker_and_by_error(service: Answers) -> None:
     service.answers += [(500, ""), (200, '{"pid": 8, "right": false}'), (200, "no JSON")]
     with Client(service.server_port) as client:
-        while 7 not in client.answered():
-            pass
+        until("an answer", lambda: 7 in client.answered())
         client.end()
         counts = client.take()
     assert counts.errors == {"status 500": 1, "wrong answer": 1, "JSONDecodeError": 1}
@@ -141,8 +148,7 @@ def test_a_client_counts_by_worker_and_by_error(service: Answers) -> None:
 def test_a_port_without_a_server_is_refused(tmp_path: Path) -> None:
     for address in (free_port(), tmp_path / "socket"):
         with Client(address) as client:
-            while not client.take().refused:
-                pass
+            until("a refusal", lambda: client.take().refused)
         assert client.total.errors == {}
 
 
@@ -235,7 +241,7 @@ def test_the_page_tells_what_fails() -> None:
 
 
 def test_a_failure_only_with_us_needs_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = verdict(stock=[phases()] * 3, plus=[phases("load")] * 3, preload=[phases()])
+    found = verdict(stock=[phases()] * 3, plus=[phases("load")] * 3, preload=[phases()] * 3)
     results = [result(grpc=row(found, {}))]
     with pytest.raises(page.PageError, match="grpc, load: fails for no known reason"):
         page.check(results)

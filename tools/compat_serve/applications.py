@@ -55,6 +55,11 @@ def worker_exit(server, worker):
     if scheduler.running:
         scheduler.shutdown()
 """
+_SENTRY_HOOK = """
+def post_fork(server, worker):
+    import app
+    app.start()
+"""
 _PROMETHEUS_HOOKS = """
 import os
 os.makedirs("metrics", exist_ok=True)
@@ -94,6 +99,15 @@ APPLICATIONS = {
         "Sentry, Flask",
         "flask",
         "sentry_flask.py",
+        sentry=True,
+        up=checks.an_error_arrives,
+        end=checks.events,
+    ),
+    "sentry-hook": Application(
+        "Sentry, started by a hook; Flask",
+        "flask",
+        "sentry_hook.py",
+        settings=_SENTRY_HOOK,
         sentry=True,
         up=checks.an_error_arrives,
         end=checks.events,

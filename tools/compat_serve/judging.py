@@ -40,24 +40,29 @@ def failures(phases: Phases, known: Iterable[str]) -> dict[str, list[str]]:
 
 
 def judge(run: Runner, names: Iterable[str]) -> Verdict:
-    """Run both sides, and again up to TRIES times each while something fails on plus only."""
+    """Run both sides, and all three up to TRIES times while something fails on plus only."""
     names = tuple(names)
     runs = {STOCK: run(STOCK), PLUS: run(PLUS)}
     theirs = failures(runs[STOCK], names)
-    all_ours = failures(runs[PLUS], names)
-    only = {name: why for name, why in all_ours.items() if name not in theirs}
+    ours = failures(runs[PLUS], names)
+    ours = {name: why for name, why in ours.items() if name not in theirs}
+    passed = tuple(name for name in names if name not in theirs and name not in ours)
     preload: dict[str, list[str]] = {}
-    if only:
-        runs[PRELOAD] = run(PRELOAD)
-        failed = failures(runs[PRELOAD], names)
-        preload = {name: why for name, why in only.items() if name in failed}
-    ours = {name: why for name, why in only.items() if name not in preload}
     unsteady: dict[str, list[str]] = {}
-    for _ in range(TRIES - 1):
+    for attempt in range(TRIES):
+        if attempt and ours:
+            stock, plus = failures(run(STOCK), names), failures(run(PLUS), names)
+            _move([name for name in ours if name in stock or name not in plus], ours, unsteady)
         if not ours:
             break
-        stock, plus = failures(run(STOCK), names), failures(run(PLUS), names)
-        for name in [name for name in ours if name in stock or name not in plus]:
-            unsteady[name] = ours.pop(name)
-    passed = tuple(name for name in names if name not in theirs and name not in only)
+        # Last, since a race that --preload has too is to be told as such.
+        again = run(PRELOAD)
+        runs.setdefault(PRELOAD, again)
+        failed = failures(again, names)
+        _move([name for name in ours if name in failed], ours, preload)
     return Verdict(passed, ours, preload, theirs, unsteady, runs)
+
+
+def _move(names: Iterable[str], source: dict[str, list[str]], to: dict[str, list[str]]) -> None:
+    for name in names:
+        to[name] = source.pop(name)
