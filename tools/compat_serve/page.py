@@ -26,8 +26,15 @@ END = "<!-- applications:end -->"
 
 Result = dict[str, Any]
 
-REASONS: dict[tuple[str, str], str] = {}
-"""Why a phase of an application fails only with us."""
+_FORKED_IN_AN_IMPORT = (
+    "The master reports the killed worker from a thread, which is in the middle of an "
+    "import when the next worker is forked: a race of everything that is loaded before the fork"
+)
+REASONS: dict[tuple[str, str], str] = {
+    ("sentry-beside-django", "kill -9"): _FORKED_IN_AN_IMPORT,
+    ("sentry-beside-django", "recycle"): "What the phase before it has left",
+}
+"""Why a phase of an application may fail only with us."""
 
 
 class PageError(Exception):
