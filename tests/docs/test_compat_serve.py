@@ -27,12 +27,9 @@ pytestmark = pytest.mark.any_version
 NAMES = ("start", "load", "stop")
 
 
-def phases(*failed: str, reached: int = len(NAMES)) -> Phases:
+def phases(*failed: str, reached: int = len(NAMES), why: str = "a complaint") -> Phases:
     counts = Counts(Counter({1: 5}))
-    return {
-        name: Phase(("a complaint",) if name in failed else (), counts, 0.1)
-        for name in NAMES[:reached]
-    }
+    return {name: Phase((why,) if name in failed else (), counts, 0.1) for name in NAMES[:reached]}
 
 
 def runner(sides: dict[str, list[Phases]]) -> Callable[[str], Phases]:
@@ -91,7 +88,17 @@ def test_what_preload_does_at_another_time_is_not_ours() -> None:
 
 def test_what_stock_does_too_is_not_ours() -> None:
     found = verdict(stock=[phases("load")], plus=[phases("load")], preload=[])
-    assert (found.ours, found.theirs) == ({}, {"load": ["a complaint"]})
+    assert found.ours == {}
+    assert found.theirs == {"load": ["a complaint", "under serve: a complaint"]}
+
+
+def test_another_complaint_than_stock_has_is_ours() -> None:
+    stock = [phases("load", why="errors of the client: 1 x OSError")] * 3
+    other = [phases("load", why="errors of the client: 20 x EOFError")]
+    assert verdict(stock=stock[:1], plus=other, preload=[]).ours == {}
+    worse = [phases("load", why="exit status 1")] * 3
+    found = verdict(stock=stock, plus=worse, preload=[phases()] * 3)
+    assert (found.ours, found.theirs) == ({"load": ["exit status 1"]}, {})
 
 
 def test_what_is_not_reached_has_failed() -> None:
