@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from tests.servers import until
+from tools import results_page
 from tools.compat_serve import __main__ as tool
 from tools.compat_serve import checks, page, sentry_sink
 from tools.compat_serve.applications import APPLICATIONS, APPS
@@ -227,7 +228,10 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_the_page_describes_each_phase() -> None:
     text = page.PAGE.read_text("utf-8")
-    told = [line.split(" | ")[0].strip("| ") for line in text.partition(page.BEGIN)[0].splitlines()]
+    told = [
+        line.split(" | ")[0].strip("| ")
+        for line in text.partition(results_page.BEGIN)[0].splitlines()
+    ]
     phases = {name for application in APPLICATIONS.values() for name in phase_names(application)}
     assert phases <= set(told)
 
@@ -243,22 +247,22 @@ def test_the_page_tells_what_fails() -> None:
     text = page.rendered([result(grpc=row(found, {}), data={"absent": "no wheel of pandas"})])
     assert "| gRPC, Flask (`grpc`) | 3: 0 (and 2) |" in text
     assert "| NumPy, pandas, pyarrow (`data`) | no wheel of pandas |" in text
-    assert "| `grpc` | stop | 3.13.0 | a complaint |" in text
+    assert "| `grpc` | stop | all | a complaint |" in text
     assert "What fails only with us" not in text
 
 
 def test_a_failure_only_with_us_needs_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     found = verdict(stock=[phases()] * 3, plus=[phases("load")] * 3, preload=[phases()] * 3)
     results = [result(grpc=row(found, {}))]
-    with pytest.raises(page.PageError, match="grpc, load: fails for no known reason"):
+    with pytest.raises(results_page.PageError, match="grpc, load: fails for no known reason"):
         page.check(results)
     monkeypatch.setitem(page.REASONS, ("grpc", "load"), "A reason.")
     page.check(results)
-    assert "| `grpc` | load | 3.13.0 | a complaint. A reason. |" in page.rendered(results)
+    assert "| `grpc` | load | all | a complaint. A reason. |" in page.rendered(results)
 
 
 def test_an_application_that_did_not_run_is_told() -> None:
-    with pytest.raises(page.PageError, match=r"3\.13\.0: not recorded: apscheduler, "):
+    with pytest.raises(results_page.PageError, match=r"3\.13\.0: not recorded: apscheduler, "):
         page.check([{"python": "3.13.0", "applications": {}}])
-    with pytest.raises(page.PageError, match="not there any more: cobol"):
+    with pytest.raises(results_page.PageError, match="not there any more: cobol"):
         page.check([result(cobol={"absent": "no wheel"})])

@@ -7,44 +7,22 @@ Made from benchmarks/results/compat-serve-*.json, one for each version of the in
 `python -m tools.compat_serve --record` writes.  A failure only with us needs a reason here.
 """
 
-import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
+from tools import results_page
 from tools.compat_serve.applications import APPLICATIONS
 from tools.compat_serve.report import KINDS
 from tools.compat_serve.scenario import PHASES
+from tools.results_page import PageError
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "reference" / "compat-serve.md"
-BEGIN = "<!-- applications:begin -->"
-END = "<!-- applications:end -->"
+PAGE = results_page.PAGES / "compat-serve.md"
 
 Result = dict[str, Any]
 
-_FORKED_IN_AN_IMPORT = (
-    "The master reports the killed worker from a thread, which is in the middle of an "
-    "import when the next worker is forked: a race of everything that is loaded before the fork"
-)
-REASONS: dict[tuple[str, str], str] = {
-    ("sentry-beside-django", "kill -9"): _FORKED_IN_AN_IMPORT,
-    ("sentry-beside-django", "recycle"): "What the phase before it has left",
-}
-"""Why a phase of an application may fail only with us."""
-
-
-class PageError(Exception):
-    """One line that says what does not fit together."""
-
-
-def read(folder: Path) -> list[Result]:
-    """Return the results of each version, the oldest version first."""
-    found = [json.loads(path.read_text("utf-8")) for path in folder.glob("compat-serve-*.json")]
-    return sorted(found, key=lambda one: [int(part) for part in one["python"].split(".")])
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a phase of an application fails only with us."""
 
 
 def check(results: Sequence[Result]) -> None:
@@ -64,8 +42,7 @@ def check(results: Sequence[Result]) -> None:
 
 def totals(results: Sequence[Result]) -> list[str]:
     """Return the table of applications: a cell is `phases: failures only with us`."""
-    rows = ["| application | " + " | ".join(one["python"] for one in results) + " |"]
-    rows.append("|---" * (len(results) + 1) + "|")
+    rows = results_page.heading("application", results)
     for name, application in APPLICATIONS.items():
         cells = [cell(one["applications"][name]) for one in results]
         rows.append(f"| {application.title} (`{name}`) | {' | '.join(cells)} |")
@@ -92,13 +69,13 @@ def differences(results: Sequence[Result], kind: str) -> Iterator[str]:
         (complaints, *_) = on.values()
         said = "; ".join(complaints).replace("|", "\\|")
         why = REASONS.get((name, phase), "")
-        yield f"| `{name}` | {phase} | {', '.join(on)} | {said}{why and '. '}{why} |"
+        where = results_page.where(list(on), results)
+        yield f"| `{name}` | {phase} | {where} | {said}{why and '. '}{why} |"
 
 
 def counts(results: Sequence[Result]) -> list[str]:
     """Return the table of what the client counted: a cell is `errors in requests` of both sides."""
-    rows = ["| stock → plus | " + " | ".join(one["python"] for one in results) + " |"]
-    rows.append("|---" * (len(results) + 1) + "|")
+    rows = results_page.heading("stock → plus", results)
     for phase in PHASES:
         cells = [
             " → ".join(counted(one, phase, side) for side in ("stock", "plus")) for one in results
@@ -137,8 +114,8 @@ TABLES = (
 def rendered(results: Sequence[Result]) -> str:
     """Return the block of the page."""
     if not results:
-        return f"{BEGIN}\n(Not run yet for this version of the package.)\n{END}"
-    lines = [BEGIN, *totals(results)]
+        return results_page.block([])
+    lines = totals(results)
     for kind, title in TABLES:
         rows = list(differences(results, kind))
         if rows:
@@ -151,30 +128,20 @@ def rendered(results: Sequence[Result]) -> str:
                 *rows,
             ]
     lines += ["", "What the client counted, all applications together:", "", *counts(results), ""]
-    lines += ["What was run:", "", *(f"- {versions(one)}" for one in results), END]
-    return "\n".join(lines)
+    lines += ["What was run:", "", *(f"- {versions(one)}" for one in results)]
+    return results_page.block(lines)
+
+
+def made() -> str:
+    """Return the block from the recorded results."""
+    results = results_page.read(results_page.RESULTS, "compat-serve")
+    check(results)
+    return rendered(results)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite the page, or tell whether it would change."""
-    parser = argparse.ArgumentParser(description="The page of applications under serve")
-    parser.add_argument("--check", action="store_true", help="change nothing")
-    options = parser.parse_args(arguments)
-    text = PAGE.read_text("utf-8")
-    try:
-        results = read(RESULTS)
-        check(results)
-    except PageError as error:
-        print(f"compat_serve page: {error}", file=sys.stderr)
-        return 1
-    fresh = text.split(BEGIN)[0] + rendered(results) + text.split(END)[1]
-    if fresh == text:
-        return 0
-    if options.check:
-        print(f"{PAGE.relative_to(ROOT)} is not up to date: make docs", file=sys.stderr)
-        return 1
-    PAGE.write_text(fresh, "utf-8")
-    return 0
+    return results_page.main("compat_serve/page", PAGE, made, arguments)
 
 
 if __name__ == "__main__":
