@@ -95,12 +95,17 @@ def counted(one: Result, phase: str, side: str) -> str:
     return f"{errors} in {errors + sum(each['ok'] for each in found if each):,}"
 
 
-def versions(one: Result) -> str:
-    """Return one line that names what was run."""
-    found: dict[str, str] = {}
-    for row in one["applications"].values():
-        found |= row.get("versions", {})
-    return f"{one['python']}: " + ", ".join(f"{name} {found[name]}" for name in sorted(found)) + "."
+def versions(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line for each set of versions that was run, with the interpreters that had it."""
+    pythons: dict[str, list[str]] = {}
+    for one in results:
+        found: dict[str, str] = {}
+        for row in one["applications"].values():
+            found |= row.get("versions", {})
+        text = ", ".join(f"{name} {found[name]}" for name in sorted(found))
+        pythons.setdefault(text, []).append(one["python"])
+    for text, on in pythons.items():
+        yield f"- {', '.join(on)}: {text}"
 
 
 TABLES = (
@@ -128,7 +133,7 @@ def rendered(results: Sequence[Result]) -> str:
                 *rows,
             ]
     lines += ["", "What the client counted, all applications together:", "", *counts(results), ""]
-    lines += ["What was run:", "", *(f"- {versions(one)}" for one in results)]
+    lines += ["What was run:", "", *versions(results)]
     return results_page.block(lines)
 
 
