@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,10 +15,10 @@ import pytest
 from tests.servers import until
 from tools import results_page
 from tools.compat_serve import __main__ as tool
-from tools.compat_serve import checks, page, sentry_sink
+from tools.compat_serve import checks, environments, page, processes, sentry_sink
 from tools.compat_serve.applications import APPLICATIONS, APPS
 from tools.compat_serve.client import Client, Counts, free_port
-from tools.compat_serve.environments import GROUPS
+from tools.compat_serve.environments import GROUPS, NoEnvironmentError
 from tools.compat_serve.judging import Verdict, judge
 from tools.compat_serve.report import describe, record, row
 from tools.compat_serve.run import Phase, Run
@@ -199,6 +200,32 @@ def test_a_wrong_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "no application 'cobol'; there are flask-sqlalchemy, " in err
+
+
+@pytest.mark.parametrize(("plus", "status"), [(phases("load"), 1), (phases(), 0)])
+def test_what_fails_only_with_us_ends_with_status_1(
+    monkeypatch: pytest.MonkeyPatch, plus: Phases, status: int
+) -> None:
+    found = verdict(stock=[phases()] * 3, plus=[plus] * 3, preload=[phases()] * 3)
+    monkeypatch.setattr(tool, "examine", lambda *_: found)
+    monkeypatch.setattr(processes, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(environments, "ready", lambda _: Path("nowhere"))
+    monkeypatch.setattr(environments, "versions", lambda *_: {})
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert tool.main(["grpc"]) == status
+
+
+def test_nothing_that_ran_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def absent(group: str) -> Path:
+        raise NoEnvironmentError(f"no wheel of {group}")
+
+    monkeypatch.setattr(processes, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(environments, "ready", absent)
+    assert tool.main(["grpc"]) == 1
+    assert "grpc: no wheel of grpc\n" in capsys.readouterr().out
 
 
 def test_every_application_is_there_and_small() -> None:
