@@ -57,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PASSED
     # A background job has it ignored, and servers would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A limit of time ends it so; the servers then end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     processes.adopt_orphans()
     title = f"{TITLE} {sys.version.split()[0]}"
     rows, bad = {}, 0
