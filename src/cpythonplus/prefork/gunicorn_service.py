@@ -225,7 +225,7 @@ class Service:
             self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
         self._budget = Budget(self.options.prepare_again)
         with Guard(server.log, "importing what names of hosts need"):
-            # Else each thread that connects for the first time would, and a fork may come in between.
+            # Else a thread that connects for the first time would, and be forked in between.
             importlib.import_module("encodings.idna")
         with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
             self._listen(server)
