@@ -107,7 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         asked = packages.chosen(packages.read(), options.packages, quick=quick)
         wheel = our_wheel()
-    except packages.ListError as error:
+        if options.record is not None:
+            options.record.mkdir(parents=True, exist_ok=True)
+    except (packages.ListError, OSError) as error:
         print(f"compat: {error}", file=sys.stderr)
         return 2
     kept = os.environ.get("CPYTHONPLUS_COMPAT_CACHE", "~/.cache/cpythonplus/compat")

@@ -55,6 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(APPLICATIONS))
         return PASSED
+    try:
+        if options.record is not None:
+            options.record.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"{TITLE}: {error}", file=sys.stderr)
+        return WRONG_USE
     # A background job has it ignored, and servers would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A limit of time ends it so; the servers then end with it.
