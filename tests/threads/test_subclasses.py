@@ -302,20 +302,23 @@ def test_a_mocked_method_is_called() -> None:
         import queue, threading
         from unittest import mock
         threads.patch()
-        before, waiting = threading.Event(), queue.LifoQueue()
+        before, waiting, plain, calls = threading.Event(), queue.LifoQueue(), queue.Queue(), []
         with mock.patch.object(threading.Event, "wait", return_value=7) as wait:
             later = threading.Event()
             assert later.wait(1) == 7 and type(later) is threading.Event
-            if sys.version_info >= (3, 12):
-                assert before.wait() == 7  # one that existed
+            assert before.wait() == 7 and before.wait is wait  # one that existed
         assert before.wait(0) is False and later.wait(0) is False
         assert is_native(threading.Event)
         with mock.patch("queue.Queue.put", autospec=True) as put:
             queue.LifoQueue().put(5)
             assert put.call_args.args[1] == 5
-            if sys.version_info >= (3, 12):
-                waiting.put(6)
-                assert put.call_args.args == (waiting, 6)
+            waiting.put(6)
+            assert put.call_args.args == (waiting, 6)
+        with mock.patch.object(queue.LifoQueue, "put", lambda self, item: calls.append(item),
+                               create=True):
+            waiting.put(8)
+            plain.put(9)
+        assert calls == [8] and plain.get() == 9
         waiting.put(7)
         assert waiting.get() == 7 and is_native(queue.LifoQueue)
         """
@@ -384,11 +387,10 @@ def test_a_method_that_other_methods_call() -> None:
 
         replaced = [replace(queue.Queue, "get"), replace(threading.Condition, "wait"),
                     replace(threading.Semaphore, "release")]
-        if sys.version_info >= (3, 12):  # before, only new objects get it
-            waiting.get_nowait()
-            condition.wait_for([0, 1].pop)
-            condition.wait_for([1, 0].pop)
-            assert calls == ["get", "wait"], calls
+        waiting.get_nowait()
+        condition.wait_for([0, 1].pop)
+        condition.wait_for([1, 0].pop)
+        assert calls == ["get", "wait"], calls
         with bounded:  # has one of its own
             pass
         assert "release" not in calls and bounded._value == 1

@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* Around a method descriptor. */
+/* Around a method descriptor of a native type. */
 typedef struct {
-    PyObject_HEAD PyObject *descriptor;
+    PyObject_HEAD
+    PyObject *descriptor;
+    const struct plus_standard *entry; /* in the state of the module, which the type keeps */
     vectorcallfunc vectorcall;
     PyObject *weakrefs;
 } plus_method_object;
@@ -14,9 +16,22 @@ typedef struct {
 static PyObject *
 call_any(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    PyObject *descriptor = ((plus_method_object *)op)->descriptor;
+    plus_method_object *self = (plus_method_object *)op;
+    PyMethodDescrObject *descriptor = (PyMethodDescrObject *)self->descriptor;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
 
-    return ((PyMethodDescrObject *)descriptor)->vectorcall(descriptor, args, nargsf, kwnames);
+    if (nargs > 0 && !plus_standard_is_untouched(self->entry, args[0])) {
+        PyObject *function = plus_standard_replaced(args[0], PyDescr_NAME(descriptor));
+        if (function != NULL) {
+            PyObject *result = PyObject_Vectorcall(function, args + 1, (size_t)nargs - 1, kwnames);
+            Py_DECREF(function);
+            return result;
+        }
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    return descriptor->vectorcall((PyObject *)descriptor, args, nargsf, kwnames);
 }
 
 /* The interpreter has short cuts to the functions of its own descriptors, by their type.  These are ours:
@@ -25,9 +40,12 @@ call_any(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 static inline PyMethodDef *
 definition_for(PyObject *op, PyObject *const *args, size_t nargsf)
 {
-    PyMethodDescrObject *descriptor = (PyMethodDescrObject *)((plus_method_object *)op)->descriptor;
+    plus_method_object *self = (plus_method_object *)op;
+    PyMethodDescrObject *descriptor = (PyMethodDescrObject *)self->descriptor;
 
-    return PyVectorcall_NARGS(nargsf) > 0 && PyObject_TypeCheck(args[0], PyDescr_TYPE(descriptor))
+    return PyVectorcall_NARGS(nargsf) > 0 &&
+                   PyObject_TypeCheck(args[0], PyDescr_TYPE(descriptor)) &&
+                   plus_standard_is_untouched(self->entry, args[0])
                ? descriptor->d_method
                : NULL;
 }
@@ -71,7 +89,18 @@ fastest(PyObject *descriptor)
 static PyObject *
 method_bind(PyObject *op, PyObject *instance, PyObject *Py_UNUSED(type))
 {
-    return instance == NULL || instance == Py_None ? Py_NewRef(op) : PyMethod_New(op, instance);
+    plus_method_object *self = (plus_method_object *)op;
+
+    if (instance == NULL || instance == Py_None) {
+        return Py_NewRef(op);
+    }
+    if (!plus_standard_is_untouched(self->entry, instance)) {
+        PyObject *function = plus_standard_replaced(instance, PyDescr_NAME(self->descriptor));
+        if (function != NULL || PyErr_Occurred()) {
+            return function;
+        }
+    }
+    return PyMethod_New(op, instance);
 }
 
 /* Its name, docstring, signature: the descriptor's. */
@@ -142,7 +171,7 @@ static PyTypeObject method_type = {
 };
 
 static PyObject *
-wrapped(PyObject *descriptor)
+wrapped(PyObject *descriptor, const struct plus_standard *entry)
 {
     plus_method_object *self = PyObject_GC_New(plus_method_object, &method_type);
 
@@ -150,6 +179,7 @@ wrapped(PyObject *descriptor)
         return NULL;
     }
     self->descriptor = Py_NewRef(descriptor);
+    self->entry = entry;
     self->vectorcall = fastest(descriptor);
     self->weakrefs = NULL;
     PyObject_GC_Track(self);
@@ -157,20 +187,20 @@ wrapped(PyObject *descriptor)
 }
 
 int
-plus_bind_as_functions(PyTypeObject *type, PyObject *functions)
+plus_bind_as_functions(struct plus_standard *entry)
 {
     PyObject *name, *function, *method, *descriptor;
     Py_ssize_t position = 0;
     int rc = PyType_Ready(&method_type);
 
-    while (rc == 0 && PyDict_Next(functions, &position, &name, &function)) {
-        descriptor = PyDict_GetItemWithError(type->tp_dict, name);
+    while (rc == 0 && PyDict_Next(entry->originals, &position, &name, &function)) {
+        descriptor = PyDict_GetItemWithError(entry->native->tp_dict, name);
         if (descriptor == NULL || !Py_IS_TYPE(descriptor, &PyMethodDescr_Type) ||
             !PyFunction_Check(function)) {
             continue;
         }
-        method = wrapped(descriptor);
-        rc = method != NULL ? PyObject_SetAttr((PyObject *)type, name, method) : -1;
+        method = wrapped(descriptor, entry);
+        rc = method != NULL ? PyObject_SetAttr((PyObject *)entry->native, name, method) : -1;
         Py_XDECREF(method);
     }
     return rc;

@@ -5,11 +5,11 @@
 #ifndef CPYTHONPLUS_THREADS_METHOD_H
 #define CPYTHONPLUS_THREADS_METHOD_H
 
-#include <Python.h>
+#include "standard.h"
 
-/* Have `type`'s methods in C, those that `functions` has as Python functions, bind like these.
+/* Have the native type's methods, those that the standard class has as Python functions, bind like these.
  * 0, or -1 with an exception. */
 int
-plus_bind_as_functions(PyTypeObject *type, PyObject *functions);
+plus_bind_as_functions(struct plus_standard *entry);
 
 #endif

@@ -185,6 +185,30 @@ look(struct plus_standard *entry)
 
 #endif
 
+PyObject *
+plus_standard_replaced(PyObject *op, PyObject *name)
+{
+    struct plus_standard *entry = plus_standard_of(op);
+    PyObject *value = NULL;
+
+    for (; entry != NULL && value == NULL; entry = entry->base) {
+        int changed = look(entry) == 0 ? PySet_Contains(entry->changed, name) : -1;
+
+        if (changed < 0) {
+            return NULL;
+        }
+        value = changed ? PyDict_GetItemWithError(entry->type->tp_dict, name) : NULL;
+        if (value == NULL && PyDict_Contains(entry->originals, name)) {
+            return NULL;
+        }
+    }
+    if (value == NULL) {
+        return NULL;
+    }
+    descrgetfunc bind = Py_TYPE(value)->tp_descr_get;
+    return bind != NULL ? bind(value, op, (PyObject *)Py_TYPE(op)) : Py_NewRef(value);
+}
+
 /* ------------------------------------------------------------------------------------------------
  * Making objects
  */
@@ -406,7 +430,7 @@ plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTyp
     entry->native = (PyTypeObject *)Py_NewRef(native);
     entry->originals = originals_of(type, home);
     if (entry->originals != NULL && complete(native, entry->originals) == 0 &&
-        plus_bind_as_functions(native, entry->originals) == 0) {
+        plus_bind_as_functions(entry) == 0) {
         entry->own = PyDict_Copy(native->tp_dict);
     }
     entry->changed = PySet_New(NULL);

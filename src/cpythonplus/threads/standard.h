@@ -17,7 +17,7 @@
  *
  * A class that somebody changes (mock.patch, a tracing agent) is heeded: from then on plain objects are
  * standard ones, and native ones that exist get what was put there.  From CPython 3.12 on a watcher of the
- * class's dict tells at once; before, the next object that is made does.
+ * class's dict tells at once; before, whoever makes an object or calls a method compares the dict's version.
  *
  * Everything with the GIL held.  fork: nothing to do.
  */
@@ -55,6 +55,24 @@ plus_standard_activate(struct plus_standard *entry, bool active);
 /* The entry of a native object; NULL: its type was not introduced. */
 struct plus_standard *
 plus_standard_of(PyObject *op);
+
+/* Before 3.12, where nobody tells: what somebody has put by this name into the class of a native object,
+ * bound to it as the class would.  New; NULL, without an exception, if nobody has. */
+PyObject *
+plus_standard_replaced(PyObject *op, PyObject *name);
+
+static inline bool
+plus_standard_is_untouched(const struct plus_standard *entry, PyObject *op)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    return Py_TYPE(op) == entry->native && entry->type != NULL &&
+           entry->version == ((PyDictObject *)entry->type->tp_dict)->ma_version_tag &&
+           PySet_GET_SIZE(entry->changed) == 0;
+#else
+    (void)entry, (void)op;
+    return true;
+#endif
+}
 
 /* For a method that calls another one on itself: the standard one, in the place of ours, if somebody may
  * have put his own on the object (whose dict is `dict`; NULL: none was ever asked for) or on its class.
