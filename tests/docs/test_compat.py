@@ -91,7 +91,9 @@ def test_what_fails_on_stock_only_asks_for_no_more_runs(junit: Reports) -> None:
 
 
 def test_what_stock_skips_and_we_fail_is_ours(junit: Reports) -> None:
-    assert judge(junit.outcomes("s", "s"), junit.outcomes("F", "F"), {}).ours
+    stock, plus = junit.outcomes("s", "s"), junit.outcomes("F", "F")
+    assert judge(stock, plus, {}).ours
+    assert open_questions(stock[:1], plus[:1], {})
 
 
 def test_a_failing_test_that_stock_has_not_is_ours(junit: Reports) -> None:

@@ -35,6 +35,8 @@ class Verdict:
     """Fail in every run of both."""
     unsteady: Mapping[str, Counts] = field(default_factory=dict)
     """Fail now and then, or on stock only."""
+    suspects: frozenset[str] = frozenset()
+    """Those of them that were once not as on stock."""
 
 
 def judge(stock: Sequence[Outcome], plus: Sequence[Outcome], known: Mapping[str, str]) -> Verdict:
@@ -44,7 +46,7 @@ def judge(stock: Sequence[Outcome], plus: Sequence[Outcome], known: Mapping[str,
     failed or missing where stock does not) in two runs or more; one run shows nothing, so a package
     with a difference is to run again until `open_questions` has none left.
     """
-    ours, excused, unsteady, theirs = {}, {}, {}, set()
+    ours, excused, unsteady, theirs, suspects = {}, {}, {}, set(), set()
     for name in sorted(_names(stock) | _names(plus)):
         theirs_levels, ours_levels = _levels(name, stock, stock), _levels(name, plus, stock)
         levels = theirs_levels + ours_levels
@@ -60,7 +62,9 @@ def judge(stock: Sequence[Outcome], plus: Sequence[Outcome], known: Mapping[str,
             theirs.add(name)
         elif worse or _FAILED in levels:
             unsteady[name] = _counts(theirs_levels, ours_levels)
-    return Verdict(ours, excused, frozenset(theirs), unsteady)
+            if worse:
+                suspects.add(name)
+    return Verdict(ours, excused, frozenset(theirs), unsteady, frozenset(suspects))
 
 
 def open_questions(
@@ -70,8 +74,7 @@ def open_questions(
     if len(plus) >= ROUNDS:
         return False
     verdict = judge(stock, plus, known)
-    suspects = [counts for counts in verdict.unsteady.values() if counts.plus and not counts.stock]
-    return bool(verdict.ours or suspects)
+    return bool(verdict.ours or verdict.suspects)
 
 
 def _names(runs: Sequence[Outcome]) -> set[str]:
