@@ -75,7 +75,7 @@ cpython-tests-tasklets: ## CPython's own tests with tasklets' patches; CPYTHON_T
 	@$(in_env) --group test -- python tools/cpython_tests.py --tasklets
 
 .PHONY: compat
-compat: ## other people's tests under `run`, stock beside plus; COMPAT=quick, COMPAT_ARGS='trio anyio'
+compat: ## other people's tests under `run`, stock beside plus; COMPAT=quick, COMPAT_ARGS='--tasklets'
 	@$(in_env) --group test -- python tools/compat/farm.py $(COMPAT_ARGS)
 
 .PHONY: compat-serve

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,12 @@ def test_a_package_says_which_pythons_it_is_for() -> None:
     assert supported == [12, 14]
 
 
+def test_those_for_tasklets_have_other_reasons() -> None:
+    here, other = Package("a", "1", tasklets=True, known_tasklets={"t": "why"}), Package("b", "1")
+    (found,) = packages.for_tasklets([replace(here, known={"u": "not here"}), other])
+    assert (found.name, found.known) == ("a", {"t": "why"})
+
+
 def test_packages_are_chosen() -> None:
     quick, other = Package("Quick", "1", quick=True), Package("other", "1")
     assert packages.chosen([quick, other], [], quick=True) == [quick]
@@ -253,7 +260,10 @@ time.sleep(600)
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("side", "wrong"), [("stock", "plus"), ("plus", "stock")])
+@pytest.mark.parametrize(
+    ("side", "wrong"),
+    [("stock", "plus"), ("plus", "stock"), ("stock", "tasklets"), ("tasklets", "stock")],
+)
 def test_the_plugin_ends_the_wrong_side(tmp_path: Path, side: str, wrong: str) -> None:
     (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
     (tmp_path / "cpythonplus_compat.py").write_text(fetch.PLUGIN.read_text("utf-8"))
@@ -265,9 +275,12 @@ def test_the_plugin_ends_the_wrong_side(tmp_path: Path, side: str, wrong: str) -
             "CPYTHONPLUS_COMPAT_SIDE": asked,
             "CPYTHONPLUS_COMPAT_RUNNING": str(tmp_path / "running"),
         }
-        command = [sys.executable, *run.SIDES[side], "-m", "pytest", "-p", "cpythonplus_compat"]
+        script = str(Path(sys.executable).with_name("pytest"))
+        command = [sys.executable, *run.SIDES[side], script, "-p", "cpythonplus_compat"]
+        # Workers are processes of their own, which tasklets patch only by hand.
+        workers = "0" if "tasklets" in {side, wrong} else "1"
         done = subprocess.run(
-            [*command, "-p", "no:cacheprovider", "-n", "1", "test_a.py"],
+            [*command, "-p", "no:cacheprovider", "-n", workers, "test_a.py"],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -366,6 +379,8 @@ def test_recording_keeps_the_other_packages(tmp_path: Path, junit: Reports) -> N
     report.record([finding(junit.outcomes("..F"), junit.outcomes(".FF"), known)], tmp_path)
     report.record([Finding(Package("b", "2"), not_run="no tests")], tmp_path)
     (written,) = tmp_path.glob("compat-*.json")
+    report.record([Finding(Package("c", "3"), not_run="x")], tmp_path, "compat-tasklets")
+    assert list(results_page.read(tmp_path, "compat-tasklets")[0]["packages"]) == ["c"]
     kept = json.loads(written.read_text("utf-8"))["packages"]
     assert kept["b"] == {"version": "2", "not run": "no tests"}
     assert kept["a"]["only with us"] == ["t.C.test_1"]
@@ -403,7 +418,8 @@ def result(python: str, *only: str, version: str = "1") -> dict[str, object]:
 def test_the_page_tells_what_differs_and_why() -> None:
     results = [result("3.11.7"), result("3.13.0", "t.C.test_1")]
     page.check(results, LISTED)
-    text = page.rendered(results, LISTED)
+    text = "\n".join(page.rendered(results, LISTED, "under `run`"))
+    assert "Fail only under `run`, and why:" in text
     assert "| package | 3.11.7 | 3.13.0 |" in text
     assert "| a 1 | 1,002: 0 (and 1) | 1,002: 1 (and 1) |" in text
     assert "| together | 1,002: 0 | 1,002: 1 |" in text
@@ -429,7 +445,7 @@ def test_results_and_the_list_belong_together(
 
 
 def test_the_oldest_version_comes_first(tmp_path: Path) -> None:
-    for name in ("compat-3.13", "compat-3.9", "compat-serve-3.13"):
+    for name in ("compat-3.13", "compat-3.9", "compat-serve-3.13", "compat-tasklets-3.13"):
         text = json.dumps({"python": f"{name.rpartition('-')[2]}.1", "from": name})
         (tmp_path / f"{name}.json").write_text(text, "utf-8")
     found = [one["from"] for one in results_page.read(tmp_path, "compat")]

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Other people's tests under `cpythonplus run`, stock beside plus.
+"""Other people's tests under `cpythonplus run`, or with tasklets' patches, stock beside plus.
 
 For each package of packages.toml: its sources are fetched, an environment gets the package, what
 its tests need and our wheel, and the tests run in it stock and plus in turn.  Where a test differs
 both run again, three times at most: what is worse than stock in two runs or more fails only with
 us, and ends the whole with status 1; what does not come back is unsteady and listed.
 
-    farm.py [--quick] [--record FOLDER] [--jobs N] [PACKAGE...]
+    farm.py [--quick] [--tasklets] [--record FOLDER] [--jobs N] [PACKAGE...]
 
-COMPAT=quick does the same as --quick.  Sources and environments are kept in
+With `--tasklets` plus is a process that called `tasklets.locks.patch()` and `tasklets.io.patch()`
+before anything else was imported, and only the packages for that run.  COMPAT=quick does the same
+as --quick.  Sources and environments are kept in
 ~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says; what the runs print is in
 build/compat/VERSION.
 """
@@ -38,7 +40,7 @@ from tools.junit_results import Outcome
 LOGS = Path(__file__).resolve().parent.parent.parent / "build" / "compat"
 
 
-def examine(package: Package, wheel: Path, cache: Path) -> Finding:
+def examine(package: Package, wheel: Path, cache: Path, plus: str = "plus") -> Finding:
     """Fetch, install and run one package, as often as it takes to say what fails only with us."""
     version = platform.python_version()
     if package.left_out:
@@ -49,22 +51,23 @@ def examine(package: Package, wheel: Path, cache: Path) -> Finding:
         environment = fetch.environment(package, wheel, cache)
         with tempfile.TemporaryDirectory(prefix="compat-sources-") as folder:
             sources = fetch.unpacked(package, cache, Path(folder))
-            return _compare(package, sources, environment / "bin" / "python")
+            return _compare(package, sources, environment / "bin" / "python", plus)
     except (fetch.FetchError, OSError) as error:
         return Finding(package, broken=str(error))
 
 
-def _compare(package: Package, sources: Path, python: Path) -> Finding:
-    """Run both sides in turn, until another run could say no more."""
+def _compare(package: Package, sources: Path, python: Path, plus_side: str = "plus") -> Finding:
+    """Run stock and one of the other sides in turn, until another run could say no more."""
     logs = LOGS / platform.python_version()
     logs.mkdir(parents=True, exist_ok=True)
-    runs: dict[str, list[run.Run]] = {side: [] for side in run.SIDES}
-    outcomes: dict[str, list[Outcome]] = {side: [] for side in run.SIDES}
+    runs: dict[str, list[run.Run]] = {"stock": [], "plus": []}
+    outcomes: dict[str, list[Outcome]] = {"stock": [], "plus": []}
     while True:
-        for side, done in runs.items():
+        for name, done in runs.items():
+            side = plus_side if name == "plus" else name
             log = logs / f"{package.name}-{side}-{len(done) + 1}.txt"
             done.append(run.run_once(package, side, sources, python, log))
-            outcomes[side].append(done[-1].outcome)
+            outcomes[name].append(done[-1].outcome)
             if not any(outcome.passed for outcome in outcomes["stock"]):
                 why = done[-1].ending or "none was found"
                 return Finding(package, broken=f"no test passes on stock: {why}")
@@ -92,6 +95,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="compat", description="Other people's tests on ours")
     parser.add_argument("--quick", action="store_true", help="the short list only")
+    parser.add_argument("--tasklets", action="store_true", help="with tasklets' patches instead")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="where results are kept")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="packages at once (2)")
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="instead of the list")
@@ -105,7 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, _end)
     quick = options.quick or os.environ.get("COMPAT") == "quick"
     try:
-        asked = packages.chosen(packages.read(), options.packages, quick=quick)
+        listed = packages.read()
+        listed = packages.for_tasklets(listed) if options.tasklets else listed
+        asked = packages.chosen(listed, options.packages, quick=quick)
         wheel = our_wheel()
         if options.record is not None:
             options.record.mkdir(parents=True, exist_ok=True)
@@ -113,14 +119,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"compat: {error}", file=sys.stderr)
         return 2
     kept = os.environ.get("CPYTHONPLUS_COMPAT_CACHE", "~/.cache/cpythonplus/compat")
-    task = partial(examine, wheel=wheel, cache=Path(kept).expanduser())
-    title, start, findings = f"compat {platform.python_version()}", time.monotonic(), []
+    plus, kind = ("tasklets", "compat-tasklets") if options.tasklets else ("plus", "compat")
+    task = partial(examine, wheel=wheel, cache=Path(kept).expanduser(), plus=plus)
+    title, start, findings = f"{kind} {platform.python_version()}", time.monotonic(), []
     with ThreadPoolExecutor(options.jobs) as pool:
         for finding in pool.map(task, asked):
             findings.append(finding)
             print(f"{title}: {finding.package.name}: {report.described(finding)}", flush=True)
             if options.record is not None:
-                report.record([finding], options.record)
+                report.record([finding], options.record, kind)
     ran = [finding for finding in findings if finding.runs]
     tests = sum(finding.runs["plus"][0].outcome.ran for finding in ran)
     bad = sum(len(finding.verdict.ours) for finding in findings)

@@ -5,8 +5,8 @@ packages.toml is the list; its head tells what each key is for.
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Package:
     limit_s: float = 240.0
     left_out: str = ""
     known: Mapping[str, str] = field(default_factory=dict)
+    tasklets: bool = False
+    known_tasklets: Mapping[str, str] = field(default_factory=dict)
 
     def supports(self, version: str) -> bool:
         """Return whether the package is for this Python (`3.13.0`), as `python` says."""
@@ -86,6 +88,11 @@ def _package(table: Mapping[str, Any]) -> Package:
     package = Package(**frozen)
     package.supports("3.11.0")
     return package
+
+
+def for_tasklets(packages: Iterable[Package]) -> list[Package]:
+    """Return those that run with tasklets' patches, with what is known of them there."""
+    return [replace(each, known=each.known_tasklets) for each in packages if each.tasklets]
 
 
 def chosen(packages: Sequence[Package], names: Sequence[str], *, quick: bool) -> list[Package]:

@@ -1,10 +1,10 @@
-"""Writes what other people's tests say of `cpythonplus run` into docs/reference/compat.md.
+"""Writes what other people's tests say of ours into docs/reference/compat.md.
 
     python tools/compat/page.py           rewrites the block of the page
     python tools/compat/page.py --check   changes nothing; exit status 1 when it is outdated
 
-Made from benchmarks/results/compat-*.json, which `farm.py --record` writes, one for each version of
-the interpreter, and from packages.toml.  A failure without a reason and a reason without a failure
+Made from benchmarks/results/compat-3.*.json and compat-tasklets-3.*.json, which `farm.py --record`
+writes, one for each version of the interpreter, and from packages.toml.  A failure without a reason and a reason without a failure
 are errors, and so is a package that was not run, or in another version than the list has.
 """
 
@@ -122,24 +122,33 @@ def not_run(results: Results) -> Iterator[str]:
         yield f"- {name}, on {results_page.where(versions, results)}: {why}"
 
 
-def rendered(results: Results, listed: Sequence[Package]) -> str:
-    """Return the block of the page."""
+def rendered(results: Results, listed: Sequence[Package], under: str) -> list[str]:
+    """Return the lines of one part of the page.
+
+    under: what is not stock there.
+    """
     if not results:
-        return results_page.block([])
-    lines = [*totals(results, listed), "", "Fail only under `run`, and why:", ""]
+        return [results_page.NOT_RUN]
+    lines = [*totals(results, listed), "", f"Fail only {under}, and why:", ""]
     lines += [*differences(results, listed), "", "Failed now and then:", "", *unsteady(results)]
     absent = list(not_run(results))
     lines += ["", "Not run:", "", *absent] if absent else []
-    lines += ["", *(f"{one['python']}: {one['machine']}." for one in results)]
-    return results_page.block(lines)
+    return [*lines, "", *(f"{one['python']}: {one['machine']}." for one in results)]
 
 
 def made() -> str:
     """Return the block of what is recorded; PageError where that does not fit together."""
-    results = results_page.read(results_page.RESULTS, "compat")
     listed = packages.read()
+    lines = _part("compat", listed, "under `run`")
+    lines += ["", "## With tasklets' patches", ""]
+    lines += _part("compat-tasklets", packages.for_tasklets(listed), "with the patches")
+    return results_page.block(lines)
+
+
+def _part(title: str, listed: Sequence[Package], under: str) -> list[str]:
+    results = results_page.read(results_page.RESULTS, title)
     check(results, listed)
-    return rendered(results, listed)
+    return rendered(results, listed, under)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

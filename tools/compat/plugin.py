@@ -12,14 +12,21 @@ import pytest
 _SIDE = os.environ["CPYTHONPLUS_COMPAT_SIDE"]
 _RUNNING = os.environ["CPYTHONPLUS_COMPAT_RUNNING"]
 
+_RUN = {"cpythonplus.gil": "active", "cpythonplus.threads": "patched"}
+_TASKLETS = {"cpythonplus.tasklets.locks": "patched", "cpythonplus.tasklets.io": "patched"}
+_WANTED = {"stock": set(), "plus": set(_RUN), "tasklets": set(_TASKLETS)}
+
 
 def _complaint() -> str:
     """Return what is wrong with this process, or an empty text."""
-    gil, threads = (sys.modules.get(f"cpythonplus.{name}") for name in ("gil", "threads"))
-    enabled = (gil is not None and gil.active(), threads is not None and threads.patched())
-    if _SIDE == "stock":
-        return "cpythonplus is enabled" if any(enabled) else ""
-    return "" if all(enabled) else "cpythonplus is not enabled"
+    enabled = {
+        name
+        for name, asked in (_RUN | _TASKLETS).items()
+        if name in sys.modules and getattr(sys.modules[name], asked)()
+    }
+    if enabled - _WANTED[_SIDE]:
+        return f"cpythonplus is enabled: {', '.join(sorted(enabled))}"
+    return "" if enabled == _WANTED[_SIDE] else "cpythonplus is not enabled"
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -89,11 +89,11 @@ def as_data(finding: Finding) -> dict[str, Any]:
     return kept
 
 
-def record(findings: list[Finding], folder: Path) -> None:
+def record(findings: list[Finding], folder: Path, title: str = "compat") -> None:
     """Write this version's file; packages that did not run now keep what was seen before."""
     version = platform.python_version()
     minor = ".".join(version.split(".")[:2])
-    path = folder / f"compat-{minor}.json"
+    path = folder / f"{title}-{minor}.json"
     packages: dict[str, Any] = {}
     if path.exists():
         before = json.loads(path.read_text("utf-8"))

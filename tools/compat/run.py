@@ -1,4 +1,4 @@
-"""Runs a package's tests once, stock or under `cpythonplus run`."""
+"""Runs a package's tests once: stock, under `cpythonplus run`, or with tasklets' patches."""
 
 import contextlib
 import os
@@ -14,7 +14,24 @@ from tools.compat.judge import PROCESS
 from tools.compat.packages import Package
 from tools.junit_results import Outcome, read_report
 
-SIDES = {"stock": (), "plus": ("-m", "cpythonplus", "run")}
+# The script and its arguments follow; what is imported is to be patched before them, and from where
+# a script would import it.
+_PATCHED = """
+import sys
+del sys.argv[0]
+sys.path[0] = sys.argv[0].rpartition("/")[0]
+from cpythonplus.tasklets import io, locks
+locks.patch()
+io.patch()
+import runpy
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+SIDES = {
+    "stock": (),
+    "plus": ("-m", "cpythonplus", "run"),
+    "tasklets": ("-c", _PATCHED),
+}
 """What comes between the interpreter and its arguments."""
 
 # No configuration of ours in it, and no plugin that the tests do not ask for: the wheel has one.
