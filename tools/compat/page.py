@@ -4,8 +4,9 @@
     python tools/compat/page.py --check   changes nothing; exit status 1 when it is outdated
 
 Made from benchmarks/results/compat-3.*.json and compat-tasklets-3.*.json, which `farm.py --record`
-writes, one for each version of the interpreter, and from packages.toml.  A failure without a reason and a reason without a failure
-are errors, and so is a package that was not run, or in another version than the list has.
+writes, one for each version of the interpreter, and from packages.toml.  A failure without a reason
+and a reason without a failure are errors, and so is a package that was not run, or in another
+version than the list has.
 """
 
 import sys
