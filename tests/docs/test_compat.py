@@ -170,9 +170,10 @@ def test_a_package_says_which_pythons_it_is_for() -> None:
 
 
 def test_those_for_tasklets_have_other_reasons() -> None:
-    here, other = Package("a", "1", tasklets=True, known_tasklets={"t": "why"}), Package("b", "1")
-    (found,) = packages.for_tasklets([replace(here, known={"u": "not here"}), other])
-    assert (found.name, found.known) == ("a", {"t": "why"})
+    here = Package("a", "1", extra=("-x",), tasklets=True, extra_tasklets=("-y",))
+    here = replace(here, known={"u": "not here"}, known_tasklets={"t": "why"})
+    (found,) = packages.for_tasklets([here, Package("b", "1")])
+    assert (found.name, found.extra, found.known) == ("a", ("-x", "-y"), {"t": "why"})
 
 
 def test_packages_are_chosen() -> None:

@@ -35,6 +35,7 @@ class Package:
     left_out: str = ""
     known: Mapping[str, str] = field(default_factory=dict)
     tasklets: bool = False
+    extra_tasklets: tuple[str, ...] = ()
     known_tasklets: Mapping[str, str] = field(default_factory=dict)
 
     def supports(self, version: str) -> bool:
@@ -91,8 +92,12 @@ def _package(table: Mapping[str, Any]) -> Package:
 
 
 def for_tasklets(packages: Iterable[Package]) -> list[Package]:
-    """Return those that run with tasklets' patches, with what is known of them there."""
-    return [replace(each, known=each.known_tasklets) for each in packages if each.tasklets]
+    """Return those that run with tasklets' patches, with the arguments and reasons for there."""
+    return [
+        replace(each, extra=each.extra + each.extra_tasklets, known=each.known_tasklets)
+        for each in packages
+        if each.tasklets
+    ]
 
 
 def chosen(packages: Sequence[Package], names: Sequence[str], *, quick: bool) -> list[Package]:
