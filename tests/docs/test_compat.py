@@ -189,6 +189,7 @@ def test_a_wrong_name_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr()
     assert said.err == "compat: no such package in packages.toml: no-such-package\n"
     assert not said.out
+    assert farm.main(["--tasklets", "trio"]) == 2, "it has a loop of its own"
 
 
 # ---- running ------------------------------------------------------------------------------------
@@ -340,6 +341,10 @@ def test_both_sides_run_in_turn_until_it_is_clear(
     assert found.bad
     assert found.verdict.ours == {"t.C.test_0": Counts(0, 2, 3)}
     assert found.verdict.unsteady == {"t.C.test_1": Counts(1, 2, 3)}
+    left.update(stock=junit.outcomes(".."), tasklets=junit.outcomes(".."))
+    found = farm._compare(Package("a", "1"), tmp_path, tmp_path, "tasklets")
+    assert sides[6:] == ["a-stock-1", "a-tasklets-1"]
+    assert list(found.runs) == ["stock", "plus"]
     left["stock"] = junit.outcomes("FF")
     assert farm._compare(Package("a", "1"), tmp_path, tmp_path).broken.endswith("none was found")
 
