@@ -6,8 +6,7 @@
 
 /* Around a method descriptor of a native type. */
 typedef struct {
-    PyObject_HEAD
-    PyObject *descriptor;
+    PyObject_HEAD PyObject *descriptor;
     const struct plus_standard *entry; /* in the state of the module, which the type keeps */
     vectorcallfunc vectorcall;
     PyObject *weakrefs;
