@@ -185,6 +185,14 @@ wrapped(PyObject *descriptor, const struct plus_standard *entry)
     return (PyObject *)self;
 }
 
+/* Event.is_set is asked for in loops, and is nobody's callback: it keeps the interpreter's short cut, which
+ * halves what it costs.  Before 3.12 no method can, see plus_standard_is_untouched. */
+static bool
+stays_as_it_is(PyObject *name)
+{
+    return PY_VERSION_HEX >= 0x030C0000 && PyUnicode_CompareWithASCIIString(name, "is_set") == 0;
+}
+
 int
 plus_bind_as_functions(struct plus_standard *entry)
 {
@@ -195,7 +203,7 @@ plus_bind_as_functions(struct plus_standard *entry)
     while (rc == 0 && PyDict_Next(entry->originals, &position, &name, &function)) {
         descriptor = PyDict_GetItemWithError(entry->native->tp_dict, name);
         if (descriptor == NULL || !Py_IS_TYPE(descriptor, &PyMethodDescr_Type) ||
-            !PyFunction_Check(function)) {
+            !PyFunction_Check(function) || stays_as_it_is(name)) {
             continue;
         }
         method = wrapped(descriptor, entry);
