@@ -88,7 +88,8 @@ def test_a_bound_methods_function() -> None:
     event = make(NATIVE, "Event")
     function: Any = event.clear.__func__
     event.set()
-    assert function(event) is None and not event.is_set()
+    assert function(event) is None
+    assert not event.is_set()
     for wrong in ((), (3,), (event, 1)):
         with pytest.raises(TypeError):
             function(*wrong)
