@@ -434,11 +434,15 @@ def test_the_page_tells_what_differs_and_why() -> None:
     assert "- b, on all: 2 is for Python >=3.12" in text
 
 
+def test_a_reason_that_no_failure_has_is_listed() -> None:
+    text = page.rendered([result("3.13.0")], LISTED)
+    assert "| a | `t.C.*_1` | in other runs | a reason |" in text
+
+
 @pytest.mark.parametrize(
     ("results", "complaint"),
     [
         ([result("3.13.0", "t.C.test_1", "t.other")], r"t\.other: for no reason"),
-        ([result("3.13.0")], "a reason that no failure has: a: t"),
         ([result("3.13.0", "t.C.test_1", version="0")], "not recorded: a 1"),
         ([{"python": "3.13.0", "packages": {}}], "not recorded: a 1"),
     ],
