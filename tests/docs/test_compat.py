@@ -125,6 +125,15 @@ def test_a_known_name_may_have_brackets() -> None:
     assert judge(stock, plus, {"t[x]": "another"}).ours
 
 
+def test_what_may_fail_and_does_has_passed(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    cases = '<testcase name="a"><skipped type="pytest.xfail"/></testcase>'
+    cases += '<testcase name="b"><skipped type="pytest.skip"/></testcase>'
+    path.write_text(f"<testsuite>{cases}</testsuite>")
+    found = read_report(path, "t")
+    assert (found.passed, found.skipped) == (frozenset("a"), frozenset("b"))
+
+
 def test_addresses_in_names_are_one(tmp_path: Path) -> None:
     path = tmp_path / "report.xml"
     path.write_text(
