@@ -444,7 +444,7 @@ def test_the_page_tells_what_differs_and_why() -> None:
 
 
 def test_a_reason_that_no_failure_has_is_listed() -> None:
-    text = page.rendered([result("3.13.0")], LISTED)
+    text = page.rendered([result("3.13.0")], LISTED, "under `run`")
     assert "| a | `t.C.*_1` | in other runs | a reason |" in text
 
 
