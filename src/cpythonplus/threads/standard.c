@@ -529,7 +529,9 @@ plus_standard_call(PyObject *function, PyObject *op, PyObject *const *args, Py_s
         return PyErr_NoMemory();
     }
     with_self[0] = op;
-    memcpy(with_self + 1, args, (size_t)all * sizeof(*args));
+    if (all > 0) { /* else `args` may be NULL */
+        memcpy(with_self + 1, args, (size_t)all * sizeof(*args));
+    }
     PyObject *result = PyObject_Vectorcall(function, with_self, (size_t)nargs + 1, kwnames);
     PyMem_Free(with_self);
     return result;
