@@ -13,6 +13,7 @@ from typing import Any
 from tools.compat.judge import PROCESS, Verdict
 from tools.compat.packages import Package
 from tools.compat.run import Run
+from tools.results_page import minor
 
 _SHOWN = 5
 """How many are named of the tests that fail on both sides: an environment that lacks something has
@@ -92,8 +93,7 @@ def as_data(finding: Finding) -> dict[str, Any]:
 def record(findings: list[Finding], folder: Path, title: str = "compat") -> None:
     """Write this version's file; packages that did not run now keep what was seen before."""
     version = platform.python_version()
-    minor = ".".join(version.split(".")[:2])
-    path = folder / f"{title}-{minor}.json"
+    path = folder / f"{title}-{minor(version)}.json"
     packages: dict[str, Any] = {}
     if path.exists():
         before = json.loads(path.read_text("utf-8"))

@@ -9,10 +9,9 @@ import threading
 import time
 from collections.abc import Collection
 
-__all__ = ["imported_elsewhere", "settle_imports"]
+__all__ = ["settle_imports"]
 
 _LOOK_INTERVAL_S = 0.001
-_MODULE_LOCKS = getattr(importlib, "_bootstrap", None), "_module_locks"
 
 
 def settle_imports(limit_s: float, *, endless: Collection[str] = ()) -> list[str]:
@@ -25,20 +24,20 @@ def settle_imports(limit_s: float, *, endless: Collection[str] = ()) -> list[str
     """
     end = time.monotonic() + limit_s
     while True:
-        names = [name for name in imported_elsewhere() if name not in endless]
+        names = [name for name in _imported_elsewhere() if name not in endless]
         if not names or time.monotonic() >= end:
             return names
         time.sleep(_LOOK_INTERVAL_S)
 
 
-def imported_elsewhere() -> list[str]:
+def _imported_elsewhere() -> list[str]:
     """Return the names of the modules that other threads are importing.
 
     By the locks that importlib holds meanwhile (`importlib._bootstrap._module_locks`: a weak
     reference to each, which knows its owner); nothing where they are not as known.
     """
     own = threading.get_ident()
-    locks = getattr(*_MODULE_LOCKS, None)
+    locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", None)
     if not isinstance(locks, dict):
         return []
     owners = {name: getattr(found(), "owner", None) for name, found in list(locks.items())}
