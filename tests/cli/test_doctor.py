@@ -180,7 +180,7 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
         (["cycles", "--top"], "--top: a value is missing"),
         (["cycles", "--kinds", "x", "x.py"], "exception, closure, class, other, not 'x'"),
         (["cycles", "--output", "no/x", "x.py"], f"the folder '{tmp_path}/no' does not exist"),
-        (["cycles", "--grace-us", "1", "x.py"], "see cpythonplus doctor cycles --help"),
+        (["cycles", "--slice-us", "1", "x.py"], "see cpythonplus doctor cycles --help"),
         (["cycles", "none.py"], "the script 'none.py' does not exist"),
         (["cycles", "-S", "-c", ""], "nothing could be activated (leave out -S)"),
     ):

@@ -18,7 +18,7 @@ OURS = {
     "cause": "raise OSError(1) from ValueError(threading.Condition())",
     "context": "try: raise ValueError(threading.Semaphore())\nfinally: 1 / 0",
     "member": "raise ExceptionGroup('x', [OSError(2), ValueError(threading.Lock())])",
-    "frame": "from cpythonplus.gil.control import install_numbers as f; f({'grace_us': -1})",
+    "frame": "from cpythonplus.gil.control import install_numbers as f; f({'slice_us': -1})",
     "own hook": "sys.excepthook = lambda *args: None\nraise ValueError(threading.Event())",
     "circle": "e = ValueError(threading.Event()); e.__context__ = OSError(); "
     "e.__context__.__context__ = e; raise e",

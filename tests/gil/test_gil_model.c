@@ -221,9 +221,15 @@ parent_thread(void *argument)
 }
 
 static bool
-not_ending(void)
+no(void)
 {
     return false;
+}
+
+static bool
+yes(void)
+{
+    return true;
 }
 
 static void
@@ -239,7 +245,7 @@ static void
 start(const struct plus_policy *policy)
 {
     pthread_mutex_lock(&gil.mutex);
-    plus_sched_start(policy, not_ending);
+    plus_sched_start(policy, &(struct plus_interpreter){no, yes});
     set_level(PLUS_HOOKS_RUN);
     pthread_mutex_unlock(&gil.mutex);
 }
@@ -265,9 +271,8 @@ track(void)
 static void
 random_policy(struct plus_policy *policy, uint64_t *random)
 {
-    policy->grace_ns = (10u + next_random(random) % 2000u) * PLUS_NS_PER_US;
-    policy->batch_slice_ns = (100u + next_random(random) % 5000u) * PLUS_NS_PER_US;
-    policy->starvation_ns = (100u + next_random(random) % 10000u) * PLUS_NS_PER_US;
+    policy->slice_ns = (100u + next_random(random) % 5000u) * PLUS_NS_PER_US;
+    policy->eager = next_random(random) % 8u == 0;
     policy->spin_ns = next_random(random) % 2u ? 20u * PLUS_NS_PER_US : 0;
     policy->batch_share = (double)(next_random(random) % 50u) / 100.0;
 }
@@ -281,12 +286,18 @@ struct scenario {
     enum plus_hooks_level rest;
 };
 
+static const struct plus_policy usual = {
+    .slice_ns = 2 * PLUS_NS_PER_MS,
+    .spin_ns = 20 * PLUS_NS_PER_US,
+    .batch_share = 0.1,
+};
+
 /* The controller, as install and uninstall do it: holding the GIL. */
 static void
 control(uint64_t seconds, const struct scenario *s)
 {
     struct state *self = &states[MAX_THREADS - 1];
-    struct plus_policy policy = {1000000, 2000000, 5000000, 20000, 0.1};
+    struct plus_policy policy = usual;
     uint64_t until = plus_now_ns() + seconds * PLUS_NS_PER_S;
     uint64_t random = 88172645463325252u;
 
@@ -335,7 +346,7 @@ run(const struct scenario *s, uint64_t seconds)
 {
     pthread_t threads[MAX_THREADS];
     uint64_t before[MAX_THREADS];
-    struct plus_policy policy = {1000000, 2000000, 5000000, 20000, 0.1};
+    struct plus_policy policy = usual;
     unsigned count = s->cpu + s->interactive + s->parents;
     struct state *self = &states[MAX_THREADS - 1];
 

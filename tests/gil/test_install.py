@@ -110,33 +110,34 @@ def test_install_and_uninstall() -> None:
 
 
 def test_a_second_install_changes_the_policy() -> None:
-    # Steps of a few milliseconds, each given up by itself: batch or not is a matter of the grace.
+    # Lighter threads that want all there is: whether the job is protected is a matter of its share.
     run(
         """
-        stop = False
-
-        def steps():
+        def light():
             while not stop:
-                end = time.thread_time() + 0.004
-                while time.thread_time() < end:
+                end = time.thread_time_ns() + 400_000
+                while time.thread_time_ns() < end:
                     pass
-                time.sleep(0)
+                time.sleep(0.0008)
 
-        def shown():
-            (thread,) = (t for t in gil.statistics().threads if t.name == "steps")
-            return thread.thread_class
-
-        gil.install(gil.Policy(grace_us=1_000_000))
-        thread = threading.Thread(target=steps, name="steps")
-        thread.start()
-        until(lambda: any(t.name == "steps" and t.waits > 5 for t in gil.statistics().threads))
-        assert shown() == "interactive"
-        gil.install(gil.Policy(grace_us=10))
-        until(lambda: shown() == "batch")
-        gil.install(gil.Policy(grace_us=1_000_000))
-        until(lambda: shown() == "interactive")
-        stop = True
-        thread.join()
+        stop = False
+        gil.install(gil.Policy(batch_share=0.0))
+        with Load(cpu=1):
+            threads = [threading.Thread(target=light) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.3)
+            assert gil.statistics().protected_runs == 0
+            gil.install(gil.Policy(batch_share=0.3))
+            until(lambda: gil.statistics().protected_runs > 10)
+            gil.install(gil.Policy(batch_share=0.0))
+            time.sleep(0.05)
+            before = gil.statistics().protected_runs
+            time.sleep(0.3)
+            assert gil.statistics().protected_runs == before
+            stop = True
+            for thread in threads:
+                thread.join()
         """,
         before="",
     )
@@ -148,7 +149,7 @@ def test_a_wrong_policy_changes_nothing() -> None:
         for before in (False, True):
             if before:
                 gil.install()
-            for wrong in (5, "policy", {"grace_us": 5}):
+            for wrong in (5, "policy", {"slice_us": 500}):
                 try:
                     gil.install(wrong)
                 except (TypeError, AttributeError, ValueError):
@@ -323,7 +324,7 @@ def test_install_and_uninstall_in_a_loop_under_load() -> None:
         """
         with Load(cpu=2, io=3) as load:
             for i in range(150):
-                gil.install(gil.Policy(grace_us=10 + 100 * i % 2000, spin_us=i % 30))
+                gil.install(gil.Policy(slice_us=100 + 100 * i % 2000, spin_us=i % 30))
                 if i % 3:
                     time.sleep(0.0005)
                 gil.uninstall()
@@ -341,7 +342,7 @@ def test_several_threads_install_and_uninstall(load: str) -> None:
         f"""
         def body(i):
             for j in range(60):
-                assert gil.install(gil.Policy(grace_us=10 + i))
+                assert gil.install(gil.Policy(slice_us=100 + i))
                 if (i + j) % 3 == 0:
                     gil.uninstall()
 

@@ -7,7 +7,7 @@ from tests.gil.load import STATES, run
 PROGRAM = """
 sys.setswitchinterval(1e-6)
 if gil.active():
-    gil.install(gil.Policy(grace_us=10, batch_slice_us=100))
+    gil.install(gil.Policy(slice_us=100))
 counter = 0
 
 

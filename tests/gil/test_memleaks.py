@@ -48,7 +48,7 @@ PROGRAM = """
 import json, traceback
 
 CALLS = {calls}
-policy = gil.Policy(grace_us=500)
+policy = gil.Policy(slice_us=500)
 stack = traceback.extract_stack()
 
 

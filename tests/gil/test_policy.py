@@ -37,13 +37,11 @@ def test_the_bounds_themselves_are_fine(limit: Limit) -> None:
 
 def test_defaults() -> None:
     assert asdict(Policy()) == {
-        "grace_us": 1_000,
-        "batch_slice_us": 10_000,
+        "slice_us": 10_000,
         "batch_share": 0.05,
-        "starvation_us": 20_000,
         "spin_us": 20,
     }
-    assert Policy() == Policy(grace_us=1_000)
+    assert Policy() == Policy(slice_us=10_000)
     assert hash(Policy()) == hash(Policy())
     assert Policy(spin_us=0) != Policy()
 
@@ -51,9 +49,9 @@ def test_defaults() -> None:
 def test_frozen_and_by_keyword_only() -> None:
     policy = Policy()
     with pytest.raises(FrozenInstanceError):
-        policy.grace_us = 5  # type: ignore[misc]
+        policy.slice_us = 5  # type: ignore[misc]
     with pytest.raises(TypeError):
         Policy(5)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="grace_ms"):
-        Policy(grace_ms=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="slice_ms"):
+        Policy(slice_ms=5)  # type: ignore[call-arg]
     assert not hasattr(policy, "__dict__")

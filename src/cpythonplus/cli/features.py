@@ -356,17 +356,9 @@ def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
 
 _GIL_OPTIONS = (
     Option(
-        "--grace-us",
-        "grace_us",
-        "microseconds of holding the GIL that make a thread a batch one",
-        metavar="N",
-        check=whole_number,
-        decode=int,
-    ),
-    Option(
-        "--batch-slice-us",
-        "batch_slice_us",
-        "microseconds of one batch thread's turn among batch threads",
+        "--slice-us",
+        "slice_us",
+        "microseconds of one turn among threads that use the GIL alike",
         metavar="N",
         check=whole_number,
         decode=int,
@@ -378,14 +370,6 @@ _GIL_OPTIONS = (
         metavar="F",
         check=number,
         decode=float,
-    ),
-    Option(
-        "--starvation-us",
-        "starvation_us",
-        "microseconds that batch threads are kept waiting at most",
-        metavar="N",
-        check=whole_number,
-        decode=int,
     ),
     Option(
         "--spin-us",

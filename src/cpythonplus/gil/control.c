@@ -359,6 +359,22 @@ set_level(enum plus_hooks_level level)
     pthread_cond_broadcast(the_gil.cond);
 }
 
+/* Up to 3.12 a request is noted in the waiter's interpreter, not in the holder's. */
+static bool
+may_mishear_requests(void)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return PyInterpreterState_Head() != PyInterpreterState_Main(); /* the newest comes first */
+#else
+    return false;
+#endif
+}
+
+static const struct plus_interpreter the_interpreter = {
+    plus_compat_is_finalizing,
+    may_mishear_requests,
+};
+
 int
 plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE])
 {
@@ -368,7 +384,7 @@ plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE]
         return rc;
     }
     plus_control_lock();
-    plus_sched_start(policy, plus_compat_is_finalizing);
+    plus_sched_start(policy, &the_interpreter);
     set_level(PLUS_HOOKS_RUN);
     plus_control_unlock();
     end_change();

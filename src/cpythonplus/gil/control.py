@@ -53,7 +53,7 @@ def install_numbers(values: dict[str, object]) -> bool:
     if _native is None:
         raise UnsupportedPlatform(f"the GIL cannot be scheduled here: {_why_not}")
     if _native.gil_active():
-        _native.gil_start(*numbers)
+        _native.gil_start(*numbers, False)
         return True
     if not _native.gil_rehearse(_start_and_prove):
         try:
@@ -61,14 +61,12 @@ def install_numbers(values: dict[str, object]) -> bool:
         except BaseException:
             _native.gil_stop()
             raise
-    _native.gil_start(*numbers)
+    _native.gil_start(*numbers, False)
     return True
 
 
 def _start_and_prove() -> None:
-    # With the least grace every holder counts as a batch thread, so the proof's request is made
-    # at once.
-    _native.gil_start(*checked({"grace_us": 10}))
+    _native.gil_start(*checked({}), True)  # every waiter asks at once: so does the proof
     _prove()
 
 

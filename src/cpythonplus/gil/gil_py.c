@@ -13,20 +13,19 @@
 static PyObject *
 gil_start(PyObject *module, PyObject *args)
 {
-    unsigned long long grace_us, slice_us, starvation_us, spin_us;
+    unsigned long long slice_us, spin_us;
     double share;
+    int eager;
     char reason[PLUS_REASON_SIZE];
 
-    if (!PyArg_ParseTuple(args, "KKdKK:gil_start", &grace_us, &slice_us, &share, &starvation_us,
-                          &spin_us)) {
+    if (!PyArg_ParseTuple(args, "KdKp:gil_start", &slice_us, &share, &spin_us, &eager)) {
         return NULL;
     }
     struct plus_policy policy = {
-        .grace_ns = grace_us * PLUS_NS_PER_US,
-        .batch_slice_ns = slice_us * PLUS_NS_PER_US,
-        .starvation_ns = starvation_us * PLUS_NS_PER_US,
+        .slice_ns = slice_us * PLUS_NS_PER_US,
         .spin_ns = spin_us * PLUS_NS_PER_US,
         .batch_share = share,
+        .eager = eager != 0,
     };
     if (plus_control_run(&policy, reason) < 0) {
         return plus_raise_unsupported(reason);

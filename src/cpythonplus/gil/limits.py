@@ -33,18 +33,11 @@ class Limit:
 
 LIMITS: tuple[Limit, ...] = (
     Limit(
-        "grace_us",
-        1_000,
-        10,
-        1_000_000,
-        "a thread that held the GIL for longer without giving it up is a batch thread",
-    ),
-    Limit(
-        "batch_slice_us",
+        "slice_us",
         10_000,
         100,
         10_000_000,
-        "one batch thread's turn among batch threads; never shorter than the switch interval",
+        "one turn among threads that use the GIL alike; never shorter than the switch interval",
     ),
     Limit(
         "batch_share",
@@ -52,13 +45,6 @@ LIMITS: tuple[Limit, ...] = (
         0.0,
         0.9,
         "least part of the GIL's time that batch threads together get while one of them waits",
-    ),
-    Limit(
-        "starvation_us",
-        20_000,
-        100,
-        10_000_000,
-        "longest time that interactive threads keep the batch threads waiting",
     ),
     Limit(
         "spin_us",
@@ -70,8 +56,8 @@ LIMITS: tuple[Limit, ...] = (
 )
 
 
-def checked(values: "Mapping[str, object]") -> tuple[int, int, float, int, int]:
-    """Return the five numbers in the order of LIMITS, defaults filled in.
+def checked(values: "Mapping[str, object]") -> tuple[int, float, int]:
+    """Return the three numbers in the order of LIMITS, defaults filled in.
 
     Raises ValueError, naming the field, for one that is unknown, not a number or out of bounds.
     """
@@ -79,8 +65,8 @@ def checked(values: "Mapping[str, object]") -> tuple[int, int, float, int, int]:
     if unknown:
         raise ValueError(f"{min(unknown)} is not a field of the policy")
     numbers = [_checked_one(limit, values.get(limit.name, limit.default)) for limit in LIMITS]
-    grace, slice_, share, starvation, spin = numbers
-    return int(grace), int(slice_), float(share), int(starvation), int(spin)
+    slice_, share, spin = numbers
+    return int(slice_), float(share), int(spin)
 
 
 def _checked_one(limit: Limit, value: object) -> float:

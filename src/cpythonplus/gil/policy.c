@@ -1,41 +1,139 @@
 #include "policy.h"
 
-enum plus_class
-plus_policy_class(const struct plus_policy *policy, uint64_t account_ns)
+static uint64_t
+least(uint64_t a, uint64_t b)
 {
-    return account_ns > policy->grace_ns ? PLUS_BATCH : PLUS_INTERACTIVE;
+    return a < b ? a : b;
 }
 
-/* A release that nobody had asked for is voluntary for certain, so only that halves the account.  A
- * CPU-bound thread never releases unasked and stays where it is; one that went to wait for input
- * recovers within a few rounds. */
-uint64_t
-plus_policy_account(const struct plus_policy *policy, uint64_t account_ns, uint64_t hold_ns,
-                    bool asked)
+/* The account after a hold. */
+static uint64_t
+charged_ns(const struct plus_usage *usage, uint64_t hold_ns)
 {
-    uint64_t cap = policy->grace_ns * PLUS_ACCOUNT_CAP;
-    uint64_t account = account_ns + hold_ns;
+    uint64_t free_ns = least(usage->credit_ns, hold_ns);
 
-    if (account > cap) {
-        account = cap;
+    return least(usage->account_ns + (hold_ns - free_ns), PLUS_ACCOUNT_CAP_NS);
+}
+
+unsigned
+plus_policy_level(const struct plus_usage *usage, uint64_t held_ns)
+{
+    uint64_t account = charged_ns(usage, held_ns);
+
+    if (account <= PLUS_LIGHT_NS) {
+        return 0;
     }
-    return asked ? account : account / 2u;
+    /* Twice the usual is as usual: requests differ, and come together. */
+    if (usage->usual_ns != 0 && account < PLUS_ACCOUNT_CAP_NS &&
+        (account <= PLUS_BEGINNING_NS || account <= 2u * usage->usual_ns)) {
+        return 1;
+    }
+    if (account <= PLUS_BEGINNING_NS) {
+        return 2;
+    }
+    unsigned level = 3;
+    for (uint64_t limit = 2u * PLUS_BEGINNING_NS; account > limit && limit <= PLUS_HEAVY_NS;
+         limit *= 2u) {
+        level++;
+    }
+    return level;
 }
 
-/* Without this a thread that is asked at each of its short holds (because some CPU-bound phase made
- * it batch once, and the others are in a hurry) would never be seen to release unasked again. */
-uint64_t
-plus_policy_decay(uint64_t account_ns, uint64_t away_ns)
+enum plus_class
+plus_policy_class(unsigned level)
 {
-    uint64_t decay = away_ns / PLUS_AWAY_DECAY;
+    return level > 2u ? PLUS_BATCH : PLUS_INTERACTIVE;
+}
 
-    return account_ns > decay ? account_ns - decay : 0;
+/* The recent past fades by halves. */
+static void
+fade(struct plus_usage *usage)
+{
+    if (usage->holding_ns + usage->resting_ns > PLUS_MEMORY_NS) {
+        usage->holding_ns /= 2u;
+        usage->resting_ns /= 2u;
+    }
+}
+
+void
+plus_policy_held(struct plus_usage *usage, uint64_t hold_ns, bool asked)
+{
+    usage->account_ns = charged_ns(usage, hold_ns);
+    usage->credit_ns -= least(usage->credit_ns, hold_ns);
+    if (usage->account_ns > usage->peak_ns) {
+        usage->peak_ns = usage->account_ns;
+    }
+    usage->holding_ns += least(hold_ns, PLUS_MEMORY_NS);
+    fade(usage);
+    usage->asked = asked;
+    if (!asked) {
+        usage->brief_ns += (hold_ns + 7u) / 8u - usage->brief_ns / 8u;
+    }
+    else if (usage->brief_ns != 0 && usage->brief_ns < PLUS_MEMORY_NS) {
+        /* It would have gone on for some time. */
+        usage->brief_ns += (hold_ns + 7u) / 8u + usage->brief_ns / 8u;
+    }
+}
+
+/* What it did before it rested is what it usually does.  Whoever ran as a job has to show a usual
+ * again. */
+static void
+rested(struct plus_usage *usage)
+{
+    uint64_t faded = usage->usual_ns - usage->usual_ns / 8u;
+
+    usage->usual_ns = usage->peak_ns >= PLUS_ACCOUNT_CAP_NS ? 0
+                      : usage->peak_ns > faded       ? usage->peak_ns
+                                                     : faded;
+    usage->peak_ns = 0;
+}
+
+void
+plus_policy_away(struct plus_usage *usage, uint64_t away_ns)
+{
+    uint64_t rest = usage->asked ? away_ns / PLUS_ASKED_AWAY : away_ns;
+
+    usage->resting_ns += least(rest, PLUS_MEMORY_NS);
+    fade(usage);
+    usage->account_ns -= least(usage->account_ns, rest);
+    usage->credit_ns -= least(usage->credit_ns, rest);
+    if (usage->account_ns == 0 && usage->credit_ns == 0) {
+        rested(usage);
+    }
+}
+
+/* The part of its time, waits left out, that a thread wants the GIL. */
+static double
+demand(const struct plus_usage *usage)
+{
+    double holding = (double)usage->holding_ns;
+
+    return holding / (holding + (double)usage->resting_ns + (double)PLUS_UNKNOWN_NS);
+}
+
+/* Requests come together while a handler is kept waiting.  Were they held against it, one long wait
+ * would make a job of it for as long as it catches up, which beside many jobs is for ever.  As much
+ * as comes together is given back, and as much again for catching up; nothing to a thread that wants
+ * the GIL for three quarters of its time or more, or that has never given it up by itself. */
+void
+plus_policy_waited(struct plus_usage *usage, uint64_t waited_ns)
+{
+    double wanted = demand(usage);
+    double part = wanted <= 0.5 ? 2.0 * wanted : 4.0 * (0.75 - wanted);
+
+    if (usage->brief_ns == 0 || part <= 0.0) {
+        return;
+    }
+    uint64_t credit_ns = (uint64_t)(part * (double)least(waited_ns, PLUS_MEMORY_NS));
+    uint64_t paid_ns = least(usage->account_ns, credit_ns);
+    usage->account_ns -= paid_ns;
+    usage->credit_ns = least(usage->credit_ns + credit_ns - paid_ns, PLUS_CREDIT_NS);
 }
 
 uint64_t
 plus_policy_quantum_ns(const struct plus_policy *policy)
 {
-    return (uint64_t)((double)policy->starvation_ns * policy->batch_share /
+    return (uint64_t)((double)PLUS_STARVATION_NS * policy->batch_share /
                       (1.0 - policy->batch_share));
 }
 
@@ -58,102 +156,105 @@ held_ns(const struct plus_situation *s)
 }
 
 static struct plus_decision
-ask(const struct plus_situation *s, struct plus_decision decision)
+ask(const struct plus_situation *s)
 {
     uint64_t again_ns = s->interval_ns < PLUS_SAFETY_NS ? s->interval_ns : PLUS_SAFETY_NS;
 
-    decision.deadline_ns = s->now_ns + (s->holder_atomic ? PLUS_SAFETY_NS : again_ns);
-    decision.wants = s->holder_atomic;
-    decision.ask = !s->holder_atomic && !s->asked;
-    decision.asked = !s->holder_atomic && s->asked;
-    return decision;
+    return (struct plus_decision){
+        .deadline_ns = s->now_ns + (s->holder_atomic ? PLUS_SAFETY_NS : again_ns),
+        .wants = s->holder_atomic,
+        .ask = !s->holder_atomic && !s->asked,
+        .asked = !s->holder_atomic && s->asked,
+        .holder_is_brief = !s->holder_atomic,
+    };
 }
 
-/* A holder that gives the GIL up for a microsecond and takes it again, over and over, counts as
- * interactive, and each time it is back before the one that was woken.  After a while of that it is
- * asked: then it has to wait until the other has it. */
+static struct plus_decision
+wait_until(const struct plus_situation *s, uint64_t deadline_ns, bool brief)
+{
+    uint64_t tick_ns = s->now_ns + (s->interval_ns < PLUS_SAFETY_NS ? s->interval_ns : PLUS_SAFETY_NS);
+
+    return (struct plus_decision){
+        .deadline_ns = deadline_ns < tick_ns ? deadline_ns : tick_ns,
+        .holder_is_brief = brief,
+    };
+}
+
+/* A holder that gives the GIL up for a microsecond and takes it again, over and over, looks brief, and
+ * each time it is back before the one that was woken.  After a while of that it is asked: then it has
+ * to wait until the other has it. */
 static bool
 has_missed(const struct plus_situation *s, uint64_t patience_ns)
 {
-    return s->missed && s->now_ns - s->self->wait_start_ns >= patience_ns;
-}
-
-/* Only the first waiter of a class keeps a near timer.  The others' are later by their place, since
- * a crowd that wakes every interval takes the cores from those who work. */
-static uint64_t
-patience_ns(const struct plus_policy *policy, const struct plus_situation *s)
-{
-    if (s->self->impatience > 0 && s->self_is_next) {
-        uint64_t held = held_ns(s);
-        return held < policy->grace_ns ? policy->grace_ns - held : policy->grace_ns;
-    }
-    uint64_t patience = s->interval_ns * (1u + (uint64_t)s->ahead);
-    return patience < PLUS_SAFETY_NS ? patience : PLUS_SAFETY_NS;
+    return s->self->missed && s->now_ns - s->self->wait_start_ns >= patience_ns;
 }
 
 static struct plus_decision
-decide_interactive(const struct plus_policy *policy, const struct plus_situation *s)
+decide_lighter(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
 {
-    struct plus_decision decision = {0};
-    enum plus_class holder = plus_policy_class(policy, s->holder->account_ns + held_ns(s));
+    uint64_t brief_ns = s->holder->usage.brief_ns;
 
-    if (holder == PLUS_INTERACTIVE) {
+    if (s->now_ns < s->protected_until_ns) {
+        return wait_until(s, s->protected_until_ns, false);
+    }
+    struct plus_decision decision = ask(s);
+    decision.holder_is_chatty = brief_ns > 0 && brief_ns + held < policy->spin_ns && !s->self->missed;
+    return decision;
+}
+
+static struct plus_decision
+decide_heavier(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
+{
+    if (has_missed(s, PLUS_STARVATION_NS)) {
+        return ask(s);
+    }
+    return wait_until(s, UINT64_MAX, held == 0 && s->holder->usage.brief_ns < policy->spin_ns);
+}
+
+/* Tickets are the order of turns: whoever was interrupted in its own, or was away for a moment, has the
+ * older one, and goes on with what is left of it. */
+static struct plus_decision
+decide_equal(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
+{
+    uint64_t used = s->holder->turn_used_ns + held;
+
+    if (s->self->level == 0) {
+        /* Both are light: it will block by itself soon. */
         if (has_missed(s, s->interval_ns)) {
-            return ask(s, decision);
+            return ask(s);
         }
-        decision.holder_is_brief = s->brief_hold_ns < policy->spin_ns;
-        decision.deadline_ns = s->now_ns + patience_ns(policy, s);
-        return decision;
+        bool brief = s->holder->usage.brief_ns < policy->spin_ns;
+        uint64_t patience = s->self->impatience == 0 ? s->interval_ns
+                            : held < PLUS_LIGHT_NS   ? PLUS_LIGHT_NS - held
+                                                     : PLUS_LIGHT_NS;
+        return wait_until(s, s->now_ns + patience, brief);
+    }
+    bool own_turn = s->self->ticket < s->holder->ticket;
+    if (used < s->slice_ns && !own_turn) {
+        return wait_until(s, s->now_ns + (s->slice_ns - used), false);
     }
     if (s->now_ns < s->protected_until_ns) {
-        decision.deadline_ns = s->protected_until_ns;
-        return decision;
+        return wait_until(s, s->protected_until_ns, false);
     }
-    decision.holder_is_brief = true; /* it is being asked */
-    return ask(s, decision);
-}
-
-static struct plus_decision
-decide_batch(const struct plus_policy *policy, const struct plus_situation *s)
-{
-    struct plus_decision decision = {.deadline_ns = s->now_ns + PLUS_SAFETY_NS};
-    uint64_t held = held_ns(s);
-    uint64_t used = s->holder_has_turn ? s->turn_used_ns + held : held;
-
-    if (plus_policy_class(policy, s->holder->account_ns + held) == PLUS_INTERACTIVE) {
-        if (has_missed(s, policy->starvation_ns)) {
-            return ask(s, decision);
-        }
-        decision.holder_is_brief = s->self_is_first && s->brief_hold_ns < policy->spin_ns;
-        if (s->self_is_next) {
-            decision.deadline_ns = s->now_ns + s->slice_ns;
-        }
-        return decision;
-    }
-    if (!s->self_is_next) {
-        return decision;
-    }
-    if (used < s->slice_ns) {
-        decision.deadline_ns = s->now_ns + (s->slice_ns - used);
-        return decision;
-    }
-    if (s->now_ns < s->protected_until_ns) {
-        decision.deadline_ns = s->protected_until_ns;
-        return decision;
-    }
-    return ask(s, decision);
+    return ask(s);
 }
 
 struct plus_decision
-plus_policy_decide(const struct plus_policy *policy, const struct plus_situation *situation)
+plus_policy_decide(const struct plus_policy *policy, const struct plus_situation *s)
 {
-    if (situation->holder == NULL) {
+    if (s->holder == NULL) {
         /* Free, and granted to somebody who is on the way: the next release or acquisition tells. */
-        return (struct plus_decision){
-            .deadline_ns = situation->now_ns + situation->interval_ns,
-            .holder_is_brief = true,
-        };
+        return wait_until(s, UINT64_MAX, true);
     }
-    return situation->self->queued_as == PLUS_INTERACTIVE ? decide_interactive(policy, situation)
-                                                          : decide_batch(policy, situation);
+    if (policy->eager) {
+        return ask(s);
+    }
+    uint64_t held = held_ns(s);
+    unsigned level = plus_policy_level(&s->holder->usage, held);
+
+    if (s->self->level < level) {
+        return decide_lighter(policy, s, held);
+    }
+    return s->self->level > level ? decide_heavier(policy, s, held)
+                                  : decide_equal(policy, s, held);
 }

@@ -4,11 +4,13 @@
 #include "../base/clock.h"
 #include "../base/cpus.h"
 #include "../base/futex.h"
+#include "ready.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
+#include <unistd.h>
 
 /* Who waits for a switch looks again this often: a request from before the installation is not known
  * to us, and its waiter is not told. */
@@ -17,10 +19,7 @@
 /* How long the end of an atomic section waits at most for another thread to take the GIL. */
 #define HAND_OVER_NS (UINT64_C(5) * PLUS_NS_PER_MS)
 
-/* The debt to batch threads is limited to so many starvation bounds. */
-#define DEBT_LIMIT 8u
-
-/* How long the GIL is kept for a batch thread that was interrupted in its turn. */
+/* How long the GIL is kept for a thread that was interrupted in its turn. */
 #define TURN_WAIT_NS (UINT64_C(2) * PLUS_NS_PER_US)
 
 /* A granted thread that has not arrived after this long is not waited for any more. */
@@ -30,9 +29,15 @@
 static struct {
     _Atomic bool running; /* we do the waiting; otherwise libc does, and we only know the holder */
     struct plus_policy policy;
-    bool (*ending)(void);        /* the interpreter finalises: waiters must be sent back to it */
+    struct plus_interpreter interpreter;
     _Atomic uint64_t spin_ns;    /* the policy's, for readers without the mutex */
-    struct plus_queue queues[2]; /* by enum plus_class */
+    struct plus_ready ready;     /* the waiters */
+
+    /* Who wakes to look after the first waiter: the only one with a timer, so that a crowd costs what
+     * two waiters cost.  It is the last in the whole order, which is longest in the queue and changes
+     * by newcomers, who are awake; NULL: nobody waits.  Cleared without the mutex by a thread that
+     * ends. */
+    _Atomic(struct plus_thread *) warden;
 
     struct plus_thread *holder;      /* NULL: free */
     struct plus_thread *last_holder; /* compared, never followed */
@@ -40,23 +45,20 @@ static struct {
     _Atomic(struct plus_thread *) granted; /* woken to take it, has not arrived; cleared without the
                                               mutex by a thread that ends */
     uint64_t granted_ns;
-    enum plus_class granted_class;
+    unsigned granted_level;
     _Atomic bool granted_polling; /* it was awake when it was granted; read under switch_mutex */
 
     _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
     bool unheard;       /* a request to this holder was not answered in time: everybody asks */
-    uint64_t next_ticket;
-    uint64_t protected_until_ns; /* a starved batch thread may not be asked before */
+    uint64_t protected_until_ns; /* one that was overtaken for too long may not be asked before */
     bool protect_next;           /* the thread granted last gets such a run */
-    struct plus_thread *turn;    /* the batch thread whose turn it is; compared, never followed */
-    uint64_t turn_used_ns;
-    _Atomic bool
-        turn_returns; /* it was asked, and comes back as soon as another has taken the GIL */
-    int turn_cpu;
+
+    /* Who was asked in its turn, and comes back as soon as another has taken the GIL. */
+    _Atomic(struct plus_thread *) returning; /* compared, never followed */
+    unsigned returning_level;
+    int returning_cpu;
+
     uint64_t slice_ns; /* of a turn: the policy's, or the interpreter's switch interval if longer */
-    uint64_t starved_ns;       /* how long batch threads waited, less what they got */
-    uint64_t starved_since_ns; /* 0: not counting */
-    uint64_t brief_hold_ns;    /* moving average of interactive holds */
 
     _Atomic uint32_t switch_sequence; /* futex word: one more with each acquisition */
     bool hands_over;                  /* the holder will wait for the switch though nobody asked */
@@ -124,61 +126,84 @@ poll_budget(const struct plus_decision *decision)
  * Accounts of threads and classes.
  */
 
-/* Time that passes while batch threads wait and none of them holds the GIL.  The debt is limited, so
- * that a long drought does not turn into a long flood. */
-static void
-count_starvation(uint64_t now)
-{
-    uint64_t limit = S.policy.starvation_ns * DEBT_LIMIT;
-
-    if (S.starved_since_ns != 0 && now > S.starved_since_ns) {
-        S.starved_ns += now - S.starved_since_ns;
-    }
-    if (S.starved_ns > limit) {
-        S.starved_ns = limit;
-    }
-    S.starved_since_ns = S.queues[PLUS_BATCH].length > 0 ? now : 0;
-}
-
 static void
 returns_to_gil(struct plus_thread *self, uint64_t now)
 {
-    if (S.turn == self) {
-        atomic_store(&S.turn_returns, false);
+    if (atomic_load_explicit(&S.returning, memory_order_relaxed) == self) {
+        atomic_store(&S.returning, NULL);
     }
     uint64_t since = self->released_ns + self->forced_ns;
 
     if (self->released_ns != 0 && now > since) {
-        self->account_ns = plus_policy_decay(self->account_ns, now - since);
+        plus_policy_away(&self->usage, now - since);
+        plus_ready_away(self, now - since, S.slice_ns);
     }
     self->released_ns = 0;
     self->forced_ns = 0;
 }
 
-static void
-enqueue(struct plus_thread *self, uint64_t now)
+static unsigned
+holder_level(uint64_t now)
 {
-    self->queued_as = plus_policy_class(&S.policy, self->account_ns);
-    if (self->has_turn && S.turn != self) {
-        self->has_turn = false; /* it came back too late: somebody else's turn has begun */
-        self->ticket = 0;
+    uint64_t since = S.holder->acquired_ns;
+
+    return plus_policy_level(&S.holder->usage, since != 0 && now > since ? now - since : 0);
+}
+
+/* Whether `a` is served before `b`. */
+static bool
+is_before(const struct plus_thread *a, const struct plus_thread *b)
+{
+    return a->level != b->level ? a->level < b->level : a->ticket < b->ticket;
+}
+
+static void
+enqueue(struct plus_thread *self, uint64_t now, bool begins)
+{
+    struct plus_thread *warden = atomic_load_explicit(&S.warden, memory_order_relaxed);
+
+    self->level = self->signalled ? 0 : plus_policy_level(&self->usage, 0);
+    if (self->level == 0 && begins) {
+        self->ticket = 0; /* among light ones, first come, first served */
     }
-    if (self->ticket == 0) {
-        self->ticket = ++S.next_ticket;
-    }
-    plus_queue_insert(&S.queues[self->queued_as], self);
+    plus_ready_insert(&S.ready, self);
     self->queued = true;
-    if (self->queued_as == PLUS_BATCH && S.starved_since_ns == 0 &&
-        (S.holder == NULL || S.holder->queued_as == PLUS_INTERACTIVE)) {
-        S.starved_since_ns = now;
+    if (warden == NULL || warden == self || is_before(warden, self)) {
+        atomic_store_explicit(&S.warden, self, memory_order_relaxed);
+    }
+    if (S.holder != NULL) {
+        plus_ready_count(&S.ready, now, holder_level(now));
+    }
+}
+
+/* The warden's place is left to it: it comes again at once. */
+static void
+leave_to_ask(struct plus_thread *thread)
+{
+    plus_ready_remove(&S.ready, thread);
+    thread->queued = false;
+}
+
+/* Who is not in the queue cannot look after it. */
+static void
+resign(const struct plus_thread *thread)
+{
+    if (atomic_load_explicit(&S.warden, memory_order_relaxed) != thread) {
+        return;
+    }
+    struct plus_thread *last = plus_ready_last(&S.ready);
+
+    atomic_store_explicit(&S.warden, last, memory_order_relaxed);
+    if (last != NULL) {
+        unpark(last, PLUS_PARK_RECHECK); /* it has no timer yet */
     }
 }
 
 static void
 dequeue(struct plus_thread *thread)
 {
-    plus_queue_remove(&S.queues[thread->queued_as], thread);
-    thread->queued = false;
+    leave_to_ask(thread);
+    resign(thread);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -186,26 +211,16 @@ dequeue(struct plus_thread *thread)
  */
 
 static struct plus_decision
-decide(struct plus_thread *self, uint64_t interval_ns, uint64_t now)
+decide(const struct plus_thread *waiter, uint64_t interval_ns, uint64_t now)
 {
-    const struct plus_queue *queue = &S.queues[self->queued_as];
-    const struct plus_thread *first = queue->head;
     struct plus_situation situation = {
         .now_ns = now,
         .interval_ns = interval_ns,
-        .self = self,
+        .slice_ns = S.slice_ns,
+        .self = waiter,
         .holder = S.holder,
         .asked = atomic_load(&S.asked),
-        .self_is_first = first == self,
-        /* Behind the one that was only interrupted in its turn stands the next in turn. */
-        .self_is_next = first == self || (first == S.turn && first->next == self),
-        .ahead = first == self ? 0 : queue->length - 1u,
-        .turn_used_ns = S.turn_used_ns,
-        .holder_has_turn = S.holder == S.turn,
         .protected_until_ns = S.protected_until_ns,
-        .brief_hold_ns = S.brief_hold_ns,
-        .missed = self->missed,
-        .slice_ns = S.slice_ns,
     };
 
     if (S.holder != NULL) {
@@ -215,6 +230,30 @@ decide(struct plus_thread *self, uint64_t interval_ns, uint64_t now)
         situation.holder_atomic = atomic_load(&S.holder->atomic_depth) > 0;
     }
     return plus_policy_decide(&S.policy, &situation);
+}
+
+/* Until when a waiter that need not ask now may sleep.  The warden looks after the first waiter, which
+ * sleeps without a timer, and wakes it when it is time to ask. */
+static uint64_t
+sleep_until(struct plus_thread *self, const struct plus_decision *own, uint64_t interval_ns,
+            uint64_t now)
+{
+    struct plus_thread *first = plus_ready_first(&S.ready);
+
+    if (self == first) {
+        bool warden = atomic_load_explicit(&S.warden, memory_order_relaxed) == self;
+        return warden || own->asked || self->impatience > 0 ? own->deadline_ns
+                                                            : PLUS_FUTEX_NO_DEADLINE;
+    }
+    if (atomic_load_explicit(&S.warden, memory_order_relaxed) != self) {
+        return PLUS_FUTEX_NO_DEADLINE;
+    }
+    struct plus_decision decision = decide(first, interval_ns, now);
+
+    if (decision.ask || decision.wants || decision.asked || S.interpreter.is_ending()) {
+        unpark(first, PLUS_PARK_RECHECK);
+    }
+    return decision.ask ? now + interval_ns : decision.deadline_ns;
 }
 
 /* The holder stores its depth and then reads `asked`; we store `asked` and then read the depth.  Both
@@ -239,23 +278,32 @@ ask_holder(void)
     return false;
 }
 
-/* A request that was not answered within an interval.  Either the holder has no core now, or does not
- * look; or, up to 3.12, the request went to the waiter's own sub-interpreter instead of the holder's,
- * where only a waiter of the holder's interpreter can reach it.  So everybody asks once now, as they
- * all do in the interpreter's own scheduling. */
 static void
-ask_all(struct plus_thread *self)
+wake_all_but(const struct plus_thread *self)
 {
-    S.counts.repeated_requests++;
-    S.unheard = true;
-    self->joined = atomic_load(&S.switch_sequence);
-    for (int class = 0; class < 2; class++) {
-        for (struct plus_thread *t = S.queues[class].head; t != NULL; t = t->next) {
+    for (unsigned level = 0; level < PLUS_LEVELS; level++) {
+        for (struct plus_thread *t = S.ready.levels[level].head; t != NULL; t = t->next) {
             if (t != self) {
                 unpark(t, PLUS_PARK_RECHECK);
             }
         }
     }
+}
+
+/* A request that was not answered within an interval.  Mostly the holder has no core now, or does not
+ * look, and asking once more is all that can be done.  But where the request may have gone to the
+ * waiter's own sub-interpreter instead of the holder's, only a waiter of the holder's interpreter can
+ * reach it.  So everybody asks once then, as they all do in the interpreter's own scheduling. */
+static void
+ask_again(struct plus_thread *self)
+{
+    S.counts.repeated_requests++;
+    if (!S.interpreter.may_mishear_requests()) {
+        return;
+    }
+    S.unheard = true;
+    self->joined = atomic_load(&S.switch_sequence);
+    wake_all_but(self);
 }
 
 /* One look at the situation.  Returns true when the wait is over, with what to tell the interpreter
@@ -283,7 +331,7 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
         }
         if (ask_holder()) {
             if (self->asks_again && !S.unheard) {
-                ask_all(self);
+                ask_again(self);
             }
             self->asks_again = false;
             self->joined = atomic_load(&S.switch_sequence);
@@ -292,7 +340,7 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
             return true;
         }
     }
-    if (S.ending()) {
+    if (S.interpreter.is_ending()) {
         /* A thread that has to end learns it from a time-out; one a round, so that nobody is kept
          * from the mutex. */
         if (first && self->ending_seen) {
@@ -303,6 +351,32 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
         return *result != 0 || !first;
     }
     return false;
+}
+
+/* A signal that ends the main thread's sleep has a handler to be run by it: it is served first. */
+static bool
+has_signal(const struct plus_thread *self, uint64_t now, uint64_t deadline_ns)
+{
+    return now < deadline_ns && atomic_load(&self->parking) == PLUS_PARK_ASLEEP &&
+           self->native_id == getpid();
+}
+
+/* The holder usually gives the GIL up by itself within the polling time: it need not be asked, which
+ * would make it wait for the switch.  False where nobody can poll. */
+static bool
+polls_it_out(struct plus_thread *self, pthread_mutex_t *mutex, const struct plus_decision *decision)
+{
+    uint64_t poll_ns = poll_budget(decision);
+
+    if (poll_ns == 0) {
+        return false;
+    }
+    atomic_store(&self->parking, PLUS_PARK_WAITING);
+    pthread_mutex_unlock(mutex);
+    plus_futex_poll(&self->parking, PLUS_PARK_WAITING, poll_ns);
+    atomic_fetch_sub(&S.pollers, 1);
+    pthread_mutex_lock(mutex);
+    return true;
 }
 
 int
@@ -322,28 +396,42 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
         atomic_store(&S.granted, NULL);
     }
     S.many_cpus = plus_usable_cpus(now) > 1u;
-    S.slice_ns = S.policy.batch_slice_ns > interval_ns ? S.policy.batch_slice_ns : interval_ns;
-    enqueue(self, now);
+    S.slice_ns = S.policy.slice_ns > interval_ns ? S.policy.slice_ns : interval_ns;
+    enqueue(self, now, begins);
     for (bool first = true; S.running; first = false) {
         struct plus_decision decision = decide(self, interval_ns, now);
 
+        if (decision.ask && decision.holder_is_chatty && first && polls_it_out(self, mutex, &decision)) {
+            now = plus_now_ns();
+            if (!self->queued) {
+                self->missed = true;
+                return 0;
+            }
+            continue;
+        }
         if (wait_is_over(self, &decision, first, &result)) {
-            dequeue(self);
+            leave_to_ask(self);
             S.counts.immediate_requests += result == ETIMEDOUT && begins;
             return result;
         }
         atomic_store(&self->parking, PLUS_PARK_WAITING);
+        uint64_t until_ns = sleep_until(self, &decision, interval_ns, now);
         uint64_t poll_ns = poll_budget(&decision);
         pthread_mutex_unlock(mutex);
-        park_nogil(self, poll_ns, decision.deadline_ns);
+        park_nogil(self, poll_ns, until_ns);
         pthread_mutex_lock(mutex);
         now = plus_now_ns();
-        if (now - self->wait_start_ns > S.policy.grace_ns) {
+        if (now - self->wait_start_ns > PLUS_LIGHT_NS) {
             self->impatience = PLUS_IMPATIENCE;
         }
         if (!self->queued) {
             self->missed = true; /* until it has really taken it */
             return 0;            /* granted */
+        }
+        if (has_signal(self, now, until_ns)) {
+            self->signalled = true;
+            leave_to_ask(self);
+            enqueue(self, now, true);
         }
         self->asks_again = decision.asked && now >= decision.deadline_ns;
     }
@@ -383,14 +471,16 @@ plus_sched_await_switch(pthread_mutex_t *switch_mutex)
  * Taking and giving up.
  */
 
-/* A batch thread has it while others wait: nobody has to have a timer for that moment, the first of
- * them is woken now and decides anew (an interactive one asks). */
+/* Somebody has it although a lighter thread waits, or one whose turn it is: nobody has to have a timer
+ * for that moment, the first is woken now and asks. */
 static void
-tell(enum plus_class class)
+tell_first(const struct plus_thread *holder)
 {
-    struct plus_thread *first = S.queues[class].head;
+    struct plus_thread *first = plus_ready_first(&S.ready);
 
-    if (first != NULL) {
+    if (first != NULL &&
+        (first->level < holder->level ||
+         (first->level > 0 && first->level == holder->level && first->ticket < holder->ticket))) {
         unpark(first, PLUS_PARK_RECHECK);
     }
 }
@@ -402,11 +492,13 @@ end_wait(struct plus_thread *self, uint64_t now)
 
     self->wait_ns += waited;
     self->waits++;
-    plus_histogram_add(&S.counts.waits[self->queued_as], waited);
+    plus_histogram_add(&S.counts.waits[plus_policy_class(self->level)], waited);
+    plus_policy_waited(&self->usage, waited);
     self->wait_start_ns = 0;
     self->asks_again = false;
     self->missed = false;
-    if (waited <= S.policy.grace_ns && self->impatience > 0) {
+    self->signalled = false;
+    if (waited <= PLUS_LIGHT_NS && self->impatience > 0) {
         self->impatience--;
     }
 }
@@ -414,29 +506,19 @@ end_wait(struct plus_thread *self, uint64_t now)
 static void
 begin_hold(struct plus_thread *self, uint64_t now)
 {
-    enum plus_class class = plus_policy_class(&S.policy, self->account_ns);
-
+    self->level = plus_policy_level(&self->usage, 0);
     self->acquired_ns = now;
     S.holder_cpu = sched_getcpu();
-    if (class == PLUS_INTERACTIVE) {
-        self->ticket = 0;
-        return;
-    }
-    count_starvation(now);
-    S.starved_since_ns = 0;
-    S.protected_until_ns = 0;
     if (S.protect_next) {
         S.protect_next = false;
         S.protected_until_ns = now + plus_policy_quantum_ns(&S.policy);
         S.counts.protected_runs++;
     }
-    if (S.turn != self) {
-        S.turn = self;
-        S.turn_used_ns = 0;
-        self->has_turn = true;
-        tell(PLUS_BATCH); /* the next in turn sets its timer for the end of this one */
+    plus_ready_begin_turn(&S.ready, self);
+    if (S.ready.occupied != 0) {
+        plus_ready_count(&S.ready, now, self->level);
+        tell_first(self);
     }
-    tell(PLUS_INTERACTIVE);
 }
 
 /* Nearly every acquisition follows a release that nobody had asked for: those spare the fence that
@@ -506,73 +588,58 @@ plus_sched_acquired(void)
         if (atomic_load_explicit(&S.granted, memory_order_relaxed) == self) {
             atomic_store(&S.granted, NULL);
         }
+        resign(self); /* it left the queue to ask, and found the GIL free */
         returns_to_gil(self, now);
         if (self->wait_start_ns != 0) {
             end_wait(self, now);
-        }
-        else {
-            self->queued_as = plus_policy_class(&S.policy, self->account_ns);
         }
         begin_hold(self, now);
     }
     tell_switch_waiters();
 }
 
-/* The batch thread that an interactive one interrupted is awake on another processor and back within
- * a microsecond; waking the next in turn instead costs a system call and a change of threads, at
- * each request of each interactive thread.  So it gets that microsecond.  It may also have been on
- * its way to a blocking call: then the next in turn is woken after all. */
+/* The thread that a lighter one interrupted is awake on another processor and back within a
+ * microsecond; waking the next in turn instead costs a system call and a change of threads, at each
+ * request of each lighter thread.  So it gets that microsecond.  It may also have been on its way to
+ * a blocking call: then the next in turn is woken after all. */
 static void
 await_turn(pthread_mutex_t *mutex)
 {
+    struct plus_thread *returning = atomic_load(&S.returning);
+    const struct plus_thread *first = plus_ready_first(&S.ready);
     uint64_t start;
 
-    if (!atomic_load(&S.turn_returns) || !S.many_cpus || S.turn_cpu == S.holder_cpu ||
-        S.queues[PLUS_BATCH].length == 0 || S.queues[PLUS_INTERACTIVE].length > 0) {
+    if (returning == NULL || !S.many_cpus || S.returning_cpu == S.holder_cpu || first == NULL ||
+        first->level < S.returning_level) {
         return;
     }
     pthread_mutex_unlock(mutex);
     start = plus_now_ns();
-    while (atomic_load(&S.turn_returns) && plus_now_ns() - start < TURN_WAIT_NS) {
+    while (atomic_load(&S.returning) == returning && plus_now_ns() - start < TURN_WAIT_NS) {
         plus_cpu_relax();
     }
     pthread_mutex_lock(mutex);
-}
-
-/* Interactive first, unless batch threads have waited for long enough. */
-static struct plus_thread *
-pick_next(void)
-{
-    struct plus_thread *interactive = S.queues[PLUS_INTERACTIVE].head;
-    struct plus_thread *batch = S.queues[PLUS_BATCH].head;
-
-    if (batch != NULL && interactive != NULL && S.policy.batch_share > 0.0 &&
-        S.starved_ns >= S.policy.starvation_ns) {
-        S.protect_next = true;
-        return batch;
-    }
-    return interactive != NULL ? interactive : batch;
+    atomic_store(&S.returning, NULL); /* once is enough */
 }
 
 static void
 grant_next(uint64_t now)
 {
     struct plus_thread *on_the_way = atomic_load_explicit(&S.granted, memory_order_relaxed);
+    const struct plus_thread *first = plus_ready_first(&S.ready);
 
     /* Somebody barged in while another was on its way: that one still comes, and wakes nobody
-     * else's sleep for nothing; but an interactive waiter does not stand behind a batch one. */
-    if (on_the_way != NULL && now - S.granted_ns < GRANT_LIMIT_NS &&
-        (S.granted_class == PLUS_INTERACTIVE || S.queues[PLUS_INTERACTIVE].head == NULL)) {
+     * else's sleep for nothing; but a lighter waiter does not stand behind it. */
+    if (first == NULL || (on_the_way != NULL && now - S.granted_ns < GRANT_LIMIT_NS &&
+                          S.granted_level <= first->level)) {
         return;
     }
-    struct plus_thread *next = pick_next();
-    if (next == NULL) {
-        return;
-    }
+    struct plus_thread *next = plus_ready_pick(&S.ready, &S.policy, &S.protect_next);
+
     dequeue(next);
     atomic_store(&S.granted, next);
     S.granted_ns = now;
-    S.granted_class = next->queued_as;
+    S.granted_level = next->level;
     atomic_store(&S.granted_polling, unpark(next, PLUS_PARK_GRANTED));
 }
 
@@ -580,31 +647,18 @@ static void
 end_hold(struct plus_thread *self, uint64_t now, bool asked)
 {
     uint64_t hold = now - self->acquired_ns;
-    enum plus_class class = plus_policy_class(&S.policy, self->account_ns + hold);
+    unsigned level = plus_policy_level(&self->usage, hold);
 
     self->acquired_ns = 0;
     self->released_ns = now;
     self->hold_ns += hold;
-    plus_histogram_add(&S.counts.holds[class], hold);
-    self->account_ns = plus_policy_account(&S.policy, self->account_ns, hold, asked);
-    if (class == PLUS_INTERACTIVE) {
-        S.brief_hold_ns += hold / 8u - S.brief_hold_ns / 8u;
-        count_starvation(now);
-        return;
-    }
-    uint64_t repaid = plus_policy_repaid_ns(&S.policy, hold);
-    S.starved_ns = S.starved_ns > repaid ? S.starved_ns - repaid : 0;
-    S.starved_since_ns = asked || S.queues[PLUS_BATCH].length > 0 ? now : 0;
-    if (S.turn == self) {
-        S.turn_used_ns += hold;
-    }
-    if (!asked || S.turn != self || S.turn_used_ns >= S.slice_ns) {
-        self->ticket = 0; /* its turn is over: to the end of the queue next time */
-        self->has_turn = false;
-        S.turn = S.turn == self ? NULL : S.turn;
-    }
-    S.turn_cpu = S.holder_cpu;
-    atomic_store(&S.turn_returns, S.turn == self);
+    plus_histogram_add(&S.counts.holds[plus_policy_class(level)], hold);
+    plus_ready_held(&S.ready, &S.policy, now, level, hold);
+    plus_policy_held(&self->usage, hold, asked);
+    plus_ready_end_turn(self, hold, S.protected_until_ns != 0 ? 0 : S.slice_ns);
+    atomic_store(&S.returning, asked && self->ticket != 0 ? self : NULL);
+    S.returning_level = level;
+    S.returning_cpu = S.holder_cpu;
 }
 
 void
@@ -620,7 +674,7 @@ plus_sched_released(pthread_mutex_t *mutex)
     if (!S.running || self == NULL) {
         return;
     }
-    if (self->acquired_ns == 0 && S.queues[0].length + S.queues[1].length == 0) {
+    if (self->acquired_ns == 0 && S.ready.occupied == 0) {
         return; /* the only thread, not timed */
     }
     uint64_t now = plus_now_ns();
@@ -630,7 +684,7 @@ plus_sched_released(pthread_mutex_t *mutex)
         end_hold(self, now, asked);
     }
     S.protected_until_ns = 0;
-    if (self != S.turn) {
+    if (!asked) {
         await_turn(mutex);
     }
     if (S.holder == NULL) {
@@ -690,11 +744,9 @@ clear_debts(void)
 {
     S.protected_until_ns = 0;
     S.protect_next = false;
-    S.starved_ns = 0;
-    S.starved_since_ns = 0;
-    S.turn = NULL;
-    S.turn_used_ns = 0;
-    atomic_store(&S.turn_returns, false);
+    S.ready.owed_ns = 0;
+    S.ready.owed_since_ns = 0;
+    atomic_store(&S.returning, NULL);
 }
 
 /* What a record still says of an earlier run of the scheduler. */
@@ -703,6 +755,7 @@ reset_waiting(struct plus_thread *thread, void *argument)
 {
     (void)argument;
     thread->ticket = 0;
+    thread->turn_used_ns = 0;
     thread->wait_start_ns = 0;
     thread->acquired_ns = 0;
     thread->released_ns = 0;
@@ -727,11 +780,11 @@ plus_sched_track(void)
 }
 
 void
-plus_sched_start(const struct plus_policy *policy, bool (*ending)(void))
+plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter *interpreter)
 {
     S.policy = *policy;
-    S.slice_ns = policy->batch_slice_ns;
-    S.ending = ending;
+    S.slice_ns = policy->slice_ns;
+    S.interpreter = *interpreter;
     atomic_store(&S.spin_ns, policy->spin_ns);
     if (S.running) {
         return;
@@ -747,11 +800,7 @@ void
 plus_sched_stop(void)
 {
     S.running = false;
-    for (int class = 0; class < 2; class++) {
-        for (struct plus_thread *t = S.queues[class].head; t != NULL; t = t->next) {
-            unpark(t, PLUS_PARK_RECHECK);
-        }
-    }
+    wake_all_but(NULL);
     atomic_store(&S.granted, NULL);
     clear_debts();
     /* Whoever waits for a switch looks again: from now on libc tells it. */
@@ -785,7 +834,7 @@ plus_sched_class(const struct plus_thread *thread)
     if (thread == S.holder && thread->acquired_ns != 0) {
         held = plus_now_ns() - thread->acquired_ns;
     }
-    return plus_policy_class(&S.policy, thread->account_ns + held);
+    return plus_policy_class(plus_policy_level(&thread->usage, held));
 }
 
 void
@@ -794,6 +843,8 @@ plus_sched_forget(struct plus_thread *thread)
     struct plus_thread *expected = thread;
 
     atomic_compare_exchange_strong(&S.granted, &expected, NULL);
+    expected = thread;
+    atomic_compare_exchange_strong(&S.warden, &expected, NULL);
     /* It gave the GIL up already, so nobody waits for its section; that only has to be known. */
     if (atomic_load(&thread->atomic_depth) > 0) {
         atomic_fetch_add(&S.abandoned_sections, 1);
@@ -811,8 +862,8 @@ plus_sched_atfork_child(void)
 {
     struct plus_thread *self = plus_thread_if_known();
 
-    S.queues[0] = (struct plus_queue){0};
-    S.queues[1] = (struct plus_queue){0};
+    S.ready = (struct plus_ready){.next_ticket = S.ready.next_ticket};
+    atomic_store(&S.warden, NULL);
     S.holder = S.holder == self ? self : NULL;
     S.last_holder = S.holder;
     atomic_store(&S.granted, NULL);
@@ -826,6 +877,8 @@ plus_sched_atfork_child(void)
     if (self != NULL) {
         self->queued = false;
         self->ticket = 0;
+        self->turn_used_ns = 0;
+        self->usage = (struct plus_usage){0}; /* a worker begins as anybody does */
         self->wait_start_ns = 0;
         self->next = NULL;
         self->prev = NULL;

@@ -38,11 +38,15 @@ struct plus_sched_counts {
     struct plus_histogram waits[2], holds[2]; /* by enum plus_class, nanoseconds */
 };
 
-/* Starts scheduling, or changes the policy.  `ending` tells whether waiters must be sent back to the
- * interpreter because it finalises; it is called under `mutex` by threads without the GIL.  The
- * caller holds the GIL and `mutex`. */
+/* What the scheduler has to ask the interpreter.  Called under `mutex` by threads without the GIL. */
+struct plus_interpreter {
+    bool (*is_ending)(void);          /* it finalises: waiters must be sent back to it */
+    bool (*may_mishear_requests)(void); /* one waiter's request may not reach the holder */
+};
+
+/* Starts scheduling, or changes the policy.  The caller holds the GIL and `mutex`. */
 void
-plus_sched_start(const struct plus_policy *policy, bool (*ending)(void));
+plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter *interpreter);
 
 /* Stops: every waiter is woken and sent back to the interpreter.  The caller holds `mutex`. */
 void

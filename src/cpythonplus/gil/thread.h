@@ -16,9 +16,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum plus_class {
-    PLUS_INTERACTIVE, /* gives the GIL up by itself soon */
-    PLUS_BATCH,       /* held it for longer than the policy's grace without giving it up */
+/* How much of the GIL a thread has used lately, and what it usually does (policy.h). */
+struct plus_usage {
+    uint64_t account_ns; /* held, less stayed away; the thread has rested when it comes to 0 */
+    uint64_t credit_ns;  /* for having been kept waiting: holds use it up first, a rest ends it */
+    uint64_t peak_ns;    /* the most that it came to since then */
+    uint64_t usual_ns;   /* the peak that it usually comes to before it rests; 0: not known */
+    uint64_t holding_ns, resting_ns; /* of its recent past, by which its demand is measured */
+    uint64_t brief_ns;               /* moving average of the holds that it ended unasked */
+    bool asked;                      /* the last hold ended because it was asked */
 };
 
 /* The futex word of a waiter.  Only the waiter writes WAITING and ASLEEP, only a waker, under the
@@ -33,20 +39,21 @@ enum plus_parking {
 struct plus_thread {
     /* Queue links and the scheduling state: read and written under the GIL's mutex. */
     struct plus_thread *next, *prev;
-    uint64_t ticket;        /* place in its class; 0: takes a new one with its next wait */
+    uint64_t ticket;        /* place in its level; 0: takes a new one with its next wait */
     uint64_t wait_start_ns; /* 0: not waiting */
     uint64_t acquired_ns;   /* when it last took the GIL; 0: it does not hold it */
     uint64_t released_ns;   /* when it last gave it up, to see how long it stayed away */
     uint64_t forced_ns;     /* of that absence: waiting for the switch; own thread, no lock */
-    uint64_t account_ns;    /* recent holding that was not given up by itself */
-    uint32_t impatience;    /* waits left in which it uses the short timer */
-    enum plus_class queued_as;
+    uint64_t turn_used_ns;  /* of its turn, by holds that were interrupted */
+    struct plus_usage usage;
+    uint32_t impatience; /* waits left in which it uses the short timer */
+    uint32_t level;      /* its place among the queues, since it was queued last */
     bool queued;
     bool missed;      /* it was granted the GIL since its wait began, and found it taken again */
     bool reporting;   /* inside the reporter of an overlong section; own thread only */
     bool asks_again;  /* its request was not answered within an interval */
     uint32_t joined;  /* the switch sequence at which it asked because a request went unheard */
-    bool has_turn;    /* among batch threads, unless it was lost while this one was away */
+    bool signalled;   /* the main thread, with a signal to handle: served first */
     bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
 
     _Atomic uint32_t

@@ -1,0 +1,66 @@
+/* Who waits for the GIL: one queue for each level, and what is owed to those who are overtaken.
+ *
+ *      level 0   head -> thread -> thread
+ *      level 1   head -> thread
+ *      level 8   head -> thread -> thread -> thread
+ *
+ * Inside a level first come, first served; whoever was interrupted in its turn comes back to its old
+ * place.  Each step is constant time, whatever the number of waiters.  All functions are called under
+ * the GIL's mutex.  Nothing here blocks, allocates or knows of Python.
+ */
+#ifndef PLUS_GIL_READY_H
+#define PLUS_GIL_READY_H
+
+#include "policy.h"
+#include "queue.h"
+
+struct plus_ready {
+    struct plus_queue levels[PLUS_LEVELS];
+    uint32_t occupied; /* bit n: level n has a waiter */
+    uint32_t length;
+    uint64_t next_ticket;
+    uint64_t owed_ns;        /* how long heavier waiters were overtaken, less what they got for it */
+    uint64_t owed_since_ns;  /* 0: nobody is overtaken now */
+};
+
+/* thread->level is set. */
+void
+plus_ready_insert(struct plus_ready *ready, struct plus_thread *thread);
+
+void
+plus_ready_remove(struct plus_ready *ready, struct plus_thread *thread);
+
+/* The first in the whole order, and the last; NULL if nobody waits. */
+struct plus_thread *
+plus_ready_first(const struct plus_ready *ready);
+struct plus_thread *
+plus_ready_last(const struct plus_ready *ready);
+
+/* Counts up to `now`, and from now on whether a thread of `level` that has the GIL, or is about to get
+ * it, overtakes somebody. */
+void
+plus_ready_count(struct plus_ready *ready, uint64_t now, unsigned level);
+
+/* A thread of `level` has held the GIL for hold_ns until now: what was owed is paid back by it, if it
+ * overtook nobody. */
+void
+plus_ready_held(struct plus_ready *ready, const struct plus_policy *policy, uint64_t now,
+                unsigned level, uint64_t hold_ns);
+
+/* Whom to serve next: the first, or *protected: one that is overtaken, since enough is owed. */
+struct plus_thread *
+plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy, bool *protected);
+
+/* A thread takes the GIL: before those who wait, or in its own turn. */
+void
+plus_ready_begin_turn(struct plus_ready *ready, struct plus_thread *thread);
+
+/* The part of a turn that ended. */
+void
+plus_ready_end_turn(struct plus_thread *thread, uint64_t hold_ns, uint64_t slice_ns);
+
+/* The thread was away: for long, and its turn is over. */
+void
+plus_ready_away(struct plus_thread *thread, uint64_t away_ns, uint64_t slice_ns);
+
+#endif
