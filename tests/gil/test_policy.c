@@ -31,6 +31,7 @@ situation(unsigned level, uint64_t account, uint64_t held)
         .interval_ns = 5 * MS,
         .slice_ns = 10 * MS,
         .self = &waiter,
+        .self_is_first = true,
         .holder = &holder,
     };
 }
@@ -269,6 +270,9 @@ test_a_heavier_waiter_waits(void)
 
     CHECK(!decided(&s).ask && !decided(&s).wants);
     CHECK(decided(&s).deadline_ns == s.now_ns + s.interval_ns);
+    CHECK(decided(&s).holder_is_brief);
+    s.self_is_first = false;
+    CHECK(!decided(&s).holder_is_brief);
     /* But one that the holder overtakes over and over, by giving it up for a moment, asks. */
     waiter.missed = true;
     waiter.wait_start_ns = s.now_ns - PLUS_STARVATION_NS;

@@ -290,6 +290,7 @@ run(uint64_t until_ns)
                 .interval_ns = INTERVAL_NS,
                 .slice_ns = policy.slice_ns,
                 .self = first,
+                .self_is_first = true,
                 .holder = &holder->thread,
                 .protected_until_ns = protected_until_ns,
             };

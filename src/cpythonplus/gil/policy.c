@@ -202,13 +202,19 @@ decide_lighter(const struct plus_policy *policy, const struct plus_situation *s,
     return decision;
 }
 
+static bool
+is_brief(const struct plus_policy *policy, const struct plus_thread *holder)
+{
+    return holder->usage.brief_ns < policy->spin_ns;
+}
+
 static struct plus_decision
-decide_heavier(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
+decide_heavier(const struct plus_policy *policy, const struct plus_situation *s)
 {
     if (has_missed(s, PLUS_STARVATION_NS)) {
         return ask(s);
     }
-    return wait_until(s, UINT64_MAX, held == 0 && s->holder->usage.brief_ns < policy->spin_ns);
+    return wait_until(s, UINT64_MAX, s->self_is_first && is_brief(policy, s->holder));
 }
 
 /* Tickets are the order of turns: whoever was interrupted in its own, or was away for a moment, has the
@@ -223,11 +229,10 @@ decide_equal(const struct plus_policy *policy, const struct plus_situation *s, u
         if (has_missed(s, s->interval_ns)) {
             return ask(s);
         }
-        bool brief = s->holder->usage.brief_ns < policy->spin_ns;
         uint64_t patience = s->self->impatience == 0 ? s->interval_ns
                             : held < PLUS_LIGHT_NS   ? PLUS_LIGHT_NS - held
                                                      : PLUS_LIGHT_NS;
-        return wait_until(s, s->now_ns + patience, brief);
+        return wait_until(s, s->now_ns + patience, is_brief(policy, s->holder));
     }
     bool own_turn = s->self->ticket < s->holder->ticket;
     if (used < s->slice_ns && !own_turn) {
@@ -255,6 +260,6 @@ plus_policy_decide(const struct plus_policy *policy, const struct plus_situation
     if (s->self->level < level) {
         return decide_lighter(policy, s, held);
     }
-    return s->self->level > level ? decide_heavier(policy, s, held)
+    return s->self->level > level ? decide_heavier(policy, s)
                                   : decide_equal(policy, s, held);
 }

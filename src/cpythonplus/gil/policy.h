@@ -128,13 +128,14 @@ struct plus_decision {
     uint64_t deadline_ns; /* otherwise: decide again then */
 };
 
-/* What the first waiter of the best level can see. */
+/* What a waiter can see. */
 struct plus_situation {
     uint64_t now_ns;
     uint64_t interval_ns;             /* the interpreter's switch interval */
     uint64_t slice_ns;                /* one turn */
     const struct plus_thread *self;   /* with its level set */
     const struct plus_thread *holder; /* NULL: nobody */
+    bool self_is_first;               /* of all waiters */
     bool asked;                       /* the holder has been asked already */
     bool holder_atomic;
     uint64_t protected_until_ns; /* one that was overtaken for too long may run until then */

@@ -218,6 +218,7 @@ decide(const struct plus_thread *waiter, uint64_t interval_ns, uint64_t now)
         .interval_ns = interval_ns,
         .slice_ns = S.slice_ns,
         .self = waiter,
+        .self_is_first = plus_ready_first(&S.ready) == waiter,
         .holder = S.holder,
         .asked = atomic_load(&S.asked),
         .protected_until_ns = S.protected_until_ns,
