@@ -39,7 +39,14 @@ situation(unsigned level, uint64_t account, uint64_t held)
 static struct plus_decision
 decided(const struct plus_situation *s)
 {
-    struct plus_decision decision = plus_policy_decide(&policy, s);
+    struct plus_situation with_level = *s;
+    uint64_t held = 0;
+
+    if (holder.acquired_ns != 0 && holder.acquired_ns < s->now_ns) {
+        held = s->now_ns - holder.acquired_ns;
+    }
+    with_level.holder_level = plus_policy_level(&holder.usage, held);
+    struct plus_decision decision = plus_policy_decide(&policy, &with_level);
 
     CHECK(decision.deadline_ns > s->now_ns);
     CHECK(!(decision.ask && decision.wants));

@@ -292,6 +292,8 @@ run(uint64_t until_ns)
                 .self = first,
                 .self_is_first = true,
                 .holder = &holder->thread,
+                .holder_level = plus_policy_level(&holder->thread.usage,
+                                                  now - holder->thread.acquired_ns),
                 .protected_until_ns = protected_until_ns,
             };
             struct plus_decision decision = plus_policy_decide(&policy, &situation);

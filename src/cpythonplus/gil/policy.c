@@ -255,11 +255,10 @@ plus_policy_decide(const struct plus_policy *policy, const struct plus_situation
         return ask(s);
     }
     uint64_t held = held_ns(s);
-    unsigned level = plus_policy_level(&s->holder->usage, held);
 
-    if (s->self->level < level) {
+    if (s->self->level < s->holder_level) {
         return decide_lighter(policy, s, held);
     }
-    return s->self->level > level ? decide_heavier(policy, s)
-                                  : decide_equal(policy, s, held);
+    return s->self->level > s->holder_level ? decide_heavier(policy, s)
+                                            : decide_equal(policy, s, held);
 }

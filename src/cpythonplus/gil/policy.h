@@ -135,6 +135,7 @@ struct plus_situation {
     uint64_t slice_ns;                /* one turn */
     const struct plus_thread *self;   /* with its level set */
     const struct plus_thread *holder; /* NULL: nobody */
+    unsigned holder_level;            /* with what it holds now, and what was lent to it */
     bool self_is_first;               /* of all waiters */
     bool asked;                       /* the holder has been asked already */
     bool holder_atomic;

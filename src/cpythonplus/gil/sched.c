@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/cpus.h"
 #include "../base/futex.h"
+#include "loans.h"
 #include "ready.h"
 
 #include <assert.h>
@@ -30,6 +31,7 @@ static struct {
     _Atomic bool running; /* we do the waiting; otherwise libc does, and we only know the holder */
     struct plus_policy policy;
     struct plus_interpreter interpreter;
+    _Atomic(pthread_mutex_t *) mutex; /* for who comes without having waited */
     _Atomic uint64_t spin_ns;    /* the policy's, for readers without the mutex */
     struct plus_ready ready;     /* the waiters */
 
@@ -143,11 +145,20 @@ returns_to_gil(struct plus_thread *self, uint64_t now)
 }
 
 static unsigned
+level_of(const struct plus_thread *thread, uint64_t held_ns)
+{
+    unsigned own = plus_policy_level(&thread->usage, held_ns);
+    unsigned lent = plus_loans_level(thread);
+
+    return lent < own ? lent : own;
+}
+
+static unsigned
 holder_level(uint64_t now)
 {
     uint64_t since = S.holder->acquired_ns;
 
-    return plus_policy_level(&S.holder->usage, since != 0 && now > since ? now - since : 0);
+    return level_of(S.holder, since != 0 && now > since ? now - since : 0);
 }
 
 /* Whether `a` is served before `b`. */
@@ -162,7 +173,7 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
 {
     struct plus_thread *warden = atomic_load_explicit(&S.warden, memory_order_relaxed);
 
-    self->level = self->signalled ? 0 : plus_policy_level(&self->usage, 0);
+    self->level = self->signalled ? 0 : level_of(self, 0);
     if (self->level == 0 && begins) {
         self->ticket = 0; /* among light ones, first come, first served */
     }
@@ -228,6 +239,7 @@ decide(const struct plus_thread *waiter, uint64_t interval_ns, uint64_t now)
         if (S.holder->acquired_ns == 0) {
             S.holder->acquired_ns = now; /* it took the GIL while it was the only thread */
         }
+        situation.holder_level = holder_level(now);
         situation.holder_atomic = atomic_load(&S.holder->atomic_depth) > 0;
     }
     return plus_policy_decide(&S.policy, &situation);
@@ -396,6 +408,7 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
     if (atomic_load(&S.granted) == self) {
         atomic_store(&S.granted, NULL);
     }
+    atomic_store_explicit(&S.mutex, mutex, memory_order_relaxed);
     S.many_cpus = plus_usable_cpus(now) > 1u;
     S.slice_ns = S.policy.slice_ns > interval_ns ? S.policy.slice_ns : interval_ns;
     enqueue(self, now, begins);
@@ -507,7 +520,7 @@ end_wait(struct plus_thread *self, uint64_t now)
 static void
 begin_hold(struct plus_thread *self, uint64_t now)
 {
-    self->level = plus_policy_level(&self->usage, 0);
+    self->level = level_of(self, 0);
     self->acquired_ns = now;
     S.holder_cpu = sched_getcpu();
     if (S.protect_next) {
@@ -694,6 +707,141 @@ plus_sched_released(pthread_mutex_t *mutex)
 }
 
 /* ------------------------------------------------------------------------------------------------
+ * Priority inheritance.
+ *
+ * A lender stores the loan and then reads the owner's word again; the owner changes its word and then
+ * reads loan_count.  Both are sequentially consistent, so at least one of the two sees the other: no loan
+ * outlives the owner's release.
+ */
+
+/* A chain of owners that wait for each other's things is followed so far, and a circle no farther. */
+#define CHAIN_LIMIT 8u
+
+struct lending {
+    const _Atomic uint64_t *thing;
+    unsigned level;
+    const _Atomic uint64_t *next; /* what the owner waits for itself */
+    bool done;
+};
+
+static void
+lend_to(struct plus_thread *owner, void *argument)
+{
+    struct lending *lending = argument;
+
+    /* Also where it changes nothing now: the owner may compute for long with the thing. */
+    if (!plus_loans_add(owner, lending->thing, lending->level)) {
+        return;
+    }
+    if (atomic_load(lending->thing) != owner->serial) {
+        plus_loans_take_back(owner, lending->thing); /* it let go meanwhile */
+        return;
+    }
+    lending->done = true;
+    lending->next = owner->waits_for;
+    if (owner->queued && level_of(owner, 0) < owner->level) {
+        plus_ready_remove(&S.ready, owner);
+        owner->level = level_of(owner, 0);
+        plus_ready_insert(&S.ready, owner);
+        if (plus_ready_first(&S.ready) == owner) {
+            unpark(owner, PLUS_PARK_RECHECK); /* it may ask now */
+        }
+    }
+}
+
+static pthread_mutex_t *
+lock_if_running(void)
+{
+    pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
+
+    if (mutex == NULL || !atomic_load(&S.running)) {
+        return NULL;
+    }
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+uint64_t
+plus_sched_lend(const _Atomic uint64_t *owner)
+{
+    struct plus_thread *self = plus_thread_if_known();
+    uint64_t serial = atomic_load(owner);
+    pthread_mutex_t *mutex;
+    uint64_t lent_to = 0;
+
+    if (self == NULL || serial == 0 || serial == self->serial ||
+        (mutex = lock_if_running()) == NULL) {
+        return 0;
+    }
+    unsigned level = level_of(self, 0);
+    struct lending lending = {.next = owner, .level = level > 0 ? level : 1u};
+
+    self->waits_for = owner;
+    for (unsigned i = 0; i < CHAIN_LIMIT && lending.next != NULL && serial != 0; i++) {
+        lending.thing = lending.next;
+        lending.next = NULL;
+        lending.done = false;
+        plus_threads_visit_one(serial, lend_to, &lending);
+        if (lent_to == 0 && lending.done) {
+            lent_to = serial;
+        }
+        serial = lending.next != NULL ? atomic_load(lending.next) : 0;
+    }
+    pthread_mutex_unlock(mutex);
+    return lent_to;
+}
+
+static void
+take_back_from(struct plus_thread *thread, void *argument)
+{
+    plus_loans_take_back(thread, argument);
+}
+
+void
+plus_sched_take_back(const _Atomic uint64_t *owner, uint64_t lent_to)
+{
+    struct plus_thread *self = plus_thread_self();
+    pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
+
+    if (mutex == NULL) {
+        self->waits_for = NULL; /* a fork left nobody who could read it */
+        return;
+    }
+    pthread_mutex_lock(mutex);
+    self->waits_for = NULL;
+    if (lent_to != 0) {
+        plus_threads_visit_one(lent_to, take_back_from, (void *)(uintptr_t)owner);
+    }
+    pthread_mutex_unlock(mutex);
+}
+
+bool
+plus_sched_owes(void)
+{
+    struct plus_thread *self = plus_thread_if_known();
+
+    return self != NULL && atomic_load_explicit(&self->loan_count, memory_order_relaxed) > 0;
+}
+
+void
+plus_sched_let_go(const _Atomic uint64_t *owner)
+{
+    struct plus_thread *self = plus_thread_if_known();
+
+    atomic_thread_fence(memory_order_seq_cst);
+    if (self == NULL || atomic_load(&self->loan_count) == 0) {
+        return;
+    }
+    pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
+
+    if (mutex != NULL) {
+        pthread_mutex_lock(mutex);
+        plus_loans_end(self, owner);
+        pthread_mutex_unlock(mutex);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
  * Atomic sections.
  */
 
@@ -865,6 +1013,7 @@ plus_sched_atfork_child(void)
 
     S.ready = (struct plus_ready){.next_ticket = S.ready.next_ticket};
     atomic_store(&S.warden, NULL);
+    atomic_store(&S.mutex, NULL); /* the interpreter makes it anew */
     S.holder = S.holder == self ? self : NULL;
     S.last_holder = S.holder;
     atomic_store(&S.granted, NULL);
@@ -880,6 +1029,7 @@ plus_sched_atfork_child(void)
         self->ticket = 0;
         self->turn_used_ns = 0;
         self->usage = (struct plus_usage){0}; /* a worker begins as anybody does */
+        atomic_store(&self->loan_count, 0);
         self->wait_start_ns = 0;
         self->next = NULL;
         self->prev = NULL;

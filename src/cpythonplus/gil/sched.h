@@ -91,6 +91,19 @@ plus_sched_released(pthread_mutex_t *mutex);
 void
 plus_sched_await_switch(pthread_mutex_t *switch_mutex);
 
+/* Priority inheritance.  The calling thread is about to sleep for a thing; `owner` is the word that names
+ * its owner, by identity, 0 if nobody has it.  Whoever has it is served as the calling thread until it lets
+ * go, and so is whoever that one waits for.  Returns whom it was lent to, for plus_sched_take_back; 0:
+ * nobody.  Without the GIL.  The owner, after the word does not name it any more, calls plus_sched_let_go. */
+bool
+plus_sched_owes(void); /* whether somebody lends to the calling thread */
+uint64_t
+plus_sched_lend(const _Atomic uint64_t *owner);
+void
+plus_sched_take_back(const _Atomic uint64_t *owner, uint64_t lent_to);
+void
+plus_sched_let_go(const _Atomic uint64_t *owner);
+
 /* Atomic sections of a thread; they nest.  Called with the GIL held, so that another thread's may be
  * left too.  Entering returns true when the thread must give the GIL up once now, because a request
  * was made before the section began.  Leaving the outermost returns true when somebody was kept

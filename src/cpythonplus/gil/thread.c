@@ -6,14 +6,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Ten thousand threads are forty in a bucket. */
+#define BUCKETS 256u
 
 _Thread_local struct plus_thread *plus_thread_own PLUS_FAST_TLS;
 _Atomic(struct plus_thread *) plus_thread_single; /* written under registry_lock */
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct plus_thread *registry;   /* under registry_lock */
+static struct plus_thread *registry[BUCKETS]; /* by serial; under registry_lock */
 static _Atomic unsigned registry_size; /* written under registry_lock */
 static pthread_key_t exit_key;
 static bool exit_key_made;
@@ -33,10 +37,23 @@ unlock_registry(void)
     plus_rank_given(PLUS_RANK_REGISTRY);
 }
 
+static struct plus_thread **
+bucket_of(uint64_t serial)
+{
+    return &registry[serial % BUCKETS];
+}
+
 static void
 note_single(void)
 {
-    atomic_store(&plus_thread_single, atomic_load(&registry_size) == 1u ? registry : NULL);
+    struct plus_thread *single = NULL;
+
+    if (atomic_load(&registry_size) == 1u) {
+        for (unsigned i = 0; i < BUCKETS && single == NULL; i++) {
+            single = registry[i];
+        }
+    }
+    atomic_store(&plus_thread_single, single);
 }
 
 static void
@@ -46,7 +63,7 @@ unlink_record(struct plus_thread *thread)
         thread->registry_prev->registry_next = thread->registry_next;
     }
     else {
-        registry = thread->registry_next;
+        *bucket_of(thread->serial) = thread->registry_next;
     }
     if (thread->registry_next != NULL) {
         thread->registry_next->registry_prev = thread->registry_prev;
@@ -102,11 +119,12 @@ make_record(void)
     thread->native_id = (pid_t)syscall(SYS_gettid);
     thread->serial = plus_identity();
     lock_registry();
-    thread->registry_next = registry;
-    if (registry != NULL) {
-        registry->registry_prev = thread;
+    struct plus_thread **bucket = bucket_of(thread->serial);
+    thread->registry_next = *bucket;
+    if (*bucket != NULL) {
+        (*bucket)->registry_prev = thread;
     }
-    registry = thread;
+    *bucket = thread;
     atomic_fetch_add(&registry_size, 1);
     note_single();
     unlock_registry();
@@ -133,7 +151,24 @@ void
 plus_threads_visit(void (*visit)(struct plus_thread *, void *), void *argument)
 {
     lock_registry();
-    for (struct plus_thread *thread = registry; thread != NULL; thread = thread->registry_next) {
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (struct plus_thread *t = registry[i]; t != NULL; t = t->registry_next) {
+            visit(t, argument);
+        }
+    }
+    unlock_registry();
+}
+
+void
+plus_threads_visit_one(uint64_t serial, void (*visit)(struct plus_thread *, void *), void *argument)
+{
+    lock_registry();
+    struct plus_thread *thread = *bucket_of(serial);
+
+    while (thread != NULL && thread->serial != serial) {
+        thread = thread->registry_next;
+    }
+    if (thread != NULL) {
         visit(thread, argument);
     }
     unlock_registry();
@@ -158,11 +193,12 @@ plus_threads_atfork_child(void)
 {
     pthread_mutex_init(&registry_lock, NULL);
     plus_rank_given(PLUS_RANK_REGISTRY);
-    registry = plus_thread_own;
+    memset(registry, 0, sizeof(registry));
     atomic_store(&registry_size, plus_thread_own != NULL ? 1u : 0u);
     if (plus_thread_own != NULL) {
         plus_thread_own->registry_next = NULL;
         plus_thread_own->registry_prev = NULL;
+        *bucket_of(plus_thread_own->serial) = plus_thread_own;
         plus_thread_own->native_id = (pid_t)syscall(SYS_gettid);
     }
     note_single();

@@ -27,6 +27,15 @@ struct plus_usage {
     bool asked;                      /* the last hold ended because it was asked */
 };
 
+/* A level that a lighter thread lends to the owner of what it waits for (loans.h). */
+struct plus_loan {
+    const _Atomic uint64_t *thing; /* compared only */
+    uint32_t level;                /* the best of the lenders' */
+    uint32_t lenders;
+};
+
+#define PLUS_LOANS 4u
+
 /* The futex word of a waiter.  Only the waiter writes WAITING and ASLEEP, only a waker, under the
  * GIL's mutex, the others. */
 enum plus_parking {
@@ -48,6 +57,9 @@ struct plus_thread {
     struct plus_usage usage;
     uint32_t impatience; /* waits left in which it uses the short timer */
     uint32_t level;      /* its place among the queues, since it was queued last */
+    struct plus_loan loans[PLUS_LOANS];
+    _Atomic uint32_t loan_count;         /* read by the thread itself without the mutex */
+    const _Atomic uint64_t *waits_for;   /* what it sleeps for, by its owner's word; NULL: nothing */
     bool queued;
     bool missed;      /* it was granted the GIL since its wait began, and found it taken again */
     bool reporting;   /* inside the reporter of an overlong section; own thread only */
@@ -101,6 +113,12 @@ plus_thread_if_single(void)
  * the interpreter does when it cannot make a thread state).  It goes with the thread. */
 struct plus_thread *
 plus_thread_self(void);
+
+/* Calls visit(thread, argument) for the record with this serial, under the registry's lock, if there is
+ * one. */
+void
+plus_threads_visit_one(uint64_t serial, void (*visit)(struct plus_thread *thread, void *argument),
+                       void *argument);
 
 /* How many threads have a record: 1 means that nobody can be waiting. */
 unsigned

@@ -1,6 +1,7 @@
 #include "lock.h"
 
 #include "../base/clock.h"
+#include "../gil/sched.h"
 
 #include <errno.h>
 
@@ -85,7 +86,8 @@ plus_lock_release_slowly(struct plus_lock *lock)
     if (lock->queue.head != NULL) {
         uint64_t now = plus_now_ns();
 
-        if (plus_waitq_starves(&lock->queue, now)) {
+        /* To a lighter thread it is handed over at once: that one interrupts whoever has the GIL. */
+        if (plus_sched_owes() || plus_waitq_starves(&lock->queue, now)) {
             hand_over(lock, now, &sleeper);
             goto done;
         }
@@ -98,6 +100,7 @@ plus_lock_release_slowly(struct plus_lock *lock)
     atomic_fetch_and_explicit(&lock->word, ~PLUS_LOCK_LOCKED, memory_order_release);
 done:
     plus_waitq_unlock(&lock->queue);
+    plus_sched_let_go(&lock->owner); /* the word does not name this thread any more */
     plus_waitq_rouse(sleeper);
     return 0;
 }
@@ -138,6 +141,7 @@ plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
 enum plus_wait_result
 plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
+    waiter->owner = &lock->owner; /* it is served as this thread while this one sleeps */
     enum plus_wait_result result = plus_waiter_wait_nogil(&lock->queue, waiter, deadline_ns);
 
     if (result == PLUS_WAIT_TIMED_OUT) {

@@ -4,6 +4,7 @@
 #include "../base/futex.h"
 #include "../base/identity.h"
 #include "../base/rank.h"
+#include "../gil/sched.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -349,7 +350,21 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
     waiter->begun = false;
     count_wait(queue, waiter);
     plus_waitq_unlock(queue);
+    if (waiter->lends) {
+        waiter->lends = false;
+        plus_sched_take_back(waiter->owner, waiter->lent_to);
+    }
     return result;
+}
+
+/* Before the first sleep: most waits end before that, and cost nothing for it. */
+static void
+lend_place(struct plus_waiter *waiter)
+{
+    if (waiter->owner != NULL && !waiter->lends) {
+        waiter->lends = true;
+        waiter->lent_to = plus_sched_lend(waiter->owner);
+    }
 }
 
 /* One sleep.  Returns true when the dead line passed. */
@@ -398,6 +413,7 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
         if (look) {
             return PLUS_WAIT_SIGNAL;
         }
+        lend_place(waiter);
         if (!waiter->heeds_signals) {
             timed_out = sleep_once(waiter, deadline_ns);
         }

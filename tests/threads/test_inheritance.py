@@ -1,0 +1,99 @@
+"""Whoever has a lock that a lighter thread waits for is served as that one."""
+
+import pytest
+
+from tests.gil.load import run
+
+# The owner's turn ends while it has the lock: then it gives the GIL up for a moment, and each of the
+# others has its turn before it can let go.
+BESIDE_TURNS = """
+from cpythonplus import threads
+
+gil.install(gil.Policy(slice_us=40_000, batch_share=0.0))
+threads.patch()
+lock = threading.{lock}()
+stop = False
+rounds = []
+
+def compute(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+def job():
+    compute(0.4)
+    while not stop:
+        with lock:
+            compute(0.05)
+            for _ in range(5):
+                os.stat("/")
+        rounds.append(None)
+        compute(0.002)
+
+def held_by_cpu():
+    return sum(t.hold_ns for t in gil.statistics().threads if t.name.startswith("cpu"))
+
+with Load(cpu=2) as load:
+    owner = threading.Thread(target=job, name="job")
+    owner.start()
+    until(lambda: len(rounds) > 2)
+    spent = []
+    for _ in range(15):
+        time.sleep(0.02)
+        before = held_by_cpu()
+        with lock:
+            pass
+        spent.append((held_by_cpu() - before) / 1e6)
+    stop = True
+    owner.join()
+# Hardly any of them had a turn while this thread waited: of most waits, as the kernel may not run who
+# was asked.
+spent.sort()
+assert spent[10] < 40, spent
+"""
+
+
+@pytest.mark.parametrize("lock", ["Lock", "RLock", "Condition"])
+def test_the_owner_of_a_lock(lock: str) -> None:
+    run(BESIDE_TURNS.format(lock=lock), before="")
+
+
+def test_a_chain_of_owners_and_a_circle() -> None:
+    """The thread that waits lends through the one that waits itself; a circle is followed once."""
+    run(
+        """
+        import random
+
+        from cpythonplus import threads
+
+        gil.install()
+        threads.patch()
+        locks = [threading.Lock() for _ in range(3)]
+        stop = False
+        rounds = [0] * 6
+
+        def body(i):
+            rnd = random.Random(i)
+            while not stop:
+                first, second = rnd.sample(locks, 2)
+                with first:
+                    os.stat("/")
+                    # In any order, so there are circles: they end by the time-out.
+                    if second.acquire(timeout=0.001):
+                        os.stat("/")
+                        second.release()
+                rounds[i] += 1
+                if i % 2:
+                    time.sleep(0.0005)
+
+        with Load(cpu=1):
+            members = [threading.Thread(target=body, args=(i,)) for i in range(6)]
+            for thread in members:
+                thread.start()
+            until(lambda: min(rounds) > 50)
+            stop = True
+            for thread in members:
+                thread.join()
+        """,
+        before="",
+    )
