@@ -158,8 +158,7 @@ test_demand_is_of_the_recent_past(void)
         plus_policy_away(&usage, 70 * MS);
     }
     CHECK(usage.holding_ns + usage.resting_ns <= PLUS_MEMORY_NS);
-    double demand =
-        (double)usage.holding_ns / (double)(usage.holding_ns + usage.resting_ns);
+    double demand = (double)usage.holding_ns / (double)(usage.holding_ns + usage.resting_ns);
     CHECK(demand > 0.28 && demand < 0.32);
 }
 

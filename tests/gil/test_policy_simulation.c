@@ -292,8 +292,8 @@ run(uint64_t until_ns)
                 .self = first,
                 .self_is_first = true,
                 .holder = &holder->thread,
-                .holder_level = plus_policy_level(&holder->thread.usage,
-                                                  now - holder->thread.acquired_ns),
+                .holder_level =
+                    plus_policy_level(&holder->thread.usage, now - holder->thread.acquired_ns),
                 .protected_until_ns = protected_until_ns,
             };
             struct plus_decision decision = plus_policy_decide(&policy, &situation);
@@ -375,7 +375,8 @@ static const unsigned connection_counts[] = {1, 4, 16, 64};
 static void
 print_table(void)
 {
-    printf("connections  work ms  alone p50, p99 ms | beside 1, 2, 8 jobs: times p50, p99; share\n");
+    printf(
+        "connections  work ms  alone p50, p99 ms | beside 1, 2, 8 jobs: times p50, p99; share\n");
     for (unsigned c = 0; c < 4; c++) {
         for (unsigned w = 0; w < 5; w++) {
             struct outcome alone = requests(connection_counts[c], works[w], 0);

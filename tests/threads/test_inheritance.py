@@ -4,8 +4,8 @@ import pytest
 
 from tests.gil.load import run
 
-# The owner's turn ends while it has the lock: then it gives the GIL up for a moment, and each of the
-# others has its turn before it can let go.
+# The owner's turn ends while it has the lock: then it gives the GIL up for a moment, and each of
+# the others has its turn before it can let go.
 BESIDE_TURNS = """
 from cpythonplus import threads
 
@@ -46,8 +46,8 @@ with Load(cpu=2) as load:
         spent.append((held_by_cpu() - before) / 1e6)
     stop = True
     owner.join()
-# Hardly any of them had a turn while this thread waited: of most waits, as the kernel may not run who
-# was asked.
+# Hardly any of them had a turn while this thread waited: in most waits, as the kernel may not run
+# who was asked.
 spent.sort()
 assert spent[10] < 40, spent
 """

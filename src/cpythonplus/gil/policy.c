@@ -83,8 +83,8 @@ rested(struct plus_usage *usage)
     uint64_t faded = usage->usual_ns - usage->usual_ns / 8u;
 
     usage->usual_ns = usage->peak_ns >= PLUS_ACCOUNT_CAP_NS ? 0
-                      : usage->peak_ns > faded       ? usage->peak_ns
-                                                     : faded;
+                      : usage->peak_ns > faded              ? usage->peak_ns
+                                                            : faded;
     usage->peak_ns = 0;
 }
 
@@ -172,7 +172,8 @@ ask(const struct plus_situation *s)
 static struct plus_decision
 wait_until(const struct plus_situation *s, uint64_t deadline_ns, bool brief)
 {
-    uint64_t tick_ns = s->now_ns + (s->interval_ns < PLUS_SAFETY_NS ? s->interval_ns : PLUS_SAFETY_NS);
+    uint64_t tick_ns =
+        s->now_ns + (s->interval_ns < PLUS_SAFETY_NS ? s->interval_ns : PLUS_SAFETY_NS);
 
     return (struct plus_decision){
         .deadline_ns = deadline_ns < tick_ns ? deadline_ns : tick_ns,
@@ -198,7 +199,8 @@ decide_lighter(const struct plus_policy *policy, const struct plus_situation *s,
         return wait_until(s, s->protected_until_ns, false);
     }
     struct plus_decision decision = ask(s);
-    decision.holder_is_chatty = brief_ns > 0 && brief_ns + held < policy->spin_ns && !s->self->missed;
+    decision.holder_is_chatty =
+        brief_ns > 0 && brief_ns + held < policy->spin_ns && !s->self->missed;
     return decision;
 }
 

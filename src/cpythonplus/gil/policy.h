@@ -120,12 +120,12 @@ plus_policy_repaid_ns(const struct plus_policy *policy, uint64_t hold_ns);
 
 /* What a waiter does next. */
 struct plus_decision {
-    bool ask;             /* make the interpreter request the GIL from its holder now */
-    bool asked;           /* it was asked before, by whomever */
-    bool wants;           /* would ask, were the holder not inside an atomic section */
+    bool ask;              /* make the interpreter request the GIL from its holder now */
+    bool asked;            /* it was asked before, by whomever */
+    bool wants;            /* would ask, were the holder not inside an atomic section */
     bool holder_is_brief;  /* the holder is likely to be done within the polling time */
     bool holder_is_chatty; /* with `ask`: likely enough to be polled out first */
-    uint64_t deadline_ns; /* otherwise: decide again then */
+    uint64_t deadline_ns;  /* otherwise: decide again then */
 };
 
 /* What a waiter can see. */

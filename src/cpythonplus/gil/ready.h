@@ -19,8 +19,8 @@ struct plus_ready {
     uint32_t occupied; /* bit n: level n has a waiter */
     uint32_t length;
     uint64_t next_ticket;
-    uint64_t owed_ns;        /* how long heavier waiters were overtaken, less what they got for it */
-    uint64_t owed_since_ns;  /* 0: nobody is overtaken now */
+    uint64_t owed_ns;       /* how long heavier waiters were overtaken, less what they got for it */
+    uint64_t owed_since_ns; /* 0: nobody is overtaken now */
 };
 
 /* thread->level is set. */

@@ -32,8 +32,8 @@ static struct {
     struct plus_policy policy;
     struct plus_interpreter interpreter;
     _Atomic(pthread_mutex_t *) mutex; /* for who comes without having waited */
-    _Atomic uint64_t spin_ns;    /* the policy's, for readers without the mutex */
-    struct plus_ready ready;     /* the waiters */
+    _Atomic uint64_t spin_ns;         /* the policy's, for readers without the mutex */
+    struct plus_ready ready;          /* the waiters */
 
     /* Who wakes to look after the first waiter: the only one with a timer, so that a crowd costs what
      * two waiters cost.  It is the last in the whole order, which is longest in the queue and changes
@@ -415,7 +415,8 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
     for (bool first = true; S.running; first = false) {
         struct plus_decision decision = decide(self, interval_ns, now);
 
-        if (decision.ask && decision.holder_is_chatty && first && polls_it_out(self, mutex, &decision)) {
+        if (decision.ask && decision.holder_is_chatty && first &&
+            polls_it_out(self, mutex, &decision)) {
             now = plus_now_ns();
             if (!self->queued) {
                 self->missed = true;

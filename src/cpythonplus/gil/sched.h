@@ -40,7 +40,7 @@ struct plus_sched_counts {
 
 /* What the scheduler has to ask the interpreter.  Called under `mutex` by threads without the GIL. */
 struct plus_interpreter {
-    bool (*is_ending)(void);          /* it finalises: waiters must be sent back to it */
+    bool (*is_ending)(void);            /* it finalises: waiters must be sent back to it */
     bool (*may_mishear_requests)(void); /* one waiter's request may not reach the holder */
 };
 

@@ -18,7 +18,7 @@ _Atomic(struct plus_thread *) plus_thread_single; /* written under registry_lock
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plus_thread *registry[BUCKETS]; /* by serial; under registry_lock */
-static _Atomic unsigned registry_size; /* written under registry_lock */
+static _Atomic unsigned registry_size;        /* written under registry_lock */
 static pthread_key_t exit_key;
 static bool exit_key_made;
 static void (*on_exit_callback)(struct plus_thread *);

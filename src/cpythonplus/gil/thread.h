@@ -58,8 +58,8 @@ struct plus_thread {
     uint32_t impatience; /* waits left in which it uses the short timer */
     uint32_t level;      /* its place among the queues, since it was queued last */
     struct plus_loan loans[PLUS_LOANS];
-    _Atomic uint32_t loan_count;         /* read by the thread itself without the mutex */
-    const _Atomic uint64_t *waits_for;   /* what it sleeps for, by its owner's word; NULL: nothing */
+    _Atomic uint32_t loan_count;       /* read by the thread itself without the mutex */
+    const _Atomic uint64_t *waits_for; /* what it sleeps for, by its owner's word; NULL: nothing */
     bool queued;
     bool missed;      /* it was granted the GIL since its wait began, and found it taken again */
     bool reporting;   /* inside the reporter of an overlong section; own thread only */

@@ -49,7 +49,7 @@ struct plus_waiter {
     uint64_t start_ns;               /* when the wait began; 0: not yet */
     uint64_t counted_ns;             /* up to when it is in the counts */
     uint64_t identity;               /* of the thread */
-    void *item;         /* handed over with GRANTED, or offered to who takes; may be NULL */
+    void *item; /* handed over with GRANTED, or offered to who takes; may be NULL */
     const _Atomic uint64_t *owner; /* by identity, of what it waits for; NULL: it has none */
     uint64_t lent_to;              /* whom it lends its place while it sleeps; 0: nobody */
     bool lends;
