@@ -801,9 +801,12 @@ take_back_from(struct plus_thread *thread, void *argument)
 void
 plus_sched_take_back(const _Atomic uint64_t *owner, uint64_t lent_to)
 {
-    struct plus_thread *self = plus_thread_self();
+    struct plus_thread *self = plus_thread_if_known();
     pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
 
+    if (self == NULL || self->waits_for == NULL) {
+        return;
+    }
     if (mutex == NULL) {
         self->waits_for = NULL; /* a fork left nobody who could read it */
         return;
