@@ -179,7 +179,8 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
     }
     plus_ready_insert(&S.ready, self);
     self->queued = true;
-    if (warden == NULL || warden == self || is_before(warden, self)) {
+    /* One that is not queued left to ask, and was ended by the interpreter instead. */
+    if (warden == NULL || warden == self || !warden->queued || is_before(warden, self)) {
         atomic_store_explicit(&S.warden, self, memory_order_relaxed);
     }
     if (S.holder != NULL) {
