@@ -50,7 +50,14 @@ _CASES_WITHOUT_TARGET = ("echo-beside-0",)
 _DEMANDING = ("echo",)
 """Scenarios of the first table, what gets better; the second one has what must not get worse."""
 
-_OPTIONAL = {"better": "higher", "peer": "", "base": "stock", "own": "plus", "absent": ()}
+_OPTIONAL = {
+    "better": "higher",
+    "peer": "",
+    "base": "stock",
+    "own": "plus",
+    "absent": (),
+    "alone": "",
+}
 """What a case in an older file does not say, with what it then is."""
 
 
@@ -232,6 +239,8 @@ _WHAT = {
     "cost_to": "to {side}",
     "times_faster": "{side} to it",
     "times_case": "to {other}",
+    "p50_to_alone": "p50 to alone",
+    "p99_to_alone": "p99 to alone",
 }
 _FIGURES = {
     "requests_per_s": "requests/s in steady state, to stock",
@@ -240,6 +249,8 @@ _FIGURES = {
     "cold_kb": "cold, KB",
     "peak_gb": "GB at most",
     "per_cpu_s": "requests per CPU second",
+    "kept": "part that CPU threads keep of what requests leave",
+    "joined_ms": "until all are joined, to stock",
 }
 
 

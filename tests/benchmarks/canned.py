@@ -19,6 +19,7 @@ from cpythonplus.benchmarks.suites import SUITES
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 
 WITH_FIGURES = {"prefork", "tasklets", "tasklet-io"}
+_SCENARIOS_WITH_FIGURES = {"classic", "census", "requests", "crowds"}
 
 # Rate and p50/p99/max in ms of stock, then of plus.
 Numbers = tuple[float, float, float, float]
@@ -56,6 +57,7 @@ def result(case: Case, *rounds: tuple[Side, Outcome]) -> CaseResult:
         case.base,
         case.own,
         case.absent,
+        case.alone,
     )
     for position, (side, measured) in enumerate(rounds):
         found.rounds.append(Round(side, position // 2, position, measured))
@@ -90,7 +92,7 @@ def report(benchmark: str = "giltest") -> Report:
             )
         )
     for found in cases:
-        if benchmark in WITH_FIGURES or found.scenario in {"classic", "census"}:
+        if benchmark in WITH_FIGURES or found.scenario in _SCENARIOS_WITH_FIGURES:
             found.rounds = [_with_figures(entry) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
     made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cpythonplus.benchmarks.common.engine import Case
+from cpythonplus.benchmarks.giltest.crowds import scenario as crowds
 from cpythonplus.benchmarks.giltest.echo import scenario as echo
 from cpythonplus.benchmarks.giltest.efficiency import scenario as efficiency
 from cpythonplus.benchmarks.giltest.kernels import scenario as kernels
 from cpythonplus.benchmarks.giltest.pairs import scenario as pairs
+from cpythonplus.benchmarks.giltest.requests import scenario as requests
 from cpythonplus.benchmarks.giltest.startup import scenario as startup
 from cpythonplus.benchmarks.memory import attach, census, classic, development, explaining
 from cpythonplus.benchmarks.memory import scenario as watching
@@ -31,6 +33,8 @@ def giltest() -> list[Case]:
     return [
         *echo.cases(),
         *pairs.cases(),
+        *requests.cases(),
+        *crowds.cases(),
         *efficiency.cases(),
         *kernels.cases(),
         *startup.cases(),

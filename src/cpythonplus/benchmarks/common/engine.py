@@ -52,6 +52,11 @@ class Settings:
     """Each of their sleeps takes up to so long."""
     heap_mib: int = 500
     """How much memory is taken, to see how much comes back."""
+    arrivals: int = 200
+    """How many requests a measurement in an open loop waits for, longer than `seconds` if need be.
+
+    With fewer there is no 99th percentile to speak of.
+    """
 
     @property
     def warmup_s(self) -> float:
@@ -100,6 +105,10 @@ class Case:
     """Sides that are not measured because they lack what they need."""
     once: bool = False
     """Whether one round is enough, however many the others take."""
+    alone: str = ""
+    """Name of the case whose latencies its own are compared with: the same, undisturbed."""
+    in_quick: bool = True
+    """Whether it is measured where a run is only to show that it works."""
 
     def rounds(self, settings: Settings) -> int:
         """Return the number of rounds."""
@@ -159,6 +168,14 @@ def select(cases: Sequence[Case], patterns: Iterable[str]) -> list[Case]:
             names = ", ".join(dict.fromkeys(case.scenario for case in cases))
             raise UsageError(f"no case is called {pattern!r}; scenarios are {names} (see --list)")
     return [case for case in cases if not wanted or any(_matches(case, p) for p in wanted)]
+
+
+def quick(cases: Iterable[Case]) -> list[Case]:
+    """Return those of `cases` that a quick run measures. Raises UsageError when there are none."""
+    asked = list(cases)
+    if found := [case for case in asked if case.in_quick]:
+        return found
+    raise UsageError(f"--quick leaves out {', '.join(case.name for case in asked)}")
 
 
 def _matches(case: Case, pattern: str) -> bool:
@@ -257,6 +274,7 @@ def run(
             case.base,
             case.own,
             case.absent,
+            case.alone,
         )
         for case in cases
     }

@@ -35,6 +35,8 @@ def measured(quantity: str, value: float) -> str:
             | "cost_to"
             | "times_faster"
             | "times_case"
+            | "p50_to_alone"
+            | "p99_to_alone"
         ):
             return ratio(value)
         case "p99_ms" | "extra_ms":

@@ -80,6 +80,9 @@ FIGURES = {
     "rtt_ms": "RTT ms",
     "retransmits": "sent again",
     "helper_percent": "% CPU for delay",
+    "computing_share": "CPU share",
+    "kept": "kept",
+    "joined_ms": "wall ms",
 }
 """Headings of the columns for `Outcome.figures`, in order; one that is not here has no column."""
 
@@ -146,6 +149,8 @@ class CaseResult:
     """The side that targets are stated for."""
     absent: tuple[Side, ...] = ()
     """Sides that were not measured because what they need is not installed."""
+    alone: str = ""
+    """Name of the case whose latencies its own are compared with: the same, undisturbed."""
     rounds: list[Round] = field(default_factory=list)
 
     def sides(self) -> tuple[Side, ...]:

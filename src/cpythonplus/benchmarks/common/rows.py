@@ -10,6 +10,7 @@ from cpythonplus.benchmarks.common import formats
 from cpythonplus.benchmarks.common.results import (
     FIGURES,
     CaseResult,
+    Outcome,
     Report,
     Side,
     geometric_mean_ratio,
@@ -21,6 +22,8 @@ _NAMED = 3
 SCENARIO_TITLES = {
     "echo": "Echo over a TCP socket, client in another process",
     "pairs": "Producer/consumer pairs",
+    "requests": "Requests that compute, in an open loop (median round by p99)",
+    "crowds": "Threads that are woken all at once (median round)",
     "efficiency": "CPU threads",
     "kernels": "Single-threaded work (fastest sample)",
     "startup": "Start-up (median)",
@@ -52,7 +55,7 @@ SCENARIO_TITLES = {
 }
 
 HEADINGS = (
-    *("side", "rate", "ns each", "p50", "p99", "max", "min share"),
+    *("side", "rate", "ns each", "p50", "p99", "max", "p50 to alone", "p99 to alone", "min share"),
     *FIGURES.values(),
     "to stock",
 )
@@ -60,6 +63,9 @@ HEADINGS = (
 
 _IN_MICROSECONDS = ("handover", "executor", "crossing")
 """Scenarios whose latencies are too short for milliseconds."""
+
+_RATED_BY_P99 = ("requests",)
+"""Scenarios whose rate is p99, which has a column of its own already."""
 
 COSTS_OF_ONE = ("uncontended",)
 """Scenarios where what one operation takes says more than how many of them fit into a second."""
@@ -91,6 +97,8 @@ class Row:
     ratio: str
     figures: tuple[str, ...] = ("",) * len(FIGURES)
     """In the order of FIGURES."""
+    to_alone: tuple[str, str] = ("", "")
+    """p50 and p99 against the undisturbed case, of the same side and of `base`."""
     latency_unit: str = "ms"
     base: Side = "stock"
     """What `ratio` refers to."""
@@ -108,6 +116,7 @@ class Row:
             self.p50,
             self.p99,
             self.maximum,
+            *self.to_alone,
             self.share,
             *self.figures,
             self.ratio,
@@ -118,7 +127,11 @@ def rows(report: Report, scenario: str) -> list[Row]:
     """Return the rows of one scenario."""
     by_case = _by_case(report.targets)
     cases = report.scenario(scenario)
-    found = [_row(case, side, by_case[case.name]) for case in cases for side in case.sides()]
+    found = [
+        _row(case, side, by_case[case.name], report.case(case.alone) if case.alone else None)
+        for case in cases
+        for side in case.sides()
+    ]
     mean = geometric_mean_ratio(cases) if scenario == "kernels" else None
     if mean is not None:
         found.append(
@@ -183,7 +196,9 @@ def _by_case(targets: list[dict[str, Any]]) -> defaultdict[str, list[Verdict]]:
     return found
 
 
-def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
+def _row(
+    case: CaseResult, side: Side, verdicts: list[Verdict], alone: CaseResult | None = None
+) -> Row:
     shown, ratio, share = case.shown(side), case.ratio(side), case.min_share(side)
     latency = shown.latency if shown else None
     unit, factor = ("us", 1e3) if case.scenario in _IN_MICROSECONDS else ("ms", 1.0)
@@ -198,13 +213,14 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
         unit=case.unit,
         side=side,
         label=case.label(side),
-        rate=formats.number(shown.rate) if shown else "-",
+        rate="-" if shown is None else _rate(case, shown),
         each=formats.number(1e9 / shown.rate) if shown and priced else "",
         p50=formats.number(latency.p50_ms * factor) if latency else "",
         p99=formats.number(latency.p99_ms * factor) if latency else "",
         maximum=formats.number(latency.max_ms * factor) if latency else "",
         share="" if share is None else formats.number(share),
         figures=_figures(case, side),
+        to_alone=_to_alone(case, side, alone),
         ratio=formats.ratio(ratio) if ratio and side != case.base else "",
         latency_unit=unit,
         base=case.base,
@@ -212,6 +228,23 @@ def _row(case: CaseResult, side: Side, verdicts: list[Verdict]) -> Row:
         verdicts=tuple(verdicts) if side == case.own else (),
         remark=", ".join(remarks),
     )
+
+
+def _rate(case: CaseResult, shown: Outcome) -> str:
+    return "" if case.scenario in _RATED_BY_P99 else formats.number(shown.rate)
+
+
+def _to_alone(case: CaseResult, side: Side, alone: CaseResult | None) -> tuple[str, str]:
+    """Return p50 and p99 of `side` against those of `alone`: its own, and those of the base."""
+    shown = case.shown(side)
+    own, base = (alone.shown(side), alone.shown(alone.base)) if alone else (None, None)
+    if shown is None or shown.latency is None:
+        return "", ""
+    yardsticks = (own,) if side == case.base else (own, base)
+    known = [outcome.latency for outcome in yardsticks if outcome and outcome.latency]
+    p50 = " / ".join(formats.number(shown.latency.p50_ms / x.p50_ms) for x in known)
+    p99 = " / ".join(formats.number(shown.latency.p99_ms / x.p99_ms) for x in known)
+    return p50, p99
 
 
 def _figures(case: CaseResult, side: Side) -> tuple[str, ...]:
@@ -235,5 +268,6 @@ def warnings(report: Report) -> list[str]:
 FOOTNOTE = (
     "Median round of each side (locks, queues, executors, tasklets, threaded servers and "
     "single-threaded work: the best one); p50, p99 and max are those of that round. min share: "
-    "least part of the GIL that a CPU thread got, over all rounds."
+    "least part of the GIL that a CPU thread got, over all rounds. to alone: against the same "
+    "without CPU threads, of the same side / of stock."
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from cpythonplus.benchmarks.common.percentiles import Latency
 from cpythonplus.benchmarks.common.results import (
     FIGURES,
     SIDES,
@@ -41,6 +42,8 @@ Quantity = Literal[
     "cost_to",
     "times_faster",
     "times_case",
+    "p50_to_alone",
+    "p99_to_alone",
     "figure",
     "figure_of",
     "figure_to",
@@ -118,7 +121,7 @@ class Target:
         if case is None:
             return None
         if self.quantity in _OF_TWO:
-            return _OF_TWO[self.quantity](case, report.case(self.other))
+            return _OF_TWO[self.quantity](case, report.case(self.other or case.alone))
         if self.quantity in _OF_TARGET:
             return _OF_TARGET[self.quantity](case, self)
         return _OF_CASE[self.quantity](case)
@@ -140,6 +143,8 @@ _WORDS: dict[Quantity, str] = {
     "cost_to": "{sign} {limit} x {side}",
     "times_faster": "{sign} {limit} x faster than {side}",
     "times_case": "{sign} {limit} x {other}",
+    "p50_to_alone": "p50 {sign} {limit} x alone",
+    "p99_to_alone": "p99 {sign} {limit} x alone",
     "figure": "{figure} {sign} {limit}",
     "figure_of": "{side} {figure} {sign} {limit}",
     "figure_to": "{figure} {sign} {limit} x {side}",
@@ -177,6 +182,32 @@ def _rate_against(case: CaseResult, other: CaseResult | None) -> float | None:
 def _times_case(case: CaseResult, other: CaseResult | None) -> float | None:
     own, its = case.shown(case.own), other.shown(other.own) if other else None
     return own.rate / its.rate if own and its and its.rate else None
+
+
+def _p50_to_alone(case: CaseResult, alone: CaseResult | None) -> float | None:
+    return _latency_to_alone(case, alone, lambda latency: latency.p50_ms)
+
+
+def _p99_to_alone(case: CaseResult, alone: CaseResult | None) -> float | None:
+    return _latency_to_alone(case, alone, lambda latency: latency.p99_ms)
+
+
+def _latency_to_alone(
+    case: CaseResult, alone: CaseResult | None, which: Callable[[Latency], float]
+) -> float | None:
+    """Return plus's latency as a part of that of `alone`, of whichever of its sides is better.
+
+    Not of plus alone: a side that is slow when undisturbed would excuse itself.
+    """
+    plus = case.shown("plus")
+    yardsticks = [
+        which(shown.latency)
+        for side in SIDES
+        if alone and (shown := alone.shown(side)) and shown.latency
+    ]
+    if plus is None or plus.latency is None or not yardsticks or not min(yardsticks):
+        return None
+    return which(plus.latency) / min(yardsticks)
 
 
 def _figure_ratio(case: CaseResult, target: Target) -> float | None:
@@ -232,6 +263,8 @@ _OF_CASE: dict[Quantity, Callable[[CaseResult], float | None]] = {
 _OF_TWO: dict[Quantity, Callable[[CaseResult, CaseResult | None], float | None]] = {
     "rate_against": _rate_against,
     "times_case": _times_case,
+    "p50_to_alone": _p50_to_alone,
+    "p99_to_alone": _p99_to_alone,
 }
 
 
@@ -249,6 +282,24 @@ def _pairs() -> Iterable[Target]:
     for kind in ("lock", "condition", "queue"):
         for place in ("alone", "pinned"):
             yield Target(f"{kind}-{place}", "ratio", 0.97)
+
+
+def _requests() -> Iterable[Target]:
+    """What requests that compute may lose to CPU threads, and those to them."""
+    beside = [f"{work}ms-beside-{n}" for work in ("0.3", "2", "5", "15", "50") for n in (1, 2, 8)]
+    for load in (*beside, *(f"5ms-beside-1-over-{count}" for count in (1, 16, 64))):
+        yield Target(f"requests-{load}", "p50_to_alone", 1.15, at_least=False)
+        yield Target(f"requests-{load}", "p99_to_alone", 1.3, at_least=False)
+        yield Target(f"requests-{load}", "figure", 0.95, figure="kept")
+
+
+def _crowds() -> Iterable[Target]:
+    for kind in ("sleep", "event", "semaphore", "barrier", "condition"):
+        for size in (100, 1000, 1500, 10_000):
+            case = f"crowds-{kind}-{size}"
+            yield Target(case, "ratio", 1.5, at_least=False)
+            # As fast as stock, as far as one can tell.
+            yield Target(case, "figure_ratio", 1 + MEASURABLE, at_least=False, figure="joined_ms")
 
 
 def _threads() -> Iterable[Target]:
@@ -355,6 +406,8 @@ TARGETS: tuple[Target, ...] = (
     *(Target(f"echo-beside-{n}", "min_share", POLICY_SHARE / n) for n in (1, 2, 8)),
     Target("efficiency-2", "ratio", 0.99),
     *_pairs(),
+    *_requests(),
+    *_crowds(),
     Target("kernels", "geometric_mean", 0.99),
     Target("startup-module", "extra_ms", 30, at_least=False),
     Target("startup-script", "extra_ms", 30, at_least=False),

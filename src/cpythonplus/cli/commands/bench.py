@@ -37,7 +37,7 @@ INTERRUPTED_STATUS = 130
 
 DEFAULTS = {
     # Rounds, seconds and starts of an interpreter; the second of each for --quick.
-    "giltest": (engine.Settings(5, 1.0, 25), engine.Settings(2, 0.3, 5)),
+    "giltest": (engine.Settings(5, 1.0, 25), engine.Settings(2, 0.3, 5, arrivals=10)),
     "threads": (engine.Settings(3, 0.5), engine.Settings(1, 0.1, idle_s=1.0)),
     "testserver": (engine.Settings(3, 2.0), engine.Settings(1, 0.5)),
     # It goes by requests, not by seconds.
@@ -56,7 +56,7 @@ DEFAULTS = {
 }
 
 _HELP = {
-    "giltest": "how threads hand the GIL to each other: echo, pairs, CPU threads, start-up",
+    "giltest": "how threads hand the GIL to each other: echo, pairs, requests, crowds, start-up",
     "threads": "what waiting for another thread costs: locks, queues, executors, idle threads",
     "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
     "prefork": "what preforked workers share: a Django service under gunicorn, its memory, its end",
@@ -257,6 +257,8 @@ def run(args: argparse.Namespace) -> int:
     """
     try:
         cases = engine.select(_cases(args), args.only)
+        if args.quick:
+            cases = engine.quick(cases)
         if args.list:
             return _list(cases)
         for path in (args.json, args.html):
@@ -326,6 +328,7 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
         startup_rounds=max(chosen.startup_rounds, args.rounds or 0),
         idle_s=chosen.idle_s,
         heap_mib=chosen.heap_mib,
+        arrivals=chosen.arrivals,
         items=getattr(args, "items", None) or chosen.items,
         requests=getattr(args, "requests", None) or chosen.requests,
         parked=getattr(args, "parked", None) or chosen.parked,

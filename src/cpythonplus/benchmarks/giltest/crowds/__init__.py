@@ -1,0 +1,1 @@
+"""Many threads that wait and are woken all at once."""

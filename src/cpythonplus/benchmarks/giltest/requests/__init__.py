@@ -1,0 +1,1 @@
+"""Requests that compute, which come when they come, beside CPU-bound threads."""
