@@ -10,7 +10,6 @@ from cpythonplus.benchmarks.common import formats
 from cpythonplus.benchmarks.common.results import (
     FIGURES,
     CaseResult,
-    Outcome,
     Report,
     Side,
     geometric_mean_ratio,
@@ -202,6 +201,7 @@ def _row(
     shown, ratio, share = case.shown(side), case.ratio(side), case.min_share(side)
     latency = shown.latency if shown else None
     unit, factor = ("us", 1e3) if case.scenario in _IN_MICROSECONDS else ("ms", 1.0)
+    by_p99 = case.scenario in _RATED_BY_P99
     priced = shown is not None and shown.rate > 0 and case.scenario in COSTS_OF_ONE
     remarks = ["not installed"] if side in case.absent else []
     if failed := sum(1 for r in case.failures() if r.side == side):
@@ -213,10 +213,10 @@ def _row(
         unit=case.unit,
         side=side,
         label=case.label(side),
-        rate="-" if shown is None else _rate(case, shown),
+        rate="" if by_p99 else formats.number(shown.rate) if shown else "-",
         each=formats.number(1e9 / shown.rate) if shown and priced else "",
         p50=formats.number(latency.p50_ms * factor) if latency else "",
-        p99=formats.number(latency.p99_ms * factor) if latency else "",
+        p99=formats.number(latency.p99_ms * factor) if latency else "-" if by_p99 else "",
         maximum=formats.number(latency.max_ms * factor) if latency else "",
         share="" if share is None else formats.number(share),
         figures=_figures(case, side),
@@ -230,10 +230,6 @@ def _row(
     )
 
 
-def _rate(case: CaseResult, shown: Outcome) -> str:
-    return "" if case.scenario in _RATED_BY_P99 else formats.number(shown.rate)
-
-
 def _to_alone(case: CaseResult, side: Side, alone: CaseResult | None) -> tuple[str, str]:
     """Return p50 and p99 of `side` against those of `alone`: its own, and those of the base."""
     shown = case.shown(side)
@@ -242,9 +238,9 @@ def _to_alone(case: CaseResult, side: Side, alone: CaseResult | None) -> tuple[s
         return "", ""
     yardsticks = (own,) if side == case.base else (own, base)
     known = [outcome.latency for outcome in yardsticks if outcome and outcome.latency]
-    p50 = " / ".join(formats.number(shown.latency.p50_ms / x.p50_ms) for x in known)
-    p99 = " / ".join(formats.number(shown.latency.p99_ms / x.p99_ms) for x in known)
-    return p50, p99
+    p50 = [formats.number(shown.latency.p50_ms / x.p50_ms) for x in known]
+    p99 = [formats.number(shown.latency.p99_ms / x.p99_ms) for x in known]
+    return " / ".join(p50), " / ".join(p99)
 
 
 def _figures(case: CaseResult, side: Side) -> tuple[str, ...]:

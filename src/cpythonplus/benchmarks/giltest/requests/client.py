@@ -120,6 +120,12 @@ def connect(port: int) -> socket.socket:
     return connection
 
 
+def await_word(control: socket.socket, word: bytes) -> None:
+    """Wait until the server says `word`; ends this process where it says anything else."""
+    if control.recv(1) != word:
+        raise SystemExit("the server went away")
+
+
 def main() -> None:
     """Warm up, measure, report."""
     parameters = worker.begin()
@@ -128,8 +134,7 @@ def main() -> None:
     mean_ns = parameters["work_ms"] * 1e6 * count / parameters["load"]
     control = connect(port)  # the first one that the server accepts
     connections = [connect(port) for _ in range(count)]
-    if control.recv(1) != protocol.READY:
-        raise SystemExit("the server is not ready")
+    await_word(control, protocol.READY)
     planned = schedule(count, mean_ns, warmup_ns + length_ns)
     start_ns = time.perf_counter_ns() + LEAD_NS
     loop = OpenLoop(connections, [(start_ns + due, place) for due, place in planned])
@@ -142,6 +147,7 @@ def main() -> None:
     unanswered = loop.unanswered(end_ns)
     # They have waited so long at least. To leave them out would hide just the longest waits.
     loop.latencies_ns.extend(end_ns - due for due in unanswered)
+    await_word(control, protocol.NOTED)
     for connection in (*connections, control):
         connection.close()
     worker.finish(

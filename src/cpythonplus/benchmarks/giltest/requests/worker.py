@@ -101,7 +101,9 @@ def main() -> None:
         await_word(control, protocol.BEGIN)
         before = snapshot(handlers, threads)
         await_word(control, protocol.END)
+        # While their threads run: one that has ended has no clock any more.
         after = snapshot(handlers, threads)
+        control.sendall(protocol.NOTED)
     for handler in handlers:
         handler.stopping = True
     threads.stop()
