@@ -61,6 +61,9 @@ _OPTIONAL = {
 """What a case in an older file does not say, with what it then is."""
 
 
+_IN_ONE_ROW = {"requests": "p50 / p99, ms", "crowds": "CPU / wall, ms"}
+"""Scenarios with many cases, of which each has one row for all its targets; and what it shows."""
+
 _OTHERS = ("compat-", "cycle-", "cycles-", "cpython-tests-")
 """How results begin that are no benchmark's: of compat/farm.py, cycle_patterns.py, cycle_survey.py
 and cpython_tests.py in tools/."""
@@ -239,8 +242,6 @@ _WHAT = {
     "cost_to": "to {side}",
     "times_faster": "{side} to it",
     "times_case": "to {other}",
-    "p50_to_alone": "p50 to alone",
-    "p99_to_alone": "p99 to alone",
 }
 _FIGURES = {
     "requests_per_s": "requests/s in steady state, to stock",
@@ -249,8 +250,6 @@ _FIGURES = {
     "cold_kb": "cold, KB",
     "peak_gb": "GB at most",
     "per_cpu_s": "requests per CPU second",
-    "kept": "part that CPU threads keep of what requests leave",
-    "joined_ms": "until all are joined, to stock",
 }
 
 
@@ -268,11 +267,15 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
 
 
 def _reached(target: Target, reports: Sequence[Report]) -> str:
-    """Return `yes`, or the versions that missed the target."""
-    verdicts = [(version(report), target.verdict(report)) for report in reports]
+    return _all_reached([target], reports)
+
+
+def _all_reached(targets: Sequence[Target], reports: Sequence[Report]) -> str:
+    """Return `yes`, or the versions that missed one of the targets."""
+    verdicts = [(version(r), target.verdict(r)) for r in reports for target in targets]
     if all(verdict is None for _, verdict in verdicts):
         return "-"
-    missed = [where for where, verdict in verdicts if verdict and not verdict.reached]
+    missed = dict.fromkeys(where for where, verdict in verdicts if verdict and not verdict.reached)
     return "yes" if not missed else f"not on {', '.join(missed)}"
 
 
@@ -291,10 +294,34 @@ def _rows(reports: Sequence[Report], *, demanding: bool) -> Iterator[list[str]]:
     for target in TARGETS:
         scenario = found[target.case].scenario if target.case in found else target.case
         measured = scenario in {case.scenario for case in found.values()}
-        if not measured or (scenario in _DEMANDING) != demanding:
+        if not measured or (scenario in _DEMANDING) != demanding or scenario in _IN_ONE_ROW:
             continue
         cells = [_cell(target, report) for report in reports]
         yield [_what(target, reports), *cells, _wanted(target), _reached(target, reports)]
+
+
+def _in_one_row(reports: Sequence[Report], scenario: str) -> Iterator[list[str]]:
+    """Yield a row for each case of `scenario`, with two numbers of each side."""
+    for case in _all_cases(reports):
+        if case.scenario == scenario:
+            own = [target for target in TARGETS if target.case == case.name]
+            wanted = ", ".join(_wanted(target) for target in own)
+            cells = [_two_numbers_cell(report.case(case.name)) for report in reports]
+            yield [case.title, *cells, wanted, _all_reached(own, reports) if own else ""]
+
+
+def _two_numbers_cell(case: CaseResult | None) -> str:
+    shown = [case.shown("stock"), case.shown("plus")] if case else []
+    cells = [" / ".join(map(formats.number, _two_numbers(outcome))) for outcome in shown if outcome]
+    return _pair(*cells) if len(cells) == len(shown) > 0 else "-"
+
+
+def _two_numbers(outcome: Outcome) -> tuple[float, float]:
+    """Return p50 and p99 of what has latencies, CPU time and wall time of what has none."""
+    latency = outcome.latency
+    if latency:
+        return latency.p50_ms, latency.p99_ms
+    return outcome.rate, outcome.figures["joined_ms"]
 
 
 def _targets_of(cases: Sequence[CaseResult], reports: Sequence[Report]) -> Iterator[list[str]]:
@@ -362,6 +389,10 @@ def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
     return [
         _markdown(list(_rows(reports, demanding=True)), reports, first, *last),
         _markdown(list(_rows(reports, demanding=False)), reports, first, *last),
+        *(
+            _markdown(list(_in_one_row(reports, name)), reports, f"{what}, {first}", *last)
+            for name, what in _IN_ONE_ROW.items()
+        ),
         [
             *_machines(reports),
             "Each side in one run on the same interpreter, in alternating rounds. Shown is the",

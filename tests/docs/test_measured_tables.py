@@ -104,6 +104,24 @@ def test_threads_has_a_row_for_each_target_and_each_package(tmp_path: Path) -> N
     assert found["with rlock:, fastrlock, ns"][0].endswith("(0.500 x)")
 
 
+def test_giltest_has_one_row_for_a_case_with_several_targets(tmp_path: Path) -> None:
+    report = written(tmp_path, "giltest", "3.13.0")
+    (block, *_) = readme_table.BLOCKS
+    text = block.text(block.reports(tmp_path))
+    found = rows(text)
+    assert "| p50 / p99, ms, stock → plus | 3.13.0 | target | reached |" in text
+    assert found["5 ms requests beside no CPU threads"] == ["1.00 / 8.00 → 0.900 / 2.00"]
+    wanted = "p50 ≤ 1.15 x alone, p99 ≤ 1.3 x alone, kept ≥ 0.95"
+    assert found["5 ms requests beside 8 CPU threads"] == [
+        "1.00 / 8.00 → 0.900 / 2.00",
+        wanted,
+        "yes",
+    ]
+    assert "| CPU / wall, ms, stock → plus | 3.13.0 | target | reached |" in text
+    crowds = [case for case in report.cases if case.scenario == "crowds"]
+    assert all(found[case.title][1].startswith("≤ 1.5 x stock, wall ms ≤") for case in crowds)
+
+
 def test_testserver_has_rates_and_p99(tmp_path: Path) -> None:
     report = written(tmp_path, "testserver", "3.13.0")
     found = rows(TESTSERVER.text(TESTSERVER.reports(tmp_path)))

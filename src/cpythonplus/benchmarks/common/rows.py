@@ -201,7 +201,9 @@ def _row(
     shown, ratio, share = case.shown(side), case.ratio(side), case.min_share(side)
     latency = shown.latency if shown else None
     unit, factor = ("us", 1e3) if case.scenario in _IN_MICROSECONDS else ("ms", 1.0)
-    by_p99 = case.scenario in _RATED_BY_P99
+    rate, p99 = formats.number(shown.rate) if shown else "-", ""
+    if case.scenario in _RATED_BY_P99:
+        rate, p99 = "", "-"  # where there is none; else it is written below
     priced = shown is not None and shown.rate > 0 and case.scenario in COSTS_OF_ONE
     remarks = ["not installed"] if side in case.absent else []
     if failed := sum(1 for r in case.failures() if r.side == side):
@@ -213,10 +215,10 @@ def _row(
         unit=case.unit,
         side=side,
         label=case.label(side),
-        rate="" if by_p99 else formats.number(shown.rate) if shown else "-",
+        rate=rate,
         each=formats.number(1e9 / shown.rate) if shown and priced else "",
         p50=formats.number(latency.p50_ms * factor) if latency else "",
-        p99=formats.number(latency.p99_ms * factor) if latency else "-" if by_p99 else "",
+        p99=formats.number(latency.p99_ms * factor) if latency else p99,
         maximum=formats.number(latency.max_ms * factor) if latency else "",
         share="" if share is None else formats.number(share),
         figures=_figures(case, side),

@@ -45,7 +45,7 @@ class Load:
         n, over = self.cpu_threads, ""
         if self.connections != CONNECTIONS:
             over = f", {self.connections} connection{'s' * (self.connections != 1)}"
-        return f"{self.work_ms:g} ms beside {n or 'no'} CPU thread{'s' * (n != 1)}{over}"
+        return f"{self.work_ms:g} ms requests beside {n or 'no'} CPU thread{'s' * (n != 1)}{over}"
 
     def seconds(self, settings: Settings) -> float:
         """Return the length of a measurement: long enough for `Settings.arrivals` requests."""
