@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,9 @@ from cpythonplus.benchmarks.common.results import (
 
 _NAMED = 3
 """How many cases a warning names."""
+
+_LATE_MS = 1.0
+"""How late the client of an open loop may send one request in a hundred, without a warning."""
 
 SCENARIO_TITLES = {
     "echo": "Echo over a TCP socket, client in another process",
@@ -260,7 +263,23 @@ def warnings(report: Report) -> list[str]:
             f"child's GIL was scheduled or its locks were replaced, or not, against what its "
             f"side says ({some})"
         )
+    if late := _sent_late(report):
+        some = ", ".join(list(late)[:_NAMED]) + (", ..." if len(late) > _NAMED else "")
+        found.append(
+            f"the client sent late, p99 above {_LATE_MS:g} ms, in {late.total()} measurements "
+            f"({some}): something else used its core, and their latencies are too long"
+        )
     return found + [f"no result: {line}" for line in report.failures()]
+
+
+def _sent_late(report: Report) -> Counter[str]:
+    """Return the cases whose client was late, and how often."""
+    return Counter(
+        case.name
+        for case in report.cases
+        for entry in case.rounds
+        if entry.outcome and entry.outcome.figures.get("sent_late_p99_ms", 0) > _LATE_MS
+    )
 
 
 FOOTNOTE = (

@@ -21,7 +21,11 @@ from collections.abc import Iterator, Sequence
 from cpythonplus.benchmarks.common import worker
 from cpythonplus.benchmarks.giltest.requests import protocol
 
-SEED = 19
+SEED = 10_752
+"""One with which in all cases the requests need 30 % of a core, give or take 1 % of that.
+
+With two hundred requests, others are off by 10 %, and a queue is very sensitive to its load.
+"""
 
 LEAD_NS = 10_000_000
 """How long after it was settled a schedule begins."""
