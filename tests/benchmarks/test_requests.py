@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import socket
 import subprocess
 import sys
@@ -144,6 +145,18 @@ def test_only_what_was_due_in_the_window_counts(
     assert loop.unanswered(now) == [now - 2]
     # What was due in time, and was never sent, has no answer either.
     assert loop.unanswered(never + 1) == [now - 2, never]
+
+
+def test_a_client_that_may_not_go_first_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(*arguments: object) -> None:
+        asked.append(arguments)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    client.go_first()
+    assert len(asked) == 1
 
 
 def test_a_server_that_goes_away_is_noticed(pair: tuple[socket.socket, socket.socket]) -> None:
@@ -351,7 +364,7 @@ def test_a_client_that_was_late_is_warned_about() -> None:
     assert rows.warnings(made) == [
         (
             "the client sent late, p99 above 1 ms, in 2 measurements (requests-5ms-beside-1): "
-            "something else used its core, and their latencies are too long"
+            "others used its core, and their latencies are too long"
         )
     ]
 

@@ -267,7 +267,7 @@ def warnings(report: Report) -> list[str]:
         some = ", ".join(list(late)[:_NAMED]) + (", ..." if len(late) > _NAMED else "")
         found.append(
             f"the client sent late, p99 above {_LATE_MS:g} ms, in {late.total()} measurements "
-            f"({some}): something else used its core, and their latencies are too long"
+            f"({some}): others used its core, and their latencies are too long"
         )
     return found + [f"no result: {line}" for line in report.failures()]
 
