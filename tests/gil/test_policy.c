@@ -73,8 +73,12 @@ test_levels(void)
     CHECK(level(100 * MS, 50 * MS) == 1 && level(100 * MS + 1, 50 * MS) == 7);
     CHECK(level(5 * MS, 1 * US) == 1 && level(5 * MS + 1, 1 * US) == 3);
     CHECK(level(PLUS_ACCOUNT_CAP_NS, 300 * MS) == PLUS_LEVELS - 1u);
-    /* The usual makes nobody heavier. */
-    CHECK(level(1 * MS, 50 * MS) == 0);
+    /* Whoever usually computes for longer than a moment does not interrupt its like. */
+    CHECK(level(0, 1 * MS) == 0 && level(0, 1 * MS + 1) == 1 && level(0, 50 * MS) == 1);
+    CHECK(plus_policy_slice_ns(0, 10 * MS, 5 * MS) == 5 * MS);
+    CHECK(plus_policy_slice_ns(1, 10 * MS, 5 * MS) == 5 * MS);
+    CHECK(plus_policy_slice_ns(1, 10 * MS, 20 * MS) == 10 * MS);
+    CHECK(plus_policy_slice_ns(2, 10 * MS, 5 * MS) == 10 * MS);
     /* What the thread holds now counts. */
     struct plus_usage usage = {.account_ns = 4 * MS};
     CHECK(plus_policy_level(&usage, 1 * MS) == 2 && plus_policy_level(&usage, 2 * MS) == 3);

@@ -173,8 +173,9 @@ enqueue(struct actor *actor)
     struct plus_thread *thread = &actor->thread;
 
     thread->level = plus_policy_level(&thread->usage, 0);
-    if (thread->level == 0) {
+    if (thread->level <= 1u && !thread->usage.asked) {
         thread->ticket = 0;
+        thread->turn_used_ns = 0;
     }
     thread->wait_start_ns = now;
     plus_ready_insert(&ready, thread);
@@ -194,9 +195,11 @@ end_hold(bool asked)
     if (holder->left != NEVER) {
         holder->left -= hold < holder->left ? hold : holder->left;
     }
-    plus_ready_held(&ready, &policy, now, plus_policy_level(&thread->usage, hold), hold);
+    unsigned level = plus_policy_level(&thread->usage, hold);
+    uint64_t slice = plus_policy_slice_ns(level, policy.slice_ns, INTERVAL_NS);
+    plus_ready_held(&ready, &policy, now, level, hold);
     plus_policy_held(&thread->usage, hold, asked);
-    plus_ready_end_turn(thread, hold, protected_until_ns != 0 ? 0 : policy.slice_ns);
+    plus_ready_end_turn(thread, hold, protected_until_ns != 0 ? 0 : slice);
     thread->acquired_ns = 0;
     thread->released_ns = now;
     holder = NULL;

@@ -53,7 +53,7 @@ def install_numbers(values: dict[str, object]) -> bool:
     if _native is None:
         raise UnsupportedPlatform(f"the GIL cannot be scheduled here: {_why_not}")
     if _native.gil_active():
-        _native.gil_start(*numbers, False)
+        _native.gil_start(*numbers, 0)
         return True
     if not _native.gil_rehearse(_start_and_prove):
         try:
@@ -61,12 +61,12 @@ def install_numbers(values: dict[str, object]) -> bool:
         except BaseException:
             _native.gil_stop()
             raise
-    _native.gil_start(*numbers, False)
+    _native.gil_start(*numbers, 0)
     return True
 
 
 def _start_and_prove() -> None:
-    _native.gil_start(*checked({}), True)  # every waiter asks at once: so does the proof
+    _native.gil_start(*checked({}), 1)  # every waiter asks at once: so does the proof
     _prove()
 
 

@@ -19,12 +19,13 @@ unsigned
 plus_policy_level(const struct plus_usage *usage, uint64_t held_ns)
 {
     uint64_t account = charged_ns(usage, held_ns);
+    bool is_known = usage->usual_ns != 0;
 
-    if (account <= PLUS_LIGHT_NS) {
+    if (account <= PLUS_LIGHT_NS && usage->usual_ns <= PLUS_LIGHT_NS) {
         return 0;
     }
     /* Twice the usual is as usual: requests differ, and come together. */
-    if (usage->usual_ns != 0 && account < PLUS_ACCOUNT_CAP_NS &&
+    if (is_known && account < PLUS_ACCOUNT_CAP_NS &&
         (account <= PLUS_BEGINNING_NS || account <= 2u * usage->usual_ns)) {
         return 1;
     }
@@ -37,6 +38,12 @@ plus_policy_level(const struct plus_usage *usage, uint64_t held_ns)
         level++;
     }
     return level;
+}
+
+uint64_t
+plus_policy_slice_ns(unsigned level, uint64_t slice_ns, uint64_t interval_ns)
+{
+    return level <= 1u && interval_ns < slice_ns ? interval_ns : slice_ns;
 }
 
 enum plus_class
@@ -225,6 +232,7 @@ static struct plus_decision
 decide_equal(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
 {
     uint64_t used = s->holder->turn_used_ns + held;
+    uint64_t slice = plus_policy_slice_ns(s->self->level, s->slice_ns, s->interval_ns);
 
     if (s->self->level == 0) {
         /* Both are light: it will block by itself soon. */
@@ -237,8 +245,8 @@ decide_equal(const struct plus_policy *policy, const struct plus_situation *s, u
         return wait_until(s, s->now_ns + patience, is_brief(policy, s->holder));
     }
     bool own_turn = s->self->ticket < s->holder->ticket;
-    if (used < s->slice_ns && !own_turn) {
-        return wait_until(s, s->now_ns + (s->slice_ns - used), false);
+    if (used < slice && !own_turn) {
+        return wait_until(s, s->now_ns + (slice - used), false);
     }
     if (s->now_ns < s->protected_until_ns) {
         return wait_until(s, s->protected_until_ns, false);

@@ -14,7 +14,7 @@
  *
  * The account is read in levels, which are feedback queues:
  *
- *     level  0   up to 1 ms: whoever has just come back
+ *     level  0   up to 1 ms, and never more of late: an echo
  *            1   up to what the thread usually comes to before it rests, twice: a handler
  *            2   up to 5 ms: a thread that begins
  *            3   up to 10 ms, 4 to 20, 5 to 40, 6 to 80, 7 to 160, 8 more: a job
@@ -95,6 +95,10 @@ plus_policy_level(const struct plus_usage *usage, uint64_t held_ns);
 
 enum plus_class
 plus_policy_class(unsigned level);
+
+/* A turn among equal ones of a level: handlers' are as long as the interpreter's own. */
+uint64_t
+plus_policy_slice_ns(unsigned level, uint64_t slice_ns, uint64_t interval_ns);
 
 /* After a hold of hold_ns. */
 void

@@ -60,6 +60,7 @@ static struct {
     unsigned returning_level;
     int returning_cpu;
 
+    uint64_t interval_ns; /* the interpreter's switch interval */
     uint64_t slice_ns; /* of a turn: the policy's, or the interpreter's switch interval if longer */
 
     _Atomic uint32_t switch_sequence; /* futex word: one more with each acquisition */
@@ -174,8 +175,9 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
     struct plus_thread *warden = atomic_load_explicit(&S.warden, memory_order_relaxed);
 
     self->level = self->signalled ? 0 : level_of(self, 0);
-    if (self->level == 0 && begins) {
-        self->ticket = 0; /* among light ones, first come, first served */
+    if (self->level <= 1u && begins && !self->usage.asked) {
+        self->ticket = 0; /* among those who rest, first come, first served */
+        self->turn_used_ns = 0;
     }
     plus_ready_insert(&S.ready, self);
     self->queued = true;
@@ -411,6 +413,7 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
     }
     atomic_store_explicit(&S.mutex, mutex, memory_order_relaxed);
     S.many_cpus = plus_usable_cpus(now) > 1u;
+    S.interval_ns = interval_ns;
     S.slice_ns = S.policy.slice_ns > interval_ns ? S.policy.slice_ns : interval_ns;
     enqueue(self, now, begins);
     for (bool first = true; S.running; first = false) {
@@ -447,7 +450,8 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
         if (has_signal(self, now, until_ns)) {
             self->signalled = true;
             leave_to_ask(self);
-            enqueue(self, now, true);
+            self->ticket = 0;
+            enqueue(self, now, false);
         }
         self->asks_again = decision.asked && now >= decision.deadline_ns;
     }
@@ -671,7 +675,8 @@ end_hold(struct plus_thread *self, uint64_t now, bool asked)
     plus_histogram_add(&S.counts.holds[plus_policy_class(level)], hold);
     plus_ready_held(&S.ready, &S.policy, now, level, hold);
     plus_policy_held(&self->usage, hold, asked);
-    plus_ready_end_turn(self, hold, S.protected_until_ns != 0 ? 0 : S.slice_ns);
+    uint64_t slice = plus_policy_slice_ns(level, S.slice_ns, S.interval_ns);
+    plus_ready_end_turn(self, hold, S.protected_until_ns != 0 ? 0 : slice);
     atomic_store(&S.returning, asked && self->ticket != 0 ? self : NULL);
     S.returning_level = level;
     S.returning_cpu = S.holder_cpu;
