@@ -37,6 +37,20 @@ test_several_lenders_of_one_thing(void)
 }
 
 static void
+test_what_is_raised_ends_with_its_lender(void)
+{
+    struct plus_thread owner = {0};
+    _Atomic uint64_t lock;
+
+    CHECK(!plus_loans_raise(&owner, &lock, 1) && plus_loans_level(&owner) == PLUS_LEVELS);
+    CHECK(plus_loans_add(&owner, &lock, 7) && plus_loans_raise(&owner, &lock, 1));
+    CHECK(plus_loans_level(&owner) == 1);
+    CHECK(plus_loans_raise(&owner, &lock, 4) && plus_loans_level(&owner) == 1);
+    plus_loans_take_back(&owner, &lock);
+    CHECK(plus_loans_level(&owner) == PLUS_LEVELS && atomic_load(&owner.loan_count) == 0);
+}
+
+static void
 test_there_is_an_end(void)
 {
     struct plus_thread owner = {0};
@@ -57,6 +71,7 @@ main(void)
 {
     test_the_best_loan_counts();
     test_several_lenders_of_one_thing();
+    test_what_is_raised_ends_with_its_lender();
     test_there_is_an_end();
     return 0;
 }

@@ -97,3 +97,87 @@ def test_a_chain_of_owners_and_a_circle() -> None:
         """,
         before="",
     )
+
+
+# Two threads that compute alike, the first of which had a lock until just now.
+NOTHING_STAYS_LENT = """
+import signal
+
+from cpythonplus import threads
+
+gil.install()
+threads.patch()
+mine, other = threading.Lock(), threading.Lock()
+held, waits, released = threading.Event(), threading.Event(), threading.Event()
+stop = False
+work = [0, 0]
+
+def compute(i):
+    end = time.thread_time() + 0.4
+    if i == 0:
+        mine.acquire()
+        held.set()
+    while time.thread_time() < end:
+        pass
+    released.wait()
+    if i == 0:
+        mine.release()
+    while not stop:
+        work[i] += 1
+
+{wait}
+
+members = [threading.Thread(target=compute, args=(i,)) for i in range(2)]
+for thread in members:
+    thread.start()
+held.wait()
+wait()
+released.set()
+
+until(lambda: sum(work) > 1_000_000)
+before = list(work)
+until(lambda: sum(work) - sum(before) > 20_000_000)
+a, b = (now - was for now, was in zip(work, before))
+stop = True
+for thread in members:
+    thread.join()
+assert a < 2 * b and b < 2 * a, (a, b)
+"""
+
+CHAIN = """
+def between():
+    with other:
+        waits.set()
+        assert not mine.acquire(timeout=0.6)
+
+def wait():
+    thread = threading.Thread(target=between)
+    thread.start()
+    waits.wait()
+    time.sleep(0.1)
+    assert not other.acquire(timeout=0.2)
+    thread.join()
+"""
+
+INSIDE_A_WAIT = """
+def keep():
+    while not stop:
+        with other:
+            time.sleep(0.02)
+
+def handler(*_):
+    with other:
+        pass
+
+def wait():
+    keeper = threading.Thread(target=keep, daemon=True)
+    keeper.start()
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    assert not mine.acquire(timeout=0.6)
+"""
+
+
+@pytest.mark.parametrize("wait", [CHAIN, INSIDE_A_WAIT], ids=["chain", "handler"])
+def test_nothing_stays_lent_when_waits_time_out(wait: str) -> None:
+    run(NOTHING_STAYS_LENT.format(wait=wait), before="")

@@ -51,6 +51,18 @@ plus_loans_add(struct plus_thread *thread, const _Atomic uint64_t *thing, unsign
     return true;
 }
 
+bool
+plus_loans_raise(struct plus_thread *thread, const _Atomic uint64_t *thing, unsigned level)
+{
+    struct plus_loan *loan = find(thread, thing);
+
+    if (loan == NULL) {
+        return false;
+    }
+    loan->level = level < loan->level ? level : loan->level;
+    return true;
+}
+
 static void
 end(struct plus_thread *thread, struct plus_loan *loan)
 {

@@ -20,6 +20,11 @@ plus_loans_level(const struct plus_thread *thread);
 bool
 plus_loans_add(struct plus_thread *thread, const _Atomic uint64_t *thing, unsigned level);
 
+/* What was lent for `thing` counts for more, since somebody waits for the lender in turn; it ends with
+ * that lender.  False: nothing was lent. */
+bool
+plus_loans_raise(struct plus_thread *thread, const _Atomic uint64_t *thing, unsigned level);
+
 /* One lender less. */
 void
 plus_loans_take_back(struct plus_thread *thread, const _Atomic uint64_t *thing);

@@ -430,6 +430,9 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
         }
         if (wait_is_over(self, &decision, first, &result)) {
             leave_to_ask(self);
+            if (S.interpreter.is_ending()) {
+                resign(self); /* it may not come back */
+            }
             S.counts.immediate_requests += result == ETIMEDOUT && begins;
             return result;
         }
@@ -728,6 +731,7 @@ struct lending {
     const _Atomic uint64_t *thing;
     unsigned level;
     const _Atomic uint64_t *next; /* what the owner waits for itself */
+    bool is_first;                /* of the chain: the lender's own loan */
     bool done;
 };
 
@@ -737,10 +741,11 @@ lend_to(struct plus_thread *owner, void *argument)
     struct lending *lending = argument;
 
     /* Also where it changes nothing now: the owner may compute for long with the thing. */
-    if (!plus_loans_add(owner, lending->thing, lending->level)) {
+    if (!(lending->is_first ? plus_loans_add(owner, lending->thing, lending->level)
+                            : plus_loans_raise(owner, lending->thing, lending->level))) {
         return;
     }
-    if (atomic_load(lending->thing) != owner->serial) {
+    if (lending->is_first && atomic_load(lending->thing) != owner->serial) {
         plus_loans_take_back(owner, lending->thing); /* it let go meanwhile */
         return;
     }
@@ -768,34 +773,36 @@ lock_if_running(void)
     return mutex;
 }
 
-uint64_t
-plus_sched_lend(const _Atomic uint64_t *owner)
+void
+plus_sched_lend(const _Atomic uint64_t *owner, struct plus_lent *lent)
 {
     struct plus_thread *self = plus_thread_if_known();
     uint64_t serial = atomic_load(owner);
     pthread_mutex_t *mutex;
-    uint64_t lent_to = 0;
 
+    *lent = (struct plus_lent){0};
     if (self == NULL || serial == 0 || serial == self->serial ||
         (mutex = lock_if_running()) == NULL) {
-        return 0;
+        return;
     }
     unsigned level = level_of(self, 0);
     struct lending lending = {.next = owner, .level = level > 0 ? level : 1u};
 
+    lent->lends = true;
+    lent->outer = self->waits_for;
     self->waits_for = owner;
     for (unsigned i = 0; i < CHAIN_LIMIT && lending.next != NULL && serial != 0; i++) {
         lending.thing = lending.next;
         lending.next = NULL;
+        lending.is_first = i == 0;
         lending.done = false;
         plus_threads_visit_one(serial, lend_to, &lending);
-        if (lent_to == 0 && lending.done) {
-            lent_to = serial;
+        if (i == 0 && lending.done) {
+            lent->to = serial;
         }
         serial = lending.next != NULL ? atomic_load(lending.next) : 0;
     }
     pthread_mutex_unlock(mutex);
-    return lent_to;
 }
 
 static void
@@ -805,22 +812,23 @@ take_back_from(struct plus_thread *thread, void *argument)
 }
 
 void
-plus_sched_take_back(const _Atomic uint64_t *owner, uint64_t lent_to)
+plus_sched_take_back(const _Atomic uint64_t *owner, struct plus_lent *lent)
 {
     struct plus_thread *self = plus_thread_if_known();
     pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
 
-    if (self == NULL || self->waits_for == NULL) {
+    if (self == NULL || !lent->lends) {
         return;
     }
+    lent->lends = false;
     if (mutex == NULL) {
-        self->waits_for = NULL; /* a fork left nobody who could read it */
+        self->waits_for = lent->outer; /* a fork left nobody who could read it */
         return;
     }
     pthread_mutex_lock(mutex);
-    self->waits_for = NULL;
-    if (lent_to != 0) {
-        plus_threads_visit_one(lent_to, take_back_from, (void *)(uintptr_t)owner);
+    self->waits_for = lent->outer;
+    if (lent->to != 0) {
+        plus_threads_visit_one(lent->to, take_back_from, (void *)(uintptr_t)owner);
     }
     pthread_mutex_unlock(mutex);
 }
@@ -913,6 +921,13 @@ static void
 reset_waiting(struct plus_thread *thread, void *argument)
 {
     (void)argument;
+    thread->missed = false;
+    thread->signalled = false;
+    thread->asks_again = false;
+    if (thread->queued) { /* it was sent back, and has not got so far */
+        thread->wait_start_ns = plus_now_ns();
+        return;
+    }
     thread->ticket = 0;
     thread->turn_used_ns = 0;
     thread->wait_start_ns = 0;

@@ -93,14 +93,23 @@ plus_sched_await_switch(pthread_mutex_t *switch_mutex);
 
 /* Priority inheritance.  The calling thread is about to sleep for a thing; `owner` is the word that names
  * its owner, by identity, 0 if nobody has it.  Whoever has it is served as the calling thread until it lets
- * go, and so is whoever that one waits for.  Returns whom it was lent to, for plus_sched_take_back; 0:
- * nobody.  Without the GIL.  The owner, after the word does not name it any more, calls plus_sched_let_go. */
-bool
-plus_sched_owes(void); /* whether somebody lends to the calling thread */
-uint64_t
-plus_sched_lend(const _Atomic uint64_t *owner);
+ * go, and so is whoever that one waits for.  What is noted in *lent is for plus_sched_take_back, which ends
+ * it.  Without the GIL.  They nest: a signal handler may wait inside a wait. */
+struct plus_lent {
+    bool lends;                    /* to be taken back */
+    uint64_t to;                   /* the owner's identity; 0: nobody */
+    const _Atomic uint64_t *outer; /* what the thread waited for before */
+};
+
 void
-plus_sched_take_back(const _Atomic uint64_t *owner, uint64_t lent_to);
+plus_sched_lend(const _Atomic uint64_t *owner, struct plus_lent *lent);
+void
+plus_sched_take_back(const _Atomic uint64_t *owner, struct plus_lent *lent);
+
+/* Whether somebody lends to the calling thread; and what an owner calls after the word does not name it
+ * any more. */
+bool
+plus_sched_owes(void);
 void
 plus_sched_let_go(const _Atomic uint64_t *owner);
 

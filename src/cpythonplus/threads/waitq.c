@@ -4,7 +4,6 @@
 #include "../base/futex.h"
 #include "../base/identity.h"
 #include "../base/rank.h"
-#include "../gil/sched.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -350,10 +349,7 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
     waiter->begun = false;
     count_wait(queue, waiter);
     plus_waitq_unlock(queue);
-    if (waiter->lends) {
-        waiter->lends = false;
-        plus_sched_take_back(waiter->owner, waiter->lent_to);
-    }
+    plus_sched_take_back(waiter->owner, &waiter->lent);
     return result;
 }
 
@@ -361,9 +357,8 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
 static void
 lend_place(struct plus_waiter *waiter)
 {
-    if (waiter->owner != NULL && !waiter->lends) {
-        waiter->lends = true;
-        waiter->lent_to = plus_sched_lend(waiter->owner);
+    if (waiter->owner != NULL && !waiter->lent.lends) {
+        plus_sched_lend(waiter->owner, &waiter->lent);
     }
 }
 

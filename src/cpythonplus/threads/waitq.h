@@ -27,6 +27,8 @@
 
 #include "spin.h"
 
+#include "../gil/sched.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,11 +53,10 @@ struct plus_waiter {
     uint64_t identity;               /* of the thread */
     void *item; /* handed over with GRANTED, or offered to who takes; may be NULL */
     const _Atomic uint64_t *owner; /* by identity, of what it waits for; NULL: it has none */
-    uint64_t lent_to;              /* whom it lends its place while it sleeps; 0: nobody */
-    bool lends;
-    bool takes;         /* `item` is a place for one: may be granted one */
-    bool queued;        /* under the guard */
-    bool begun;         /* from queueing until the result was seen; own thread */
+    struct plus_lent lent;         /* its place, to the owner, while it sleeps */
+    bool takes;                    /* `item` is a place for one: may be granted one */
+    bool queued;                   /* under the guard */
+    bool begun;                    /* from queueing until the result was seen; own thread */
     bool heeds_signals; /* the thread whose waits end with PLUS_WAIT_SIGNAL; the owner sets it */
     bool polled, caught, looked, rechecked;
     uint32_t parked_at_wake;   /* plus_parked at the moment of the wake-up */
