@@ -283,6 +283,14 @@ test_a_heavier_waiter_waits(void)
     CHECK(decided(&s).holder_is_brief);
     s.self_is_first = false;
     CHECK(!decided(&s).holder_is_brief);
+    /* One that goes on for long leaves it its share. */
+    s = situation(8, 0, 0);
+    holder = (struct plus_thread){
+        .usage = {.usual_ns = 50 * MS},
+        .acquired_ns = s.now_ns - PLUS_STARVATION_NS,
+    };
+    CHECK(decided(&s).ask);
+    s = situation(8, 0, 10 * US);
     /* But one that the holder overtakes over and over, by giving it up for a moment, asks. */
     waiter.missed = true;
     waiter.wait_start_ns = s.now_ns - PLUS_STARVATION_NS;

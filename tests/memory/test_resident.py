@@ -90,10 +90,16 @@ del everything
 show("remedied")
 
 # The classic: the last of the freed blocks stay in the thread's cache.
-strings = [bytes(900) for _ in range(20 * MIB // 944)]
-small = bytes(700)
-del strings
-shown["returnable"] = show("classic").returnable_bytes
+# Where holes below take the last of them, the C library gives all back at once: then once more.
+small = []
+for _ in range(5):
+    strings = [bytes(900) for _ in range(20 * MIB // 944)]
+    small.append(bytes(700))
+    del strings
+    classic = show("classic")
+    if classic.returnable_bytes > 10 * MIB:
+        break
+shown["returnable"] = classic.returnable_bytes
 before = kernel_bytes()
 ctypes.CDLL(None).malloc_trim(0)
 shown["returned"] = before - kernel_bytes()

@@ -134,7 +134,7 @@ held.wait()
 wait()
 released.set()
 
-until(lambda: sum(work) > 1_000_000)
+until(lambda: sum(work) > 20_000_000)  # until both are known as jobs
 before = list(work)
 until(lambda: sum(work) - sum(before) > 20_000_000)
 a, b = (now - was for now, was in zip(work, before))

@@ -218,9 +218,12 @@ is_brief(const struct plus_policy *policy, const struct plus_thread *holder)
 }
 
 static struct plus_decision
-decide_heavier(const struct plus_policy *policy, const struct plus_situation *s)
+decide_heavier(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
 {
-    if (has_missed(s, PLUS_STARVATION_NS)) {
+    /* Also one that goes on for long, by what it usually does or by what is lent to it, leaves the others
+     * their share. */
+    if (has_missed(s, PLUS_STARVATION_NS) ||
+        (held >= PLUS_STARVATION_NS && policy->batch_share > 0.0)) {
         return ask(s);
     }
     return wait_until(s, UINT64_MAX, s->self_is_first && is_brief(policy, s->holder));
@@ -269,6 +272,6 @@ plus_policy_decide(const struct plus_policy *policy, const struct plus_situation
     if (s->self->level < s->holder_level) {
         return decide_lighter(policy, s, held);
     }
-    return s->self->level > s->holder_level ? decide_heavier(policy, s)
+    return s->self->level > s->holder_level ? decide_heavier(policy, s, held)
                                             : decide_equal(policy, s, held);
 }
