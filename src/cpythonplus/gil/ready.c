@@ -87,10 +87,9 @@ plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy
 {
     struct plus_thread *first = plus_ready_first(ready);
 
-    *protected = false;
-    if (first == NULL || policy->batch_share <= 0.0 || ready->owed_ns < PLUS_STARVATION_NS ||
-        !is_overtaken(ready, first->level)) {
-        return first;
+    *protected = first != NULL && policy->batch_share > 0.0 && ready->owed_ns >= PLUS_STARVATION_NS;
+    if (!*protected || !is_overtaken(ready, first->level)) {
+        return first; /* protected or not: who was asked for it may be back at once */
     }
     struct plus_thread *longest = NULL;
     for (unsigned level = first->level + 1u; level < PLUS_LEVELS; level++) {
@@ -99,7 +98,6 @@ plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy
             longest = head;
         }
     }
-    *protected = true;
     return longest;
 }
 
