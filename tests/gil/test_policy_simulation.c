@@ -173,10 +173,7 @@ enqueue(struct actor *actor)
     struct plus_thread *thread = &actor->thread;
 
     thread->level = plus_policy_level(&thread->usage, 0);
-    if (thread->level <= 1u && !thread->usage.asked) {
-        thread->ticket = 0;
-        thread->turn_used_ns = 0;
-    }
+    plus_ready_begin_wait(thread);
     thread->wait_start_ns = now;
     plus_ready_insert(&ready, thread);
     if (holder != NULL) {
@@ -251,7 +248,7 @@ wake(struct actor *actor)
         plus_policy_away(&thread->usage, now - thread->released_ns);
         plus_ready_away(thread, now - thread->released_ns, policy.slice_ns);
     }
-    if (holder == NULL && ready.length == 0) {
+    if (holder == NULL && ready.occupied == 0) {
         take(actor);
         return;
     }

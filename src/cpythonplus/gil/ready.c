@@ -13,7 +13,6 @@ plus_ready_insert(struct plus_ready *ready, struct plus_thread *thread)
     }
     plus_queue_insert(&ready->levels[thread->level], thread);
     ready->occupied |= 1u << thread->level;
-    ready->length++;
 }
 
 void
@@ -25,7 +24,6 @@ plus_ready_remove(struct plus_ready *ready, struct plus_thread *thread)
     if (queue->head == NULL) {
         ready->occupied &= ~(1u << thread->level);
     }
-    ready->length--;
 }
 
 struct plus_thread *
@@ -101,6 +99,22 @@ plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy
     return longest;
 }
 
+/* To the end of its queue next time. */
+static void
+forget_turn(struct plus_thread *thread)
+{
+    thread->turn_used_ns = 0;
+    thread->ticket = 0;
+}
+
+void
+plus_ready_begin_wait(struct plus_thread *thread)
+{
+    if (thread->level <= 1u && !thread->usage.asked) {
+        forget_turn(thread);
+    }
+}
+
 void
 plus_ready_begin_turn(struct plus_ready *ready, struct plus_thread *thread)
 {
@@ -114,8 +128,7 @@ plus_ready_end_turn(struct plus_thread *thread, uint64_t hold_ns, uint64_t slice
 {
     thread->turn_used_ns += hold_ns;
     if (thread->turn_used_ns >= slice_ns) {
-        thread->turn_used_ns = 0;
-        thread->ticket = 0; /* to the end of its queue next time */
+        forget_turn(thread);
     }
 }
 
@@ -123,7 +136,6 @@ void
 plus_ready_away(struct plus_thread *thread, uint64_t away_ns, uint64_t slice_ns)
 {
     if (away_ns >= slice_ns) {
-        thread->turn_used_ns = 0;
-        thread->ticket = 0;
+        forget_turn(thread);
     }
 }

@@ -17,7 +17,6 @@
 struct plus_ready {
     struct plus_queue levels[PLUS_LEVELS];
     uint32_t occupied; /* bit n: level n has a waiter */
-    uint32_t length;
     uint64_t next_ticket;
     uint64_t owed_ns;       /* how long heavier waiters were overtaken, less what they got for it */
     uint64_t owed_since_ns; /* 0: nobody is overtaken now */
@@ -50,6 +49,11 @@ plus_ready_held(struct plus_ready *ready, const struct plus_policy *policy, uint
 /* Whom to serve next: the first, or *protected: one that is overtaken, since enough is owed. */
 struct plus_thread *
 plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy, bool *protected);
+
+/* A thread begins to wait, with its level set.  Those who rest are served first come, first served: each
+ * wait is a new turn. */
+void
+plus_ready_begin_wait(struct plus_thread *thread);
 
 /* A thread takes the GIL: before those who wait, or in its own turn. */
 void

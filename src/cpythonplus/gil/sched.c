@@ -175,9 +175,8 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
     struct plus_thread *warden = atomic_load_explicit(&S.warden, memory_order_relaxed);
 
     self->level = self->signalled ? 0 : level_of(self, 0);
-    if (self->level <= 1u && begins && !self->usage.asked) {
-        self->ticket = 0; /* among those who rest, first come, first served */
-        self->turn_used_ns = 0;
+    if (begins) {
+        plus_ready_begin_wait(self);
     }
     plus_ready_insert(&S.ready, self);
     self->queued = true;
@@ -732,7 +731,7 @@ struct lending {
     unsigned level;
     const _Atomic uint64_t *next; /* what the owner waits for itself */
     bool is_first;                /* of the chain: the lender's own loan */
-    bool done;
+    uint64_t lent_to;             /* whom that went to; 0: nobody */
 };
 
 static void
@@ -749,11 +748,14 @@ lend_to(struct plus_thread *owner, void *argument)
         plus_loans_take_back(owner, lending->thing); /* it let go meanwhile */
         return;
     }
-    lending->done = true;
+    if (lending->is_first) {
+        lending->lent_to = owner->serial;
+    }
     lending->next = owner->waits_for;
-    if (owner->queued && level_of(owner, 0) < owner->level) {
+    unsigned level = level_of(owner, 0);
+    if (owner->queued && level < owner->level) {
         plus_ready_remove(&S.ready, owner);
-        owner->level = level_of(owner, 0);
+        owner->level = level;
         plus_ready_insert(&S.ready, owner);
         if (plus_ready_first(&S.ready) == owner) {
             unpark(owner, PLUS_PARK_RECHECK); /* it may ask now */
@@ -795,13 +797,10 @@ plus_sched_lend(const _Atomic uint64_t *owner, struct plus_lent *lent)
         lending.thing = lending.next;
         lending.next = NULL;
         lending.is_first = i == 0;
-        lending.done = false;
         plus_threads_visit_one(serial, lend_to, &lending);
-        if (i == 0 && lending.done) {
-            lent->to = serial;
-        }
         serial = lending.next != NULL ? atomic_load(lending.next) : 0;
     }
+    lent->to = lending.lent_to;
     pthread_mutex_unlock(mutex);
 }
 
