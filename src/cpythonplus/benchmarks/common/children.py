@@ -282,6 +282,17 @@ class Worker:
             raise MeasurementError(f"{self.result_file.name} holds no JSON object")
         return found
 
+    def result_from(self, server: Child) -> dict[str, Any]:
+        """Do as `result`, for a client of `server`. Raises MeasurementError.
+
+        When the server is gone, its own last words say more than the client's.
+        """
+        try:
+            return self.result()
+        except MeasurementError:
+            server.check()
+            raise
+
 
 def timed_run(command: Sequence[str], timeout: float) -> int:
     """Run `command` to its end and return how long it took, in nanoseconds.

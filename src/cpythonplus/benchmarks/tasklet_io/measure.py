@@ -15,7 +15,6 @@ from typing import Any
 
 from cpythonplus.benchmarks.common.children import Children, Commands
 from cpythonplus.benchmarks.common.engine import Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError
 from cpythonplus.benchmarks.common.percentiles import summarise
 from cpythonplus.benchmarks.common.results import Outcome, Side
 from cpythonplus.benchmarks.tasklet_io.sides.protocol import BACKLOG
@@ -95,12 +94,7 @@ def measure_server(load: Load, commands: Commands, side: Side, settings: Setting
             limit_s=limit_s,
             cpu=cores[0],
         )
-        try:
-            measured = client.result()
-        except MeasurementError:
-            # When the server is gone, its own last words say more than the client's.
-            server.child.check()
-            raise
+        measured = client.result_from(server.child)
         server.child.check()
     return _outcome(measured)
 

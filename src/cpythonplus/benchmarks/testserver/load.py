@@ -64,12 +64,7 @@ def measure_server(
             },
             limit_s=settings.limit_s,
         )
-        try:
-            measured = generator.result()
-        except MeasurementError:
-            # When the server is gone, its own last words say more than the client's.
-            server.check()
-            raise
+        measured = generator.result_from(server)
     return _outcome(measured, settings)
 
 

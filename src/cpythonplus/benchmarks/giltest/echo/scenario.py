@@ -5,7 +5,6 @@ from pathlib import Path
 
 from cpythonplus.benchmarks.common.children import Children, Commands, loopback_listener
 from cpythonplus.benchmarks.common.engine import Case, Settings, shares_of
-from cpythonplus.benchmarks.common.errors import MeasurementError
 from cpythonplus.benchmarks.common.percentiles import summarise
 from cpythonplus.benchmarks.common.results import Outcome, Side
 
@@ -47,12 +46,7 @@ def _measure(cpu_threads: int, commands: Commands, side: Side, settings: Setting
             {"port": port, "seconds": settings.seconds, "warmup_s": settings.warmup_s},
             limit_s=settings.limit_s,
         )
-        try:
-            measured = client.result()
-        except MeasurementError:
-            # When the server is gone, its own last words say more than the client's.
-            server.child.check()
-            raise
+        measured = client.result_from(server.child)
         served = server.result()
     return Outcome(
         rate=measured["rate"],

@@ -101,12 +101,7 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
             },
             limit_s=limit_s,
         )
-        try:
-            measured = client.result()
-        except MeasurementError:
-            # When the server is gone, its own last words say more than the client's.
-            server.child.check()
-            raise
+        measured = client.result_from(server.child)
         served = server.result()
     return outcome(load, measured, served)
 
