@@ -40,12 +40,17 @@ def test_interactive_threads_do_not_ask_each_other() -> None:
 
         thread = threading.Thread(target=echo)
         thread.start()
-        gil.reset_statistics()
-        for i in range(3000):
-            there.put(i)
-            assert back.get() == i
-        s = gil.statistics()
-        assert s.immediate_requests < 300, s
+
+        # One that computed before, or whose core was taken away while it held the GIL, is asked for as
+        # long as it pays for that: neither lasts.
+        def as_expected():
+            gil.reset_statistics()
+            for i in range(3000):
+                there.put(i)
+                assert back.get() == i
+            return gil.statistics().immediate_requests < 300
+
+        until(as_expected)
         there.put(None)
         thread.join()
         """
