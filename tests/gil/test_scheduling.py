@@ -41,8 +41,8 @@ def test_interactive_threads_do_not_ask_each_other() -> None:
         thread = threading.Thread(target=echo)
         thread.start()
 
-        # One that computed before, or whose core was taken away while it held the GIL, is asked for as
-        # long as it pays for that: neither lasts.
+        # One that computed before, or whose core was taken away while it held the GIL, is asked
+        # for as long as it pays for that: neither lasts.
         def as_expected():
             gil.reset_statistics()
             for i in range(3000):

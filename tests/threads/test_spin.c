@@ -12,6 +12,8 @@
 #define RECHECK_NS (UINT64_C(100) * PLUS_NS_PER_MS)
 #define CREDIT_FULL 8u
 #define TRIAL_EVERY 16u
+#define ME 1u
+#define OTHER 2u
 
 static uint64_t now = PLUS_NS_PER_S;
 static cpu_set_t all;
@@ -49,7 +51,7 @@ static enum plus_spin_way
 begin(struct plus_spin *spin)
 {
     now += SHORT_NS;
-    return plus_spin_begins(spin, now);
+    return plus_spin_begins(spin, ME, false, now);
 }
 
 /* One wait that would poll, if it may: returns how it did. */
@@ -59,7 +61,7 @@ one_wait(struct plus_spin *spin, bool caught, uint64_t waited_ns)
     enum plus_spin_way way = begin(spin);
 
     if (way != PLUS_SPIN_NOT) {
-        plus_spin_ended(spin, way);
+        plus_spin_ended(spin, ME, way);
     }
     plus_spin_learn(spin, way != PLUS_SPIN_NOT, way != PLUS_SPIN_NOT && caught, waited_ns);
     return way;
@@ -202,9 +204,27 @@ test_one_at_a_time_on_an_object(enum plus_spin_way way)
     forget_lessons();
     CHECK(begin(&spin) == way);
     CHECK(begin(&spin) == PLUS_SPIN_NOT);
-    plus_spin_ended(&spin, way);
+    plus_spin_ended(&spin, ME, way);
     CHECK(begin(&spin) == way);
-    plus_spin_ended(&spin, way);
+    plus_spin_ended(&spin, ME, way);
+}
+
+/* Two threads that answer each other: the one that was answered has no processor until the other one
+ * waits. */
+static void
+test_whose_wait_was_ended_polls_no_more(enum plus_spin_way way)
+{
+    struct plus_spin spin = new_object();
+
+    forget_lessons();
+    CHECK(begin(&spin) == way);
+    plus_spin_met(&spin, OTHER); /* that of somebody else who waits there */
+    CHECK(begin(&spin) == PLUS_SPIN_NOT);
+    plus_spin_met(&spin, ME);
+    CHECK(way == PLUS_SPIN_POLL || plus_spin_begins(&spin, OTHER, false, now) == way);
+    /* The place is there again when the poller knows it, and the other's mark stays. */
+    plus_spin_ended(&spin, ME, way);
+    CHECK(way == PLUS_SPIN_POLL || atomic_load(&spin.poller) == OTHER);
 }
 
 /* Polling leaves one processor to whoever is waited for. */
@@ -220,16 +240,16 @@ test_as_many_pollers_as_there_are_other_processors(void)
         CHECK(begin(&spins[i]) == (i + 1u < cpus ? PLUS_SPIN_POLL : PLUS_SPIN_FULL));
     }
     /* Refused, it took no place and left no mark. */
-    CHECK(!atomic_load(&spins[cpus - 1u].polling));
+    CHECK(atomic_load(&spins[cpus - 1u].poller) == 0);
     CHECK(!plus_spin_await_place(now));
-    plus_spin_ended(&spins[0], PLUS_SPIN_POLL);
+    plus_spin_ended(&spins[0], ME, PLUS_SPIN_POLL);
     CHECK(plus_spin_await_place(now));
     CHECK(begin(&spins[cpus - 1u]) == PLUS_SPIN_POLL);
     CHECK(begin(&spins[0]) == PLUS_SPIN_FULL);
     /* The child of a fork has none of the threads that polled. */
     plus_spin_atfork_child();
     CHECK(begin(&spins[0]) == PLUS_SPIN_POLL);
-    plus_spin_ended(&spins[0], PLUS_SPIN_POLL);
+    plus_spin_ended(&spins[0], ME, PLUS_SPIN_POLL);
     free(spins);
 }
 
@@ -242,11 +262,11 @@ test_a_trial_without_a_place_is_not_lost(void)
     for (unsigned i = 1; i < TRIAL_EVERY; i++) {
         CHECK(begin(&spin) == PLUS_SPIN_NOT);
     }
-    atomic_store(&spin.polling, true);
+    atomic_store(&spin.poller, OTHER);
     CHECK(begin(&spin) == PLUS_SPIN_NOT);
-    atomic_store(&spin.polling, false);
+    atomic_store(&spin.poller, 0);
     CHECK(begin(&spin) != PLUS_SPIN_NOT);
-    plus_spin_ended(&spin, cpus > 1 ? PLUS_SPIN_POLL : PLUS_SPIN_YIELD);
+    plus_spin_ended(&spin, ME, cpus > 1 ? PLUS_SPIN_POLL : PLUS_SPIN_YIELD);
     CHECK(begin(&spin) == PLUS_SPIN_NOT);
 }
 
@@ -262,10 +282,10 @@ test_yields_on_one_processor(void)
         CHECK(begin(&spins[i]) == PLUS_SPIN_YIELD);
     }
     for (unsigned i = 0; i < 3; i++) {
-        plus_spin_ended(&spins[i], PLUS_SPIN_YIELD);
+        plus_spin_ended(&spins[i], ME, PLUS_SPIN_YIELD);
     }
     CHECK(begin(&spins[0]) == PLUS_SPIN_YIELD);
-    plus_spin_ended(&spins[0], PLUS_SPIN_YIELD);
+    plus_spin_ended(&spins[0], ME, PLUS_SPIN_YIELD);
 }
 
 /* A program may be moved; to ask the kernel before each wait would cost more than it saves. */
@@ -277,17 +297,30 @@ test_counts_the_processors_now_and_then(void)
     forget_lessons();
     now += RECHECK_NS;
     uint64_t read = now;
-    CHECK(plus_spin_begins(&spin, read) == PLUS_SPIN_POLL);
-    plus_spin_ended(&spin, PLUS_SPIN_POLL);
+    CHECK(plus_spin_begins(&spin, ME, false, read) == PLUS_SPIN_POLL);
+    plus_spin_ended(&spin, ME, PLUS_SPIN_POLL);
     run_on_one();
-    CHECK(plus_spin_begins(&spin, read + RECHECK_NS - 1u) == PLUS_SPIN_POLL);
-    plus_spin_ended(&spin, PLUS_SPIN_POLL);
-    CHECK(plus_spin_begins(&spin, read + RECHECK_NS) == PLUS_SPIN_YIELD);
-    plus_spin_ended(&spin, PLUS_SPIN_YIELD);
+    CHECK(plus_spin_begins(&spin, ME, false, read + RECHECK_NS - 1u) == PLUS_SPIN_POLL);
+    plus_spin_ended(&spin, ME, PLUS_SPIN_POLL);
+    CHECK(plus_spin_begins(&spin, ME, false, read + RECHECK_NS) == PLUS_SPIN_YIELD);
+    plus_spin_ended(&spin, ME, PLUS_SPIN_YIELD);
     now = read + RECHECK_NS;
     run_on(&all);
     CHECK(begin(&spin) == PLUS_SPIN_POLL);
-    plus_spin_ended(&spin, PLUS_SPIN_POLL);
+    plus_spin_ended(&spin, ME, PLUS_SPIN_POLL);
+}
+
+/* A process that computes on the other processors leaves this one to both sides. */
+static void
+test_yields_to_a_side_on_the_same_processor(void)
+{
+    struct plus_spin spin = new_object();
+
+    forget_lessons();
+    CHECK(plus_spin_begins(&spin, ME, true, now) == PLUS_SPIN_YIELD);
+    plus_spin_ended(&spin, ME, PLUS_SPIN_YIELD);
+    CHECK(begin(&spin) == PLUS_SPIN_POLL);
+    plus_spin_ended(&spin, ME, PLUS_SPIN_POLL);
 }
 
 static void
@@ -299,6 +332,7 @@ test_either_way(enum plus_spin_way way)
     test_long_waits_stop_it_quickly(way);
     test_new_objects_begin_with_what_others_learnt(way);
     test_one_at_a_time_on_an_object(way);
+    test_whose_wait_was_ended_polls_no_more(way);
 }
 
 int
@@ -312,6 +346,7 @@ main(void)
         test_either_way(PLUS_SPIN_POLL);
         test_as_many_pollers_as_there_are_other_processors();
         test_counts_the_processors_now_and_then();
+        test_yields_to_a_side_on_the_same_processor();
     }
     run_on_one();
     test_either_way(PLUS_SPIN_YIELD);

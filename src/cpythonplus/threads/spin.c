@@ -27,7 +27,7 @@ book(uint32_t places)
 }
 
 enum plus_spin_way
-plus_spin_begins(struct plus_spin *spin, uint64_t now_ns)
+plus_spin_begins(struct plus_spin *spin, uint32_t poller, bool beside, uint64_t now_ns)
 {
     if (spin->credit == PLUS_SPIN_NEW) {
         spin->credit = atomic_load_explicit(&first_credit, memory_order_relaxed);
@@ -35,16 +35,26 @@ plus_spin_begins(struct plus_spin *spin, uint64_t now_ns)
     if (spin->credit == 0 && ++spin->passed < TRIAL_EVERY) {
         return PLUS_SPIN_NOT;
     }
-    uint32_t usable = plus_usable_cpus(now_ns);
-    if (atomic_load_explicit(&spin->polling, memory_order_relaxed)) {
+    if (atomic_load_explicit(&spin->poller, memory_order_relaxed) != 0) {
         return PLUS_SPIN_NOT;
     }
-    if (usable > 1u && !book(usable - 1u)) {
+    uint32_t usable = plus_usable_cpus(now_ns);
+    bool yields = beside || usable == 1u;
+    if (!yields && !book(usable - 1u)) {
         return PLUS_SPIN_FULL;
     }
     spin->passed = 0;
-    atomic_store_explicit(&spin->polling, true, memory_order_relaxed);
-    return usable > 1u ? PLUS_SPIN_POLL : PLUS_SPIN_YIELD;
+    atomic_store_explicit(&spin->poller, poller, memory_order_relaxed);
+    return yields ? PLUS_SPIN_YIELD : PLUS_SPIN_POLL;
+}
+
+void
+plus_spin_met(struct plus_spin *spin, uint32_t waiter)
+{
+    /* If another one begins in between, a third may poll, too. */
+    if (atomic_load_explicit(&spin->poller, memory_order_relaxed) == waiter) {
+        atomic_store_explicit(&spin->poller, 0, memory_order_relaxed);
+    }
 }
 
 bool
@@ -63,9 +73,9 @@ plus_spin_await_place(uint64_t now_ns)
 }
 
 void
-plus_spin_ended(struct plus_spin *spin, enum plus_spin_way way)
+plus_spin_ended(struct plus_spin *spin, uint32_t poller, enum plus_spin_way way)
 {
-    atomic_store_explicit(&spin->polling, false, memory_order_relaxed);
+    plus_spin_met(spin, poller);
     if (way == PLUS_SPIN_POLL) {
         atomic_fetch_sub(&pollers, 1);
     }

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "waitq.h"
 
 #include "../base/clock.h"
@@ -35,6 +36,10 @@ static _Atomic uint32_t parked;
 /* The calling thread's waits that signal handlers have interrupted. */
 static _Thread_local struct plus_waiter *innermost;
 
+/* From which processor the calling thread's last wait was ended.  While another process computes on the
+ * others, that is its own; -1: not known. */
+static _Thread_local int answered_from PLUS_FAST_TLS = -1;
+
 void
 plus_waitq_init(struct plus_waitq *queue)
 {
@@ -50,7 +55,7 @@ forget_waiters(struct plus_waitq *queue)
     queue->head = queue->tail = NULL;
     atomic_store_explicit(&queue->length, 0, memory_order_relaxed);
     queue->woken = 0;
-    atomic_store(&queue->spin.polling, false);
+    atomic_store(&queue->spin.poller, 0);
 }
 
 static void
@@ -116,6 +121,7 @@ plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals)
     *waiter = (struct plus_waiter){
         .identity = plus_identity(),
         .heeds_signals = heeds_signals,
+        .ended_on = -1,
     };
 }
 
@@ -180,12 +186,21 @@ plus_waitq_remove(struct plus_waitq *queue, struct plus_waiter *waiter)
     add_length(queue, UINT32_MAX);
 }
 
+/* By this the object's spin knows a waiter. */
+static uint32_t
+poller(const struct plus_waiter *waiter)
+{
+    return (uint32_t)waiter->identity;
+}
+
 _Atomic uint32_t *
 plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_waiter_state state)
 {
     _Atomic uint32_t *word = &waiter->state;
 
     plus_waitq_remove(queue, waiter);
+    plus_spin_met(&queue->spin, poller(waiter));
+    waiter->ended_on = sched_getcpu();
     waiter->parked_at_wake = atomic_load_explicit(&parked, memory_order_relaxed);
     /* The node may be gone after this. */
     bool asleep = atomic_exchange_explicit(word, state, memory_order_acq_rel) == PLUS_WAITER_ASLEEP;
@@ -275,8 +290,10 @@ static enum plus_spin_way
 choose_way(struct plus_waitq *queue, const struct plus_waiter *waiter, uint64_t now_ns)
 {
     plus_waitq_lock(queue);
-    enum plus_spin_way way =
-        is_ended(waiter) ? PLUS_SPIN_NOT : plus_spin_begins(&queue->spin, now_ns);
+    enum plus_spin_way way = is_ended(waiter)
+                                 ? PLUS_SPIN_NOT
+                                 : plus_spin_begins(&queue->spin, poller(waiter),
+                                                    answered_from == sched_getcpu(), now_ns);
     plus_waitq_unlock(queue);
     return way;
 }
@@ -301,7 +318,7 @@ spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadli
     waiter->caught = way == PLUS_SPIN_POLL
                          ? plus_futex_poll(&waiter->state, PLUS_WAITER_WAITING, limit_ns)
                          : yield_state(waiter);
-    plus_spin_ended(&queue->spin, way);
+    plus_spin_ended(&queue->spin, poller(waiter), way);
     if (waiter->caught && way == PLUS_SPIN_POLL) {
         let_waker_park(queue, waiter);
     }
@@ -341,6 +358,7 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
     plus_waitq_lock(queue);
     if (is_ended(waiter)) {
         result = ended_as(waiter);
+        answered_from = waiter->ended_on;
     }
     else {
         plus_waitq_remove(queue, waiter);

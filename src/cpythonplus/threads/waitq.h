@@ -60,6 +60,7 @@ struct plus_waiter {
     bool heeds_signals; /* the thread whose waits end with PLUS_WAIT_SIGNAL; the owner sets it */
     bool polled, caught, looked, rechecked;
     uint32_t parked_at_wake;   /* plus_parked at the moment of the wake-up */
+    int ended_on;              /* the processor of whoever ended it; -1: nobody has */
     struct plus_waitq *queue;  /* set while interrupted */
     struct plus_waiter *outer; /* the wait that a signal handler interrupted in which this one is */
 };

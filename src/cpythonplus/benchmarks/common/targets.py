@@ -305,7 +305,9 @@ def _crowds() -> Iterable[Target]:
 def _threads() -> Iterable[Target]:
     for kind in ("lock", "condition", "event", "semaphore", "simplequeue", "queue"):
         yield Target(f"handover-{kind}", "ratio", 10)
-        yield Target(f"handover-{kind}-pinned", "ratio", 1.0)
+        yield Target(f"handover-{kind}-pinned", "ratio", 2.0 if kind == "condition" else 1.0)
+    for kind in ("lock", "condition"):
+        yield Target(f"handover-{kind}-busy", "ratio", 5)
     # From 3.14 on stock's own queue is four times as fast as before.
     for threads in (1, 4):
         yield Target(f"stream-queue-{threads}", "ratio", 10, before=(3, 14))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,13 @@ from cpythonplus.benchmarks.common.results import Outcome, Side
 WITHOUT_PEER: tuple[Side, ...] = ("stock", "plus", "threads-only")
 WITH_PEER: tuple[Side, ...] = (*WITHOUT_PEER, "peer")
 
+_COMPUTING = """
+import signal
+signal.alarm({limit_s})
+while True:
+    pass
+"""
+
 
 def measure(
     script: Path,
@@ -23,15 +31,21 @@ def measure(
     settings: Settings,
     *,
     pinned: bool = False,
+    beside_process: bool = False,
     extra_s: float = 0.0,
 ) -> Outcome:
     """Run the worker `script` once and return what it measured. Raises MeasurementError.
 
     It gets the `parameters`, the lengths of the measurement, and as `peer` whether it is to use the
-    package of the peer side. pinned: on one core, from before the interpreter starts. extra_s: how
-    many seconds it may take beyond what `settings` allow.
+    package of the peer side. pinned: on one core, from before the interpreter starts.
+    beside_process: while another process computes. extra_s: how many seconds it may take beyond
+    what `settings` allow.
     """
+    limit_s = settings.limit_s + extra_s
     with Children() as children:
+        if beside_process:
+            computing = _COMPUTING.format(limit_s=math.ceil(limit_s))
+            children.start([commands.python, "-c", computing], "the computing process")
         result = children.worker(
             commands.prefix(side),
             script,
@@ -41,7 +55,7 @@ def measure(
                 "seconds": settings.seconds,
                 "warmup_s": settings.warmup_s,
             },
-            limit_s=settings.limit_s + extra_s,
+            limit_s=limit_s,
             cpu=max(os.sched_getaffinity(0)) if pinned else None,
         ).result()
     return Outcome(

@@ -1,4 +1,4 @@
-"""A turn handed to and fro over each primitive, on all cores and on one."""
+"""A turn handed to and fro over each primitive: on all cores, on one, beside a process."""
 
 from functools import partial
 from pathlib import Path
@@ -21,22 +21,36 @@ _PEERS = {
 }
 
 
+_BESIDE_A_PROCESS = ("Lock", "Condition")
+
+_ONE_CORE, _BUSY = ", one core", ", another process computes"
+
+
 def cases() -> list[Case]:
     """Return the cases of this scenario."""
     return [
         Case(
-            f"handover-{name.lower()}" + ("-pinned" if pinned else ""),
+            f"handover-{name.lower()}{suffix}",
             "handover",
-            f"{name} hand-over" + (", one core" if pinned else ""),
+            f"{name} hand-over{words}",
             "round trips/s",
-            partial(_measure, name.lower(), "one" if pinned else "all"),
+            partial(_measure, name.lower(), words),
             sides=WITH_PEER,
             peer=peer,
         )
         for name, peer in _PEERS.items()
-        for pinned in (False, True)
+        for suffix, words in (("", ""), ("-pinned", _ONE_CORE), ("-busy", _BUSY))
+        if words != _BUSY or name in _BESIDE_A_PROCESS
     ]
 
 
-def _measure(kind: str, cores: str, commands: Commands, side: Side, settings: Settings) -> Outcome:
-    return measure(_WORKER, {"kind": kind}, commands, side, settings, pinned=cores == "one")
+def _measure(kind: str, where: str, commands: Commands, side: Side, settings: Settings) -> Outcome:
+    return measure(
+        _WORKER,
+        {"kind": kind},
+        commands,
+        side,
+        settings,
+        pinned=where == _ONE_CORE,
+        beside_process=where == _BUSY,
+    )
