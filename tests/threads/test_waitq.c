@@ -9,6 +9,7 @@
 #include "threads/waitq.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -57,6 +58,7 @@ wait_in_turn(void *argument)
     plus_waiter_init(&waiter, false);
     enqueue(&queue, &waiter);
     CHECK(plus_waiter_wait_nogil(&queue, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_WOKEN);
+    plus_waiter_arrived(&waiter);
     unsigned at = atomic_fetch_add(&out, 1);
     order[at] = number;
     return NULL;
@@ -206,6 +208,47 @@ test_ended_before_the_dead_line_was_seen(void)
     plus_waitq_unlock(&queue);
     CHECK(plus_waiter_wait_nogil(&queue, &waiter, 1) == PLUS_WAIT_GRANTED);
     CHECK(plus_waitq_counts(&queue).timeouts == 0);
+}
+
+/* --- a crowd */
+
+static void *
+wait_until_some_time(void *argument)
+{
+    uint64_t patience_ns = *(const unsigned *)argument * UINT64_C(100000);
+    struct plus_waiter waiter;
+
+    plus_waiter_init(&waiter, false);
+    enqueue(&queue, &waiter);
+    plus_waiter_wait_nogil(&queue, &waiter, plus_now_ns() + patience_ns);
+    plus_waiter_arrived(&waiter);
+    atomic_fetch_add(&out, 1);
+    return NULL;
+}
+
+/* Whose time is up while their waits are ended, before it, after it, or never: none is left asleep. */
+static void
+test_a_crowd_with_dead_lines(void)
+{
+    pthread_t threads[MANY];
+    unsigned patience[MANY];
+
+    for (unsigned round = 0; round < 50; round++) {
+        plus_waitq_init(&queue);
+        atomic_store(&out, 0);
+        for (unsigned i = 0; i < MANY; i++) {
+            patience[i] = i % 2u == 0 ? UINT32_MAX : (i * 7u + round) % 40u;
+            CHECK(pthread_create(&threads[i], NULL, wait_until_some_time, &patience[i]) == 0);
+        }
+        while (length_of(&queue) + atomic_load(&out) < MANY) {
+            sched_yield();
+        }
+        plus_waitq_wake(&queue, UINT32_MAX);
+        for (unsigned i = 0; i < MANY; i++) {
+            CHECK(pthread_join(threads[i], NULL) == 0);
+        }
+        CHECK(length_of(&queue) == 0);
+    }
 }
 
 /* --- starvation */
@@ -622,6 +665,7 @@ main(void)
     test_woken_in_vain_goes_to_the_front();
     test_times_out();
     test_ended_before_the_dead_line_was_seen();
+    test_a_crowd_with_dead_lines();
     test_when_a_waiter_starves();
     test_a_signal_ends_one_call_and_not_the_wait();
     test_a_signal_before_the_sleep_is_seen();

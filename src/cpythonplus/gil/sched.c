@@ -715,6 +715,14 @@ plus_sched_released(pthread_mutex_t *mutex)
     }
 }
 
+uint64_t
+plus_sched_used_ns(void)
+{
+    const struct plus_thread *self = plus_thread_if_known();
+
+    return self != NULL ? self->usage.account_ns : 0;
+}
+
 /* ------------------------------------------------------------------------------------------------
  * Priority inheritance.
  *

@@ -106,6 +106,10 @@ plus_sched_lend(const _Atomic uint64_t *owner, struct plus_lent *lent);
 void
 plus_sched_take_back(const _Atomic uint64_t *owner, struct plus_lent *lent);
 
+/* What the calling thread has used of the GIL of late, in ns, less what it has rested. */
+uint64_t
+plus_sched_used_ns(void);
+
 /* Whether somebody lends to the calling thread; and what an owner calls after the word does not name it
  * any more. */
 bool

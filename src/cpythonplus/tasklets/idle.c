@@ -67,6 +67,7 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(&sched->idle, &waiter, deadline_ns);
         Py_END_ALLOW_THREADS
+        plus_waiter_arrived(&waiter);
         if (result == PLUS_WAIT_SIGNAL) {
             failed = run_handlers(sched, &waiter);
         }

@@ -44,6 +44,7 @@ wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadl
         Py_BEGIN_ALLOW_THREADS
         result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
+        plus_waiter_arrived(waiter);
     }
     return result;
 }
@@ -116,6 +117,7 @@ plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadlin
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
+        plus_waiter_arrived(waiter);
         if (result != PLUS_WAIT_SIGNAL) {
             return result;
         }

@@ -30,6 +30,10 @@
 /* So many waits are ended in one go under the guard. */
 #define WAKE_BATCH 16u
 
+/* A relay is for those who will get the GIL soon.  Whoever has used so much more of it than it has rested
+ * since stands behind jobs, and would hold up those who are behind it in the relay. */
+#define RESTED_NS (UINT64_C(1) * PLUS_NS_PER_MS)
+
 /* One more with each thread that has given up the GIL to wait in this room. */
 static _Atomic uint32_t parked;
 
@@ -215,23 +219,72 @@ plus_waitq_rouse(_Atomic uint32_t *word)
     }
 }
 
+static bool
+is_rested(const struct plus_waiter *waiter, uint64_t now)
+{
+    uint64_t used = atomic_load_explicit(&waiter->used_ns, memory_order_relaxed);
+
+    return used <= now - waiter->start_ns + RESTED_NS;
+}
+
+/* Ends the wait of the first, with the guard held.  Returns the word of a sleeper that is to be roused at
+ * once, or NULL. */
+static _Atomic uint32_t *
+wake_first(struct plus_waitq *queue, struct plus_relay *relay, uint64_t now)
+{
+    struct plus_waiter *first = queue->head;
+
+    if (relay == NULL || !is_rested(first, now)) {
+        return plus_waitq_end(queue, first, PLUS_WAITER_WOKEN);
+    }
+    plus_relay_expect(relay);
+    first->relay = relay;
+    _Atomic uint32_t *word = plus_waitq_end(queue, first, PLUS_WAITER_WOKEN);
+    if (word != NULL) {
+        plus_relay_add(relay, word);
+    }
+    return NULL;
+}
+
+/* Returns how many are left of `count`, none if nobody waits any more. */
+static uint32_t
+wake_some(struct plus_waitq *queue, uint32_t count, struct plus_relay *relay, uint64_t now)
+{
+    _Atomic uint32_t *sleepers[WAKE_BATCH];
+    uint32_t ended = 0;
+
+    plus_waitq_lock(queue);
+    while (ended < count && ended < WAKE_BATCH && queue->head != NULL) {
+        sleepers[ended++] = wake_first(queue, relay, now);
+    }
+    plus_waitq_unlock(queue);
+    for (uint32_t i = 0; i < ended; i++) {
+        plus_waitq_rouse(sleepers[i]);
+    }
+    return ended == WAKE_BATCH ? count - ended : 0;
+}
+
 void
 plus_waitq_wake(struct plus_waitq *queue, uint32_t count)
 {
-    _Atomic uint32_t *sleepers[WAKE_BATCH];
+    struct plus_relay *relay = NULL;
+    uint64_t now = 0;
 
-    while (count > 0) {
-        uint32_t ended = 0;
-
+    if (count > PLUS_RELAY_WIDTH) {
         plus_waitq_lock(queue);
-        while (ended < count && ended < WAKE_BATCH && queue->head != NULL) {
-            sleepers[ended++] = plus_waitq_end(queue, queue->head, PLUS_WAITER_WOKEN);
-        }
+        uint32_t length = plus_waitq_length(queue);
         plus_waitq_unlock(queue);
-        for (uint32_t i = 0; i < ended; i++) {
-            plus_waitq_rouse(sleepers[i]);
-        }
-        count = ended == WAKE_BATCH ? count - ended : 0;
+        count = count < length ? count : length; /* who comes later is not meant */
+    }
+    if (count > PLUS_RELAY_WIDTH) {
+        now = plus_now_ns();
+        relay = plus_relay_new(count);
+    }
+    while (count > 0) {
+        count = wake_some(queue, count, relay, now);
+    }
+    if (relay != NULL) {
+        plus_relay_start(relay);
     }
 }
 
@@ -371,13 +424,14 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
     return result;
 }
 
-/* Before the first sleep: most waits end before that, and cost nothing for it. */
+/* Before a sleep: most waits end before that, and cost nothing for it. */
 static void
-lend_place(struct plus_waiter *waiter)
+prepare_to_sleep(struct plus_waiter *waiter)
 {
     if (waiter->owner != NULL && !waiter->lent.lends) {
         plus_sched_lend(waiter->owner, &waiter->lent);
     }
+    atomic_store_explicit(&waiter->used_ns, plus_sched_used_ns(), memory_order_relaxed);
 }
 
 /* One sleep.  Returns true when the dead line passed. */
@@ -426,7 +480,7 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
         if (look) {
             return PLUS_WAIT_SIGNAL;
         }
-        lend_place(waiter);
+        prepare_to_sleep(waiter);
         if (!waiter->heeds_signals) {
             timed_out = sleep_once(waiter, deadline_ns);
         }
@@ -440,7 +494,10 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
 enum plus_wait_result
 plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
-    return finish(queue, waiter, false);
+    enum plus_wait_result result = finish(queue, waiter, false);
+
+    plus_waiter_arrived(waiter);
+    return result;
 }
 
 void

@@ -25,6 +25,7 @@
 #ifndef PLUS_THREADS_WAITQ_H
 #define PLUS_THREADS_WAITQ_H
 
+#include "relay.h"
 #include "spin.h"
 
 #include "../gil/sched.h"
@@ -61,6 +62,8 @@ struct plus_waiter {
     bool polled, caught, looked, rechecked;
     uint32_t parked_at_wake;   /* plus_parked at the moment of the wake-up */
     int ended_on;              /* the processor of whoever ended it; -1: nobody has */
+    _Atomic uint64_t used_ns;  /* what its thread had used of the GIL when it fell asleep */
+    struct plus_relay *relay;  /* set with the end of its wait; NULL: none */
     struct plus_waitq *queue;  /* set while interrupted */
     struct plus_waiter *outer; /* the wait that a signal handler interrupted in which this one is */
 };
@@ -132,8 +135,9 @@ plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_w
 void
 plus_waitq_rouse(_Atomic uint32_t *word);
 
-/* Ends the waits of the first `count` waiters as WOKEN, and rouses them.  Without the guard, which is
- * taken more than once for many: the caller keeps the object alive. */
+/* Ends the waits of the first `count` waiters as WOKEN, and rouses them: more than a few by a relay, each
+ * of which has to say plus_waiter_arrived.  Without the guard, which is taken more than once for many: the
+ * caller keeps the object alive. */
 void
 plus_waitq_wake(struct plus_waitq *queue, uint32_t count);
 
@@ -164,8 +168,18 @@ plus_waitq_starves(const struct plus_waitq *queue, uint64_t now_ns);
 enum plus_wait_result
 plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns);
 
-/* Gives up a wait that ended with PLUS_WAIT_SIGNAL: takes the waiter out.  Returns WOKEN or GRANTED
- * if it was ended before, which the caller then must pass on; else TIMED_OUT. */
+/* After a wait that has ended, with the GIL again: rouses the next one of a crowd. */
+static inline void
+plus_waiter_arrived(struct plus_waiter *waiter)
+{
+    if (__builtin_expect(waiter->relay != NULL, 0)) {
+        plus_relay_arrived(waiter->relay);
+        waiter->relay = NULL;
+    }
+}
+
+/* Gives up a wait that ended with PLUS_WAIT_SIGNAL, with the GIL: takes the waiter out.  Returns WOKEN or
+ * GRANTED if it was ended before, which the caller then must pass on; else TIMED_OUT. */
 enum plus_wait_result
 plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter);
 
