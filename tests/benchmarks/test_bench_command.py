@@ -33,7 +33,7 @@ def test_the_table_shows_both_sides_and_the_targets() -> None:
     plus = lines[lines.index(stock) + 1]
     assert plus.split()[:7] == ["plus", "49,500", "0.016", "0.046", "2.10", "0.400", "267"]
     assert ">= 200 x stock: reached" in plus
-    assert any("p99 <= 2 ms: not reached" in line for line in lines)
+    assert any("p99 <= 1 ms: not reached" in line for line in lines)
     assert any("geometric mean" in line for line in lines)
     assert not any("warning" in line for line in lines)
 
@@ -152,7 +152,7 @@ def test_the_page_is_self_contained(benchmark: str, tmp_path: Path) -> None:
     assert "A <CPU> & more" in text
     assert f"cpythonplus bench {benchmark}" in text
     if benchmark == "giltest":
-        assert "p99 <= 2 ms: not reached" in text
+        assert "p99 <= 1 ms: not reached" in text
 
 
 def test_a_page_of_failures_only() -> None:

@@ -22,7 +22,6 @@ link_before(struct plus_queue *queue, struct plus_thread *thread, struct plus_th
     else {
         queue->tail = thread;
     }
-    queue->length++;
 }
 
 void
@@ -60,5 +59,4 @@ plus_queue_remove(struct plus_queue *queue, struct plus_thread *thread)
     }
     thread->next = NULL;
     thread->prev = NULL;
-    queue->length--;
 }

@@ -1,4 +1,4 @@
-/* The waiters of one class, in the order of their tickets (first come, first served).
+/* The waiters of one level, in the order of their tickets (first come, first served).
  *
  *      head                                             tail
  *      ticket 3  <->  ticket 7  <->  ticket 8  <->  ticket 12
@@ -14,7 +14,6 @@
 
 struct plus_queue {
     struct plus_thread *head, *tail;
-    uint32_t length;
 };
 
 /* thread->ticket must be set.  Constant time at either end, which is where nearly all go. */

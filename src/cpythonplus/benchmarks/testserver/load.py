@@ -1,7 +1,7 @@
 """Which loads the test servers get, and how one of them is measured under one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,10 @@ class Load:
     def case_name(self, server: str) -> str:
         """Return the name of the case that puts this load on `server`."""
         return f"{server}-{self.connections}" + ("-cpu" if self.cpu_threads else "")
+
+    def undisturbed(self, server: str) -> str:
+        """Return the name of the case without the CPU-bound threads; empty for itself."""
+        return replace(self, cpu_threads=0).case_name(server) if self.cpu_threads else ""
 
     def words(self) -> str:
         """Return the load in words."""

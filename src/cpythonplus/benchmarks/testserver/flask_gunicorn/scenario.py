@@ -24,6 +24,7 @@ def cases(loads: tuple[Load, ...] = LOADS) -> list[Case]:
             f"Flask, gunicorn gthread, {load.words()}",
             "requests/s",
             partial(_measure, load),
+            alone=load.undisturbed("flask"),
             needs=("flask", "gunicorn"),
         )
         for load in loads

@@ -20,6 +20,7 @@ def cases() -> list[Case]:
             f"http.server, {load.words()}",
             "requests/s",
             partial(_measure, load),
+            alone=load.undisturbed("http"),
         )
         for load in LOADS
     ]
