@@ -1,6 +1,7 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -159,6 +160,34 @@ def test_what_never_comes_is_an_error(serve: Callable[[Reply], TinyServer]) -> N
     load.drain(0.02)
     load.close()
     assert load.errors == {"no answer": 1}
+
+
+def test_users_who_think_ask_again_after_that(serve: Callable[[Reply], TinyServer]) -> None:
+    server = serve(lambda number: (b"" if number == 3 else OK, number == 3))
+    load = Load(server.port, "/", 2, think_s=0.02)
+    load.open()
+    load.begin_window()
+    began = time.perf_counter()
+    run_until(load, server, 20)
+    took = time.perf_counter() - began
+    load.drain(5)
+    load.close()
+    # Two users think for a fifth of a second each, more or less: without that it is some ms.
+    assert took > 0.05
+    assert load.errors == {"closed by the server": 1}
+    # Nobody thinks of one more while what is under way is waited for.
+    assert load.completed <= len(load.latencies_ns) == len(server.requests) - 1
+
+
+def test_one_who_thinks_may_be_hung_up_on(serve: Callable[[Reply], TinyServer]) -> None:
+    server = serve(lambda _: (OK, True))
+    load = Load(server.port, "/", 2, think_s=0.01)
+    load.open()
+    load.begin_window()
+    run_until(load, server, 10)
+    load.drain(5)
+    load.close()
+    assert len(load.latencies_ns) == len(server.requests) >= 10
 
 
 def test_reports_are_not_part_of_the_load(serve: Callable[[Reply], TinyServer]) -> None:

@@ -18,7 +18,7 @@ from cpythonplus.benchmarks.sites import scenario as tunnels
 from cpythonplus.benchmarks.tasklet_io import scenario as real_world
 from cpythonplus.benchmarks.tasklets import scenario as microthreads
 from cpythonplus.benchmarks.testserver.flask_gunicorn import scenario as flask
-from cpythonplus.benchmarks.testserver.load import Load
+from cpythonplus.benchmarks.testserver.load import USERS, Load
 from cpythonplus.benchmarks.testserver.stdlib_http import scenario as http
 from cpythonplus.benchmarks.threads.executor import scenario as executor
 from cpythonplus.benchmarks.threads.handover import scenario as handover
@@ -92,7 +92,8 @@ def sites() -> list[Case]:
 
 def demo() -> list[Case]:
     """Return the cases of `bench demo`: the Flask application without and with a job."""
-    return flask.cases(tuple(Load(connections, job) for connections in (1, 10) for job in (0, 1)))
+    short = (Load(connections, job) for connections in (1, 10) for job in (0, 1))
+    return flask.cases((*USERS, *short))
 
 
 SUITES: dict[str, Callable[[], list[Case]]] = {

@@ -1,17 +1,22 @@
 """A small HTTP load generator: closed loop, keep-alive, every latency kept.
 
 One thread and one epoll object drive all connections; each has one request under way and sends
-the next as soon as the answer is complete. It understands just what the test servers speak:
+the next as soon as the answer is complete, or after the user behind it has thought for a while.
+It understands just what the test servers speak:
 HTTP/1.1 answers with Content-Length. Everything else counts as an error and is never retried
 silently. Why it exists is in the README of `cpythonplus.benchmarks`.
 
 Run as a script it is a worker (see `worker`). Parameters: port, path, work_path, connections,
-seconds, warmup_s.
+seconds, warmup_s, think_s.
 """
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+import itertools
 import json
+import random
 import re
 import select
 import socket
@@ -112,9 +117,17 @@ class Connection:
 class Load:
     """The requests of all connections and what became of them."""
 
-    def __init__(self, port: int, path: str, connections: int) -> None:
-        """Prepare `connections` connections to `port` that ask for `path`."""
+    def __init__(self, port: int, path: str, connections: int, think_s: float = 0) -> None:
+        """Prepare `connections` connections to `port` that ask for `path`.
+
+        With `think_s` each user thinks for so long on the average, exponentially distributed,
+        before a request. The seed is fixed: both sides meet the same users.
+        """
         self._port = port
+        self._think_s = think_s
+        self._chosen = random.Random(1)  # noqa: S311 - the same every time is what is wanted
+        self._thinking: list[tuple[int, int, Connection]] = []
+        self._thoughts = itertools.count()
         self._request = request_for(path)
         self._count = connections
         self._connections: dict[int, Connection] = {}
@@ -131,15 +144,21 @@ class Load:
         """The JSON documents that `ask` was answered with."""
 
     def open(self) -> None:
-        """Connect and send the first request on each connection. Raises OSError."""
+        """Connect and send, or think about, the first requests. Raises OSError."""
         for _ in range(self._count):
-            self._open_one(self._request)
+            self._open_one()
 
     def run(self, seconds: float) -> None:
         """Keep the load up for `seconds`."""
         deadline = time.perf_counter_ns() + int(seconds * 1e9)
-        while (left_ns := deadline - time.perf_counter_ns()) > 0:
-            self._handle(left_ns / 1e9)
+        while (now := time.perf_counter_ns()) < deadline:
+            while self._thinking and self._thinking[0][0] <= now:
+                connection = heapq.heappop(self._thinking)[2]
+                # One that the server has closed is noticed, and counted, where answers are.
+                with contextlib.suppress(OSError):
+                    connection.send(self._request)
+            wake = min([deadline, *(due for due, _, _ in self._thinking[:1])])
+            self._handle((wake - now) / 1e9)
 
     def begin_window(self) -> None:
         """Count from now on."""
@@ -152,7 +171,7 @@ class Load:
         Not waited for, so that the answers of the load are not left lying meanwhile. Raises
         OSError.
         """
-        self._open_one(request_for(path), reports=True)
+        self._connect(reports=True).send(request_for(path))
 
     def drain(self, limit_s: float) -> None:
         """Send nothing more, wait for the requests under way; late ones count as errors.
@@ -161,6 +180,7 @@ class Load:
         hide just the waits that matter. They are not counted as completed in the window.
         """
         self._sending = False
+        self._thinking.clear()
         completed = self.completed
         deadline = time.perf_counter() + limit_s
         while self._under_way() and (left := deadline - time.perf_counter()) > 0:
@@ -179,11 +199,23 @@ class Load:
     def _under_way(self) -> int:
         return sum(1 for c in self._connections.values() if c.sent_ns)
 
-    def _open_one(self, request: bytes, *, reports: bool = False) -> None:
+    def _connect(self, *, reports: bool = False) -> Connection:
         connection = Connection(self._port, reports=reports)
         self._connections[connection.socket.fileno()] = connection
         self._epoll.register(connection.socket.fileno(), select.EPOLLIN)
-        connection.send(request)
+        return connection
+
+    def _open_one(self) -> None:
+        self._ask_next(self._connect())
+
+    def _ask_next(self, connection: Connection) -> None:
+        """Send the next request, at once or once its user has thought."""
+        if not self._think_s:
+            connection.send(self._request)
+            return
+        thought_ns = int(self._chosen.expovariate(1 / self._think_s) * 1e9)
+        due = time.perf_counter_ns() + thought_ns
+        heapq.heappush(self._thinking, (due, next(self._thoughts), connection))
 
     def _handle(self, timeout: float) -> None:
         for descriptor, _ in self._epoll.poll(timeout):
@@ -208,7 +240,7 @@ class Load:
         if answer.closes:
             self._replace(connection.socket.fileno(), connection)
         elif self._sending:
-            connection.send(self._request)
+            self._ask_next(connection)
 
     def _fail(self, descriptor: int, connection: Connection, reason: str) -> None:
         if self._measuring_from and connection.sent_ns:
@@ -222,7 +254,7 @@ class Load:
         connection.socket.close()
         if self._sending and not connection.reports:
             try:
-                self._open_one(self._request)
+                self._open_one()
             except OSError as error:
                 self.errors[f"cannot connect: {error}"] += 1
 
@@ -247,7 +279,7 @@ def main() -> None:
     parameters = worker.begin()
     port, work_path = parameters["port"], parameters["work_path"]
     await_first_answer(port, work_path, READY_S)
-    load = Load(port, parameters["path"], parameters["connections"])
+    load = Load(port, parameters["path"], parameters["connections"], parameters["think_s"])
     load.open()
     load.run(parameters["warmup_s"])
     load.begin_window()

@@ -22,10 +22,14 @@ class Load:
 
     connections: int
     cpu_threads: int
+    think_s: float = 0
+    """How long the user behind a connection thinks before a request, on the average."""
+    path: str = "/orders/7"
 
     def case_name(self, server: str) -> str:
         """Return the name of the case that puts this load on `server`."""
-        return f"{server}-{self.connections}" + ("-cpu" if self.cpu_threads else "")
+        users = "-users" if self.think_s else ""
+        return f"{server}{users}-{self.connections}" + ("-cpu" if self.cpu_threads else "")
 
     def undisturbed(self, server: str) -> str:
         """Return the name of the case without the CPU-bound threads; empty for itself."""
@@ -35,20 +39,24 @@ class Load:
         """Return the load in words."""
         plural = "s" * (self.connections != 1)
         job = ", CPU-bound job" if self.cpu_threads else ""
+        if self.think_s:
+            return f"{self.connections} user{plural}, reports{job}"
         return f"{self.connections} connection{plural}{job}"
 
 
 LOADS = tuple(Load(connections, n) for n in (0, 1) for connections in (1, 10, 50))
 
+USERS = tuple(Load(10, n, think_s=0.16, path="/reports/7") for n in (0, 1))
+"""Users who ask for what takes the server some milliseconds: a third of a core, or less."""
+
 
 def measure_server(
     start: Callable[[Children], tuple[Child, int]],
     load: Load,
-    path: str,
     commands: Commands,
     settings: Settings,
 ) -> Outcome:
-    """Start a server, put `load` on `path` of it, and return what came out.
+    """Start a server, put `load` on it, and return what came out.
 
     `start` starts it and returns the child and its port on loopback. The load generator always
     runs stock. Raises MeasurementError.
@@ -60,7 +68,8 @@ def measure_server(
             _GENERATOR,
             {
                 "port": port,
-                "path": path,
+                "path": load.path,
+                "think_s": load.think_s,
                 "work_path": WORK_PATH,
                 "connections": load.connections,
                 "seconds": settings.seconds,

@@ -10,12 +10,12 @@ from cpythonplus.benchmarks.testserver.background import (
     CPU_THREADS_VARIABLE,
 )
 from cpythonplus.benchmarks.testserver.flask_gunicorn import configuration
-from cpythonplus.benchmarks.testserver.load import LOADS, Load, measure_server
+from cpythonplus.benchmarks.testserver.load import LOADS, USERS, Load, measure_server
 
 _APP = "cpythonplus.benchmarks.testserver.flask_gunicorn.app:app"
 
 
-def cases(loads: tuple[Load, ...] = LOADS) -> list[Case]:
+def cases(loads: tuple[Load, ...] = LOADS + USERS) -> list[Case]:
     """Return the cases of this scenario."""
     return [
         Case(
@@ -51,4 +51,4 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
         }
         return children.start(command, "gunicorn", listener=listener, env=environment), port
 
-    return measure_server(start, load, "/orders/7", commands, settings)
+    return measure_server(start, load, commands, settings)

@@ -39,4 +39,4 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
         )
         return server.child, port
 
-    return measure_server(start, load, "/orders/7", commands, settings)
+    return measure_server(start, load, commands, settings)
