@@ -36,6 +36,11 @@ _FRAMES = (
 # all the same, and in docs/reference/cpython-tests-under-run.md.  One more can hang, plain too, on
 # CPython 3.12 before 3.12.8 and on 3.13.0: test_processes_terminate of test_concurrent_futures.
 KNOWN_RUN = {
+    "test.test_subprocess.POSIXProcessTestCase.test_pass_fds_redirected":
+        "counts a child's open files; each process under run has one more, the doctor's socket",
+    "test.test_threading.ThreadJoinOnShutdown.test_3_join_in_forked_from_thread":
+        "forks while the main thread ends; that comes first, as a fork waits for the doctor's"
+        " thread, and before 3.12.3 no thread may begin any more then (gh-113964)",
     "test.test_faulthandler.FaultHandlerTests.test_dump_traceback_threads":
         _FRAMES,
     "test.test_faulthandler.FaultHandlerTests.test_dump_traceback_threads_file":

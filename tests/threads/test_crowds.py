@@ -123,6 +123,34 @@ def test_others_have_their_turn_meanwhile() -> None:
     run(OTHERS.format(install="gil.install()"), before="")
 
 
+UNSCHEDULED = (
+    CROWD
+    + """
+event = threading.Event()
+crowd = Crowd(60, lambda i: event.wait())
+until(lambda: len(event._cond._waiters) == 60)
+seen = set()
+
+def compute_on():
+    while crowd.out < 60:
+        seen.add(crowd.out)
+
+job = threading.Thread(target=compute_on)
+job.start()
+event.set()
+crowd.join()
+job.join()
+# The interpreter lets the job go on after each time that it is asked: were two of the crowd there at
+# a time, that would be thirty times.
+assert len(seen) < 15, sorted(seen)
+"""
+)
+
+
+def test_a_job_does_not_go_before_each_where_nothing_is_scheduled() -> None:
+    run(UNSCHEDULED.format(install=""), before="")
+
+
 FORKS = (
     CROWD
     + """

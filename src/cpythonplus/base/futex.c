@@ -69,8 +69,9 @@ plus_futex_wake(_Atomic uint32_t *word, int count)
 {
     long rc = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
 
-    /* EFAULT: the sleeper woke by itself and its memory is gone already; nobody is left to wake. */
-    if (rc < 0 && errno != EFAULT) {
+    /* EFAULT: the sleeper woke by itself and its memory is gone already; nobody is left to wake.
+     * EINVAL: and something else is there now, a mutex with priority inheritance that has waiters. */
+    if (rc < 0 && errno != EFAULT && errno != EINVAL) {
         die("futex(FUTEX_WAKE)", errno);
     }
 }

@@ -12,7 +12,8 @@
  * once more when its turn comes; as everywhere in this room its address is enough for that.
  *
  * Once the filling is over, WIDTH + arrivals words have been roused, or all.  So there are always more of
- * them than have arrived, and somebody is on the way.
+ * them than have arrived, and somebody is on the way.  When it comes is up to the kernel: WIDTH threads
+ * that it gives no processor (SCHED_IDLE on a full machine, stopped by a debugger) hold back the others.
  *
  * Freed by the last of those that arrive.  Nothing here knows of Python, blocks or locks.
  */

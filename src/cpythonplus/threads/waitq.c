@@ -222,9 +222,7 @@ plus_waitq_rouse(_Atomic uint32_t *word)
 static bool
 is_rested(const struct plus_waiter *waiter, uint64_t now)
 {
-    uint64_t used = atomic_load_explicit(&waiter->used_ns, memory_order_relaxed);
-
-    return used <= now - waiter->start_ns + RESTED_NS;
+    return atomic_load_explicit(&waiter->rested_ns, memory_order_relaxed) <= now + RESTED_NS;
 }
 
 /* Ends the wait of the first, with the guard held.  Returns the word of a sleeper that is to be roused at
@@ -276,7 +274,9 @@ plus_waitq_wake(struct plus_waitq *queue, uint32_t count)
         plus_waitq_unlock(queue);
         count = count < length ? count : length; /* who comes later is not meant */
     }
-    if (count > PLUS_RELAY_WIDTH) {
+    /* The interpreter's own GIL lets one that computes go on for an interval beside each that arrives:
+     * there they had better queue all at once. */
+    if (count > PLUS_RELAY_WIDTH && plus_sched_running()) {
         now = plus_now_ns();
         relay = plus_relay_new(count);
     }
@@ -339,14 +339,20 @@ yield_state(const struct plus_waiter *waiter)
     return is_ended(waiter);
 }
 
+/* -1 is a processor that the kernel does not tell. */
+static bool
+answered_here(void)
+{
+    return answered_from >= 0 && answered_from == sched_getcpu();
+}
+
 static enum plus_spin_way
 choose_way(struct plus_waitq *queue, const struct plus_waiter *waiter, uint64_t now_ns)
 {
     plus_waitq_lock(queue);
-    enum plus_spin_way way = is_ended(waiter)
-                                 ? PLUS_SPIN_NOT
-                                 : plus_spin_begins(&queue->spin, poller(waiter),
-                                                    answered_from == sched_getcpu(), now_ns);
+    enum plus_spin_way way =
+        is_ended(waiter) ? PLUS_SPIN_NOT
+                         : plus_spin_begins(&queue->spin, poller(waiter), answered_here(), now_ns);
     plus_waitq_unlock(queue);
     return way;
 }
@@ -431,7 +437,8 @@ prepare_to_sleep(struct plus_waiter *waiter)
     if (waiter->owner != NULL && !waiter->lent.lends) {
         plus_sched_lend(waiter->owner, &waiter->lent);
     }
-    atomic_store_explicit(&waiter->used_ns, plus_sched_used_ns(), memory_order_relaxed);
+    atomic_store_explicit(&waiter->rested_ns, plus_now_ns() + plus_sched_used_ns(),
+                          memory_order_relaxed);
 }
 
 /* One sleep.  Returns true when the dead line passed. */
