@@ -1,4 +1,4 @@
-"""Writes the measured tables of README.md from the raw results in benchmarks/results/.
+"""Writes the measured tables of README.md, and its chart, from the results in benchmarks/results/.
 
     python tools/readme_table.py                rewrites the tables
     python tools/readme_table.py --check        changes nothing; exit status 1 when one is outdated
@@ -20,6 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":
+    # As a script it has its own folder here, not the one that `tools` is in.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
 from cpythonplus.benchmarks.common import formats, rows
 from cpythonplus.benchmarks.common.percentiles import Latency
 from cpythonplus.benchmarks.common.results import (
@@ -35,6 +39,7 @@ from cpythonplus.benchmarks.common.results import (
     geometric_mean_ratio,
 )
 from cpythonplus.benchmarks.common.targets import TARGETS, Target
+from tools import requests_chart
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -650,6 +655,24 @@ def explained(page: str, folder: Path) -> str:
     return block.filled(page, text)
 
 
+CHART = ROOT / "docs" / "explanation" / "requests.svg"
+
+
+def charted(picture: str, folder: Path) -> str:
+    """Return README's first chart, of the newest interpreter that has its requests measured."""
+    drawn = [
+        found
+        for report in sorted(GILTEST.reports(folder), key=_order)
+        if (found := requests_chart.chart(report, version(report)))
+    ]
+    return drawn[-1] if drawn else picture
+
+
+def written(path: Path) -> str:
+    """Return what is there: of a chart that was never drawn, nothing."""
+    return "" if path == CHART and not path.exists() else path.read_text("utf-8")
+
+
 def main() -> int:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description="Write the README's tables of measurements.")
@@ -665,8 +688,8 @@ def main() -> int:
             return 0
         pages: list[tuple[Path, Callable[[str, Path], str]]] = [(options.readme, updated)]
         if options.readme == README:
-            pages.append((EXPLANATION, explained))
-        before = {path: path.read_text("utf-8") for path, _ in pages}
+            pages += [(EXPLANATION, explained), (CHART, charted)]
+        before = {path: written(path) for path, _ in pages}
         after = {path: make(before[path], options.results) for path, make in pages}
     except (TableError, OSError) as error:
         print(f"readme_table: {error}", file=sys.stderr)

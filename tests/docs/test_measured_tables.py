@@ -5,10 +5,16 @@ from pathlib import Path
 import pytest
 
 from cpythonplus.benchmarks.common.results import Report
+from cpythonplus.benchmarks.suites import SUITES
 from tests.benchmarks import canned
 from tools import readme_table
 
 THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, _SITES = readme_table.BLOCKS[1:]
+REQUESTS_BESIDE = {
+    case.title
+    for case in SUITES["giltest"]()
+    if case.scenario == "requests" and case.alone and "connection" not in case.title
+}
 README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
 
 
@@ -38,6 +44,25 @@ def test_the_explanation_s_table_is_up_to_date() -> None:
     assert readme_table.explained(text, readme_table.RESULTS) == text, (
         "run: python tools/readme_table.py"
     )
+
+
+def test_the_chart_is_up_to_date() -> None:
+    drawn = readme_table.written(readme_table.CHART)
+    assert readme_table.charted(drawn, readme_table.RESULTS) == drawn, (
+        "run: python tools/readme_table.py"
+    )
+
+
+def test_the_chart_is_of_the_newest_version_with_requests(tmp_path: Path) -> None:
+    assert readme_table.charted("as it was", tmp_path) == "as it was"
+    for python in ("3.9.9", "3.13.0"):
+        written(tmp_path, "giltest", python)
+    drawn = readme_table.charted("", tmp_path)
+    assert "CPython 3.13.0" in drawn
+    # Two sides' marks and the one of what it takes alone, and those of the legend.
+    shown = {case for case in REQUESTS_BESIDE if f">{case}<" in drawn}
+    assert shown == REQUESTS_BESIDE
+    assert drawn.count("<circle") == 3 * (len(shown) + 1)
 
 
 def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
