@@ -140,8 +140,8 @@ job.start()
 event.set()
 crowd.join()
 job.join()
-# The interpreter lets the job go on after each time that it is asked: were two of the crowd there at
-# a time, that would be thirty times.
+# The interpreter lets the job go on after each time that it is asked: were two of the crowd there
+# at a time, that would be thirty times.
 assert len(seen) < 15, sorted(seen)
 """
 )
