@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/cpus.h"
 #include "../base/futex.h"
+#include "kernel_slice.h"
 #include "loans.h"
 #include "ready.h"
 
@@ -665,6 +666,19 @@ grant_next(uint64_t now)
     atomic_store(&S.granted_polling, unpark(next, PLUS_PARK_GRANTED));
 }
 
+/* A job had better not keep a handler from the core that the kernel chose for both. */
+static void
+set_kernel_slice(struct plus_thread *self, unsigned level)
+{
+    if (self->kernel_slice_ns == 0 && level == PLUS_LEVELS - 1u) {
+        self->kernel_slice_ns = plus_kernel_slice_lengthen(0);
+    }
+    else if (self->kernel_slice_ns != 0 && plus_policy_class(level) == PLUS_INTERACTIVE) {
+        plus_kernel_slice_give_back(0, self->kernel_slice_ns);
+        self->kernel_slice_ns = 0;
+    }
+}
+
 static void
 end_hold(struct plus_thread *self, uint64_t now, bool asked)
 {
@@ -682,6 +696,7 @@ end_hold(struct plus_thread *self, uint64_t now, bool asked)
     atomic_store(&S.returning, asked && self->ticket != 0 ? self : NULL);
     S.returning_level = level;
     S.returning_cpu = S.holder_cpu;
+    set_kernel_slice(self, level);
 }
 
 void
@@ -977,10 +992,21 @@ plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter
     S.many_cpus = plus_usable_cpus(S.holder->acquired_ns) > 1u;
 }
 
+static void
+give_kernel_slice_back(struct plus_thread *thread, void *unused)
+{
+    (void)unused;
+    if (thread->kernel_slice_ns != 0) {
+        plus_kernel_slice_give_back(thread->native_id, thread->kernel_slice_ns);
+        thread->kernel_slice_ns = 0;
+    }
+}
+
 void
 plus_sched_stop(void)
 {
     S.running = false;
+    plus_threads_visit(give_kernel_slice_back, NULL);
     wake_all_but(NULL);
     atomic_store(&S.granted, NULL);
     clear_debts();

@@ -3,6 +3,7 @@
 
 #include "../base/identity.h"
 #include "../base/rank.h"
+#include "kernel_slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,7 @@ make_record(void)
     note_single();
     unlock_registry();
     pthread_setspecific(exit_key, thread);
+    plus_kernel_slice_begin();
     plus_thread_own = thread;
     return thread;
 }

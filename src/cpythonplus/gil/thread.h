@@ -61,11 +61,13 @@ struct plus_thread {
     _Atomic uint32_t loan_count;       /* read by the thread itself without the mutex */
     const _Atomic uint64_t *waits_for; /* what it sleeps for, by its owner's word; NULL: nothing */
     bool queued;
-    bool missed;      /* it was granted the GIL since its wait began, and found it taken again */
-    bool reporting;   /* inside the reporter of an overlong section; own thread only */
-    bool asks_again;  /* its request was not answered within an interval */
-    uint32_t joined;  /* the switch sequence at which it asked because a request went unheard */
-    bool signalled;   /* the main thread, with a signal to handle: served first */
+    bool missed;     /* it was granted the GIL since its wait began, and found it taken again */
+    bool reporting;  /* inside the reporter of an overlong section; own thread only */
+    bool asks_again; /* its request was not answered within an interval */
+    uint32_t joined; /* the switch sequence at which it asked because a request went unheard */
+    bool signalled;  /* the main thread, with a signal to handle: served first */
+    uint64_t
+        kernel_slice_ns; /* what it was before the kernel's slice was made long; 0: it is not */
     bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
 
     _Atomic uint32_t
