@@ -24,7 +24,11 @@ def kernel() -> tuple[int, ...]:
     return tuple(map(int, platform.release().split("-")[0].split(".")[:2]))
 
 
-@pytest.mark.skipif(kernel() < (6, 12), reason="the kernel has no slices of a thread's own")
+pytestmark = pytest.mark.skipif(
+    kernel() < (6, 12), reason="the kernel has no slices of a thread's own"
+)
+
+
 def test_only_who_computes_has_a_long_slice() -> None:
     run(
         SLICES
@@ -59,7 +63,6 @@ with Load(cpu=2, io=1) as load:
     )
 
 
-@pytest.mark.skipif(kernel() < (6, 12), reason="the kernel has no slices of a thread's own")
 def test_who_has_a_class_of_its_own_is_left_alone() -> None:
     run(
         SLICES

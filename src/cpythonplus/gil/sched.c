@@ -666,6 +666,16 @@ grant_next(uint64_t now)
     atomic_store(&S.granted_polling, unpark(next, PLUS_PARK_GRANTED));
 }
 
+static void
+give_kernel_slice_back(struct plus_thread *thread, void *unused)
+{
+    (void)unused;
+    if (thread->kernel_slice_ns != 0) {
+        plus_kernel_slice_give_back(thread->native_id, thread->kernel_slice_ns);
+        thread->kernel_slice_ns = 0;
+    }
+}
+
 /* A job had better not keep a handler from the core that the kernel chose for both. */
 static void
 set_kernel_slice(struct plus_thread *self, unsigned level)
@@ -673,9 +683,8 @@ set_kernel_slice(struct plus_thread *self, unsigned level)
     if (self->kernel_slice_ns == 0 && level == PLUS_LEVELS - 1u) {
         self->kernel_slice_ns = plus_kernel_slice_lengthen(0);
     }
-    else if (self->kernel_slice_ns != 0 && plus_policy_class(level) == PLUS_INTERACTIVE) {
-        plus_kernel_slice_give_back(0, self->kernel_slice_ns);
-        self->kernel_slice_ns = 0;
+    else if (plus_policy_class(level) == PLUS_INTERACTIVE) {
+        give_kernel_slice_back(self, NULL);
     }
 }
 
@@ -990,16 +999,6 @@ plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter
     S.running = true;
     S.holder->acquired_ns = plus_now_ns();
     S.many_cpus = plus_usable_cpus(S.holder->acquired_ns) > 1u;
-}
-
-static void
-give_kernel_slice_back(struct plus_thread *thread, void *unused)
-{
-    (void)unused;
-    if (thread->kernel_slice_ns != 0) {
-        plus_kernel_slice_give_back(thread->native_id, thread->kernel_slice_ns);
-        thread->kernel_slice_ns = 0;
-    }
 }
 
 void

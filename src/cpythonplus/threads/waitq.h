@@ -60,12 +60,11 @@ struct plus_waiter {
     bool begun;                    /* from queueing until the result was seen; own thread */
     bool heeds_signals; /* the thread whose waits end with PLUS_WAIT_SIGNAL; the owner sets it */
     bool polled, caught, looked, rechecked;
-    uint32_t parked_at_wake; /* plus_parked at the moment of the wake-up */
-    int ended_on;            /* the processor of whoever ended it; -1: nobody has */
-    _Atomic uint64_t
-        rested_ns;            /* when its thread, asleep since, will have rested for what it used */
-    struct plus_relay *relay; /* set with the end of its wait; NULL: none */
-    struct plus_waitq *queue; /* set while interrupted */
+    uint32_t parked_at_wake;    /* plus_parked at the moment of the wake-up */
+    int ended_on;               /* the processor of whoever ended it; -1: nobody has */
+    _Atomic uint64_t rested_ns; /* when its thread will have rested for what it used */
+    struct plus_relay *relay;   /* set with the end of its wait; NULL: none */
+    struct plus_waitq *queue;   /* set while interrupted */
     struct plus_waiter *outer; /* the wait that a signal handler interrupted in which this one is */
 };
 

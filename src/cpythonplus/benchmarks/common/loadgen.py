@@ -157,7 +157,9 @@ class Load:
                 # One that the server has closed is noticed, and counted, where answers are.
                 with contextlib.suppress(OSError):
                     connection.send(self._request)
-            wake = min([deadline, *(due for due, _, _ in self._thinking[:1])])
+            wake = deadline
+            if self._thinking:
+                wake = min(wake, self._thinking[0][0])
             self._handle((wake - now) / 1e9)
 
     def begin_window(self) -> None:

@@ -322,10 +322,6 @@ def _threads() -> Iterable[Target]:
     yield Target("flask-50", "ratio", 1.1)
 
 
-def _servers() -> Iterable[Target]:
-    yield Target("flask-10-cpu", "p99_to_alone", 1.3, at_least=False)
-
-
 def _prefork() -> Iterable[Target]:
     # Before 3.12 there are no immortal objects: nothing is demanded of memory there.
     immortal = (3, 12)
@@ -418,7 +414,7 @@ TARGETS: tuple[Target, ...] = (
     Target("startup-module", "extra_ms", 30, at_least=False),
     Target("startup-script", "extra_ms", 30, at_least=False),
     *_threads(),
-    *_servers(),
+    Target("flask-10-cpu", "p99_to_alone", 1.3, at_least=False),
     *_prefork(),
     *_tasklets(),
     *_tasklet_io(),
