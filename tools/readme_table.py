@@ -660,17 +660,11 @@ CHART = ROOT / "docs" / "explanation" / "requests.svg"
 
 def charted(picture: str, folder: Path) -> str:
     """Return README's first chart, of the newest interpreter that has its requests measured."""
-    drawn = [
-        found
-        for report in sorted(GILTEST.reports(folder), key=_order)
-        if (found := requests_chart.chart(report, version(report)))
-    ]
-    return drawn[-1] if drawn else picture
-
-
-def written(path: Path) -> str:
-    """Return what is there: of a chart that was never drawn, nothing."""
-    return "" if path == CHART and not path.exists() else path.read_text("utf-8")
+    for report in sorted(GILTEST.reports(folder), key=_order, reverse=True):
+        drawn = requests_chart.chart(report, version(report))
+        if drawn is not None:
+            return drawn
+    return picture
 
 
 def main() -> int:
@@ -689,7 +683,7 @@ def main() -> int:
         pages: list[tuple[Path, Callable[[str, Path], str]]] = [(options.readme, updated)]
         if options.readme == README:
             pages += [(EXPLANATION, explained), (CHART, charted)]
-        before = {path: written(path) for path, _ in pages}
+        before = {path: path.read_text("utf-8") for path, _ in pages}
         after = {path: make(before[path], options.results) for path, make in pages}
     except (TableError, OSError) as error:
         print(f"readme_table: {error}", file=sys.stderr)

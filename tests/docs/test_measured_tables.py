@@ -47,7 +47,7 @@ def test_the_explanation_s_table_is_up_to_date() -> None:
 
 
 def test_the_chart_is_up_to_date() -> None:
-    drawn = readme_table.written(readme_table.CHART)
+    drawn = readme_table.CHART.read_text("utf-8")
     assert readme_table.charted(drawn, readme_table.RESULTS) == drawn, (
         "run: python tools/readme_table.py"
     )

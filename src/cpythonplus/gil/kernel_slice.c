@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "kernel_slice.h"
 
+#include "../base/clock.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -9,7 +11,7 @@
 #include <unistd.h>
 
 /* A turn of the policy: who waits for that long is asked for by others anyway. */
-#define LONG_NS (uint64_t)10000000
+#define LONG_NS (10 * PLUS_NS_PER_MS)
 
 /* The first version of the kernel's structure; C libraries before glibc 2.41 do not have it. */
 struct attributes {
