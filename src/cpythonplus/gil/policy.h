@@ -21,6 +21,10 @@
  *
  * So a job that begins goes from 5 ms on behind all handlers, however long their requests compute.
  *
+ * Where one pool serves requests of a millisecond, its threads are on both sides of the first limit, by
+ * chance.  If they want all there is, handlers would starve behind their like: so those two levels
+ * share by halves, with a lag of 5 ms.
+ *
  * A handler that is kept waiting finds more to do afterwards.  It gets credit for its wait, by its
  * demand: else it would pass for a job until it has caught up, beside many jobs for ever.
  *
@@ -79,6 +83,10 @@ enum plus_class {
 /* Lighter threads keep heavier ones waiting for so long at most before one of them runs, unasked, for
  * as long as batch_share needs. */
 #define PLUS_STARVATION_NS (UINT64_C(20) * 1000 * 1000)
+
+/* The same for handlers that the lightest keep waiting, and how long one of them runs then: half of the
+ * GIL, if they want it.  In a pool chance decides who is which. */
+#define PLUS_OVERTAKEN_NS (UINT64_C(5) * 1000 * 1000)
 
 /* Absence after a release that was asked for counts by this part. */
 #define PLUS_ASKED_AWAY 4u

@@ -2,8 +2,9 @@
 
 #include <stddef.h>
 
-/* What is owed is limited to so many starvation bounds: a long drought is no long flood. */
-#define OWED_LIMIT 8u
+/* What is owed is limited to so many bounds: a long drought is no long flood. */
+#define OWED_TO_HEAVIER 8u
+#define OWED_TO_HANDLERS 2u
 
 void
 plus_ready_insert(struct plus_ready *ready, struct plus_thread *thread)
@@ -39,55 +40,90 @@ plus_ready_last(const struct plus_ready *ready)
 }
 
 static bool
-is_overtaken(const struct plus_ready *ready, unsigned level)
+overtakes_heavier(const struct plus_ready *ready, unsigned level)
 {
     return ready->occupied >> level > 1u;
 }
 
-static void
-count(struct plus_ready *ready, uint64_t now)
+static bool
+overtakes_handlers(const struct plus_ready *ready, unsigned level)
 {
-    if (ready->owed_since_ns != 0 && now > ready->owed_since_ns) {
-        ready->owed_ns += now - ready->owed_since_ns;
-        ready->owed_since_ns = now;
+    return level == 0 && ready->levels[1].head != NULL;
+}
+
+static void
+grow(struct plus_debt *debt, uint64_t now, uint64_t limit_ns)
+{
+    if (debt->since_ns != 0 && now > debt->since_ns) {
+        debt->owed_ns += now - debt->since_ns;
+        debt->since_ns = now;
     }
-    if (ready->owed_ns > OWED_LIMIT * PLUS_STARVATION_NS) {
-        ready->owed_ns = OWED_LIMIT * PLUS_STARVATION_NS;
+    if (debt->owed_ns > limit_ns) {
+        debt->owed_ns = limit_ns;
     }
+}
+
+static void
+count(struct plus_debt *debt, uint64_t now, uint64_t limit_ns, bool overtakes)
+{
+    grow(debt, now, limit_ns);
+    if (!overtakes) {
+        debt->since_ns = 0;
+    }
+    else if (debt->since_ns == 0) {
+        debt->since_ns = now;
+    }
+}
+
+static void
+pay(struct plus_debt *debt, uint64_t paid_ns)
+{
+    debt->owed_ns = debt->owed_ns > paid_ns ? debt->owed_ns - paid_ns : 0;
 }
 
 void
 plus_ready_count(struct plus_ready *ready, uint64_t now, unsigned level)
 {
-    count(ready, now);
-    if (!is_overtaken(ready, level)) {
-        ready->owed_since_ns = 0;
-    }
-    else if (ready->owed_since_ns == 0) {
-        ready->owed_since_ns = now;
-    }
+    count(&ready->to_heavier, now, OWED_TO_HEAVIER * PLUS_STARVATION_NS,
+          overtakes_heavier(ready, level));
+    count(&ready->to_handlers, now, OWED_TO_HANDLERS * PLUS_OVERTAKEN_NS,
+          overtakes_handlers(ready, level));
 }
 
 void
 plus_ready_held(struct plus_ready *ready, const struct plus_policy *policy, uint64_t now,
                 unsigned level, uint64_t hold_ns)
 {
-    if (is_overtaken(ready, level)) {
-        count(ready, now);
-        return;
+    plus_ready_count(ready, now, level);
+    if (!overtakes_heavier(ready, level)) {
+        pay(&ready->to_heavier, plus_policy_repaid_ns(policy, hold_ns));
     }
-    uint64_t repaid = plus_policy_repaid_ns(policy, hold_ns);
-    ready->owed_ns = ready->owed_ns > repaid ? ready->owed_ns - repaid : 0;
+    if (level == 1u) {
+        pay(&ready->to_handlers, hold_ns);
+    }
 }
 
 struct plus_thread *
-plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy, bool *protected)
+plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy,
+                uint64_t *protected_ns)
 {
     struct plus_thread *first = plus_ready_first(ready);
 
-    *protected = first != NULL && policy->batch_share > 0.0 && ready->owed_ns >= PLUS_STARVATION_NS;
-    if (!*protected || !is_overtaken(ready, first->level)) {
-        return first; /* protected or not: who was asked for it may be back at once */
+    *protected_ns = 0;
+    if (first == NULL) {
+        return NULL;
+    }
+    if (overtakes_handlers(ready, first->level) &&
+        ready->to_handlers.owed_ns >= PLUS_OVERTAKEN_NS) {
+        *protected_ns = PLUS_OVERTAKEN_NS;
+        return ready->levels[1].head;
+    }
+    if (policy->batch_share <= 0.0 || ready->to_heavier.owed_ns < PLUS_STARVATION_NS) {
+        return first;
+    }
+    *protected_ns = plus_policy_quantum_ns(policy);
+    if (!overtakes_heavier(ready, first->level)) {
+        return first; /* protected: who was asked for it may be back at once */
     }
     struct plus_thread *longest = NULL;
     for (unsigned level = first->level + 1u; level < PLUS_LEVELS; level++) {

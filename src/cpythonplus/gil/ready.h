@@ -14,12 +14,18 @@
 #include "policy.h"
 #include "queue.h"
 
+/* How long waiters were overtaken, less what they got for it. */
+struct plus_debt {
+    uint64_t owed_ns;
+    uint64_t since_ns; /* 0: nobody is overtaken now */
+};
+
 struct plus_ready {
     struct plus_queue levels[PLUS_LEVELS];
     uint32_t occupied; /* bit n: level n has a waiter */
     uint64_t next_ticket;
-    uint64_t owed_ns;       /* how long heavier waiters were overtaken, less what they got for it */
-    uint64_t owed_since_ns; /* 0: nobody is overtaken now */
+    struct plus_debt to_heavier;  /* by anybody lighter */
+    struct plus_debt to_handlers; /* to level 1, by level 0 */
 };
 
 /* thread->level is set. */
@@ -46,9 +52,11 @@ void
 plus_ready_held(struct plus_ready *ready, const struct plus_policy *policy, uint64_t now,
                 unsigned level, uint64_t hold_ns);
 
-/* Whom to serve next: the first, or *protected: one that is overtaken, since enough is owed. */
+/* Whom to serve next: the first, or one that is overtaken, since enough is owed.  *protected_ns: how long
+ * it may not be interrupted; 0: it may. */
 struct plus_thread *
-plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy, bool *protected);
+plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy,
+                uint64_t *protected_ns);
 
 /* A thread begins to wait, with its level set.  Those who rest are served first come, first served: each
  * wait is a new turn. */
