@@ -169,6 +169,11 @@ plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
     pool->stack_bytes = stack_bytes; /* what stack_size() tells; nothing depends on it */
 }
 
+void
+plus_stacks_settle(struct plus_stack_pool *pool)
+{
+}
+
 struct plus_stack *
 plus_stack_take(struct plus_stack_pool *pool, void *owner)
 {

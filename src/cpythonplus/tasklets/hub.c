@@ -6,8 +6,9 @@
 /* Between looks while tasklets are runnable: a system call is a small part of that. */
 #define LOOK_EVERY_SWITCHES 16u
 #define LOOK_EVERY_NS (20 * PLUS_NS_PER_US)
+#define LOOK_OFTEN_NS PLUS_NS_PER_MS /* where so many switches take that long, after each */
 
-/* The loop's own callbacks and descriptors get their turn after so long. */
+/* The loop's own callbacks and descriptors get their turn after so long, however many tasklets can run. */
 #define LOOP_EVERY_NS (500 * PLUS_NS_PER_US)
 
 void
@@ -19,16 +20,35 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns)
         plus_poller_look(sched->poller);
     }
     plus_timers_fire(sched, now_ns); /* last: what is there in time is not too late */
+    if (plus_loop_waits(sched) && now_ns - sched->hub_turn_ns >= LOOP_EVERY_NS) {
+        sched->hub_due = true;
+    }
 }
 
 void
 plus_look_soon(struct plus_scheduler *sched)
 {
-    uint64_t now_ns = plus_now_ns();
+    uint64_t now_ns = plus_now_ns(), since_ns = now_ns - sched->looked_ns;
 
     sched->look_in = LOOK_EVERY_SWITCHES;
-    if (now_ns - sched->looked_ns >= LOOK_EVERY_NS) {
+    if (since_ns >= LOOK_EVERY_NS) {
         plus_look(sched, now_ns);
+    }
+    if (since_ns >= LOOK_OFTEN_NS) {
+        sched->look_in = 0;
+    }
+}
+
+void
+plus_hub_bring(struct plus_scheduler *sched, const struct plus_tasklet *next)
+{
+    struct plus_tasklet *hub = sched->hub;
+
+    sched->hub_due = false;
+    if (hub != NULL && hub != next && hub != sched->running && plus_is_runnable(hub)) {
+        plus_queue_remove(hub);
+        plus_queue_link(hub, next->next);
+        sched->runcount++;
     }
 }
 
@@ -106,6 +126,7 @@ give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
 {
     uint64_t start_ns = plus_now_ns(), now_ns = start_ns;
 
+    sched->hub_turn_ns = start_ns;
     plus_look(sched, now_ns);
     while (now_ns - start_ns < LOOP_EVERY_NS) {
         bool alone = hub->next == hub, replaced = ours && sched->hub != hub;
@@ -117,6 +138,7 @@ give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
             }
             plus_poller_arm(sched->poller, plus_timers_earliest(&sched->timers));
             sched->hub_sleeps = true;
+            plus_stacks_settle(&sched->stacks);
             return 0;
         }
         if (let_others_run(sched, hub, rest, replaced) < 0) {

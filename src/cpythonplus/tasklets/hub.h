@@ -18,6 +18,17 @@ plus_outside(const struct plus_scheduler *sched)
     return (sched->timers.count | sched->io_waiting | sched->hub_asked) != 0;
 }
 
+/* Whether asyncio has something to do here, or may have: tasklets wait for coroutines, or the program runs a loop. */
+static inline bool
+plus_loop_waits(const struct plus_scheduler *sched)
+{
+    return sched->hub != NULL && (sched->hub_asked != 0 || sched->hub != sched->own_hub);
+}
+
+/* Puts the hub, which lets the others run, right behind `next`, which is about to run. */
+void
+plus_hub_bring(struct plus_scheduler *sched, const struct plus_tasklet *next);
+
 /* Makes those runnable whose time has come or whose descriptors are ready. */
 void
 plus_look(struct plus_scheduler *sched, uint64_t now_ns);

@@ -63,6 +63,7 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
     plus_waitq_append(&sched->idle, &waiter);
     plus_waitq_unlock(&sched->idle);
     sched->thread_blocked = true;
+    plus_stacks_settle(&sched->stacks);
     do {
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(&sched->idle, &waiter, deadline_ns);

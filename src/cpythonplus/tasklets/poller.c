@@ -272,6 +272,7 @@ plus_poller_wait(struct plus_poller *poller, uint64_t deadline_ns)
 
     plus_poller_arm(poller, deadline_ns);
     poller->sched->poller_sleeps = true;
+    plus_stacks_settle(&poller->sched->stacks);
     Py_BEGIN_ALLOW_THREADS
     count = epoll_wait(poller->epoll_fd, events, AT_ONCE, -1);
     Py_END_ALLOW_THREADS

@@ -13,12 +13,6 @@
 
 #include <string.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-const size_t plus_pystate_stack_bytes = (size_t)2 << 20;
-#else
-const size_t plus_pystate_stack_bytes = (size_t)512 << 10;
-#endif
-
 const char *
 plus_pystate_refusal(void)
 {
@@ -205,8 +199,10 @@ plus_pystate_thread_end(void)
 {
 }
 
-/* 3.12 and 3.13 count C levels; the greediest common one, sorted(key=...), takes 5 KiB and counts three.
- * 3.11 counts them together with Python's own calls, so its stacks are larger. */
+/* 3.12 and 3.13 count C levels, with one limit for a thread's stack of 8 MiB and more.  On smaller ones: the
+ * greediest common level, sorted(key=...), takes 5 KiB and counts three.  3.11 counts them together with Python's own
+ * calls, which its limit of 1,000 keeps within 2 MiB. */
+#define THREAD_STACK_BYTES ((size_t)8 << 20)
 #define BYTES_PER_C_LEVEL 2048
 
 #ifdef __SANITIZE_ADDRESS__
@@ -318,9 +314,10 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
 #else
     int limit = Py_C_RECURSION_LIMIT;
 #endif
-    int fits = (int)((size_t)(stack->top - stack->low) / BYTES_PER_C_LEVEL);
+    size_t bytes = (size_t)(stack->top - stack->low), fits = bytes / BYTES_PER_C_LEVEL;
 
-    state->c_recursion_remaining = fits < limit ? fits : limit;
+    state->c_recursion_remaining =
+        bytes >= THREAD_STACK_BYTES || fits > (size_t)limit ? limit : (int)fits;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
     set_limits(state, (const _PyThreadStateImpl *)tstate, stack);

@@ -51,9 +51,6 @@ struct plus_pystate {
 #endif
 };
 
-/* C stack that a tasklet gets unless told otherwise, in bytes. */
-extern const size_t plus_pystate_stack_bytes;
-
 /* What the engine is called: "assembly" or "greenlet". */
 extern const char plus_pystate_engine[];
 

@@ -16,13 +16,15 @@
 #include "report.h"
 #include "switch.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RECHECK_NS PLUS_NS_PER_S /* a thread that ends tells nobody that the others are stuck now */
 
-/* Stacks in use at which one thread begins to look for cold ones by itself, 580 MB; then at each fourth more. */
+/* Stacks in use at which one thread begins to look for cold ones by itself, 1.2 GB; then at each fourth more. */
 #define TRIM_AT ((size_t)131072)
+#define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* where threads get less */
 #define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
 
 _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
@@ -172,6 +174,20 @@ tie_to_thread(struct plus_scheduler *sched)
     return 0;
 }
 
+size_t
+plus_default_stack_bytes(void)
+{
+    size_t bytes = PyThread_get_stacksize();
+    pthread_attr_t attr;
+
+    if (bytes == 0 && pthread_attr_init(&attr) == 0) {
+        (void)pthread_attr_getstacksize(&attr, &bytes);
+        pthread_attr_destroy(&attr);
+    }
+    bytes = bytes < LEAST_DEFAULT_BYTES ? LEAST_DEFAULT_BYTES : bytes;
+    return bytes < PLUS_STACK_BYTES_MAX ? bytes : PLUS_STACK_BYTES_MAX;
+}
+
 struct plus_scheduler *
 plus_scheduler_make(void)
 {
@@ -187,7 +203,8 @@ plus_scheduler_make(void)
     }
     sched->references = 1;
     sched->tstate = PyThreadState_Get();
-    sched->stacks.stack_bytes = plus_new_stack_bytes;
+    sched->stacks.stack_bytes =
+        plus_new_stack_bytes != 0 ? plus_new_stack_bytes : plus_default_stack_bytes();
     sched->trim_at = TRIM_AT;
     plus_waitq_init(&sched->idle);
     sched->main = sched->running = plus_tasklet_make_main(sched);
@@ -616,6 +633,22 @@ make_runnable(struct plus_tasklet *next)
     }
 }
 
+/* It may be an error, by the program's filters: that is told, and what was to begin begins nevertheless. */
+static void
+warn_of_small_stacks(struct plus_scheduler *sched, size_t wanted)
+{
+    bool outer = sched->in_callback;
+
+    sched->in_callback = true;
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "no room for C stacks of %zu KiB (ulimit -v, vm.overcommit_memory): tasklets "
+                         "get %zu KiB from now on",
+                         wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
+        PyErr_WriteUnraisable(NULL);
+    }
+    sched->in_callback = outer;
+}
+
 int
 plus_make_ready(struct plus_tasklet *task)
 {
@@ -628,10 +661,15 @@ plus_make_ready(struct plus_tasklet *task)
         plus_scheduler_trim(task->sched, TRIM_PARKED_NS);
         task->sched->trim_at = stacks->in_use + stacks->in_use / 4;
     }
+    size_t bytes = stacks->stack_bytes;
+
     task->stack = plus_stack_take(stacks, task);
     if (task->stack == NULL) {
         PyErr_NoMemory();
         return -1;
+    }
+    if (stacks->stack_bytes < bytes) {
+        warn_of_small_stacks(task->sched, bytes);
     }
     return 0;
 }
@@ -818,7 +856,7 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
               PyObject **result)
 {
     *result = NULL;
-    if (plus_outside(sched) && sched->look_in-- == 0) {
+    if ((plus_outside(sched) || plus_loop_waits(sched)) && sched->look_in-- == 0) {
         plus_look_soon(sched);
         next = next != NULL ? next : sched->current;
     }
@@ -841,6 +879,9 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
         }
     }
     make_runnable(next);
+    if (sched->hub_due) {
+        plus_hub_bring(sched, next);
+    }
     return switch_now(sched, prev, next, result);
 }
 

@@ -3,6 +3,8 @@
 #include "stacks.h"
 #include "switch.h"
 
+#include "../base/clock.h"
+
 #if PLUS_HAS_SWITCH /* else: engine_greenlet.c */
 
 #include <stdio.h>
@@ -22,37 +24,80 @@
 #endif
 
 #define PAGE ((size_t)4096)
-#define GUARD_BYTES                                                                                \
-    ((size_t)64 << 10) /* more than a page: a frame with a big array steps over one */
+#define TABLE_BYTES ((size_t)2 << 20) /* what a page of page tables serves */
+#define WIDE_GUARD_BYTES ((size_t)1 << 20)
+#define PACKED_GUARD_BYTES ((size_t)64 << 10)
 #define FRAMES_BYTES ((size_t)16 << 10)
 #define FRAMES_OFFSET ((size_t)3072) /* in its page: most parked C stacks are shorter than this */
 #define SLAB_STACKS 64
-#define MPROTECT_GUARDS 8192 /* two mappings each, of the 65,530 that a process may have */
-#define KEPT_DIRTY 1024      /* free stacks whose pages are kept */
+#define FEW_STACKS 8          /* of a first slab, and where there is no room for more */
+#define MPROTECT_GUARDS 16384 /* two mappings each, of the 65,530 that a process may have */
+#define KEPT_DIRTY 1024       /* free stacks whose pages are kept */
+#define KEPT_BYTES ((size_t)64 << 10) /* of each of them */
+#define SETTLE_EVERY_NS (PLUS_NS_PER_S / 20)
+#define SETTLE_AT_REST 16 /* so many free stacks are not left with pages while the thread sleeps */
 #define INTACT UINT64_C(0x5afe57ac6b0770f1)
+
+struct layout {
+    size_t guard_bytes;
+    size_t offset; /* of the first stack's low end in its slab */
+    size_t stride; /* from one stack to the next */
+};
 
 struct plus_slab {
     struct plus_slab *next;
-    char *base;
-    size_t slot_bytes;
-    struct plus_stack stacks[SLAB_STACKS];
+    char *base; /* at a multiple of TABLE_BYTES, and so is the end */
+    size_t bytes;
+    struct layout layout;
+    int count;
+    struct plus_stack stacks[];
 };
 
 static size_t mprotect_guards;
 
+static size_t
+round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static char *
+page_floor(char *at)
+{
+    return at - (uintptr_t)at % PAGE;
+}
+
+static char *
+table_floor(char *at)
+{
+    return at - (uintptr_t)at % TABLE_BYTES;
+}
+
+static struct layout
+layout_of(size_t stack_bytes)
+{
+    size_t room = round_up(stack_bytes, PAGE) + FRAMES_BYTES;
+
+    if (stack_bytes < PLUS_STACK_BYTES_WIDE) {
+        return (struct layout){PACKED_GUARD_BYTES, PACKED_GUARD_BYTES, PACKED_GUARD_BYTES + room};
+    }
+    return (struct layout){WIDE_GUARD_BYTES, TABLE_BYTES,
+                           round_up(WIDE_GUARD_BYTES + room, TABLE_BYTES)};
+}
+
 static enum plus_guard
-make_guard(char *low)
+make_guard(char *low, size_t bytes)
 {
     static bool no_guard_install;
-    char *start = low - GUARD_BYTES;
+    char *start = low - bytes;
 
     if (!no_guard_install) {
-        if (madvise(start, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) {
+        if (madvise(start, bytes, MADV_GUARD_INSTALL) == 0) {
             return PLUS_GUARD_PAGES;
         }
         no_guard_install = true;
     }
-    if (mprotect_guards >= MPROTECT_GUARDS || mprotect(start, GUARD_BYTES, PROT_NONE) != 0) {
+    if (mprotect_guards >= MPROTECT_GUARDS || mprotect(start, bytes, PROT_NONE) != 0) {
         *(uint64_t *)low = INTACT;
         return PLUS_GUARD_WORD;
     }
@@ -65,7 +110,7 @@ static void
 arm(struct plus_stack *stack)
 {
     if (stack->guard == PLUS_GUARD_NONE) {
-        stack->guard = make_guard(stack->low);
+        stack->guard = make_guard(stack->low, stack->slab->layout.guard_bytes);
     }
     stack->touched = true;
 }
@@ -80,23 +125,24 @@ forget_guard(struct plus_stack *stack)
 }
 
 static void
-make_stack(struct plus_stack_pool *pool, struct plus_slab *slab, int index, size_t stack_bytes)
+make_stack(struct plus_stack_pool *pool, struct plus_slab *slab, int index)
 {
     struct plus_stack *stack = &slab->stacks[index];
-    char *start = slab->base + (size_t)index * slab->slot_bytes;
+    const struct layout *layout = &slab->layout;
 
-    stack->low = start + GUARD_BYTES;
-    stack->top = stack->low + stack_bytes + FRAMES_OFFSET;
-    stack->high = start + slab->slot_bytes;
+    stack->low = slab->base + layout->offset + (size_t)index * layout->stride;
+    stack->high = stack->low + layout->stride - layout->guard_bytes;
+    stack->top = stack->high - FRAMES_BYTES + FRAMES_OFFSET;
     stack->slab = slab;
+    stack->settled = true;
     stack->next = pool->free;
     pool->free = stack;
 }
 
-static size_t
-slot_bytes_of(const struct plus_stack_pool *pool)
+static bool
+is_of_present_size(const struct plus_stack_pool *pool, const struct plus_slab *slab)
 {
-    return GUARD_BYTES + ((pool->stack_bytes + PAGE - 1) & ~(PAGE - 1)) + FRAMES_BYTES;
+    return slab->layout.stride == layout_of(pool->stack_bytes).stride;
 }
 
 /* Without pages and page tables; flags may be MAP_FIXED, over what is there.  NULL: no memory. */
@@ -114,28 +160,87 @@ map_fresh(char *base, size_t bytes, int flags)
     return mapped;
 }
 
-static bool
-add_slab(struct plus_stack_pool *pool)
+static void
+drop_pages(char *start, char *end)
 {
-    size_t slot_bytes = slot_bytes_of(pool);
-    size_t stack_bytes = slot_bytes - GUARD_BYTES - FRAMES_BYTES;
-    struct plus_slab *slab = calloc(1, sizeof(*slab));
+    if (start < end) {
+        (void)madvise(start, (size_t)(end - start), MADV_DONTNEED);
+    }
+}
+
+/* A stack that was used to its depth once would keep all of that. */
+static void
+settle(struct plus_stack_pool *pool)
+{
+    for (struct plus_stack *stack = pool->free; pool->unsettled > 0; stack = stack->next) {
+        if (!stack->settled) {
+            drop_pages(stack->low + PAGE, page_floor(stack->top - KEPT_BYTES));
+            stack->settled = true;
+            pool->unsettled--;
+        }
+    }
+    pool->settled_ns = plus_now_coarse_ns();
+}
+
+/* At a multiple of TABLE_BYTES, which `bytes` is one of, too. */
+static char *
+map_aligned(size_t bytes)
+{
+    char *mapped = map_fresh(NULL, bytes + TABLE_BYTES, 0);
+
+    if (mapped == NULL) {
+        return NULL;
+    }
+    char *base = table_floor(mapped + TABLE_BYTES - 1);
+    size_t before = (size_t)(base - mapped);
+
+    if (before > 0) {
+        munmap(mapped, before);
+    }
+    munmap(base + bytes, TABLE_BYTES - before);
+    return base;
+}
+
+static bool
+add_slab_of(struct plus_stack_pool *pool, int count)
+{
+    struct plus_slab *slab = calloc(1, sizeof(*slab) + (size_t)count * sizeof(slab->stacks[0]));
 
     if (slab == NULL) {
         return false;
     }
-    slab->slot_bytes = slot_bytes;
-    slab->base = map_fresh(NULL, slot_bytes * SLAB_STACKS, 0);
+    slab->layout = layout_of(pool->stack_bytes);
+    slab->bytes = round_up(slab->layout.offset + (size_t)count * slab->layout.stride, TABLE_BYTES);
+    slab->base = map_aligned(slab->bytes);
     if (slab->base == NULL) {
         free(slab);
         return false;
     }
-    for (int i = SLAB_STACKS - 1; i >= 0; i--) {
-        make_stack(pool, slab, i, stack_bytes);
+    slab->count = count;
+    for (int i = count - 1; i >= 0; i--) {
+        make_stack(pool, slab, i);
     }
     slab->next = pool->slabs;
     pool->slabs = slab;
-    pool->free_count += SLAB_STACKS;
+    pool->free_count += (size_t)count;
+    return true;
+}
+
+/* Most programs do with few. */
+static bool
+add_slab(struct plus_stack_pool *pool)
+{
+    while (!(pool->slabs != NULL && add_slab_of(pool, SLAB_STACKS)) &&
+           !add_slab_of(pool, FEW_STACKS)) {
+        if (pool->stack_bytes / 2 < PLUS_STACK_BYTES_MIN) {
+            return false;
+        }
+        plus_stacks_resize(pool, pool->stack_bytes / 2);
+        pool->shrunk = true;
+        if (pool->free != NULL) {
+            return true; /* one of that size was there */
+        }
+    }
     return true;
 }
 
@@ -143,7 +248,7 @@ add_slab(struct plus_stack_pool *pool)
 static void
 collect_free(struct plus_stack_pool *pool, struct plus_slab *slab)
 {
-    for (int i = SLAB_STACKS - 1; i >= 0 && slab->slot_bytes == slot_bytes_of(pool); i--) {
+    for (int i = slab->count - 1; i >= 0 && is_of_present_size(pool, slab); i--) {
         struct plus_stack *stack = &slab->stacks[i];
 
         if (stack->owner == NULL) {
@@ -159,6 +264,7 @@ void
 plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
 {
     if (stack_bytes != pool->stack_bytes) {
+        settle(pool); /* the list is lost */
         pool->stack_bytes = stack_bytes;
         pool->free = NULL;
         pool->free_count = 0;
@@ -182,6 +288,8 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     pool->free = stack->next;
     pool->free_count--;
     pool->in_use++;
+    pool->unsettled -= !stack->settled;
+    stack->settled = false;
     stack->owner = owner;
     arm(stack);
     return stack;
@@ -193,27 +301,30 @@ plus_stack_intact(const struct plus_stack *stack)
     return stack->guard != PLUS_GUARD_WORD || *(const uint64_t *)stack->low == INTACT;
 }
 
-/* The word at the low end of one without a guard stays. */
+/* Stacks from one to another of a slab have no content that anybody needs.  A fresh mapping frees the page tables,
+ * too, but takes the guards that are in them; the edges share theirs with stacks that are in use. */
 static void
-drop_pages(struct plus_stack *stack)
+drop_stacks(struct plus_slab *slab, int first, int last)
 {
-    (void)madvise(stack->low + PAGE, (size_t)(stack->high - stack->low) - PAGE, MADV_DONTNEED);
-    stack->touched = false;
-}
+    char *start = first == 0 ? slab->base : slab->stacks[first].low;
+    char *end = last == slab->count - 1 ? slab->base + slab->bytes : slab->stacks[last].high;
+    char *from = table_floor(start + TABLE_BYTES - 1), *to = table_floor(end);
 
-/* Where no stack has to keep its pages, a fresh mapping frees the page tables, too.  False: the process has no
- * mapping left for the moment in which there is one more. */
-static bool
-drop_slab(struct plus_slab *slab)
-{
-    if (map_fresh(slab->base, slab->slot_bytes * SLAB_STACKS, MAP_FIXED) == NULL) {
-        return false;
+    /* It fails where the process has no mapping left for the moment in which there are two more. */
+    if (from >= to || map_fresh(from, (size_t)(to - from), MAP_FIXED) == NULL) {
+        from = to = end;
     }
-    for (int i = 0; i < SLAB_STACKS; i++) {
-        forget_guard(&slab->stacks[i]);
-        slab->stacks[i].touched = false;
+    drop_pages(start, from);
+    drop_pages(to, end);
+    for (int i = first; i <= last; i++) {
+        struct plus_stack *stack = &slab->stacks[i];
+        bool is_gone = stack->low > from && stack->low - slab->layout.guard_bytes < to;
+
+        if (is_gone || stack->guard == PLUS_GUARD_WORD) {
+            forget_guard(stack);
+        }
+        stack->touched = false;
     }
-    return true;
 }
 
 struct plus_slice *
@@ -240,30 +351,33 @@ plus_stack_put_back(struct plus_stack *stack, struct plus_slice *slice)
     free(slice);
 }
 
+static bool
+is_idle(const struct plus_stack *stack)
+{
+    return stack->owner == NULL || stack->cold;
+}
+
 static size_t
 trim_slab(struct plus_slab *slab, bool (*cool)(void *owner, void *arg), void *arg)
 {
     size_t cooled = 0;
-    int kept = 0, touched = 0;
 
-    for (int i = 0; i < SLAB_STACKS; i++) {
+    for (int i = 0; i < slab->count; i++) {
         struct plus_stack *stack = &slab->stacks[i];
 
-        if (stack->owner != NULL && !stack->cold) {
+        if (!is_idle(stack)) {
             stack->cold = cool(stack->owner, arg);
             cooled += stack->cold;
-            kept += !stack->cold;
         }
-        touched += stack->touched;
     }
-    if (kept == 0 && touched > 0 && drop_slab(slab)) {
-        return cooled;
-    }
-    for (int i = 0; i < SLAB_STACKS && touched > kept; i++) {
-        struct plus_stack *stack = &slab->stacks[i];
+    for (int first = 0, next; first < slab->count; first = next + 1) {
+        bool touched = false;
 
-        if (stack->touched && (stack->owner == NULL || stack->cold)) {
-            drop_pages(stack);
+        for (next = first; next < slab->count && is_idle(&slab->stacks[next]); next++) {
+            touched |= slab->stacks[next].touched;
+        }
+        if (touched) {
+            drop_stacks(slab, first, next - 1);
         }
     }
     return cooled;
@@ -281,6 +395,15 @@ plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *a
 }
 
 void
+plus_stacks_settle(struct plus_stack_pool *pool)
+{
+    if (pool->unsettled >= SETTLE_AT_REST ||
+        (pool->unsettled > 0 && plus_now_coarse_ns() - pool->settled_ns > SETTLE_EVERY_NS)) {
+        settle(pool);
+    }
+}
+
+void
 plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
 {
     if (!plus_stack_intact(stack)) {
@@ -288,15 +411,23 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
                 (size_t)(stack->top - stack->low) >> 10);
         abort();
     }
-    if (pool->free_count >= KEPT_DIRTY) {
-        drop_pages(stack);
-    }
     stack->owner = NULL;
     pool->in_use--;
-    if (stack->slab->slot_bytes == slot_bytes_of(pool)) { /* else the size was changed since */
-        stack->next = pool->free;
-        pool->free = stack;
-        pool->free_count++;
+    if (!is_of_present_size(pool, stack->slab)) { /* the size was changed since */
+        drop_pages(stack->low + PAGE, stack->high);
+        stack->settled = true;
+        return;
+    }
+    stack->next = pool->free;
+    pool->free = stack;
+    pool->free_count++;
+    if (pool->free_count > KEPT_DIRTY) {
+        drop_pages(stack->low + PAGE, stack->high);
+        stack->settled = pool->unsettled == 0;
+    }
+    pool->unsettled += !stack->settled;
+    if (pool->unsettled > 0 && plus_now_coarse_ns() - pool->settled_ns > SETTLE_EVERY_NS) {
+        settle(pool);
     }
 }
 
@@ -304,7 +435,7 @@ int
 plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *arg), void *arg)
 {
     for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
-        for (int i = 0; i < SLAB_STACKS; i++) {
+        for (int i = 0; i < slab->count; i++) {
             int result = slab->stacks[i].owner != NULL ? each(slab->stacks[i].owner, arg) : 0;
 
             if (result != 0) {
@@ -323,15 +454,15 @@ plus_stacks_free(struct plus_stack_pool *pool)
     }
     for (struct plus_slab *slab = pool->slabs, *next; slab != NULL; slab = next) {
         next = slab->next;
-        for (int i = 0; i < SLAB_STACKS; i++) {
+        for (int i = 0; i < slab->count; i++) {
             forget_guard(&slab->stacks[i]);
         }
-        munmap(slab->base, slab->slot_bytes * SLAB_STACKS);
+        munmap(slab->base, slab->bytes);
         free(slab);
     }
     pool->slabs = NULL;
     pool->free = NULL;
-    pool->free_count = 0;
+    pool->free_count = pool->unsettled = 0;
 }
 
 const struct plus_stack *
@@ -340,9 +471,11 @@ plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address)
     const char *at = address;
 
     for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
-        if (at >= slab->base && at < slab->base + slab->slot_bytes * SLAB_STACKS) {
-            const struct plus_stack *stack =
-                &slab->stacks[(size_t)(at - slab->base) / slab->slot_bytes];
+        const struct layout *layout = &slab->layout;
+        const char *first = slab->base + layout->offset - layout->guard_bytes;
+
+        if (at >= first && at < first + (size_t)slab->count * layout->stride) {
+            const struct plus_stack *stack = &slab->stacks[(size_t)(at - first) / layout->stride];
 
             return at < stack->low ? stack : NULL;
         }

@@ -7,6 +7,15 @@
  *     |  guard  |  . . .  <-- C stack grows  |  frames grow -->  . . . |
  *                                   |<-- one page -->|
  *
+ * What is not touched costs addresses only, so a stack may be as large as a thread's, and its guard wider than any
+ * frame that does not probe its pages.  What does cost is page tables: a page of them serves 2 MiB, and a guard of
+ * MADV_GUARD_INSTALL has entries in them.  Stacks lie such that the used page of one and the guard of the next
+ * above it share one:
+ *
+ *     2 MiB:  | . . . C stack of n  frames of n | guard of n + 1 |
+ *
+ * Below PLUS_STACK_BYTES_WIDE they are packed instead, many to a page of page tables, behind narrower guards.
+ *
  * A mapping of its own for each stack would run into vm.max_map_count at 32,000 of them; so does an mprotect for
  * each guard.  MADV_GUARD_INSTALL (Linux 6.13) makes guards inside of one mapping.  Without it the first
  * stacks have guards by mprotect, and the others a word at their end that is looked at when they are given back.
@@ -14,7 +23,7 @@
  * A stack whose user is parked for long can be made *cold*: what is in use of it is kept elsewhere, without the
  * rest of its pages, and comes back to the same addresses.  The addresses stay reserved meanwhile: 47 bits are
  * enough for 200 million stacks, and lending them to others would need to move those in turn, when the first one
- * wakes up: some cannot be moved.  When no stack of a slab is in use, its page tables are given back as well.
+ * wakes up: some cannot be moved.  Page tables are given back as well where they serve cold and free stacks only.
  *
  * fork: the child has a copy of all of it.
  */
@@ -41,6 +50,7 @@ struct plus_stack {
         PLUS_GUARD_MAPPING
     } guard;
     bool touched; /* may have pages of its own */
+    bool settled; /* free, and has no pages but those near its top */
     bool cold;
 };
 
@@ -54,19 +64,23 @@ struct plus_slice {
 struct plus_stack_pool {
     struct plus_stack *free;
     struct plus_slab *slabs;
-    size_t stack_bytes; /* of stacks made from now on */
+    size_t stack_bytes; /* of stacks made from now on, at least */
     size_t in_use, free_count;
+    size_t unsettled; /* free ones, at the head of the list */
+    uint64_t settled_ns;
+    bool shrunk; /* the address space had no room for the size that was asked for */
 };
 
-/* Sizes that plus_stack_size_valid accepts. */
 #define PLUS_STACK_BYTES_MIN ((size_t)64 << 10)
+#define PLUS_STACK_BYTES_WIDE ((size_t)256 << 10) /* from here on the guard has 1 MiB, else 64 KiB */
 #define PLUS_STACK_BYTES_MAX ((size_t)1 << 30)
 
 /* Stacks made from now on have this size; free ones of another size are not used any more. */
 void
 plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes);
 
-/* Takes a stack.  NULL when the kernel gives no memory. */
+/* Takes a stack; smaller ones from now on (`shrunk`) where the address space has no room for that size.  NULL when
+ * the kernel gives no memory. */
 struct plus_stack *
 plus_stack_take(struct plus_stack_pool *pool, void *owner);
 
@@ -87,6 +101,11 @@ plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *a
 /* Gives it back: its content is lost at once.  Aborts with a message if it was overrun. */
 void
 plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack);
+
+/* Has free stacks that were used since the last time keep a few pages near their tops only.  To be called when its
+ * thread has nothing to do; plus_stack_give() does it now and then. */
+void
+plus_stacks_settle(struct plus_stack_pool *pool);
 
 /* Calls each(owner, arg) for every stack in use until one returns non-zero, which is returned. */
 int

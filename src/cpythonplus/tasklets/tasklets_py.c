@@ -296,7 +296,7 @@ tasklets_stack_size(PyObject *module, PyObject *args)
     size_t old = sched->stacks.stack_bytes;
 
     if (PyTuple_GET_SIZE(args) == 1) {
-        size_t wanted = bytes == 0 ? plus_pystate_stack_bytes : (size_t)bytes;
+        size_t wanted = bytes == 0 ? plus_default_stack_bytes() : (size_t)bytes;
 
         if (bytes < 0 || wanted < PLUS_STACK_BYTES_MIN || wanted > PLUS_STACK_BYTES_MAX) {
             PyErr_Format(PyExc_ValueError,
@@ -304,7 +304,7 @@ tasklets_stack_size(PyObject *module, PyObject *args)
                          PLUS_STACK_BYTES_MIN, PLUS_STACK_BYTES_MAX, bytes);
             return NULL;
         }
-        plus_new_stack_bytes = wanted;
+        plus_new_stack_bytes = (size_t)bytes;
         plus_stacks_resize(&sched->stacks, wanted);
     }
     return PyLong_FromSize_t(old);
@@ -644,7 +644,6 @@ plus_tasklets_exec(PyObject *module)
         plus_task_local_exec(module) < 0) {
         return -1;
     }
-    plus_new_stack_bytes = plus_pystate_stack_bytes;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;

@@ -115,6 +115,7 @@ io_await(PyObject *module, PyObject *ignored)
         return NULL;
     }
     plus_hub_ask(sched, 1);
+    sched->hub_due = true; /* the loop has just been given something */
     enum plus_parked parked = plus_park(sched, sched->askers, PLUS_NO_DEADLINE, &woken);
 
     if (generation == plus_fork_generation) { /* the child of a fork begins with none */

@@ -16,6 +16,7 @@ import selectors
 import sys
 from _thread import get_ident
 from asyncio.log import logger
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,9 @@ from cpythonplus import _native
 from cpythonplus.tasklets.native import TaskletExit, atomic, getmain, tasklet
 
 __all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
+
+# So often a loop of ours goes round for what its callbacks have added, before the other tasklets run.
+_PASSES = 8
 
 # As it is before anybody replaces it by one that blocks only a tasklet.
 _Selector = selectors.EpollSelector
@@ -89,6 +93,9 @@ class Turns:
         # What belongs to the loop that runs in a thread, as it is where the tasklets are.
         self.outside: asyncio.AbstractEventLoop | None = None
         self.hooks = sys.get_asyncgen_hooks()
+        self.passes = 0
+        ready = getattr(loop, "_ready", ())  # asyncio's own; what others call so is not asked
+        self.queued: Callable[[], int] = ready.__len__ if isinstance(ready, deque) else int
         self.descriptor = _native.io_poller()
         loop.add_reader(self.descriptor, self.turn)
         loop.call_soon(self.turn)
@@ -97,6 +104,11 @@ class Turns:
         """Run the other tasklets; they are not in the loop, so it does not look as if it ran."""
         if self.ended:
             return  # it was on its way
+        if self.ours and self.passes < _PASSES and self.queued():
+            self.passes += 1
+            self.loop.call_soon(self.turn)
+            return
+        self.passes = 0
         hooks = sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self.outside)
         sys.set_asyncgen_hooks(*self.hooks)

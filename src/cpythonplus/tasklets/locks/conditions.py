@@ -1,7 +1,9 @@
 """What `threading` has beside locks: the standard library's own code over our Lock and RLock."""
 
 from collections import deque
+from itertools import count
 from threading import BrokenBarrierError
+from typing import Any
 
 from cpythonplus._native import tasklets_Lock as Lock
 from cpythonplus._native import tasklets_RLock as RLock
@@ -19,17 +21,64 @@ __all__ = [
 ]
 
 
+_tickets = count()
+
+
+class Waiter:
+    """A locked lock that somebody waits for, in a line of such; released by who wakes that one.
+
+    Who was woken in vain, as somebody was faster, stands where it stood before: in order of tickets.
+    So nobody is overtaken for ever.
+    """
+
+    __slots__ = ("acquire", "release", "ticket")
+
+    def __init__(self, ticket: int | None = None) -> None:
+        lock = Lock()
+        lock.acquire()
+        self.acquire, self.release = lock.acquire, lock.release
+        self.ticket = next(_tickets) if ticket is None else ticket
+
+    def stand_in(self, line: "deque[Waiter]", *, again: bool = False) -> None:
+        """Go to the end of a line, or back to the old place."""
+        if again:
+            for place in range(len(line)):
+                try:
+                    later = line[place].ticket > self.ticket
+                except IndexError:  # another thread has woken some
+                    break
+                if later:
+                    line.insert(place, self)
+                    return
+        line.append(self)
+
+
 class Condition(stock.Condition):
     """A condition variable: threading.Condition.
+
+    Those that wait are notified in the order in which they came. Who finds that somebody else was
+    faster and waits again, inside of the same `with`, keeps its place.
 
     A notification is never lost: one that comes to a waiter that is killed, or whose time is over,
     goes to the next, or counts.  The lock may be one of the standard library's; to wait for that
     blocks the whole thread.
     """
 
-    _waiters: "deque[Lock]"  # of the standard class
+    _waiters: "deque[Waiter]"  # of the standard class
+
+    # Of who has the lock by `with`: its ticket, -1 before it has waited. Of who has it otherwise: None.
+    _visit: int | None = None
 
     __init__ = stock.rebound(stock.Condition.__init__, RLock=RLock)
+
+    def __enter__(self) -> bool:
+        entered: bool = self._lock.__enter__()  # type: ignore[attr-defined]
+        self._visit = -1
+        return entered
+
+    def __exit__(self, *exception: Any) -> None:
+        self._visit = None
+        self._lock.__exit__(*exception)  # type: ignore[attr-defined]
 
     def wait(self, timeout: float | None = None) -> bool:
         """Release the lock, wait until notified or for so many seconds, and take the lock again.
@@ -39,9 +88,10 @@ class Condition(stock.Condition):
         """
         if not self._is_owned():  # type: ignore[attr-defined]
             raise RuntimeError("cannot wait on un-acquired lock")
-        waiter = Lock()
-        waiter.acquire()
-        self._waiters.append(waiter)
+        visit, self._visit = self._visit, None
+        again = visit is not None and visit >= 0
+        waiter = Waiter(visit if again else None)
+        waiter.stand_in(self._waiters, again=again)
         saved = self._release_save()  # type: ignore[attr-defined]
         try:
             try:
@@ -53,13 +103,15 @@ class Condition(stock.Condition):
                     notified = waiter.acquire(blocking=False)
             finally:
                 self._acquire_restore(saved)  # type: ignore[attr-defined]
+                if visit is not None:
+                    self._visit = waiter.ticket
         except BaseException:
             if self._is_notified(waiter) and self._is_owned():  # type: ignore[attr-defined]
                 self.notify()
             raise
         return notified or self._is_notified(waiter)
 
-    def _is_notified(self, waiter: Lock) -> bool:
+    def _is_notified(self, waiter: Waiter) -> bool:
         """Return whether a waiter that waits no more had been chosen; forget it."""
         try:
             self._waiters.remove(waiter)

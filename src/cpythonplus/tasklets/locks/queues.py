@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cpythonplus.tasklets.locks import stock
-from cpythonplus.tasklets.locks.conditions import Condition, Lock
+from cpythonplus.tasklets.locks.conditions import Condition, Lock, Waiter
 from cpythonplus.threads.errors import ShutDown
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class SimpleQueue(Generic[_T]):
 
     def __init__(self) -> None:
         self._items: deque[_T] = deque()
-        self._waiters: deque[Lock] = deque()  # each locked; first come, first served
+        self._waiters: deque[Waiter] = deque()  # first come, first served
 
     def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002
         """Put an item in; `block` and `timeout` are for compatibility."""
@@ -136,9 +136,8 @@ class SimpleQueue(Generic[_T]):
         return len(self._items)
 
     def _wait(self, end: float | None) -> _T:
-        waiter = Lock()
-        waiter.acquire()
-        self._waiters.append(waiter)
+        waiter = Waiter()
+        waiter.stand_in(self._waiters)
         standing = in_time = True
         try:
             while True:
@@ -151,18 +150,18 @@ class SimpleQueue(Generic[_T]):
                     in_time = self._wait_once(waiter, end)
                     standing = not in_time
                 else:  # somebody was faster; an item may have come before the waiter stands there
-                    self._waiters.appendleft(waiter)
+                    waiter.stand_in(self._waiters, again=True)
                     standing = True
         finally:
             self._leave(waiter)
 
     @staticmethod
-    def _wait_once(waiter: Lock, end: float | None) -> bool:
+    def _wait_once(waiter: Waiter, end: float | None) -> bool:
         if end is None:
             return waiter.acquire()
         return waiter.acquire(timeout=max(end - monotonic(), 0))
 
-    def _leave(self, waiter: Lock) -> None:
+    def _leave(self, waiter: Waiter) -> None:
         try:
             self._waiters.remove(waiter)
         except ValueError:
