@@ -242,7 +242,6 @@ class TestPdb:
                 print("body", number)
 
             def start():
-                tasklets.set_trace_inheritance(True)
                 for number in range(2):
                     tasklet(body)(number)
                 run()

@@ -17,6 +17,7 @@ import pytest
 
 from cpythonplus import tasklets
 from cpythonplus.tasklets import (
+    io,
     channel,
     getcurrent,
     getmain,
@@ -40,7 +41,7 @@ def nothing_stays() -> Iterator[None]:
     sys.setprofile(None)
     yield
     left = sys.gettrace(), sys.getprofile()
-    tasklets.set_trace_inheritance(False)
+    tasklets.set_trace_inheritance(None)
     sys.settrace(before[0])
     sys.setprofile(before[1])
     assert left == (None, None)
@@ -440,19 +441,35 @@ class TestSettingThreads:
 
 
 class TestInheritance:
-    def test_off_unless_asked_for(self, kind: str) -> None:
+    def test_off_if_asked_for(self, kind: str) -> None:
         seen = Recorder()
+        assert tasklets.set_trace_inheritance(0) is None
         sys_set(kind)(seen)
         tasklet(helper)()
         run()
         sys_set(kind)(None)
         assert seen.calls() == []
         assert tasklets.set_trace_inheritance(True) is False
-        assert tasklets.set_trace_inheritance(0) is True
+        assert tasklets.set_trace_inheritance(None) is True
+
+    def test_the_loop_s_tasklet_has_none(self, kind: str) -> None:
+        seen = set()
+
+        def note(*_: object) -> object:
+            seen.add(getcurrent())
+            return note
+
+        def sleeper() -> None:
+            io.sleep(0.01)
+
+        sys_set(kind)(note)
+        it = tasklet(sleeper)()
+        run()
+        sys_set(kind)(None)
+        assert seen == {getmain(), it}
 
     def test_new_ones_have_their_maker_s(self, kind: str) -> None:
         seen = Recorder()
-        tasklets.set_trace_inheritance(True)
         made: list[tasklet] = []
 
         def body(levels: int) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Pairs = Iterable[tuple[object, object]]
 
-__all__ = ["MISSING", "Loader", "Replacer", "namespace_of", "original"]
+__all__ = ["MISSING", "Loader", "Replacer", "everybodys", "namespace_of", "original"]
 
 MISSING = object()
 """The old value of a name that was not there."""
@@ -114,6 +114,11 @@ class Replacer:
         """Return what a module is to be loaded by, if not by its own loader alone."""
         return Loader if name in self.replacements else None
 
+    def is_of_another(self, value: object) -> bool:
+        """Return whether another replacer has put it somewhere."""
+        others = (replacer for replacer in _replacers if replacer is not self)
+        return any(change[3] is value for replacer in others for change in replacer.changes)
+
     # ---- replacing ------------------------------------------------------------------------------
 
     def change(self, namespace: "dict[str, Any]", name: str, new: object) -> None:
@@ -192,6 +197,19 @@ def original(module: "ModuleType", name: str) -> object:
         if at is None:
             break
         found = changes.pop(at)[2]
+    return found
+
+
+def everybodys(module: "ModuleType", name: str) -> "list[object]":
+    """Return what a global is now and what it was before each change of it; empty for none such."""
+    namespace = namespace_of(module)
+    found = [namespace[name]] if name in namespace else []
+    for replacer in _replacers:
+        found += [
+            old
+            for space, key, old, _ in replacer.changes
+            if space is namespace and key == name and old is not MISSING
+        ]
     return found
 
 

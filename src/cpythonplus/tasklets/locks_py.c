@@ -279,7 +279,7 @@ static PyMethodDef lock_methods[] = {
 };
 
 static PyTypeObject lock_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.locks.Lock",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_thread.lock",
     .tp_basicsize = sizeof(struct plus_task_lock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = PyDoc_STR("Lock()\n--\n\n"
@@ -535,7 +535,7 @@ static PyMethodDef rlock_methods[] = {
 };
 
 static PyTypeObject rlock_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.locks.RLock",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_thread.RLock",
     .tp_basicsize = sizeof(struct plus_task_lock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_doc = PyDoc_STR("RLock()\n--\n\n"

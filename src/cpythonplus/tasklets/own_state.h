@@ -19,8 +19,12 @@ plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, 
 
 /* ---- trace and profile functions (tracing.c) ---- */
 
-/* Whether tasklets begin with the tracers of who gives them their arguments. */
-extern bool plus_tracers_inherited;
+/* Whether new tasklets have tracers. */
+extern enum plus_inheritance {
+    PLUS_NEVER, /* as in Stackless */
+    PLUS_OF_MAKER, /* if who gives them their arguments has any */
+    PLUS_ALSO_OF_THREADS, /* also if only new threads get some */
+} plus_inheritance;
 
 /* `profile`: NULL for the trace function, else the profile function. */
 PyObject *

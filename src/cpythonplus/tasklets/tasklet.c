@@ -67,9 +67,7 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
     task->alive = true;
     task->started = false;
     task->sp = NULL;
-    if (plus_tracers_inherited) {
-        plus_tracing_inherit(task);
-    }
+    plus_tracing_inherit(task);
     if (insert) {
         plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
         plus_scheduler_wake(task->sched);

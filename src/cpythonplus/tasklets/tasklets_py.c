@@ -279,7 +279,17 @@ tasklets_set_foreign_wakers(PyObject *module, PyObject *flag)
 static PyObject *
 tasklets_set_trace_inheritance(PyObject *module, PyObject *flag)
 {
-    return exchange_flag(&plus_tracers_inherited, flag);
+    PyObject *old = plus_inheritance == PLUS_OF_MAKER
+                        ? Py_NewRef(Py_None)
+                        : PyBool_FromLong(plus_inheritance == PLUS_ALSO_OF_THREADS);
+    int value = PyObject_IsTrue(flag);
+
+    if (value < 0) {
+        Py_DECREF(old);
+        return NULL;
+    }
+    plus_inheritance = flag == Py_None ? PLUS_OF_MAKER : value ? PLUS_ALSO_OF_THREADS : PLUS_NEVER;
+    return old;
 }
 
 /* ---- stacks ----------------------------------------------------------------------------------- */
@@ -592,7 +602,8 @@ PyMethodDef plus_tasklets_methods[] = {
          "Whether new tasklets have trace and profile functions: those that threading.settrace() "
          "and\n"
          "setprofile() have for new threads, or else those of who gives them their arguments.\n\n"
-         "False (default): none.  Returns what it was.")},
+         "None (default): where who gives them their arguments has any; False: never; True: always."
+         "\nReturns what it was.")},
     {"switch_trap", tasklets_switch_trap, METH_VARARGS,
      PyDoc_STR(
          "switch_trap($module, change=0, /)\n--\n\n"

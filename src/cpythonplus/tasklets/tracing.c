@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-bool plus_tracers_inherited;
+enum plus_inheritance plus_inheritance = PLUS_OF_MAKER;
 
 struct tracer {
     Py_tracefunc func; /* NULL: `object` is a Python callable for sys.settrace() */
@@ -162,7 +162,11 @@ void
 plus_tracing_inherit(struct plus_tasklet *task)
 {
     PyThreadState *tstate = PyThreadState_Get();
+    bool traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
 
+    if (plus_inheritance == PLUS_NEVER || (plus_inheritance == PLUS_OF_MAKER && !traced)) {
+        return;
+    }
     for (int profile = 0; profile <= 1; profile++) {
         PyObject *hook = for_new_threads(profile);
         struct tracer tracer = {

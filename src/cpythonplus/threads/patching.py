@@ -99,7 +99,7 @@ class _Threads(Replacer):
         }
 
     def is_stock(self, value: object) -> bool:
-        return getattr(value, "__module__", None) in STOCK_HOMES
+        return getattr(value, "__module__", None) in STOCK_HOMES and not self.is_of_another(value)
 
     def further(self) -> "Pairs":
         # What threading.Lock and threading.RLock are made of has more than one name there.

@@ -195,6 +195,7 @@ def _hub_of_thread() -> Hub:
     hub = loops.hub = Hub(_factory())
     hub.loop.slow_callback_duration = math.inf  # a turn of the tasklets takes as long as they do
     hub.tasklet.setup(hub.loop)
+    hub.tasklet.trace_function = hub.tasklet.profile_function = None  # it is nobody's code
     _native.io_own_hub(hub.tasklet)
     return hub
 

@@ -7,7 +7,7 @@ counts as the standard library's: it is replaced too, and comes back with `unpat
 import _thread
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus.base.replacing import Replacer
+from cpythonplus.base.replacing import Replacer, everybodys, namespace_of
 from cpythonplus.tasklets.locks import conditions, queues
 from cpythonplus.tasklets.locks.local import local as tasklet_local
 from cpythonplus.threads import patching as threads_patching
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["patch", "patched", "unpatch"]
 
+# What programs look for in `_thread`, as its types say that they are from there.
+_IN_THREAD: dict[str, object] = {
+    "LockType": conditions.Lock,
+    "lock": conditions.Lock,  # the same, from 3.13 on
+    "allocate_lock": conditions.Lock,
+    "allocate": conditions.Lock,
+    "RLock": conditions.RLock,
+}
 _TYPES: dict[str, object] = {
     name: getattr(module, name)
     for module in (conditions, queues)
@@ -32,16 +40,21 @@ class _Locks(Replacer):
         super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
         self.with_local = False
 
-    # The types do not pretend to be the standard library's: threads.patch() would replace them.
+    def switched(self, *, on: bool) -> None:
+        if on:
+            namespace = namespace_of(_thread)
+            for name, ours in _IN_THREAD.items():
+                if name in namespace and namespace[name] is not ours:
+                    self.change(namespace, name, ours)
 
     def is_stock(self, value: object) -> bool:
         return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
 
     def further(self) -> "Pairs":
         pairs: list[tuple[object, object]] = [
-            (_thread.allocate_lock, conditions.Lock),
-            (_thread.LockType, conditions.Lock),
-            (_thread.RLock, conditions.RLock),
+            (found, ours)
+            for name, ours in _IN_THREAD.items()
+            for found in everybodys(_thread, name)
         ]
         if self.with_local:
             pairs.append((_thread._local, tasklet_local))  # noqa: SLF001
