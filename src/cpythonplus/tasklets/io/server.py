@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpythonplus._native import io_delivery, io_sleep, io_unraisable
 from cpythonplus.tasklets.io import socket
-from cpythonplus.tasklets.native import getcurrent, schedule, tasklet
+from cpythonplus.tasklets.native import TaskletExit, getcurrent, schedule, tasklet
 
 if TYPE_CHECKING:
     import ssl
@@ -31,8 +31,10 @@ class StreamServer:
 
     listener: an address, ``(host, port)`` or a Unix socket's path, or a socket that listens, also a
     standard one, which the server takes over.  handle: called with the connection's socket and the
-    peer's address; when it has returned the connection is closed. An exception goes to
-    `sys.unraisablehook` and ends only its own connection.  backlog: how many connections the system
+    peer's address; when it has returned the connection is closed. An exception, SystemExit too,
+    ends only its own connection.  on_error: called with that exception and the peer's address, and
+    with one that keeps the server from accepting and None; by default they are logged with their
+    tracebacks, by the logger "cpythonplus.tasklets.io".  backlog: how many connections the system
     keeps until they are accepted.  ssl_context: for TLS; the handshake is made in the connection's
     tasklet.  limit: most connections at once, others wait to be accepted; None: as many as come.
 
@@ -48,15 +50,19 @@ class StreamServer:
         backlog: int = 1024,
         ssl_context: "ssl.SSLContext | None" = None,
         limit: int | None = None,
+        on_error: Callable[[BaseException, Any], object] | None = None,
     ) -> None:
         if not callable(handle):
             raise TypeError("handle must be callable")
+        if on_error is not None and not callable(on_error):
+            raise TypeError("on_error must be callable or None")
         if limit is not None and index(limit) < 1:
             raise ValueError("the limit must be at least 1")
         if ssl_context is not None:
             _check_context(ssl_context)
         self._handle = handle
         self._limit = limit
+        self._on_error = on_error or self._log
         self._ssl_context = ssl_context
         self._connections: set[tasklet] = set()
         self._begun: set[tasklet] = set()  # of these
@@ -89,15 +95,19 @@ class StreamServer:
         self.start()
         self._end.wait()
 
+    def close(self) -> None:
+        """Accept no more; the connections that are open go on."""
+        self._listener.close()  # the acceptor ends by that
+        if self._room is not None:
+            self._room.deliver()
+        self._end.deliver()
+
     def stop(self, timeout: float | None = 1.0) -> None:
         """Accept no more, and wait for the connections to end.
 
         timeout: seconds; the connections that are left then are killed. None: as long as it takes.
         """
-        self._listener.close()  # the acceptor ends by that
-        if self._room is not None:
-            self._room.deliver()
-        self._end.deliver()
+        self.close()
         if not self._wait_idle(timeout):
             # One that has not begun would not get to its `finally`: it ends by itself.
             self._killing = True
@@ -133,13 +143,13 @@ class StreamServer:
                 if self._listener.fileno() < 0:
                     return
                 if error.errno in _OVER:
-                    io_unraisable(error, self._handle)
+                    self._report(error, None)
                     self._listener.close()
                     self._end.deliver()
                     return
                 if error.errno in _SHORT_OF:
                     if pause == _PAUSE_S:
-                        io_unraisable(error, self._handle)
+                        self._report(error, None)
                     io_sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE_S)
                 else:  # it is about that connection, which has gone already
@@ -172,8 +182,10 @@ class StreamServer:
             if self._ssl_context is not None:
                 connection = _with_tls(connection, self._ssl_context)
             self._handle(connection, address)
-        except Exception as error:  # noqa: BLE001  # of the program's handler
-            io_unraisable(error, self._handle)
+        except (TaskletExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  # of the program's handler
+            self._report(error, address)
         finally:
             self._connections.discard(getcurrent())
             self._begun.discard(getcurrent())
@@ -182,6 +194,22 @@ class StreamServer:
                 self._room.deliver()
             for each in self._idle:
                 each.deliver()
+
+
+    def _report(self, error: BaseException, address: Any) -> None:  # noqa: ANN401
+        try:
+            self._on_error(error, address)
+        except Exception as second:  # noqa: BLE001  # of the program's function
+            io_unraisable(second, self._on_error)
+
+    def _log(self, error: BaseException, address: Any) -> None:  # noqa: ANN401
+        import logging  # most servers have it
+
+        logger = logging.getLogger("cpythonplus.tasklets.io")
+        if address is None:
+            logger.error("%r cannot accept", self._handle, exc_info=error)
+        else:
+            logger.error("%r failed for %s", self._handle, address, exc_info=error)
 
 
 def _with_tls(connection: socket.socket, context: "ssl.SSLContext") -> socket.socket:

@@ -1,0 +1,137 @@
+"""A worker class for gunicorn: each connection in a tasklet.
+
+    gunicorn --worker-class cpythonplus.tasklets.gunicorn.Worker --worker-connections 1000 app:app
+
+It patches the process as `io.patch()` and `locks.patch()` do: locks when gunicorn begins, before a
+preloaded application is imported, and the rest in the worker. `worker_connections`, `keepalive`,
+`graceful_timeout` and `max_requests` mean what they mean for gunicorn's own asynchronous workers
+(https://docs.gunicorn.org/en/stable/design.html); HTTP and WSGI are gunicorn's.
+"""
+
+# gunicorn's classes differ from version to version, so none of it can be typed.
+# mypy: disable-error-code="misc,no-untyped-call,no-any-return"
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from gunicorn.sock import ssl_context
+from gunicorn.workers.base_async import AsyncWorker
+
+from cpythonplus.tasklets import io, locks
+from cpythonplus.tasklets.io import socket
+from cpythonplus.tasklets.native import TaskletExit, tasklet
+
+__all__ = ["Worker"]
+
+_NOTIFY_EVERY_S = 1.0  # gunicorn kills who says nothing for `timeout` seconds
+_LOOK_EVERY_S = 0.1  # whether the last request has ended
+
+
+class Worker(AsyncWorker):
+    """Serves each connection in a tasklet of its own.
+
+    An error of the application ends that request: the client gets status 500, gunicorn's error log
+    the traceback. A request is killed (TaskletExit) when it is not done `graceful_timeout` seconds
+    after the worker was told to end.
+    """
+
+    @classmethod
+    def setup(cls) -> None:
+        """Is called in the master, before an application is preloaded: its locks are made then."""
+        locks.patch()
+
+    def init_process(self) -> None:
+        """Patch the worker before the application is loaded."""
+        locks.patch()
+        io.patch()
+        super().init_process()
+
+    def notify(self) -> None:
+        """Tell the master that all is well; end when there is none any more."""
+        super().notify()
+        if self.ppid != os.getppid():
+            self.log.info("Parent changed, shutting down: %s", self)
+            sys.exit(0)
+
+    def timeout_ctx(self) -> Any:  # noqa: ANN401
+        """For how long a connection may be idle."""
+        return _at_most(self.cfg.keepalive)
+
+    def run(self) -> None:
+        """Serve until told to end."""
+        servers = [self._serve(listener) for listener in self.sockets]
+        while self.alive:
+            self.notify()
+            io.sleep(_NOTIFY_EVERY_S)
+        self._end(servers)
+
+    def handle(self, listener: Any, client: Any, addr: Any) -> None:  # noqa: ANN401
+        """Serve a connection."""
+        client.settimeout(None)  # whatever socket.setdefaulttimeout() says
+        super().handle(listener, client, addr)
+
+    def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> Any:  # noqa: ANN401
+        """Serve a request; an application that ends the process or is killed ends the connection."""
+        try:
+            return super().handle_request(listener_name, req, sock, addr)
+        except (SystemExit, TaskletExit):
+            raise StopIteration from None
+
+    def handle_quit(self, sig: Any, frame: Any) -> None:  # noqa: ANN401
+        """End at once; in a tasklet, as a signal's handler must not wait."""
+        tasklet(super().handle_quit)(sig, frame)
+
+    def handle_usr1(self, sig: Any, frame: Any) -> None:  # noqa: ANN401
+        """Open the log files anew; the same."""
+        tasklet(super().handle_usr1)(sig, frame)
+
+    def _serve(self, listener: Any) -> io.StreamServer:  # noqa: ANN401
+        # gunicorn closes its own, and asks it for its name.
+        own = socket.socket(fileno=os.dup(listener.fileno()))
+        server = io.StreamServer(
+            own,
+            partial(self.handle, listener),
+            ssl_context=ssl_context(self.cfg) if self.cfg.is_ssl else None,
+            limit=self.worker_connections,
+            on_error=self._failed,
+        )
+        server.start()
+        return server
+
+    def _failed(self, error: BaseException, addr: Any) -> None:  # noqa: ANN401
+        if isinstance(error, OSError):  # a handshake that failed, say
+            self.log.debug("Ignored %r of a connection from %s", error, addr)
+        else:
+            self.log.error("Error at a connection from %s", addr, exc_info=error)
+
+    def _end(self, servers: list[io.StreamServer]) -> None:
+        deadline = monotonic() + self.cfg.graceful_timeout
+        for server in servers:
+            server.close()
+        notified = 0.0
+        while any(server.connections for server in servers) and monotonic() < deadline:
+            if monotonic() - notified > _NOTIFY_EVERY_S:
+                self.notify()
+                notified = monotonic()
+            io.sleep(_LOOK_EVERY_S)
+        if any(server.connections for server in servers):
+            self.log.warning("Worker graceful timeout (pid:%s)", self.pid)
+        for server in servers:
+            server.stop(timeout=0)
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """A time-out that is no error."""
+    limit = io.timeout(seconds)
+    try:
+        with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
