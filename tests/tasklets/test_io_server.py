@@ -111,17 +111,63 @@ with tempfile.TemporaryDirectory() as folder:
 def test_what_a_handler_raises_ends_its_own_connection_only() -> None:
     child("""
 told = []
-sys.unraisablehook = lambda unraisable: told.append((unraisable.exc_value, unraisable.object))
 def handle(connection, address):
     data = connection.recv(100)
     if data == b"bad": raise KeyError("why")
+    if data == b"exit": sys.exit("why")
     connection.sendall(data)
-one = StreamServer(LOCAL, handle)
+one = StreamServer(LOCAL, handle, on_error=lambda *args: told.append(args))
 one.start()
 assert ask(one.address, b"bad") == b""
+assert ask(one.address, b"exit") == b""
 assert ask(one.address, b"good") == b"good"
-assert [(type(error), place) for error, place in told] == [(KeyError, handle)]
+assert [type(error) for error, _ in told] == [KeyError, SystemExit]
+assert all(address[0] == "127.0.0.1" for _, address in told)
 one.stop(None)
+""")
+
+
+def test_by_default_it_is_logged_with_its_traceback() -> None:
+    child("""
+import io, logging
+text = io.StringIO()
+logging.basicConfig(stream=text)
+unraisable = []
+sys.unraisablehook = unraisable.append
+def handle(connection, address):
+    raise KeyError("why")
+one = StreamServer(LOCAL, handle)
+one.start()
+assert ask(one.address) == b""
+one.stop(None)
+assert text.getvalue().startswith("ERROR:cpythonplus.tasklets.io:<function handle at"), text.getvalue()
+assert text.getvalue().endswith("KeyError: 'why'\\n")
+one = StreamServer(LOCAL, handle, on_error=handle)
+one.start()
+assert ask(one.address) == b""
+one.stop(None)
+assert [(type(each.exc_value), each.object) for each in unraisable] == [(KeyError, handle)]
+""")
+
+
+def test_one_that_is_closed_lets_its_connections_go_on() -> None:
+    child("""
+one = StreamServer(LOCAL, echo)
+one.start()
+address = one.address
+with socket.create_connection(address) as client:
+    client.sendall(b"a")
+    assert client.recv(1) == b"a"
+    one.close()
+    try:
+        socket.create_connection(address)
+        raise SystemExit("accepted")
+    except ConnectionRefusedError:
+        pass
+    client.sendall(b"b")
+    assert client.recv(1) == b"b"
+until(lambda: one.connections == 0)
+one.stop()
 """)
 
 
@@ -175,8 +221,8 @@ assert (one.connections, len(ended), client.recv(1)) == (0, 1, b"")
 def test_a_server_without_descriptors_waits_for_some() -> None:
     child("""
 told = []
-sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
-one = StreamServer(LOCAL, echo)
+tell = lambda error, address: told.append(error.errno if address is None else error)
+one = StreamServer(LOCAL, echo, on_error=tell)
 one.start()
 assert ask(one.address) == b"hello"
 client = socket.socket()
@@ -201,9 +247,9 @@ one.stop(None)
 def test_a_listener_that_somebody_shuts_down_stops_nobody_else() -> None:
     child("""
 told = []
-sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
+tell = lambda error, address: told.append(error.errno if address is None else error)
 listener = socket.create_server(LOCAL)
-one = StreamServer(listener, echo)
+one = StreamServer(listener, echo, on_error=tell)
 one.start()
 assert ask(one.address) == b"hello"
 listener.shutdown(stock.SHUT_RDWR)
@@ -224,8 +270,8 @@ def test_a_server_begins_without_descriptors_for_the_event_loop(free: int) -> No
     child(f"""
 from cpythonplus.tasklets.io import hub, sleep
 told = []
-sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
-one = StreamServer(LOCAL, echo)
+tell = lambda error, address: told.append(error.errno if address is None else error)
+one = StreamServer(LOCAL, echo, on_error=tell)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard))
 held = []
@@ -268,9 +314,9 @@ one.stop(None)
 def test_a_listener_that_listens_no_more_ends_the_server() -> None:
     child("""
 told = []
-sys.unraisablehook = lambda unraisable: told.append(unraisable.exc_value.errno)
+tell = lambda error, address: told.append(error.errno if address is None else error)
 listener = stock.create_server(LOCAL)
-one = StreamServer(listener, echo)
+one = StreamServer(listener, echo, on_error=tell)
 one.start()
 schedule()
 with stock.socket(fileno=os.dup(one._listener.fileno())) as same:

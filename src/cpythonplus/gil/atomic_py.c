@@ -140,6 +140,27 @@ leave(struct plus_thread *self)
     }
 }
 
+bool
+plus_atomic_hold(void)
+{
+    if (prepare() < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    enter(plus_thread_self());
+    return true;
+}
+
+void
+plus_atomic_let_go(void)
+{
+    struct plus_thread *self = plus_thread_self();
+
+    if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) > 0) {
+        leave(self); /* else atomic.leave() has done it */
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------
  * The section object
  */

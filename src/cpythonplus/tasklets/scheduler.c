@@ -7,6 +7,7 @@
 #include "scheduler.h"
 
 #include "../base/clock.h"
+#include "../gil/binding.h"
 #include "deadline.h"
 #include "hub.h"
 #include "idle.h"
@@ -141,6 +142,9 @@ scheduler_end(PyObject *capsule)
         *link = sched->next_scheduler;
     }
     plus_watchdog_end(sched);
+    if (sched->holds_gil) {
+        plus_scheduler_hold_gil(sched, false);
+    }
     sched->tstate = NULL; /* what comes to its end now is not asked to run */
     drop_runnables(sched);
     if (!plus_compat_is_finalizing()) {
@@ -416,6 +420,24 @@ settle(struct plus_scheduler *sched)
     if (sched->finished != NULL || sched->after_switch != NULL) {
         after_switch(sched);
     }
+    plus_follow_atomic(sched);
+}
+
+/* Inside, other threads may run and the exception that is set has to stay. */
+void
+plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    sched->holds_gil = hold;
+    if (!hold) {
+        plus_atomic_let_go();
+    }
+    else {
+        (void)plus_atomic_hold(); /* where the ground differs, only the watchdog is kept away */
+    }
+    PyErr_Restore(type, value, traceback);
 }
 
 /* What a new tasklet runs: its function, once.  Gives the result, or NULL with an exception. */

@@ -254,6 +254,20 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
 bool
 plus_refuse_in_callback(const struct plus_scheduler *sched);
 
+/* Has the thread keep the GIL while the running tasklet is atomic, and not else. */
+void
+plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold);
+
+static inline void
+plus_follow_atomic(struct plus_scheduler *sched)
+{
+    bool hold = sched->running->atomic && sched->running != sched->own_hub;
+
+    if (hold != sched->holds_gil) {
+        plus_scheduler_hold_gil(sched, hold);
+    }
+}
+
 /* ---- tasklets (tasklet.c): 0 or -1 with an exception, with Stackless's wording ---- */
 
 int

@@ -331,7 +331,13 @@ set_flag(bool *flag, PyObject *value, const char *name)
 static PyObject *
 tasklet_set_atomic(PyObject *op, PyObject *value)
 {
-    return set_flag(&self_of(op)->atomic, value, "set_atomic");
+    struct plus_tasklet *task = self_of(op);
+    PyObject *old = set_flag(&task->atomic, value, "set_atomic");
+
+    if (old != NULL && task->sched == plus_scheduler_own && plus_is_running(task)) {
+        plus_follow_atomic(task->sched);
+    }
+    return old;
 }
 
 static PyObject *
@@ -588,7 +594,8 @@ static PyMethodDef tasklet_methods[] = {
                "Raise TaskletExit in it; a tasklet that has not begun is just unbound.")},
     {"set_atomic", tasklet_set_atomic, METH_O,
      PyDoc_STR("set_atomic($self, flag, /)\n--\n\n"
-               "Whether a watchdog must not interrupt it.  Returns what it was.")},
+               "Whether a watchdog must not interrupt it, and its thread keeps the GIL while it\n"
+               "runs.  Returns what it was.")},
     {"set_ignore_nesting", tasklet_set_ignore_nesting, METH_O,
      PyDoc_STR("set_ignore_nesting($self, flag, /)\n--\n\n"
                "Whether a watchdog may interrupt it inside of C calls.  Returns what it was.")},

@@ -469,6 +469,7 @@ atomic_enter(PyObject *op, PyObject *ignored)
     }
     ((struct atomic *)op)->old = sched->running->atomic;
     sched->running->atomic = true;
+    plus_follow_atomic(sched);
     Py_RETURN_NONE;
 }
 
@@ -481,6 +482,7 @@ atomic_exit(PyObject *op, PyObject *args)
         return NULL;
     }
     sched->running->atomic = ((struct atomic *)op)->old;
+    plus_follow_atomic(sched);
     Py_RETURN_NONE;
 }
 
@@ -506,7 +508,8 @@ static PyTypeObject atomic_type = {
     .tp_basicsize = sizeof(struct atomic),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = PyDoc_STR("atomic()\n--\n\n"
-                        "Context manager: no watchdog interrupts the current tasklet inside."),
+                        "Context manager: inside, no watchdog interrupts the current tasklet, and its "
+                        "thread\nkeeps the GIL."),
     .tp_new = atomic_new,
     .tp_methods = atomic_methods,
 };
