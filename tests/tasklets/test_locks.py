@@ -13,6 +13,7 @@ from contextlib import suppress
 import pytest
 
 from cpythonplus.tasklets import TaskletExit, getcurrent, locks, run, schedule, tasklet
+from cpythonplus.tasklets.io import sleep
 from cpythonplus.tasklets.reporting import dump, report
 from tests.support import run_child
 
@@ -529,3 +530,157 @@ class TestProcesses:
             timeout=20,
         )
         assert (child.status, child.out) == (0, "late\n"), child
+
+
+class TestFairness:
+    """Who was there first is served first, also when somebody else is faster for a while."""
+
+    ITEMS = 4_000
+
+    def shares(self, queue: object, *, burst: int) -> list[int]:
+        """Return how many items four getters that compute have got, from bursts of items."""
+        got = [0] * 4
+
+        def getter(number: int) -> None:
+            while queue.get() is not None:  # type: ignore[attr-defined]
+                got[number] += 1
+                sum(range(20))
+
+        def putter() -> None:
+            for number in range(self.ITEMS):
+                queue.put(number)  # type: ignore[attr-defined]
+                if number % burst == burst - 1:
+                    schedule()
+            for _ in got:
+                queue.put(None)  # type: ignore[attr-defined]
+
+        for number in range(4):
+            tasklet(getter)(number)
+        tasklet(putter)()
+        run()
+        return got
+
+    @pytest.mark.parametrize("burst", [1, 3, 10, 25])
+    def test_getters(self, burst: int) -> None:
+        for queue in (locks.Queue(10), locks.Queue(), locks.SimpleQueue(), locks.LifoQueue(7)):
+            got = self.shares(queue, burst=burst)
+            assert sum(got) == self.ITEMS
+            assert max(got) <= 1.1 * min(got), (queue, got)
+
+    def test_putters(self) -> None:
+        queue, put = locks.Queue(2), [0] * 4  # type: ignore[var-annotated]
+
+        def putter(number: int) -> None:
+            while sum(put) < self.ITEMS:
+                queue.put(number)
+                put[number] += 1
+
+        def getter() -> None:
+            with suppress(locks.Empty):
+                while True:
+                    for _ in range(7):
+                        queue.get(timeout=0.1)
+                    schedule()
+
+        for number in range(4):
+            tasklet(putter)(number)
+        tasklet(getter)()
+        run()
+        assert max(put) <= 1.1 * min(put), put
+
+    def test_semaphore(self) -> None:
+        semaphore, had = locks.Semaphore(0), [0] * 4
+
+        def taker(number: int) -> None:
+            while semaphore.acquire(timeout=1):
+                had[number] += 1
+
+        for number in range(4):
+            tasklet(taker)(number)
+        run_these = 400
+        for _ in range(run_these):
+            semaphore.release(10)
+            schedule()
+        run()
+        assert sum(had) == 10 * run_these
+        assert max(had) <= 1.1 * min(had), had
+
+    def test_nobody_s_time_is_over_while_others_are_served(self) -> None:
+        """Each of them gets an item in each tenth of a second: no wait lasts a second."""
+        queue: locks.Queue[object] = locks.Queue(10)
+        empty: list[int] = []
+        done: list[bool] = []
+
+        def getter(number: int) -> None:
+            with suppress(locks.ShutDown):
+                while True:
+                    try:
+                        queue.get(timeout=1)
+                    except locks.Empty:
+                        empty.append(number)
+
+        def putter() -> None:
+            for _ in range(30):
+                for _ in range(200):
+                    queue.put(None)
+                sleep(0.05)
+            done.append(True)
+            queue.shutdown()
+
+        for number in range(4):
+            tasklet(getter)(number)
+        tasklet(putter)()
+        run()
+        assert (done, empty) == ([True], [])
+
+    def test_who_comes_back_waits_at_its_old_place(self) -> None:
+        condition, log = locks.Condition(), []  # type: ignore[var-annotated]
+        there: list[int] = []
+
+        def waits(name: str) -> None:
+            with condition:
+                while not there:
+                    condition.wait()
+                    if not there:
+                        log.append(f"{name} in vain")
+                log.append(f"{name} {there.pop()}")
+
+        for name in "abc":
+            tasklet(waits)(name)
+        run()
+        with condition:
+            condition.notify_all()
+        run()
+        for number in range(3):
+            with condition:
+                there.append(number)
+                condition.notify()
+            run()
+        assert log == ["a in vain", "b in vain", "c in vain", "a 0", "b 1", "c 2"]
+
+    def test_a_new_visit_is_a_new_place(self) -> None:
+        """Also where the lock is taken without `with`, and for who waits twice in one visit."""
+        condition, log = locks.Condition(), []  # type: ignore[var-annotated]
+
+        def by_with(name: str) -> None:
+            for _ in range(3):
+                with condition:
+                    condition.wait()
+                    log.append(name)
+
+        def by_hand(name: str) -> None:
+            for _ in range(3):
+                condition.acquire()
+                condition.wait()
+                log.append(name)
+                condition.release()
+
+        for name in "ab":
+            tasklet(by_with)(name)
+            tasklet(by_hand)(name.upper())
+        run()
+        for _ in range(12):
+            with condition:
+                condition.notify()
+            run()
+        assert log == ["a", "A", "b", "B"] * 3

@@ -24,6 +24,7 @@ from cpythonplus.tasklets import (
     schedule_remove,
     tasklet,
 )
+from tests.support import run_child
 
 Log = list[Any]
 
@@ -260,6 +261,65 @@ class TestAtomic:
         with pytest.raises(KeyError), atomic():
             raise KeyError
         assert not getcurrent().atomic
+
+    def test_its_thread_keeps_the_gil_while_it_runs(self) -> None:
+        child = run_child(
+            """
+            import sys, threading, time
+            from cpythonplus import UnsupportedPlatform, atomic as gil_atomic
+            from cpythonplus.tasklets import atomic, getcurrent, run, schedule, tasklet
+
+            try:
+                with gil_atomic():
+                    pass
+            except UnsupportedPlatform:
+                sys.exit("no sections here")
+            sys.setswitchinterval(1e-4)
+            turns, ended = [0], []
+
+            def other():
+                while not ended:
+                    turns[0] += 1
+
+            def turns_while(work_s=0.05):
+                before, end = turns[0], time.monotonic() + work_s
+                while time.monotonic() < end:
+                    pass
+                return turns[0] - before
+
+            seen = {}
+
+            def body():
+                getcurrent().set_atomic(True)
+                seen["flag"] = turns_while()
+                schedule()  # to the one that is not
+                seen["again"] = turns_while()
+                before = turns[0]
+                time.sleep(0.05)
+                seen["blocked"] = turns[0] - before
+                getcurrent().set_atomic(False)
+                seen["no more"] = turns_while()
+                with atomic():
+                    seen["with"] = turns_while()
+
+            def free():
+                seen["beside"] = turns_while()
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            tasklet(body)()
+            tasklet(free)()
+            run()
+            seen["after"] = turns_while()
+            ended.append(True)
+            thread.join()
+            print(sorted(name for name, count in seen.items() if count))
+            """,
+            status=None,
+        )
+        if "no sections here" in child.err:
+            pytest.skip("the GIL cannot be held here")
+        assert child.out == "['after', 'beside', 'blocked', 'no more']\n", child
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ cool(void *owner, void *arg)
     struct user *user = owner;
 
     (*(int *)arg)++;
-    if (user->willing) {
+    if (user->willing && user->slice == NULL) {
         user->slice =
             plus_stack_copy_out(user->stack, user->stack->top - USED, user->stack->top + 100);
     }
@@ -57,36 +57,49 @@ has_pages(const struct plus_stack *stack)
     return there & 1;
 }
 
-/* Only a guard of pages can be hit; under a sanitizer the fault would be its own. */
 static void
-check_guard(const struct plus_stack *stack)
+check_faults(volatile char *address)
 {
     int status;
-    pid_t child;
+    pid_t child = fork();
 
-    if (stack->guard == PLUS_GUARD_WORD) {
-        return;
-    }
-    assert(stack->guard != PLUS_GUARD_NONE);
-    child = fork();
     if (child == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        ((volatile char *)stack->low)[-1] = 1;
+        signal(SIGSEGV, SIG_DFL); /* under a sanitizer the fault would be its own */
+        *address = 1;
         _exit(0);
     }
     assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
 }
 
-int
-main(void)
+/* Only a guard of pages can be hit. */
+static void
+check_guard(const struct plus_stack_pool *pool, const struct plus_stack *stack)
 {
-    struct plus_stack_pool pool = {.stack_bytes = PLUS_STACK_BYTES_MIN};
+    size_t guard_bytes = pool->stack_bytes < PLUS_STACK_BYTES_WIDE ? 64 << 10 : 1 << 20;
+
+    if (stack->guard == PLUS_GUARD_WORD) {
+        return;
+    }
+    assert(stack->guard != PLUS_GUARD_NONE);
+    check_faults(stack->low - 1);
+    check_faults(stack->low - guard_bytes);
+    assert(plus_stack_guard_hit(pool, stack->low - 1) == stack);
+    assert(plus_stack_guard_hit(pool, stack->low - guard_bytes) == stack);
+    assert(plus_stack_guard_hit(pool, stack->low - guard_bytes - 1) != stack);
+    assert(plus_stack_guard_hit(pool, stack->low) == NULL);
+}
+
+static void
+check_stacks_of(size_t stack_bytes)
+{
+    struct plus_stack_pool pool = {.stack_bytes = stack_bytes};
     struct user users[COUNT] = {0};
     int asked = 0;
 
     for (int i = 0; i < COUNT; i++) {
         users[i].stack = plus_stack_take(&pool, &users[i]);
         assert(users[i].stack != NULL);
+        assert((size_t)(users[i].stack->top - users[i].stack->low) >= stack_bytes);
         users[i].willing = i != 3;
         fill(&users[i], i);
     }
@@ -106,7 +119,7 @@ main(void)
         plus_stack_put_back(user->stack, user->slice);
         user->slice = NULL;
         check(user, some[i]);
-        check_guard(user->stack);
+        check_guard(&pool, user->stack);
     }
     check(&users[3], 3);
     assert(plus_stacks_trim(&pool, cool, &asked) == 3);
@@ -125,6 +138,93 @@ main(void)
         assert(!has_pages(users[i].stack));
     }
     plus_stacks_free(&pool);
+}
+
+/* Any pattern of those that stay and those that go cold, over and over: neighbours share page tables and guards. */
+static void
+check_patterns(size_t stack_bytes)
+{
+    struct plus_stack_pool pool = {.stack_bytes = stack_bytes};
+    struct user users[COUNT] = {0};
+    unsigned random = 1;
+    int asked = 0;
+
+    for (int i = 0; i < COUNT; i++) {
+        users[i].stack = plus_stack_take(&pool, &users[i]);
+        fill(&users[i], i);
+    }
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            random = random * 1103515245u + 12345u;
+            users[i].willing = (random >> 16) % 4 < (unsigned)round % 4 + 1u;
+        }
+        plus_stacks_trim(&pool, cool, &asked);
+        for (int i = 0; i < COUNT; i++) {
+            assert(has_pages(users[i].stack) == (users[i].slice == NULL));
+            if (users[i].slice != NULL && (i + round) % 3 > 0) {
+                plus_stack_put_back(users[i].stack, users[i].slice);
+                users[i].slice = NULL;
+            }
+            if (users[i].slice == NULL) {
+                check(&users[i], i);
+                assert(users[i].stack->guard != PLUS_GUARD_NONE);
+            }
+        }
+        check_guard(&pool, users[round].slice == NULL ? users[round].stack : users[3].stack);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        if (users[i].slice != NULL) {
+            plus_stack_put_back(users[i].stack, users[i].slice);
+        }
+        check(&users[i], i);
+        plus_stack_give(&pool, users[i].stack);
+    }
+    plus_stacks_free(&pool);
+    assert(pool.slabs == NULL);
+}
+
+/* Free ones that were used to their depth, in any order of giving and taking. */
+static void
+check_settling(void)
+{
+    struct plus_stack_pool pool = {.stack_bytes = (size_t)8 << 20};
+    struct plus_stack *stacks[40];
+    unsigned char there;
+
+    for (int i = 0; i < 40; i++) {
+        stacks[i] = plus_stack_take(&pool, stacks);
+        stacks[i]->top[-(1 << 20)] = 1;
+    }
+    for (int i = 0; i < 40; i++) {
+        plus_stack_give(&pool, stacks[i]);
+    }
+    plus_stacks_settle(&pool);
+    assert(pool.unsettled == 0);
+    for (int i = 0; i < 40; i++) {
+        char *page = (char *)((uintptr_t)(stacks[i]->top - (1 << 20)) & ~(uintptr_t)4095);
+
+        assert(mincore(page, 4096, &there) == 0 && !(there & 1));
+    }
+    stacks[0] = plus_stack_take(&pool, stacks);
+    stacks[1] = plus_stack_take(&pool, stacks);
+    plus_stacks_resize(&pool, PLUS_STACK_BYTES_MIN);
+    plus_stack_give(&pool, stacks[0]);
+    plus_stacks_resize(&pool, (size_t)8 << 20);
+    plus_stack_give(&pool, stacks[1]);
+    assert(pool.unsettled <= 1 && pool.in_use == 0 && pool.free_count == 72);
+    plus_stacks_free(&pool);
+}
+
+int
+main(void)
+{
+    size_t sizes[] = {PLUS_STACK_BYTES_MIN, PLUS_STACK_BYTES_WIDE, (size_t)8 << 20, 3333333};
+
+    for (int i = 0; i < 4; i++) {
+        check_stacks_of(sizes[i]);
+        check_patterns(sizes[i]);
+    }
+    check_settling();
     puts("ok");
     return 0;
 }
