@@ -22,7 +22,9 @@ plus_outside(const struct plus_scheduler *sched)
 static inline bool
 plus_loop_waits(const struct plus_scheduler *sched)
 {
-    return sched->hub != NULL && (sched->hub_asked != 0 || sched->hub != sched->own_hub);
+    bool asked = sched->askers != NULL && sched->askers->head != NULL;
+
+    return sched->hub != NULL && (asked || sched->hub != sched->own_hub);
 }
 
 /* Puts the hub, which lets the others run, right behind `next`, which is about to run. */

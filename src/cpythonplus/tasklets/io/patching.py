@@ -20,6 +20,7 @@ _AREAS = {
     "ssl": "ssl",
     "select": "select",
     "time": "timing",
+    "subprocess": "processes",
 }
 
 # Shared, as the other patchers' may find this one's objects; after a fork it is free in the child.
@@ -35,19 +36,28 @@ def patch(
     ssl: bool = True,
     select: bool = True,
     time: bool = True,
+    subprocess: bool = True,
 ) -> None:
     """Have the standard modules, and what was imported from them, block only the tasklet.
 
     socket: the class `socket.socket`, and so all that is made of it.  dns: `socket.getaddrinfo`,
     `gethostbyname` and the like.  ssl: `ssl.SSLSocket` and its contexts; only with `socket`.
     select: `select.select`, `poll`, `epoll` and `selectors`, and psycopg waits by `poll`, not in C:
-    `PSYCOPG_WAIT_FUNC` is set in the environment.  time: `time.sleep`.
+    `PSYCOPG_WAIT_FUNC` is set in the environment.  time: `time.sleep`.  subprocess:
+    `os.waitpid` and the like, so that `subprocess` waits for processes, and the pipes to them.
 
     Replaced is each global of a loaded module that is the standard object, and what is imported
     later. Objects that exist already stay what they are. May be called again, by any thread: areas
     are added.
     """
-    wanted = {"socket": socket, "dns": dns, "ssl": ssl and socket, "select": select, "time": time}
+    wanted = {
+        "socket": socket,
+        "dns": dns,
+        "ssl": ssl and socket,
+        "select": select,
+        "time": time,
+        "subprocess": subprocess,
+    }
     chosen = [area for area, flag in wanted.items() if flag]
     together: dict[str, dict[str, object]] = {}
     for area in chosen:

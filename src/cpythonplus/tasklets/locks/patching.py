@@ -8,7 +8,7 @@ import _thread
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus.base.replacing import Replacer, everybodys, namespace_of
-from cpythonplus.tasklets.locks import conditions, queues
+from cpythonplus.tasklets.locks import conditions, joining, queues
 from cpythonplus.tasklets.locks.local import local as tasklet_local
 from cpythonplus.threads import patching as threads_patching
 
@@ -41,6 +41,7 @@ class _Locks(Replacer):
         self.with_local = False
 
     def switched(self, *, on: bool) -> None:
+        joining.switch(on=on)
         if on:
             namespace = namespace_of(_thread)
             for name, ours in _IN_THREAD.items():
@@ -78,7 +79,7 @@ def patch(*, local: bool = True) -> None:
     So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
     Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and
     SimpleQueue, as `cpythonplus.threads.patch` does it; where that one was called, its types are
-    replaced.  Objects that exist go on working, and block their whole thread.
+    replaced. `Thread.join` blocks only the tasklet, too.  Objects that exist go on working, and block their whole thread.
 
     May be called again, by any thread.  The sooner it is called, the more it reaches.
 

@@ -1,0 +1,66 @@
+"""Waiting for the end of a thread blocks only the tasklet.
+
+A thread says itself that it ends: the last function of its that is written in Python is replaced.
+Those that began before are looked at now and then.
+"""
+
+import threading
+from time import monotonic
+from typing import Any
+
+from cpythonplus._native import io_delivery
+
+__all__ = ["switch"]
+
+_LOOK_EVERY_S = 0.02
+
+_waits: dict[threading.Thread, list[io_delivery]] = {}
+_stock: dict[str, Any] = {}  # methods of Thread by name, while they are replaced
+
+
+def _join(self: threading.Thread, timeout: float | None = None) -> None:
+    """Wait until the thread ends: threading.Thread.join()."""
+    stock = _stock.get("join", threading.Thread.join)
+    if not self.is_alive() or self is threading.current_thread():  # or it has not begun
+        stock(self, timeout)
+        return
+    deadline = None if timeout is None else monotonic() + timeout
+    ended = io_delivery()
+    _waits.setdefault(self, []).append(ended)
+    try:
+        while self.is_alive():
+            left = _LOOK_EVERY_S if deadline is None else deadline - monotonic()
+            if left <= 0:
+                return
+            if ended.wait(min(left, _LOOK_EVERY_S)):
+                break
+    finally:
+        waits = _waits.get(self)
+        if waits is not None and ended in waits:
+            waits.remove(ended)
+            if not waits:
+                _waits.pop(self, None)
+    # What is left of its end is the interpreter's own.
+    stock(self, None if deadline is None else max(deadline - monotonic(), 0))
+
+
+def _bootstrap_inner(self: threading.Thread) -> None:
+    try:
+        _stock["_bootstrap_inner"](self)
+    finally:
+        for ended in _waits.pop(self, ()):
+            ended.deliver()
+
+
+_METHODS = {"join": _join, "_bootstrap_inner": _bootstrap_inner}
+
+
+def switch(*, on: bool) -> None:
+    """Replace the methods, or put them back wherever nobody else has replaced them since."""
+    for name, method in _METHODS.items():
+        found = getattr(threading.Thread, name)
+        if on and found is not method:
+            _stock[name] = found
+            setattr(threading.Thread, name, method)
+        elif not on and found is method:
+            setattr(threading.Thread, name, _stock[name])
