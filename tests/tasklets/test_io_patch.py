@@ -14,7 +14,7 @@ stock_name = gethostbyname
 from cpythonplus import tasklets
 from cpythonplus.tasklets import io, run, schedule, tasklet
 from cpythonplus.tasklets.io import names, socket as ours
-ONLY = {"socket": False, "dns": False, "ssl": False, "select": False, "time": False}
+ONLY = dict.fromkeys(("socket", "dns", "ssl", "select", "time", "subprocess"), False)
 """
 
 

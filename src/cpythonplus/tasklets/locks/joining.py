@@ -14,7 +14,7 @@ __all__ = ["switch"]
 
 _LOOK_EVERY_S = 0.02
 
-_waits: dict[threading.Thread, list[io_delivery]] = {}
+_waits: dict[int, list[io_delivery]] = {}  # by the thread's id()
 _stock: dict[str, Any] = {}  # methods of Thread by name, while they are replaced
 
 
@@ -26,7 +26,7 @@ def _join(self: threading.Thread, timeout: float | None = None) -> None:
         return
     deadline = None if timeout is None else monotonic() + timeout
     ended = io_delivery()
-    _waits.setdefault(self, []).append(ended)
+    _waits.setdefault(id(self), []).append(ended)
     try:
         while self.is_alive():
             left = _LOOK_EVERY_S if deadline is None else deadline - monotonic()
@@ -35,11 +35,11 @@ def _join(self: threading.Thread, timeout: float | None = None) -> None:
             if ended.wait(min(left, _LOOK_EVERY_S)):
                 break
     finally:
-        waits = _waits.get(self)
+        waits = _waits.get(id(self))
         if waits is not None and ended in waits:
             waits.remove(ended)
             if not waits:
-                _waits.pop(self, None)
+                _waits.pop(id(self), None)
     # What is left of its end is the interpreter's own.
     stock(self, None if deadline is None else max(deadline - monotonic(), 0))
 
@@ -48,7 +48,7 @@ def _bootstrap_inner(self: threading.Thread) -> None:
     try:
         _stock["_bootstrap_inner"](self)
     finally:
-        for ended in _waits.pop(self, ()):
+        for ended in _waits.pop(id(self), ()):
             ended.deliver()
 
 
