@@ -9,7 +9,8 @@ us, and ends the whole with status 1; what does not come back is unsteady and li
     farm.py [--quick] [--tasklets] [--record FOLDER] [--jobs N] [PACKAGE...]
 
 With `--tasklets` plus is a process that called `tasklets.locks.patch()` and `tasklets.io.patch()`
-before anything else was imported, and only the packages for that run.  COMPAT=quick does the same
+before anything else was imported, and only the packages for that run; one that called
+`gevent.monkey.patch_all()` runs once beside them.  COMPAT=quick does the same
 as --quick.  Sources and environments are kept in
 ~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says; what the runs print is in
 build/compat/VERSION.
@@ -73,7 +74,11 @@ def _compare(package: Package, sources: Path, python: Path, plus_side: str = "pl
                 return Finding(package, broken=f"no test passes on stock: {why}")
         stock, plus = outcomes["stock"], outcomes["plus"]
         if not open_questions(stock, plus, package.known):
-            return Finding(package, judge(stock, plus, package.known), runs)
+            break
+    if any(python.parent.parent.glob("lib/python*/site-packages/gevent")) and plus_side != "plus":
+        log = logs / f"{package.name}-gevent.txt"  # shown beside, not judged
+        runs["gevent"] = [run.run_once(package, "gevent", sources, python, log)]
+    return Finding(package, judge(stock, plus, package.known), runs)
 
 
 def our_wheel() -> Path:

@@ -59,7 +59,7 @@ def unpacked(package: Package, cache: Path, folder: Path) -> Path:
 def environment(package: Package, wheel: Path, cache: Path) -> Path:
     """Return a virtual environment with the package, its tests' needs and our wheel."""
     version = sys.version.split()[0]
-    folder = cache / "environments" / version / package.name
+    folder = cache / "environments" / version / package.environment_name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 LIST = Path(__file__).resolve().with_name("packages.toml")
+GEVENT = "gevent==26.9.0; python_version < '3.15'"
+"""What tasklets' patches are compared with, too; it has no wheel for later ones."""
 
 
 class ListError(Exception):
@@ -37,6 +39,11 @@ class Package:
     tasklets: bool = False
     extra_tasklets: tuple[str, ...] = ()
     known_tasklets: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment_name(self) -> str:
+        """What its environment is called."""
+        return f"{self.name}-gevent" if GEVENT in self.requires else self.name
 
     def supports(self, version: str) -> bool:
         """Return whether the package is for this Python (`3.13.0`), as `python` says."""
@@ -94,7 +101,12 @@ def _package(table: Mapping[str, Any]) -> Package:
 def for_tasklets(packages: Iterable[Package]) -> list[Package]:
     """Return those that run with tasklets' patches, with the arguments and reasons for there."""
     return [
-        replace(each, extra=each.extra + each.extra_tasklets, known=each.known_tasklets)
+        replace(
+            each,
+            extra=each.extra + each.extra_tasklets,
+            known=each.known_tasklets,
+            requires=(*each.requires, GEVENT),
+        )
         for each in packages
         if each.tasklets
     ]

@@ -14,7 +14,7 @@ _RUNNING = os.environ["CPYTHONPLUS_COMPAT_RUNNING"]
 
 _RUN = {"cpythonplus.gil": "active", "cpythonplus.threads": "patched"}
 _TASKLETS = {"cpythonplus.tasklets.locks": "patched", "cpythonplus.tasklets.io": "patched"}
-_WANTED = {"stock": set(), "plus": set(_RUN), "tasklets": set(_TASKLETS)}
+_WANTED = {"stock": set(), "plus": set(_RUN), "tasklets": set(_TASKLETS), "gevent": set()}
 
 
 def _complaint() -> str:
@@ -24,6 +24,8 @@ def _complaint() -> str:
         for name, asked in (_RUN | _TASKLETS).items()
         if name in sys.modules and getattr(sys.modules[name], asked)()
     }
+    if _SIDE == "gevent" and not sys.modules["gevent.monkey"].is_module_patched("socket"):
+        return "gevent has patched nothing"
     if enabled - _WANTED[_SIDE]:
         return f"cpythonplus is enabled: {', '.join(sorted(enabled))}"
     return "" if enabled == _WANTED[_SIDE] else "cpythonplus is not enabled"

@@ -27,10 +27,21 @@ import runpy
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
+_GEVENT = """
+import sys
+del sys.argv[0]
+sys.path[0] = sys.argv[0].rpartition("/")[0]
+from gevent import monkey
+monkey.patch_all()
+import runpy
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 SIDES = {
     "stock": (),
     "plus": ("-m", "cpythonplus", "run"),
     "tasklets": ("-c", _PATCHED),
+    "gevent": ("-c", _GEVENT),
 }
 """What comes between the interpreter and its arguments."""
 
