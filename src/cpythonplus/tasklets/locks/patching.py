@@ -73,7 +73,7 @@ class _Locks(Replacer):
 _replacer = _Locks()
 
 
-def patch(*, local: bool = True) -> None:
+def patch(*, local: bool = True, threads: bool = False) -> None:
     """Have `threading`, `queue` and what was imported from them use these types from now on.
 
     So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
@@ -85,6 +85,8 @@ def patch(*, local: bool = True) -> None:
 
     Args:
         local: also replace `threading.local`, so that its values are each tasklet's own.
+        threads: have threads that are started be tasklets of the thread that starts them. They all
+            take turns in it, where they wait: one that computes, or blocks in C, stops the others.
 
     Raises UnsupportedPlatform where another package (gevent, eventlet) has replaced the
     interpreter's locks.
@@ -97,6 +99,10 @@ def patch(*, local: bool = True) -> None:
     }
     if local:
         replacements["threading"]["local"] = tasklet_local
+    if threads:
+        from cpythonplus.tasklets.locks import threads as tasklet_threads
+
+        replacements["threading"] |= tasklet_threads.replacements()
     _replacer.start(replacements)
 
 
@@ -107,7 +113,9 @@ def unpatch() -> None:
     """
     _replacer.stop()
     _replacer.with_local = False
-    _replacer.replacements["threading"].pop("local", None)
+    stays = threads_patching.NAMES["threading"]
+    for name in _replacer.replacements["threading"].keys() - set(stays):
+        del _replacer.replacements["threading"][name]
 
 
 def patched() -> bool:
