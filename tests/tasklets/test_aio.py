@@ -90,6 +90,32 @@ class TestRun:
         run()
         assert sorted(log) == [2 * number for number in range(100)]
 
+    def test_beside_many_that_compute(self) -> None:
+        """A coroutine gets on while others have their turns; each step is no round of all."""
+        turns, done = [0], []
+
+        async def hops() -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        def computes() -> None:
+            while not done:
+                turns[0] += 1
+                sum(range(20_000))
+                schedule()
+
+        def asks() -> None:
+            aio.run(hops())  # what the first one loads and begins
+            before = turns[0]
+            aio.run(hops())
+            done.append(turns[0] - before)
+
+        for _ in range(50):
+            tasklet(computes)()
+        tasklet(asks)()
+        run()
+        assert done[0] <= 4 * 50
+
     def test_its_exception_keeps_its_traceback(self) -> None:
         async def deep() -> None:
             raise LookupError
