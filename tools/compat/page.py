@@ -44,7 +44,7 @@ def check(results: Results, listed: Sequence[Package]) -> None:
 
 
 def totals(results: Results, listed: Sequence[Package]) -> Iterator[str]:
-    """Yield the table of packages: a cell is `tests: failed only with us`."""
+    """Yield the table of packages: a cell is `tests: failed only with us`, and how gevent does."""
     yield from results_page.heading("package", results)
     for package in listed:
         cells = [_cell(one["packages"][package.name]) for one in results]
@@ -68,7 +68,8 @@ def _cell(found: dict[str, Any]) -> str:
         return "-"
     text = f"{_ran(found):,}: {len(found['only with us'])}"
     both = len(found["fail on both"])
-    return f"{text} (and {both})" if both else text
+    text = f"{text} (and {both})" if both else text
+    return f"{text}; gevent passes {found['gevent']['passed']:,}" if "gevent" in found else text
 
 
 def differences(results: Results, listed: Sequence[Package]) -> Iterator[str]:
