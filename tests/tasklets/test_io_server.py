@@ -135,18 +135,21 @@ logging.basicConfig(stream=text)
 unraisable = []
 sys.unraisablehook = unraisable.append
 def handle(connection, address):
+    connection.recv(100)
     raise KeyError("why")
 one = StreamServer(LOCAL, handle)
 one.start()
 assert ask(one.address) == b""
 one.stop(None)
 assert text.getvalue().startswith("ERROR:cpythonplus.tasklets.io:<function handle at"), text.getvalue()
-assert text.getvalue().endswith("KeyError: 'why'\\n")
-one = StreamServer(LOCAL, handle, on_error=handle)
+assert text.getvalue().endswith("KeyError: 'why'\n")
+def fails(error, address):
+    raise error
+one = StreamServer(LOCAL, handle, on_error=fails)
 one.start()
 assert ask(one.address) == b""
 one.stop(None)
-assert [(type(each.exc_value), each.object) for each in unraisable] == [(KeyError, handle)]
+assert [(type(each.exc_value), each.object) for each in unraisable] == [(KeyError, fails)]
 """)
 
 

@@ -17,15 +17,20 @@
 #include "report.h"
 #include "switch.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define RECHECK_NS PLUS_NS_PER_S /* a thread that ends tells nobody that the others are stuck now */
 
 /* Stacks in use at which one thread begins to look for cold ones by itself, 1.2 GB; then at each fourth more. */
 #define TRIM_AT ((size_t)131072)
 #define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* where threads get less */
+#define FEW_BYTES ((size_t)128 << 10)           /* where there is little address space */
+#define PART_OF_LIMIT 8192                      /* of RLIMIT_AS for one */
 #define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
 
 _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
@@ -176,6 +181,29 @@ tie_to_thread(struct plus_scheduler *sched)
     }
     Py_DECREF(capsule);
     return 0;
+}
+
+/* Where addresses are few, stacks are not to use them up. */
+static size_t
+afford(size_t bytes)
+{
+    struct rlimit limit;
+    char policy = '0';
+    int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)!read(fd, &policy, 1);
+        close(fd);
+    }
+    if (policy == '2' && bytes > FEW_BYTES) {
+        bytes = FEW_BYTES; /* each mapping counts as memory */
+    }
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        bytes > limit.rlim_cur / PART_OF_LIMIT) {
+        bytes = limit.rlim_cur / PART_OF_LIMIT;
+        bytes = bytes < FEW_BYTES ? FEW_BYTES : bytes;
+    }
+    return bytes;
 }
 
 size_t
@@ -685,6 +713,10 @@ plus_make_ready(struct plus_tasklet *task)
     }
     size_t bytes = stacks->stack_bytes;
 
+    if (!task->sched->stacks_fit && plus_new_stack_bytes == 0) {
+        plus_stacks_resize(stacks, afford(bytes));
+    }
+    task->sched->stacks_fit = true;
     task->stack = plus_stack_take(stacks, task);
     if (task->stack == NULL) {
         PyErr_NoMemory();

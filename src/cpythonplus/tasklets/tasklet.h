@@ -80,6 +80,7 @@ struct plus_scheduler {
     int watchdog_count, watchdog_room;
     void *signal_stack; /* ours, for SIGSEGV; or NULL */
     int switch_trap;
+    bool stacks_fit;     /* their size, to the address space */
     bool holds_gil;      /* for a tasklet with the flag `atomic` */
     bool in_callback;    /* inside a channel or schedule callback */
     bool thread_blocked; /* waits for another thread to make a tasklet runnable */

@@ -13,6 +13,7 @@ from select import PIPE_BUF
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
+from cpythonplus._native import io_forget
 from cpythonplus.base.replacing import original
 from cpythonplus.tasklets.io import readiness
 from cpythonplus.tasklets.io.descriptors import READ, WRITE
@@ -30,23 +31,23 @@ _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.05  # as subprocess has it for time-o
 
 def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _Ended:
     """Call `reap` when it does not block any more."""
-    if options & os.WNOHANG:
-        return reap(pid, options)
+    found = reap(pid, options | os.WNOHANG)  # also tells whether it is a child
+    if found[0] or options & os.WNOHANG:
+        return found
     if pid > 0 and options == 0:
-        try:
-            fd = os.pidfd_open(pid)
-        except OSError:  # no such process, say: `reap` tells
-            return reap(pid, options)
+        fd = os.pidfd_open(pid)
         try:
             readiness.wait(fd, READ, readiness.Limit(None))
         finally:
+            io_forget(fd)
             os.close(fd)
         return reap(pid, options)
     # Of several, or for other things than ends, there is no descriptor.
     pause = _FIRST_LOOK_S
-    while not (found := reap(pid, options | os.WNOHANG))[0]:
+    while not found[0]:
         readiness.pause(pause)
         pause = min(2 * pause, _LONGEST_LOOK_S)
+        found = reap(pid, options | os.WNOHANG)
     return found
 
 
@@ -79,6 +80,12 @@ class Pipe(_stock.FileIO):
 
     def _wait(self, events: int) -> None:
         readiness.wait(self.fileno(), events, readiness.Limit(None))
+
+    def close(self) -> None:
+        """Close it; who waits for it gets OSError."""
+        if not self.closed and self.closefd:
+            io_forget(self.fileno())
+        super().close()
 
     def readinto(self, buffer: "Buffer", /) -> int | None:  # type: ignore[override]
         """Read what is there, or wait for something."""

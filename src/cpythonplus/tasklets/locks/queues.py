@@ -139,13 +139,17 @@ class SimpleQueue(Generic[_T]):
         waiter = Waiter()
         waiter.stand_in(self._waiters)
         standing = in_time = True
+        served = False
         try:
             while True:
                 try:
-                    return self._items.popleft()
+                    item = self._items.popleft()
                 except IndexError:
                     if not in_time:
                         raise Empty from None
+                else:
+                    served = True
+                    return item
                 if standing:
                     in_time = self._wait_once(waiter, end)
                     standing = not in_time
@@ -153,7 +157,7 @@ class SimpleQueue(Generic[_T]):
                     waiter.stand_in(self._waiters, again=True)
                     standing = True
         finally:
-            self._leave(waiter)
+            self._leave(waiter, served=served)
 
     @staticmethod
     def _wait_once(waiter: Waiter, end: float | None) -> bool:
@@ -161,11 +165,11 @@ class SimpleQueue(Generic[_T]):
             return waiter.acquire()
         return waiter.acquire(timeout=max(end - monotonic(), 0))
 
-    def _leave(self, waiter: Waiter) -> None:
+    def _leave(self, waiter: Waiter, *, served: bool) -> None:
         try:
             self._waiters.remove(waiter)
         except ValueError:
-            if self._items:  # it was woken for one that it does not take, or for one of several
+            if self._items and not served:  # it was woken for one that it does not take
                 self._wake()
 
     def _wake(self) -> None:
