@@ -1,0 +1,177 @@
+"""The worker class for gunicorn: each connection in a tasklet, errors where they belong."""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gunicorn")
+pytest.importorskip("cpythonplus.tasklets.io.patching", exc_type=ImportError)
+
+APPLICATION = """
+import os, sys, threading, time
+now = most = 0
+lock = threading.Lock()
+
+def app(environ, start_response):
+    global now, most
+    path = environ["PATH_INFO"]
+    with lock:
+        now += 1
+        most = max(now, most)
+    try:
+        if path == "/slow":
+            time.sleep(0.3)
+        if path == "/fails":
+            raise KeyError("why")
+        if path == "/exit":
+            sys.exit(3)
+    finally:
+        now -= 1
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/chunks":
+        return (str(number).encode() for number in range(3))
+    said = {"/pid": os.getpid(), "/most": most, "/lock": type(lock).__module__}
+    return [str(said.get(path, path)).encode()]
+"""
+
+
+class Server:
+    """gunicorn in a process of its own."""
+
+    def __init__(self, folder: Path, *options: str, source: str = APPLICATION) -> None:
+        (folder / "application.py").write_text(source)
+        worker = "cpythonplus.tasklets.gunicorn.Worker"
+        self.log = folder / "log.txt"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gunicorn", "-k", worker, "-b", "127.0.0.1:0", *options]
+                + ["--no-control-socket"] * _has_control_socket()
+                + ["application:app"],
+                cwd=folder,
+                stderr=log,
+            )
+        found = None
+        while found is None or "Booting worker" not in self.text():
+            assert self.process.poll() is None, self.text()
+            found = re.search(r"Listening at: http://127\.0\.0\.1:(\d+)", self.text())
+            threading.Event().wait(0.02)
+        self.port = int(found[1])
+
+    def text(self) -> str:
+        return self.log.read_text()
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def get(self, path: str) -> tuple[int, str]:
+        connection = self.connect()
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+def _has_control_socket() -> int:
+    from gunicorn import config
+
+    return int(hasattr(config, "NoControlSocket"))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path, "--keep-alive", "1")
+    yield made
+    if made.process.poll() is None:
+        made.process.kill()
+        made.process.wait()
+
+
+def test_requests_wait_beside_each_other_and_locks_are_of_tasklets(server: Server) -> None:
+    answers: list[tuple[int, str]] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(server.get("/slow"))) for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [(200, "/slow")] * 20
+    assert int(server.get("/most")[1]) > 10
+    assert server.get("/lock") == (200, "_thread")
+    assert server.get("/chunks") == (200, "012")
+    assert server.end() == 0
+
+
+def test_an_error_ends_its_own_request(server: Server) -> None:
+    before = server.get("/pid")
+    assert server.get("/fails")[0] == 500
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+        server.get("/exit")
+    assert server.get("/pid") == before
+    assert server.end() == 0
+    text = server.text()
+    assert "KeyError: 'why'" in text
+    assert "Exception ignored" not in text
+
+
+def test_a_connection_is_kept_and_let_go(server: Server) -> None:
+    connection = server.connect()
+    for path in ("/a", "/b"):
+        connection.request("GET", path)
+        assert connection.getresponse().read() == path.encode()
+    assert connection.sock is not None
+    assert connection.sock.recv(1) == b""  # idle for a second
+    assert server.end() == 0
+    assert "rror" not in server.text()
+
+
+def test_a_request_under_way_is_finished(server: Server) -> None:
+    connection = server.connect()
+    connection.request("GET", "/slow")
+    while server.get("/most") == (200, "1"):
+        pass
+    assert server.end() == 0
+    assert connection.getresponse().read() == b"/slow"
+
+
+def test_one_that_takes_too_long_is_killed(tmp_path: Path) -> None:
+    source = APPLICATION.replace("time.sleep(0.3)", "time.sleep(1000)")
+    server = Server(tmp_path, "--graceful-timeout", "1", "--preload", source=source)
+    connection = server.connect()
+    connection.request("GET", "/slow")
+    while server.get("/most") == (200, "1"):
+        pass
+    assert server.end() == 0
+    assert "Worker graceful timeout" in server.text()
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+        connection.getresponse()
+
+
+def test_a_master_that_is_gone(server: Server) -> None:
+    worker = int(server.get("/pid")[1])
+    server.process.kill()
+    server.process.wait()
+    for _ in range(300):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            break
+        if Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        threading.Event().wait(0.02)
+    else:
+        pytest.fail("the worker goes on")
