@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,9 @@ class Server:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", "-k", worker, "-b", "127.0.0.1:0", *options]
-                + ["--no-control-socket"] * _has_control_socket()
                 + ["application:app"],
                 cwd=folder,
+                env={**os.environ, "HOME": str(folder)},
                 stderr=log,
             )
         found = None
@@ -83,12 +84,6 @@ class Server:
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(30)
-
-
-def _has_control_socket() -> int:
-    from gunicorn import config
-
-    return int(hasattr(config, "NoControlSocket"))
 
 
 @pytest.fixture
@@ -129,36 +124,35 @@ def test_an_error_ends_its_own_request(server: Server) -> None:
 
 
 def test_a_connection_is_kept_and_let_go(server: Server) -> None:
-    connection = server.connect()
-    for path in ("/a", "/b"):
-        connection.request("GET", path)
-        assert connection.getresponse().read() == path.encode()
-    assert connection.sock is not None
-    assert connection.sock.recv(1) == b""  # idle for a second
+    with closing(server.connect()) as connection:
+        for path in ("/a", "/b"):
+            connection.request("GET", path)
+            assert connection.getresponse().read() == path.encode()
+        assert connection.sock is not None
+        assert connection.sock.recv(1) == b""  # idle for a second
     assert server.end() == 0
     assert "rror" not in server.text()
 
 
 def test_a_request_under_way_is_finished(server: Server) -> None:
-    connection = server.connect()
-    connection.request("GET", "/slow")
-    while server.get("/most") == (200, "1"):
-        pass
-    assert server.end() == 0
-    assert connection.getresponse().read() == b"/slow"
+    with closing(server.connect()) as connection:
+        connection.request("GET", "/slow")
+        while server.get("/most") == (200, "1"):
+            pass
+        assert server.end() == 0
+        assert connection.getresponse().read() == b"/slow"
 
 
 def test_one_that_takes_too_long_is_killed(tmp_path: Path) -> None:
     source = APPLICATION.replace("time.sleep(0.3)", "time.sleep(1000)")
     server = Server(tmp_path, "--graceful-timeout", "1", "--preload", source=source)
-    connection = server.connect()
-    connection.request("GET", "/slow")
-    while server.get("/most") == (200, "1"):
-        pass
-    assert server.end() == 0
-    assert "Worker graceful timeout" in server.text()
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
-        connection.getresponse()
+    with closing(server.connect()) as connection:
+        connection.request("GET", "/slow")
+        while server.get("/most") == (200, "1"):
+            pass
+        assert server.end() == 0
+        with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+            connection.getresponse()
 
 
 def test_a_master_that_is_gone(server: Server) -> None:

@@ -101,6 +101,8 @@ def unbuffered():
         tasklet(reads)()
         assert cat.stdin.write(data) == len(data)
         cat.stdin.close()
+        while not log:
+            schedule()
 together(unbuffered, others)
 assert log == [True] and turns[0] > 1
 both = subprocess.run(["sh", "-c", "cat; echo no >&2"], input=data, capture_output=True)
@@ -257,4 +259,21 @@ process.stdin.close()
 assert process.wait() == 4
 process.stdout.close()
 assert len(os.listdir("/proc/self/fd")) < 20
+""")
+
+
+def test_a_pipe_that_is_closed_wakes_who_reads_it() -> None:
+    child("""
+process = until_told()
+def reads():
+    try:
+        process.stdout.raw.read(1)
+    except OSError as error:
+        log.append(error.errno)
+def closes():
+    process.stdout.raw.close()
+together(reads, closes)
+assert log == [9], log
+process.stdin.close()
+process.wait()
 """)

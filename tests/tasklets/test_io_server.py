@@ -142,7 +142,7 @@ one.start()
 assert ask(one.address) == b""
 one.stop(None)
 assert text.getvalue().startswith("ERROR:cpythonplus.tasklets.io:<function handle at"), text.getvalue()
-assert text.getvalue().endswith("KeyError: 'why'\n")
+assert text.getvalue().rstrip().endswith("KeyError: 'why'")
 def fails(error, address):
     raise error
 one = StreamServer(LOCAL, handle, on_error=fails)

@@ -551,6 +551,8 @@ class TestFairness:
                 queue.put(number)  # type: ignore[attr-defined]
                 if number % burst == burst - 1:
                     schedule()
+            while not queue.empty():  # type: ignore[attr-defined]
+                schedule()
             for _ in got:
                 queue.put(None)  # type: ignore[attr-defined]
 

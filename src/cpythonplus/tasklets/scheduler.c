@@ -30,7 +30,7 @@
 #define TRIM_AT ((size_t)131072)
 #define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* where threads get less */
 #define FEW_BYTES ((size_t)128 << 10)           /* where there is little address space */
-#define PART_OF_LIMIT 8192                      /* of RLIMIT_AS for one */
+#define PART_OF_LIMIT 8192u                     /* of RLIMIT_AS for one */
 #define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
 
 _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
@@ -201,7 +201,7 @@ afford(size_t bytes)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur / PART_OF_LIMIT) {
         bytes = limit.rlim_cur / PART_OF_LIMIT;
-        bytes = bytes < FEW_BYTES ? FEW_BYTES : bytes;
+        bytes = bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards are not free, too */
     }
     return bytes;
 }
