@@ -141,7 +141,7 @@ one = StreamServer(LOCAL, handle)
 one.start()
 assert ask(one.address) == b""
 one.stop(None)
-assert text.getvalue().startswith("ERROR:cpythonplus.tasklets.io:<function handle at"), text.getvalue()
+assert text.getvalue().startswith("ERROR:cpythonplus.tasklets.io:<function handle at")
 assert text.getvalue().rstrip().endswith("KeyError: 'why'")
 def fails(error, address):
     raise error

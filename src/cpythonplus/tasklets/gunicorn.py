@@ -9,6 +9,7 @@ preloaded application is imported, and the rest in the worker. `worker_connectio
 """
 
 # gunicorn's classes differ from version to version, so none of it can be typed.
+# ruff: noqa: ANN401
 # mypy: disable-error-code="misc,no-untyped-call,no-any-return"
 
 import os
@@ -58,7 +59,7 @@ class Worker(AsyncWorker):
             self.log.info("Parent changed, shutting down: %s", self)
             sys.exit(0)
 
-    def timeout_ctx(self) -> Any:  # noqa: ANN401
+    def timeout_ctx(self) -> Any:
         """For how long a connection may be idle."""
         return _at_most(self.cfg.keepalive)
 
@@ -70,27 +71,27 @@ class Worker(AsyncWorker):
             io.sleep(_NOTIFY_EVERY_S)
         self._end(servers)
 
-    def handle(self, listener: Any, client: Any, addr: Any) -> None:  # noqa: ANN401
+    def handle(self, listener: Any, client: Any, addr: Any) -> None:
         """Serve a connection."""
         client.settimeout(None)  # whatever socket.setdefaulttimeout() says
         super().handle(listener, client, addr)
 
-    def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> Any:  # noqa: ANN401
-        """Serve a request; an application that ends the process or is killed ends the connection."""
+    def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> Any:
+        """Serve a request; where the application exits, or is killed, the connection ends."""
         try:
             return super().handle_request(listener_name, req, sock, addr)
         except (SystemExit, TaskletExit):
             raise StopIteration from None
 
-    def handle_quit(self, sig: Any, frame: Any) -> None:  # noqa: ANN401
+    def handle_quit(self, sig: Any, frame: Any) -> None:
         """End at once; in a tasklet, as a signal's handler must not wait."""
         tasklet(super().handle_quit)(sig, frame)
 
-    def handle_usr1(self, sig: Any, frame: Any) -> None:  # noqa: ANN401
+    def handle_usr1(self, sig: Any, frame: Any) -> None:
         """Open the log files anew; the same."""
         tasklet(super().handle_usr1)(sig, frame)
 
-    def _serve(self, listener: Any) -> io.StreamServer:  # noqa: ANN401
+    def _serve(self, listener: Any) -> io.StreamServer:
         # gunicorn closes its own, and asks it for its name.
         own = socket.socket(fileno=os.dup(listener.fileno()))
         server = io.StreamServer(
@@ -103,7 +104,7 @@ class Worker(AsyncWorker):
         server.start()
         return server
 
-    def _failed(self, error: BaseException, addr: Any) -> None:  # noqa: ANN401
+    def _failed(self, error: BaseException, addr: Any) -> None:
         if isinstance(error, OSError):  # a handshake that failed, say
             self.log.debug("Ignored %r of a connection from %s", error, addr)
         else:

@@ -209,6 +209,8 @@ plus_pystate_thread_end(void)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
+#define MARKED_BYTES (64 << 10)
+
 /* Who has switched last; NULL: one that has ended.  Only the side that arrives learns the bounds of the stack
  * that was left: of a thread's own stack there is no other source. */
 static _Thread_local struct plus_pystate *came_from;
@@ -237,8 +239,10 @@ arrive(struct plus_pystate *here)
 static void
 describe(struct plus_pystate *state, const struct plus_stack *stack)
 {
-    /* What ran on it before has left its marks: it did not return. */
-    __asan_unpoison_memory_region(stack->low, (size_t)(stack->high - stack->low));
+    /* What ran on it before has left its marks: the first of its functions did not return. */
+    char *low = stack->top - stack->low > MARKED_BYTES ? stack->top - MARKED_BYTES : stack->low;
+
+    __asan_unpoison_memory_region(low, (size_t)(stack->high - low));
     state->fake_stack = NULL;
     state->sanitizer_low = stack->low;
     state->sanitizer_bytes = (size_t)(stack->top - stack->low);

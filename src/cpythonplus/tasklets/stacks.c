@@ -335,7 +335,7 @@ plus_stack_copy_out(const struct plus_stack *stack, char *low, char *high)
     if (slice != NULL) {
         slice->low = low;
         slice->bytes = (size_t)(high - low);
-        UNPOISON(stack->low, (size_t)(stack->high - stack->low));
+        UNPOISON(low, slice->bytes);
         memcpy(slice->data, low, slice->bytes);
     }
     return slice;
@@ -346,7 +346,7 @@ plus_stack_put_back(struct plus_stack *stack, struct plus_slice *slice)
 {
     arm(stack);
     stack->cold = false;
-    UNPOISON(stack->low, (size_t)(stack->high - stack->low));
+    UNPOISON(slice->low, slice->bytes);
     memcpy(slice->low, slice->data, slice->bytes);
     free(slice);
 }

@@ -51,7 +51,7 @@ def fastest_ns(samples: list[Sample], seconds: float) -> list[float]:
 
 
 def memory_bytes(name: str) -> int:
-    """Return what the kernel says: `Rss` and `VmPTE` (page tables) now, `VmHWM`, the most so far."""
+    """Return what the kernel says: `Rss`, `VmPTE` (page tables) now, `VmHWM`, the most so far."""
     where = "smaps_rollup" if name == "Rss" else "status"
     for line in Path(f"/proc/self/{where}").read_text("ascii").splitlines():
         if line.startswith(f"{name}:"):

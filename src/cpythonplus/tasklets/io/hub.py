@@ -25,7 +25,7 @@ from cpythonplus.tasklets.native import TaskletExit, atomic, getmain, tasklet
 
 __all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
 
-# So often a loop of ours goes round for what its callbacks have added, before the other tasklets run.
+# So often a loop of ours goes round for what its callbacks have added, before others run.
 _PASSES = 8
 
 # As it is before anybody replaces it by one that blocks only a tasklet.

@@ -1,8 +1,8 @@
 """Processes: waiting for their ends, and the pipes to them, blocks only the tasklet.
 
-The end of a process is awaited by its descriptor, pidfd_open(2); a pipe is read when it is readable,
+The end of a process is awaited by its descriptor, pidfd_open(2). A pipe is read when it is readable
 and written when it is writable, no more at once than fits then for certain, PIPE_BUF bytes
-(pipe(7)).  So nothing that others share is made non-blocking.
+(pipe(7)). So nothing that others share is made non-blocking.
 """
 
 import io as _stock

@@ -27,8 +27,8 @@ _tickets = count()
 class Waiter:
     """A locked lock that somebody waits for, in a line of such; released by who wakes that one.
 
-    Who was woken in vain, as somebody was faster, stands where it stood before: in order of tickets.
-    So nobody is overtaken for ever.
+    Who was woken in vain, as somebody was faster, stands where it stood before: the line is in the
+    order of tickets. So nobody is overtaken for ever.
     """
 
     __slots__ = ("acquire", "release", "ticket")
@@ -66,7 +66,7 @@ class Condition(stock.Condition):
 
     _waiters: "deque[Waiter]"  # of the standard class
 
-    # Of who has the lock by `with`: its ticket, -1 before it has waited. Of who has it otherwise: None.
+    # Of who has the lock by `with`: its ticket, or -1 before it has waited. Else None.
     _visit: int | None = None
 
     __init__ = stock.rebound(stock.Condition.__init__, RLock=RLock)
