@@ -92,7 +92,8 @@ class TestRun:
 
     def test_beside_many_that_compute(self) -> None:
         """A coroutine gets on while others have their turns; each step is no round of all."""
-        turns, done = [0], []
+        turns = [0]
+        done: list[int] = []
 
         async def hops() -> None:
             for _ in range(20):

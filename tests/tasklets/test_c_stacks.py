@@ -73,7 +73,7 @@ def compile_signs(depth: int) -> None:
 
 def sort_within_sort(depth: int) -> None:
     def key(level: int) -> int:
-        return sorted([level - 1], key=key)[0] if level else 0
+        return sorted([level - 1], key=key)[0] if level else 0  # noqa: FURB192  # it calls back
 
     sorted([depth], key=key)
 

@@ -53,8 +53,10 @@ class Server:
         self.log = folder / "log.txt"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", "-k", worker, "-b", "127.0.0.1:0", *options]
-                + ["application:app"],
+                [
+                    *(sys.executable, "-m", "gunicorn", "-k", worker, "-b", "127.0.0.1:0"),
+                    *(*options, "application:app"),
+                ],
                 cwd=folder,
                 env={**os.environ, "HOME": str(folder)},
                 stderr=log,

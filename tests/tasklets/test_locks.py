@@ -564,7 +564,8 @@ class TestFairness:
 
     @pytest.mark.parametrize("burst", [1, 3, 10, 25])
     def test_getters(self, burst: int) -> None:
-        for queue in (locks.Queue(), locks.SimpleQueue(), locks.LifoQueue()):
+        kinds = (locks.Queue[object], locks.SimpleQueue[object], locks.LifoQueue[object])
+        for queue in (kind() for kind in kinds):
             self.check(self.shares(queue, burst=burst))
 
     @pytest.mark.parametrize("room", [1, 3, 10])
@@ -577,7 +578,7 @@ class TestFairness:
         assert max(got) <= 1.1 * min(got), got
 
     def test_putters(self) -> None:
-        queue, put = locks.Queue(2), [0] * 4  # type: ignore[var-annotated]
+        queue, put = locks.Queue(2), [0] * 4
 
         def putter(number: int) -> None:
             while sum(put) < self.ITEMS:
@@ -643,7 +644,7 @@ class TestFairness:
         assert (done, empty) == ([True], [])
 
     def test_who_comes_back_waits_at_its_old_place(self) -> None:
-        condition, log = locks.Condition(), []  # type: ignore[var-annotated]
+        condition, log = locks.Condition(), []
         there: list[int] = []
 
         def waits(name: str) -> None:
@@ -669,7 +670,7 @@ class TestFairness:
 
     def test_a_new_visit_is_a_new_place(self) -> None:
         """Also where the lock is taken without `with`, and for who waits twice in one visit."""
-        condition, log = locks.Condition(), []  # type: ignore[var-annotated]
+        condition, log = locks.Condition(), []
 
         def by_with(name: str) -> None:
             for _ in range(3):

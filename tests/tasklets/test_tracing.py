@@ -17,10 +17,10 @@ import pytest
 
 from cpythonplus import tasklets
 from cpythonplus.tasklets import (
-    io,
     channel,
     getcurrent,
     getmain,
+    io,
     run,
     schedule,
     schedule_remove,

@@ -21,8 +21,8 @@ plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, 
 
 /* Whether new tasklets have tracers. */
 extern enum plus_inheritance {
-    PLUS_NEVER, /* as in Stackless */
-    PLUS_OF_MAKER, /* if who gives them their arguments has any */
+    PLUS_NEVER,           /* as in Stackless */
+    PLUS_OF_MAKER,        /* if who gives them their arguments has any */
     PLUS_ALSO_OF_THREADS, /* also if only new threads get some */
 } plus_inheritance;
 

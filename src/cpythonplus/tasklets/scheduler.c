@@ -201,7 +201,8 @@ afford(size_t bytes)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur / PART_OF_LIMIT) {
         bytes = limit.rlim_cur / PART_OF_LIMIT;
-        bytes = bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards are not free, too */
+        bytes =
+            bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards are not free, too */
     }
     return bytes;
 }
@@ -690,10 +691,11 @@ warn_of_small_stacks(struct plus_scheduler *sched, size_t wanted)
     bool outer = sched->in_callback;
 
     sched->in_callback = true;
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "no room for C stacks of %zu KiB (ulimit -v, vm.overcommit_memory): tasklets "
-                         "get %zu KiB from now on",
-                         wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
+    if (PyErr_WarnFormat(
+            PyExc_RuntimeWarning, 1,
+            "no room for C stacks of %zu KiB (ulimit -v, vm.overcommit_memory): tasklets "
+            "get %zu KiB from now on",
+            wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
     sched->in_callback = outer;

@@ -18,7 +18,8 @@ extern PyObject *plus_schedule_hook; /* or NULL */
 extern PyObject *plus_channel_hook;  /* or NULL */
 /* Whether threads that have never used tasklets may still do so: then nothing is a deadlock beside them. */
 extern bool plus_foreign_wakers;
-extern size_t plus_new_stack_bytes; /* of schedulers made from now on; 0: plus_default_stack_bytes() */
+extern size_t
+    plus_new_stack_bytes; /* of schedulers made from now on; 0: plus_default_stack_bytes() */
 
 /* What a thread that is started now gets: threading.stack_size(), else what the C library takes from RLIMIT_STACK. */
 size_t

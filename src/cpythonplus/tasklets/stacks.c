@@ -30,9 +30,9 @@
 #define FRAMES_BYTES ((size_t)16 << 10)
 #define FRAMES_OFFSET ((size_t)3072) /* in its page: most parked C stacks are shorter than this */
 #define SLAB_STACKS 64
-#define FEW_STACKS 8          /* of a first slab, and where there is no room for more */
-#define MPROTECT_GUARDS 16384 /* two mappings each, of the 65,530 that a process may have */
-#define KEPT_DIRTY 1024       /* free stacks whose pages are kept */
+#define FEW_STACKS 8                  /* of a first slab, and where there is no room for more */
+#define MPROTECT_GUARDS 16384         /* two mappings each, of the 65,530 that a process may have */
+#define KEPT_DIRTY 1024               /* free stacks whose pages are kept */
 #define KEPT_BYTES ((size_t)64 << 10) /* of each of them */
 #define SETTLE_EVERY_NS (PLUS_NS_PER_S / 20)
 #define SETTLE_AT_REST 16 /* so many free stacks are not left with pages while the thread sleeps */

@@ -72,7 +72,8 @@ struct plus_stack_pool {
 };
 
 #define PLUS_STACK_BYTES_MIN ((size_t)64 << 10)
-#define PLUS_STACK_BYTES_WIDE ((size_t)256 << 10) /* from here on the guard has 1 MiB, else 64 KiB */
+#define PLUS_STACK_BYTES_WIDE                                                                      \
+    ((size_t)256 << 10) /* from here on the guard has 1 MiB, else 64 KiB */
 #define PLUS_STACK_BYTES_MAX ((size_t)1 << 30)
 
 /* Stacks made from now on have this size; free ones of another size are not used any more. */

@@ -94,17 +94,17 @@ struct plus_scheduler {
     struct plus_tasklet
         *hub; /* that gives the others their turns in an event loop now, borrowed; or NULL */
     struct plus_tasklet
-        *own_hub;        /* of cpythonplus.tasklets.io.hub, borrowed while it lives; or NULL */
-    PyObject *loops;     /* what that file keeps for the thread, or NULL */
-    bool hub_rests;      /* out of the run queue: nobody waits for a descriptor */
-    bool hub_sleeps;     /* the loop waits for its descriptors */
-    bool hub_due;        /* the loop is to get its turn before the other tasklets have all had theirs */
+        *own_hub;    /* of cpythonplus.tasklets.io.hub, borrowed while it lives; or NULL */
+    PyObject *loops; /* what that file keeps for the thread, or NULL */
+    bool hub_rests;  /* out of the run queue: nobody waits for a descriptor */
+    bool hub_sleeps; /* the loop waits for its descriptors */
+    bool hub_due;    /* the loop is to get its turn before the other tasklets have all had theirs */
     bool poller_sleeps;  /* the thread does, without a loop */
     uint32_t io_waiting; /* how many wait for descriptors */
     uint32_t hub_asked;  /* how many wait for asyncio */
     uint32_t look_in;    /* switches until it is time to look at timers and descriptors */
     uint64_t looked_ns;
-    uint64_t hub_turn_ns; /* when the hub began to let the others run */
+    uint64_t hub_turn_ns;  /* when the hub began to let the others run */
     uint64_t instrumented; /* see instrument.h */
     struct plus_watch watch;
     struct plus_stack_pool stacks;

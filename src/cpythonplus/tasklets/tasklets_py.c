@@ -507,9 +507,10 @@ static PyTypeObject atomic_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.atomic",
     .tp_basicsize = sizeof(struct atomic),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = PyDoc_STR("atomic()\n--\n\n"
-                        "Context manager: inside, no watchdog interrupts the current tasklet, and its "
-                        "thread\nkeeps the GIL."),
+    .tp_doc =
+        PyDoc_STR("atomic()\n--\n\n"
+                  "Context manager: inside, no watchdog interrupts the current tasklet, and its "
+                  "thread\nkeeps the GIL."),
     .tp_new = atomic_new,
     .tp_methods = atomic_methods,
 };

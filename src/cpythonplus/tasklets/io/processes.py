@@ -87,10 +87,10 @@ class Pipe(_stock.FileIO):
             io_forget(self.fileno())
         super().close()
 
-    def readinto(self, buffer: "Buffer", /) -> int | None:  # type: ignore[override]
+    def readinto(self, buffer: "Buffer", /) -> int | None:
         """Read what is there, or wait for something."""
         self._wait(READ)
-        return super().readinto(buffer)  # type: ignore[return-value]
+        return super().readinto(buffer)
 
     def read(self, size: int | None = -1, /) -> bytes | None:  # type: ignore[override]
         """The same; all that comes if no size is given."""
@@ -125,7 +125,7 @@ def _open(
 ) -> IO[Any]:
     """Open a file, a pipe's end as a Pipe: what subprocess opens."""
     if not isinstance(file, int) or mode not in {"rb", "wb"}:
-        return _stock.open(file, mode, buffering, *args, **kwargs)  # noqa: SIM115
+        return open(file, mode, buffering, *args, **kwargs)  # noqa: PTH123
     raw = Pipe(file, mode)
     if buffering == 0:
         return raw

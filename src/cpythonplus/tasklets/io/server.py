@@ -195,7 +195,6 @@ class StreamServer:
             for each in self._idle:
                 each.deliver()
 
-
     def _report(self, error: BaseException, address: Any) -> None:  # noqa: ANN401
         try:
             self._on_error(error, address)

@@ -3,7 +3,6 @@
 from collections import deque
 from itertools import count
 from threading import BrokenBarrierError
-from typing import Any
 
 from cpythonplus._native import tasklets_Lock as Lock
 from cpythonplus._native import tasklets_RLock as RLock
@@ -76,7 +75,7 @@ class Condition(stock.Condition):
         self._visit = -1
         return entered
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._visit = None
         self._lock.__exit__(*exception)  # type: ignore[attr-defined]
 

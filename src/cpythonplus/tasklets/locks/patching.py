@@ -79,7 +79,8 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
     So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
     Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and
     SimpleQueue, as `cpythonplus.threads.patch` does it; where that one was called, its types are
-    replaced. `Thread.join` blocks only the tasklet, too.  Objects that exist go on working, and block their whole thread.
+    replaced. `Thread.join` blocks only the tasklet, too. Objects that exist go on working, and
+    block their whole thread.
 
     May be called again, by any thread.  The sooner it is called, the more it reaches.
 

@@ -76,7 +76,7 @@ if sys.version_info >= (3, 13):
             self._end = Event()
 
         def is_done(self) -> bool:
-            return self._end.is_set()
+            return bool(self._end.is_set())
 
         def join(self, timeout: float | None = None) -> None:
             self._end.wait(None if timeout is None or timeout < 0 else timeout)
@@ -85,7 +85,10 @@ if sys.version_info >= (3, 13):
             self._end.set()
 
     def _start_joinable_thread(
-        function: Callable[[], object], *, handle: Any = None, daemon: bool = True
+        function: Callable[[], object],
+        *,
+        handle: Any = None,  # noqa: ANN401
+        daemon: bool = True,
     ) -> Any:  # noqa: ANN401
         if handle is not None and not isinstance(handle, _Handle):
             return _stock_start(function, handle=handle, daemon=daemon)
