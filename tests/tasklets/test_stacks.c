@@ -170,7 +170,12 @@ check_patterns(size_t stack_bytes)
                 assert(users[i].stack->guard != PLUS_GUARD_NONE);
             }
         }
-        check_guard(&pool, users[round].slice == NULL ? users[round].stack : users[3].stack);
+        int hot = round;
+
+        while (users[hot].slice != NULL) {
+            hot++;
+        }
+        check_guard(&pool, users[hot].stack);
     }
     for (int i = 0; i < COUNT; i++) {
         if (users[i].slice != NULL) {

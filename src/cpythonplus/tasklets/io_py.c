@@ -104,15 +104,18 @@ after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struc
 /* Whether MSG_WAITALL means anything: not for datagrams, whose sizes the sum would exceed, and with a time-out the
  * standard library's sockets give what is there, too: it would be lost with TimeoutError. */
 static bool
-takes_all(int flags, PyObject *timeout, bool stream)
+takes_all(int fd, int flags, PyObject *timeout)
 {
-    return stream && timeout == Py_None && (flags & MSG_WAITALL) &&
-           !(flags & (MSG_DONTWAIT | MSG_PEEK));
+    int type = 0;
+    socklen_t bytes = sizeof(type);
+
+    return (flags & MSG_WAITALL) && timeout == Py_None && !(flags & (MSG_DONTWAIT | MSG_PEEK)) &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM;
 }
 
 /* Bytes that were received, or -1 with an exception. */
 static ssize_t
-receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout, bool stream)
+receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
     struct limit limit = {.timeout = timeout};
@@ -134,7 +137,7 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout, bool s
 
         if (got >= 0) {
             all += (size_t)got;
-            if (got == 0 || all >= bytes || !takes_all(flags, timeout, stream)) {
+            if (got == 0 || all >= bytes || !takes_all(fd, flags, timeout)) {
                 return (ssize_t)all;
             }
         }
@@ -166,7 +169,7 @@ fits_scratch(Py_ssize_t bytes, int flags)
 static PyObject *
 receive_short(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
 {
-    ssize_t got = receive(fd, scratch, (size_t)bytes, flags, timeout, stream);
+    ssize_t got = receive(fd, scratch, (size_t)bytes, flags, timeout);
 
     if (got < 0) {
         return NULL;
@@ -183,7 +186,7 @@ receive_long(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
     if (result == NULL) {
         return NULL;
     }
-    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout, stream);
+    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout);
 
     if (got < 0) {
         Py_DECREF(result);
