@@ -49,19 +49,18 @@ def sizes() -> dict[str, int]:
     """Return the sizes in bytes, and how many stacks a slab has."""
     kib = r"\(\(size_t\)(\d+) << (\d+)\)"
     return {
-        "guard": size("stacks.c", rf"#define GUARD_BYTES[\s\\]*{kib}"),
+        "guard": size("stacks.c", rf"#define WIDE_GUARD_BYTES {kib}"),
+        "unit": size("stacks.c", rf"#define TABLE_BYTES {kib}"),
         "frames": size("stacks.c", rf"#define FRAMES_BYTES[\s\\]*{kib}"),
         "offset": size("stacks.c", r"#define FRAMES_OFFSET \(\(size_t\)(\d+)\)"),
         "stacks": size("stacks.c", r"#define SLAB_STACKS (\d+)"),
-        "stack": size(
-            "pystate.c", r"#else\nconst size_t \w+stack_bytes = \(size_t\)(\d+) << (\d+)"
-        ),
+        "stack": size("pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
     }
 
 
 def kib(size_bytes: int) -> str:
-    """Return bytes as KiB."""
-    return f"{size_bytes / 1024:g} KiB"
+    """Return bytes as KiB or MiB."""
+    return f"{size_bytes / 2**20:g} MiB" if size_bytes >= 2**20 else f"{size_bytes / 1024:g} KiB"
 
 
 # ---- drawing ------------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def picture(height: int, title: str, parts: Iterable[str]) -> str:
 def slab() -> str:
     """Return the picture of a slab, of one slot in it, and of the page that two share."""
     of = sizes()
-    slot = of["guard"] + of["stack"] + of["frames"]
+    slot = -(-(of["guard"] + of["stack"] + of["frames"]) // of["unit"]) * of["unit"]
     parts = [
         text(20, 26, f"A slab: one mapping with {of['stacks']} slots of {kib(slot)}", bold=True),
         text(740, 26, f"{slot * of['stacks'] / 2**20:g} MiB of address space", anchor="end"),
@@ -142,7 +141,11 @@ def slab() -> str:
         text(65, 156, "guard", kib(of["guard"]), anchor="middle"),
         box(110, 130, 360, 60, UNUSED),
         text(
-            290, 156, f"C stack, {kib(of['stack'])}", "no memory until it is used", anchor="middle"
+            290,
+            156,
+            f"C stack, {kib(of['stack'])} or more",
+            "no memory until it is used",
+            anchor="middle",
         ),
         box(470, 130, 90, 60, STACK),
         box(560, 130, 40, 60, FRAMES),

@@ -239,7 +239,7 @@ io_recv_into(PyObject *module, PyObject *args)
     }
     else {
         size_t wanted = (size_t)(bytes != 0 ? bytes : buffer.len);
-        ssize_t got = receive(fd, buffer.buf, wanted, flags, timeout, stream);
+        ssize_t got = receive(fd, buffer.buf, wanted, flags, timeout);
 
         if (got >= 0) {
             note_drained(fd, got, wanted, flags, stream);

@@ -199,16 +199,12 @@ func memory(file, name string) float64 {
 	return 0
 }
 
-func held() float64 {
-	return memory("smaps_rollup", "Rss") + memory("status", "VmPTE")
-}
-
 func sizes(count int) outcome {
 	all := parked{gate: make(chan struct{})}
 	all.park(1)
-	before := held()
+	before := memory("smaps_rollup", "Rss")
 	all.park(count)
-	return outcome{Rate: (held() - before) / float64(count) / kb}
+	return outcome{Rate: (memory("smaps_rollup", "Rss") - before) / float64(count) / kb}
 }
 
 func many(count int) outcome {
@@ -225,7 +221,7 @@ func many(count int) outcome {
 	}
 	return outcome{end.Sub(start).Seconds(), map[string]float64{
 		"wake_s":  end.Sub(waking).Seconds(),
-		"peak_gb": (memory("status", "VmHWM") + memory("status", "VmPTE")) / gb,
+		"peak_gb": memory("status", "VmHWM") / gb,
 	}}
 }
 
