@@ -253,6 +253,7 @@ _FIGURES = {
     "faults": "page faults during the load, to stock",
     "to_shallow": "to the same when shallow",
     "cold_kb": "cold, KB",
+    "small_kb": "with small stacks, KB",
     "peak_gb": "GB at most",
     "per_cpu_s": "requests per CPU second",
 }

@@ -65,6 +65,7 @@ FIGURES = {
     "shallow_ns": "shallow ns",
     "to_shallow": "to shallow",
     "cold_kb": "cold KB",
+    "small_kb": "small-stack KB",
     "wake_s": "waking s",
     "peak_gb": "GB at most",
     "full_mib": "MiB taken",

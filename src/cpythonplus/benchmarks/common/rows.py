@@ -43,7 +43,7 @@ SCENARIO_TITLES = {
     "schedule": "Switch between two that call schedule() (fastest sample)",
     "spawn": "Spawn and finish, 100 at a time (fastest sample)",
     "depth": "Switch between two deep ones, and between two shallow ones (fastest samples)",
-    "parked": "Resident memory of a parked one",
+    "parked": "Memory of a parked one",
     "resident": "What resident() tells of heaps of known content",
     "server": "Echo server on loopback, a core for it and one for its client (median round)",
     "sleeping": "How late sleepers wake (median round)",

@@ -23,7 +23,7 @@ COMPILER_LIMIT_S = 240.0
 """The first time the standard library is compiled, too."""
 MANY_LIMIT_S = 600.0
 
-_NEEDED_BYTES: dict[Side, int] = {"tasklets": 5_000, "greenlet": 10_000, "gevent": 12_000}
+_NEEDED_BYTES: dict[Side, int] = {"tasklets": 9_000, "greenlet": 10_000, "gevent": 12_000}
 """Memory of a parked one, with much to spare: a machine without it would begin to swap."""
 _NEEDED_OTHERWISE = 4_000
 

@@ -199,12 +199,16 @@ func memory(file, name string) float64 {
 	return 0
 }
 
+func held() float64 {
+	return memory("smaps_rollup", "Rss") + memory("status", "VmPTE")
+}
+
 func sizes(count int) outcome {
 	all := parked{gate: make(chan struct{})}
 	all.park(1)
-	before := memory("smaps_rollup", "Rss")
+	before := held()
 	all.park(count)
-	return outcome{Rate: (memory("smaps_rollup", "Rss") - before) / float64(count) / kb}
+	return outcome{Rate: (held() - before) / float64(count) / kb}
 }
 
 func many(count int) outcome {
@@ -221,7 +225,7 @@ func many(count int) outcome {
 	}
 	return outcome{end.Sub(start).Seconds(), map[string]float64{
 		"wake_s":  end.Sub(waking).Seconds(),
-		"peak_gb": memory("status", "VmHWM") / gb,
+		"peak_gb": (memory("status", "VmHWM") + memory("status", "VmPTE")) / gb,
 	}}
 }
 

@@ -71,6 +71,10 @@ class Parked:
         """Let those that wait keep only what they use of their stacks."""
         tasklets.trim_stacks()
 
+    def small(self) -> None:
+        """Let those that start from now on have the smallest stacks."""
+        tasklets.stack_size(64 << 10)
+
     def wake(self) -> None:
         """Send to each."""
         send = self._gate.send
