@@ -230,6 +230,34 @@ assert log == ["go", "joined"], log
 """)
 
 
+def test_a_thread_that_has_said_its_end_is_not_looked_at_later() -> None:
+    child("""
+from cpythonplus.tasklets.locks import joining
+joining._LOOK_EVERY_S = 3600
+ending = []
+class Slow:
+    def __del__(self):
+        ending.append(1)
+        while len(ending) < 2:
+            pass
+mine = threading.local()
+def body():
+    mine.slow = Slow()
+def joins():
+    while not ending:
+        io.sleep(0.001)
+    assert thread.is_alive()
+    threading.Timer(0.01, ending.append, [2]).start()
+    thread.join()
+    log.append("joined")
+thread = threading.Thread(target=body)
+thread.start()
+together(joins)
+while not log:  # run() does not wait for what threads have
+    io.sleep(0.001)
+""")
+
+
 def test_results_of_futures() -> None:
     child("""
 with ThreadPoolExecutor(2) as pool:
