@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cpythonplus.tasklets import run, schedule, tasklet
-from cpythonplus.tasklets.io import select, selectors
+from cpythonplus.tasklets.io import readiness, select, selectors
 from tests.leaks import MEASURE
 from tests.support import SANITIZED, run_child
 
@@ -106,6 +106,21 @@ class TestWaiting:
             tasklet(log.append)(1)
             assert wait([r for r, _ in made], SOON) == []
         assert log == [1]
+
+    def test_a_part_of_a_millisecond_is_a_whole_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # As the kernel's calls have it: a loop around such a call is no busy one.
+        asked: list[float | None] = []
+
+        class Limit(readiness.Limit):
+            def __init__(self, seconds: float | None) -> None:
+                asked.append(seconds)
+                super().__init__(seconds)
+
+        monkeypatch.setattr(readiness, "Limit", Limit)
+        with pipes(1) as made:
+            by_epoll([made[0][0]], 0.000001)
+            by_poll([made[0][0]], 0.0011)
+        assert asked == [0.001, 0.002]
 
     def test_no_time_lets_the_others_run(self, wait: Waiter) -> None:
         with pipes(1) as ((r, w),):
@@ -634,7 +649,7 @@ def test_no_leak() -> None:
         + f"""
 import asyncio, os
 from cpythonplus.tasklets import run, tasklet
-from cpythonplus.tasklets.io import select, selectors
+from cpythonplus.tasklets.io import readiness, select, selectors
 CALLS = {CALLS}
 KINDS = [selectors.EpollSelector, selectors.PollSelector, selectors.SelectSelector]
 r, w = os.pipe()

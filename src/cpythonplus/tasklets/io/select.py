@@ -7,6 +7,7 @@ import operator
 import select as _stock
 from collections.abc import Iterable
 from functools import partial
+from math import ceil
 from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
@@ -178,8 +179,8 @@ class poll(_Fair):  # noqa: N801  # the standard name
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
         """Return descriptors and what they are ready for.
 
-        timeout: in milliseconds; None or negative: for ever.  RuntimeError while another tasklet or
-        thread waits in the same object.
+        timeout: in milliseconds, rounded up; None or negative: for ever.  RuntimeError while
+        another tasklet or thread waits in the same object.
         """
         milliseconds = -1 if timeout is None else _number(timeout, "an integer")
         if abs(milliseconds) > _INT_MAX:
@@ -201,7 +202,7 @@ class poll(_Fair):  # noqa: N801  # the standard name
             readiness.pause(0)
             found = look()
         else:
-            seconds = None if milliseconds < 0 else milliseconds / 1000
+            seconds = None if milliseconds < 0 else ceil(milliseconds) / 1000
             found = readiness.until_found(look, self._block, self._watched.copy(), seconds)
         return found
 
@@ -273,7 +274,7 @@ class epoll(_Fair):  # noqa: N801  # the standard name
     def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
         """Return descriptors and what they are ready for, at most `maxevents` (-1: some thousand).
 
-        timeout: in seconds; None or negative: for ever.
+        timeout: in seconds, rounded up to milliseconds; None or negative: for ever.
         """
         seconds = _seconds(timeout, "an integer")
         if seconds is not None and seconds > _INT_MAX / 1000:
@@ -287,7 +288,7 @@ class epoll(_Fair):  # noqa: N801  # the standard name
             found = look()
         else:
             forever = seconds is None or seconds < 0
-            limit = readiness.Limit(None if forever else seconds)
+            limit = readiness.Limit(None if forever else ceil((seconds or 0) * 1000) / 1000)
             found = readiness.wait_for_epoll(self._real, look, self._block(maxevents), limit)
         return found
 
