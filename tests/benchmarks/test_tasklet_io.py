@@ -26,6 +26,7 @@ from cpythonplus.benchmarks.tasklet_io import client, crossing, locking, scenari
 from cpythonplus.benchmarks.tasklet_io.measure import certificate, listener
 from cpythonplus.benchmarks.tasklet_io.sides import over_asyncio
 from cpythonplus.benchmarks.tasklet_io.sides.protocol import Certificate, echo, sleeper, tls
+from cpythonplus.benchmarks.testserver.flask_gunicorn.scenario import WORKERS
 from cpythonplus.cli.commands import bench
 from cpythonplus.cli.usage import UsageError
 from tests.benchmarks import canned
@@ -92,6 +93,16 @@ def test_threads_hand_over(name: str, side: Side) -> None:
 def test_a_lock_is_held(name: str, side: Side) -> None:
     needs(name, side)
     assert case_called(name).measure(COMMANDS, side, TINY).rate > 0
+
+
+@pytest.mark.parametrize("side", WORKERS)
+@pytest.mark.parametrize("name", ["worker-50", "worker-waiting-200"])
+def test_a_worker_class_serves(name: str, side: Side) -> None:
+    needs(name, side)
+    outcome = case_called(name).measure(COMMANDS, side, replace(TINY, seconds=0.5))
+    assert outcome.rate > 0
+    assert outcome.errors == 0
+    assert (outcome.scheduled, outcome.patched) == (False, False)
 
 
 # ---- the client ---------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def tasklets() -> list[Case]:
 
 def tasklet_io() -> list[Case]:
     """Return the cases of `bench tasklet-io`."""
-    return real_world.cases()
+    return [*real_world.cases(), *flask.worker_cases()]
 
 
 def memory() -> list[Case]:

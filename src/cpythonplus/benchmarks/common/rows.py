@@ -31,6 +31,7 @@ SCENARIO_TITLES = {
     "startup": "Start-up (median)",
     "http": "Threaded HTTP server of the standard library",
     "flask": "Flask under gunicorn's gthread worker",
+    "worker": "Flask under gunicorn: worker classes (median round)",
     "handover": "Hand-over between two threads",
     "stream": "One-way streams through a queue",
     "uncontended": "Nobody else wants it (fastest sample)",

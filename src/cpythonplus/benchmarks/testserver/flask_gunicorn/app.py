@@ -4,6 +4,7 @@ An ordinary application that knows nothing of how its GIL is scheduled; gunicorn
 """
 
 import os
+import time
 
 from flask import Flask, Response, render_template
 
@@ -48,6 +49,13 @@ def report(number: int) -> str:
     """Answer with a table of 450 rows: some milliseconds of Python, mostly in the template."""
     rows = [{"id": i, "total": i * number % 97 / 4, "name": f"<{i}>"} for i in range(450)]
     return render_template(table, rows=sorted(rows, key=lambda row: row["total"]))
+
+
+@app.get("/waiting/<int:milliseconds>")
+def waiting(milliseconds: int) -> Response:
+    """Answer with the order, after waiting as for a database."""
+    time.sleep(milliseconds / 1000)
+    return order(milliseconds)
 
 
 @app.get(WORK_PATH)

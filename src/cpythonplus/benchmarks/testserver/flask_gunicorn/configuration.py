@@ -9,6 +9,7 @@ LIMIT_VARIABLE = "CPYTHONPLUS_BENCH_LIMIT_S"
 worker_class = "gthread"
 workers = 1
 threads = 16
+worker_connections = 1000
 # Idle connections must outlive a stock server's longest pause, and a worker that is slow beside a
 # CPU thread must not be taken for dead.
 keepalive = 120

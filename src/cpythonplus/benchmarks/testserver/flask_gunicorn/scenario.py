@@ -1,5 +1,6 @@
-"""A Flask application under gunicorn's gthread worker: one worker process, 16 threads."""
+"""A Flask application under gunicorn, one worker process: gthread's 16 threads, or tasklets."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from cpythonplus.benchmarks.common.children import Child, Children, Commands, loopback_listener
@@ -31,6 +32,37 @@ def cases(loads: tuple[Load, ...] = LOADS + USERS) -> list[Case]:
     ]
 
 
+WORKERS: Mapping[Side, Sequence[str]] = {
+    "tasklets": ("--worker-class", "cpythonplus.tasklets.gunicorn.Worker"),
+    "gevent": ("--worker-class", "gevent"),
+    "threads": ("--worker-class", "gthread"),
+}
+"""What gunicorn is told on each side."""
+
+
+def worker_cases() -> list[Case]:
+    """Return the same application under worker classes, the handler computing or waiting."""
+    return [
+        Case(
+            f"{name}-{load.connections}",
+            "worker",
+            f"Flask under gunicorn, {load.words()}{what}",
+            "requests/s",
+            partial(_measure, load),
+            statistic="median",
+            needs=("flask", "gunicorn"),
+            sides=tuple(WORKERS),
+            base="tasklets",
+            own="tasklets",
+            packages={"gevent": "gevent"},
+        )
+        for name, load, what in (
+            ("worker", Load(50, 0), ""),
+            ("worker-waiting", Load(200, 0, path="/waiting/50"), " that wait 50 ms"),
+        )
+    ]
+
+
 def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> Outcome:
     def start(children: Children) -> tuple[Child, int]:
         listener = loopback_listener()
@@ -40,6 +72,7 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
             *("-m", "gunicorn"),
             *("--bind", f"fd://{listener.fileno()}"),
             *("--config", f"python:{configuration.__name__}"),
+            *WORKERS.get(side, ()),
             _APP,
         ]
         environment = {
