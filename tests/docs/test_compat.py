@@ -178,6 +178,13 @@ def test_a_package_says_which_pythons_it_is_for() -> None:
     assert supported == [12, 14]
 
 
+def test_some_run_with_tasklets_patches_only() -> None:
+    both = Package("a", "1", tasklets=True)
+    one = Package("b", "1", tasklets=True, only_tasklets=True)
+    assert packages.for_run([both, one]) == [both]
+    assert [each.name for each in packages.for_tasklets([both, one])] == ["a", "b"]
+
+
 def test_those_for_tasklets_have_other_reasons() -> None:
     here = Package("a", "1", extra=("-x",), tasklets=True, extra_tasklets=("-y",))
     here = replace(here, known={"u": "not here"}, known_tasklets={"t": "why"})

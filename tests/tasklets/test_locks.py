@@ -570,15 +570,15 @@ class TestFairness:
 
     @pytest.mark.parametrize("room", [1, 3, 10])
     def test_getters_of_a_queue_that_fills(self, room: int) -> None:
-        for queue in (locks.Queue(room), locks.LifoQueue(room)):
-            self.check(self.shares(queue, burst=self.ITEMS))
+        for kind in (locks.Queue[object], locks.LifoQueue[object]):
+            self.check(self.shares(kind(room), burst=self.ITEMS))
 
     def check(self, got: list[int]) -> None:
         assert sum(got) == self.ITEMS
         assert max(got) <= 1.1 * min(got), got
 
     def test_putters(self) -> None:
-        queue, put = locks.Queue(2), [0] * 4
+        queue, put = locks.Queue[int](2), [0] * 4
 
         def putter(number: int) -> None:
             while sum(put) < self.ITEMS:

@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quick = options.quick or os.environ.get("COMPAT") == "quick"
     try:
         listed = packages.read()
-        listed = packages.for_tasklets(listed) if options.tasklets else listed
+        listed = (packages.for_tasklets if options.tasklets else packages.for_run)(listed)
         asked = packages.chosen(listed, options.packages, quick=quick)
         wheel = our_wheel()
         if options.record is not None:

@@ -37,6 +37,7 @@ class Package:
     left_out: str = ""
     known: Mapping[str, str] = field(default_factory=dict)
     tasklets: bool = False
+    only_tasklets: bool = False
     extra_tasklets: tuple[str, ...] = ()
     known_tasklets: Mapping[str, str] = field(default_factory=dict)
 
@@ -96,6 +97,11 @@ def _package(table: Mapping[str, Any]) -> Package:
     package = Package(**frozen)
     package.supports("3.11.0")
     return package
+
+
+def for_run(packages: Iterable[Package]) -> list[Package]:
+    """Return those that run under `cpythonplus run`."""
+    return [each for each in packages if not each.only_tasklets]
 
 
 def for_tasklets(packages: Iterable[Package]) -> list[Package]:

@@ -142,7 +142,7 @@ def rendered(results: Results, listed: Sequence[Package], under: str) -> list[st
 def made() -> str:
     """Return the block of what is recorded; PageError where that does not fit together."""
     listed = packages.read()
-    lines = _part("compat", listed, "under `run`")
+    lines = _part("compat", packages.for_run(listed), "under `run`")
     lines += ["", "## With tasklets' patches", ""]
     lines += _part("compat-tasklets", packages.for_tasklets(listed), "with the patches")
     return results_page.block(lines)

@@ -20,7 +20,7 @@ from cpythonplus.tasklets.io.descriptors import READ, WRITE
 from cpythonplus.tasklets.locks import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 __all__ = ["Pipe", "replacements", "wait", "wait3", "wait4", "waitpid"]
 
@@ -87,7 +87,7 @@ class Pipe(_stock.FileIO):
             io_forget(self.fileno())
         super().close()
 
-    def readinto(self, buffer: "Buffer", /) -> int | None:
+    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
         """Read what is there, or wait for something."""
         self._wait(READ)
         return super().readinto(buffer)
@@ -106,7 +106,7 @@ class Pipe(_stock.FileIO):
             parts.append(part)
         return b"".join(parts)
 
-    def write(self, data: "Buffer", /) -> int:
+    def write(self, data: "ReadableBuffer", /) -> int:
         """Write all of it."""
         with memoryview(data) as view, view.cast("B") as left:
             written = 0

@@ -101,7 +101,7 @@ if sys.version_info >= (3, 13):
         "_ThreadHandle": _Handle,
     }
 else:
-    _stock_start = original(_thread, "start_new_thread")
+    _stock_start: Any = original(_thread, "start_new_thread")
     _stock_sentinel: Any = original(_thread, "_set_sentinel")
     _sentinels: dict[tasklet, Lock] = {}  # released at the ends of tasklets that are threads
 
