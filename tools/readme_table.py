@@ -490,8 +490,8 @@ def tasklet_io_table(reports: Sequence[Report]) -> list[list[str]]:
         [
             *_machines(reports),
             "Each side in one run, in alternating rounds, each in processes of its own, without",
-            "garbage collection but under gunicorn; the median round is shown, of locks the fastest",
-            f"sample. Server and client have a core each, but gunicorn's. {_RAW}",
+            "garbage collection but for gunicorn; the median round is shown, of locks the fastest",
+            f"sample. Server and client have a core each, gunicorn and its client both. {_RAW}",
         ],
     ]
 
