@@ -5,6 +5,7 @@
 #   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
 #   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`
 #   COMPAT_ARGS=...  packages and options for `compat`
+#   SOAK_ARGS=...    options for `soak`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
 
 SHELL := /bin/bash
@@ -81,6 +82,10 @@ compat: ## other people's tests under `run`, stock beside plus; COMPAT=quick, CO
 .PHONY: compat-serve
 compat-serve: ## applications of real life under gunicorn, stock beside serve; COMPAT_ARGS='NAME...'
 	@$(in_env) --group test -- python -m tools.compat_serve $(COMPAT_ARGS)
+
+.PHONY: soak
+soak: ## an hour of everything at once in tasklets; SOAK_ARGS='--side gevent --seconds 600'
+	@$(in_env) --group test -- python tools/soak.py $(SOAK_ARGS)
 
 .PHONY: docs
 docs: ## rewrite the generated parts of docs/reference, README's measured tables, drawn pictures
