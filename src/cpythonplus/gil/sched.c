@@ -670,6 +670,7 @@ static void
 give_kernel_slice_back(struct plus_thread *thread, void *unused)
 {
     (void)unused;
+    thread->kernel_slice_asked = false;
     if (thread->kernel_slice_ns != 0) {
         plus_kernel_slice_give_back(thread->native_id, thread->kernel_slice_ns);
         thread->kernel_slice_ns = 0;
@@ -680,10 +681,11 @@ give_kernel_slice_back(struct plus_thread *thread, void *unused)
 static void
 set_kernel_slice(struct plus_thread *self, unsigned level)
 {
-    if (self->kernel_slice_ns == 0 && level == PLUS_LEVELS - 1u) {
+    if (!self->kernel_slice_asked && level == PLUS_LEVELS - 1u) {
+        self->kernel_slice_asked = true;
         self->kernel_slice_ns = plus_kernel_slice_lengthen(0);
     }
-    else if (plus_policy_class(level) == PLUS_INTERACTIVE) {
+    else if (self->kernel_slice_asked && plus_policy_class(level) == PLUS_INTERACTIVE) {
         give_kernel_slice_back(self, NULL);
     }
 }

@@ -67,6 +67,7 @@ struct plus_thread {
     uint32_t joined; /* the switch sequence at which it asked because a request went unheard */
     bool signalled;  /* the main thread, with a signal to handle: served first */
     uint64_t kernel_slice_ns; /* what it was before it was made long; 0: it is not long */
+    bool kernel_slice_asked;  /* since it last was a job: once is enough, whatever came of it */
     bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
 
     _Atomic uint32_t
