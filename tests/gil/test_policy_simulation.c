@@ -156,14 +156,16 @@ take(struct actor *actor)
 static void
 grant(void)
 {
-    uint64_t protected_ns;
-    struct plus_thread *next = plus_ready_pick(&ready, &policy, &protected_ns);
+    enum plus_protection protection;
+    struct plus_thread *next = plus_ready_pick(&ready, &policy, &protection);
 
     if (next != NULL) {
         plus_ready_remove(&ready, next);
         now += CHANGE_NS;
         take(actor_of(next));
-        protected_until_ns = protected_ns != 0 ? now + protected_ns : 0;
+        protected_until_ns = protection == PLUS_UNPROTECTED    ? 0
+                             : protection == PLUS_FOR_HANDLERS ? now + PLUS_OVERTAKEN_NS
+                                                               : now + plus_policy_quantum_ns(&policy);
     }
 }
 

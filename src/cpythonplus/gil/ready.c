@@ -105,23 +105,23 @@ plus_ready_held(struct plus_ready *ready, const struct plus_policy *policy, uint
 
 struct plus_thread *
 plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy,
-                uint64_t *protected_ns)
+                enum plus_protection *protection)
 {
     struct plus_thread *first = plus_ready_first(ready);
 
-    *protected_ns = 0;
+    *protection = PLUS_UNPROTECTED;
     if (first == NULL) {
         return NULL;
     }
     if (overtakes_handlers(ready, first->level) &&
         ready->to_handlers.owed_ns >= PLUS_OVERTAKEN_NS) {
-        *protected_ns = PLUS_OVERTAKEN_NS;
+        *protection = PLUS_FOR_HANDLERS;
         return ready->levels[1].head;
     }
     if (policy->batch_share <= 0.0 || ready->to_heavier.owed_ns < PLUS_STARVATION_NS) {
         return first;
     }
-    *protected_ns = plus_policy_quantum_ns(policy);
+    *protection = PLUS_FOR_HEAVIER;
     if (!overtakes_heavier(ready, first->level)) {
         return first; /* protected: who was asked for it may be back at once */
     }

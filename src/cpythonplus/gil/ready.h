@@ -52,11 +52,17 @@ void
 plus_ready_held(struct plus_ready *ready, const struct plus_policy *policy, uint64_t now,
                 unsigned level, uint64_t hold_ns);
 
-/* Whom to serve next: the first, or one that is overtaken, since enough is owed.  *protected_ns: how long
- * it may not be interrupted; 0: it may. */
+/* What a thread that is served may not be interrupted for. */
+enum plus_protection {
+    PLUS_UNPROTECTED,
+    PLUS_FOR_HANDLERS, /* what is owed to them */
+    PLUS_FOR_HEAVIER,
+};
+
+/* Whom to serve next: the first, or one that is overtaken, since enough is owed. */
 struct plus_thread *
 plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy,
-                uint64_t *protected_ns);
+                enum plus_protection *protection);
 
 /* A thread begins to wait, with its level set.  Those who rest are served first come, first served: each
  * wait is a new turn. */

@@ -54,7 +54,7 @@ static struct {
     _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
     bool unheard;       /* a request to this holder was not answered in time: everybody asks */
     uint64_t protected_until_ns; /* one that was overtaken for too long may not be asked before */
-    uint64_t protect_next_ns;    /* so long a run of this kind the thread granted last gets */
+    enum plus_protection protect_next; /* the thread granted last gets such a run */
 
     /* Who was asked in its turn, and comes back as soon as another has taken the GIL. */
     _Atomic(struct plus_thread *) returning; /* compared, never followed */
@@ -532,10 +532,12 @@ begin_hold(struct plus_thread *self, uint64_t now)
     self->level = level_of(self, 0);
     self->acquired_ns = now;
     S.holder_cpu = sched_getcpu();
-    if (S.protect_next_ns != 0) {
-        S.protected_until_ns = now + S.protect_next_ns;
-        S.protect_next_ns = 0;
-        S.counts.protected_runs += plus_policy_class(self->level) == PLUS_BATCH;
+    if (S.protect_next != PLUS_UNPROTECTED) {
+        S.protected_until_ns = now + (S.protect_next == PLUS_FOR_HANDLERS
+                                          ? PLUS_OVERTAKEN_NS
+                                          : plus_policy_quantum_ns(&S.policy));
+        S.counts.protected_runs += S.protect_next == PLUS_FOR_HEAVIER;
+        S.protect_next = PLUS_UNPROTECTED;
     }
     plus_ready_begin_turn(&S.ready, self);
     if (S.ready.occupied != 0) {
@@ -657,7 +659,7 @@ grant_next(uint64_t now)
                           S.granted_level <= first->level)) {
         return;
     }
-    struct plus_thread *next = plus_ready_pick(&S.ready, &S.policy, &S.protect_next_ns);
+    struct plus_thread *next = plus_ready_pick(&S.ready, &S.policy, &S.protect_next);
 
     dequeue(next);
     atomic_store(&S.granted, next);
@@ -943,7 +945,7 @@ static void
 clear_debts(void)
 {
     S.protected_until_ns = 0;
-    S.protect_next_ns = 0;
+    S.protect_next = PLUS_UNPROTECTED;
     S.ready.to_heavier = (struct plus_debt){0};
     S.ready.to_handlers = (struct plus_debt){0};
     atomic_store(&S.returning, NULL);
