@@ -11,7 +11,7 @@ names: Any = pytest.importorskip("cpythonplus.tasklets.io.names", exc_type=Impor
 threadpool: Any = pytest.importorskip("cpythonplus.tasklets.io.threadpool", exc_type=ImportError)
 
 PRELUDE = """
-import contextvars, gc, os, socket as stock, threading, weakref
+import contextvars, gc, os, socket as stock, threading, time, weakref
 from cpythonplus import tasklets
 from cpythonplus.tasklets import TaskletExit, run, schedule, tasklet
 from cpythonplus.tasklets.io import in_thread, names, set_thread_limit, threadpool
@@ -170,6 +170,7 @@ release = threading.Event()
 log = []
 task = tasklet(lambda: log.append(raised(in_thread, release.wait)))()
 until(lambda: task.blocked)
+time.sleep(0.1)  # the sanitizer's allocator, where the thread begins, is not made fit for a fork
 pid = os.fork()
 if pid == 0:
     until(lambda: log)
