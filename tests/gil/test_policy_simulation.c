@@ -163,9 +163,10 @@ grant(void)
         plus_ready_remove(&ready, next);
         now += CHANGE_NS;
         take(actor_of(next));
-        protected_until_ns = protection == PLUS_UNPROTECTED    ? 0
-                             : protection == PLUS_FOR_HANDLERS ? now + PLUS_OVERTAKEN_NS
-                                                               : now + plus_policy_quantum_ns(&policy);
+        protected_until_ns = protection == PLUS_UNPROTECTED ? 0
+                             : protection == PLUS_FOR_HANDLERS
+                                 ? now + PLUS_OVERTAKEN_NS
+                                 : now + plus_policy_quantum_ns(&policy);
     }
 }
 
