@@ -163,10 +163,8 @@ grant(void)
         plus_ready_remove(&ready, next);
         now += CHANGE_NS;
         take(actor_of(next));
-        protected_until_ns = protection == PLUS_UNPROTECTED ? 0
-                             : protection == PLUS_FOR_HANDLERS
-                                 ? now + PLUS_OVERTAKEN_NS
-                                 : now + plus_policy_quantum_ns(&policy);
+        protected_until_ns =
+            protection == PLUS_UNPROTECTED ? 0 : now + plus_ready_protected_ns(&policy, protection);
     }
 }
 
@@ -426,6 +424,16 @@ random_between(uint64_t least, uint64_t greatest)
     return least + next_random(&random_state) % (greatest - least + 1u);
 }
 
+/* From now on holds and waits are recorded. */
+static void
+forget_the_warming_up(void)
+{
+    for (unsigned i = 0; i < count; i++) {
+        actors[i].held_ns = actors[i].longest_wait_ns = 0;
+    }
+    warm_ns = now;
+}
+
 /* Threads that never rest share what is left, in time and not in turns, whether they give the GIL up
  * now and then or not; a light thread waits behind nobody but its like and one protected run. */
 static void
@@ -450,10 +458,7 @@ test_a_random_mix(uint64_t seed)
         add(LIGHT, random_between(5 * US, 300 * US), random_between(5 * MS, 50 * MS), 1);
     }
     run(4 * S);
-    for (unsigned i = 0; i < count; i++) {
-        actors[i].held_ns = actors[i].longest_wait_ns = 0;
-    }
-    warm_ns = now;
+    forget_the_warming_up();
     run(12 * S);
 
     uint64_t least = NEVER, greatest = 0;
@@ -488,10 +493,7 @@ test_nobody_starves(uint64_t seed)
         add(LIGHT, work, work * 2u, now);
     }
     run(4 * S);
-    for (unsigned i = 0; i < jobs; i++) {
-        actors[i].held_ns = actors[i].longest_wait_ns = 0;
-    }
-    warm_ns = now;
+    forget_the_warming_up();
     run(8 * S);
     for (unsigned i = 0; i < jobs; i++) {
         held += actors[i].held_ns;
@@ -521,10 +523,7 @@ test_a_pool_serves_alike(uint64_t seed)
         add(JOB, 0, 0, 1);
     }
     run(1 * S);
-    for (unsigned i = 0; i < threads; i++) {
-        actors[i].longest_wait_ns = 0;
-    }
-    warm_ns = now;
+    forget_the_warming_up();
     run(4 * S);
     for (unsigned i = 0; i < threads; i++) {
         CHECK(actors[i].longest_wait_ns <= 2u * round_ns + 2u * PLUS_OVERTAKEN_NS);
@@ -542,8 +541,7 @@ test_a_job_that_begins(uint64_t seed)
 
     add(LIGHT, 50 * US, 10 * MS, 1);
     run(2 * S);
-    light->longest_wait_ns = 0;
-    warm_ns = now;
+    forget_the_warming_up();
     add(JOB, 0, 0, now + random_between(0, 20 * MS));
     run(now + 1 * S);
     CHECK(light->longest_wait_ns <= INTERVAL_NS + 2 * MS);

@@ -52,7 +52,7 @@ overtakes_handlers(const struct plus_ready *ready, unsigned level)
 }
 
 static void
-grow(struct plus_debt *debt, uint64_t now, uint64_t limit_ns)
+count(struct plus_debt *debt, uint64_t now, uint64_t limit_ns, bool overtakes)
 {
     if (debt->since_ns != 0 && now > debt->since_ns) {
         debt->owed_ns += now - debt->since_ns;
@@ -61,12 +61,6 @@ grow(struct plus_debt *debt, uint64_t now, uint64_t limit_ns)
     if (debt->owed_ns > limit_ns) {
         debt->owed_ns = limit_ns;
     }
-}
-
-static void
-count(struct plus_debt *debt, uint64_t now, uint64_t limit_ns, bool overtakes)
-{
-    grow(debt, now, limit_ns);
     if (!overtakes) {
         debt->since_ns = 0;
     }
@@ -133,6 +127,14 @@ plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy
         }
     }
     return longest;
+}
+
+uint64_t
+plus_ready_protected_ns(const struct plus_policy *policy, enum plus_protection protection)
+{
+    return protection == PLUS_FOR_HEAVIER    ? plus_policy_quantum_ns(policy)
+           : protection == PLUS_FOR_HANDLERS ? PLUS_OVERTAKEN_NS
+                                             : 0;
 }
 
 /* To the end of its queue next time. */

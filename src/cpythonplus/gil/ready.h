@@ -64,6 +64,10 @@ struct plus_thread *
 plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy,
                 enum plus_protection *protection);
 
+/* How long it may not be interrupted. */
+uint64_t
+plus_ready_protected_ns(const struct plus_policy *policy, enum plus_protection protection);
+
 /* A thread begins to wait, with its level set.  Those who rest are served first come, first served: each
  * wait is a new turn. */
 void

@@ -533,9 +533,7 @@ begin_hold(struct plus_thread *self, uint64_t now)
     self->acquired_ns = now;
     S.holder_cpu = sched_getcpu();
     if (S.protect_next != PLUS_UNPROTECTED) {
-        S.protected_until_ns =
-            now + (S.protect_next == PLUS_FOR_HANDLERS ? PLUS_OVERTAKEN_NS
-                                                       : plus_policy_quantum_ns(&S.policy));
+        S.protected_until_ns = now + plus_ready_protected_ns(&S.policy, S.protect_next);
         S.counts.protected_runs += S.protect_next == PLUS_FOR_HEAVIER;
         S.protect_next = PLUS_UNPROTECTED;
     }
