@@ -28,10 +28,11 @@
 
 /* Stacks in use at which one thread begins to look for cold ones by itself, 1.2 GB; then at each fourth more. */
 #define TRIM_AT ((size_t)131072)
-#define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* where threads get less */
+#define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
+
+#define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* of a stack, where threads get less */
 #define FEW_BYTES ((size_t)128 << 10)           /* where there is little address space */
 #define PART_OF_LIMIT 8192u                     /* of RLIMIT_AS for one */
-#define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
 
 _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
 struct plus_scheduler *plus_schedulers;

@@ -236,7 +236,6 @@ add_slab(struct plus_stack_pool *pool)
             return false;
         }
         plus_stacks_resize(pool, pool->stack_bytes / 2);
-        pool->shrunk = true;
         if (pool->free != NULL) {
             return true; /* one of that size was there */
         }
@@ -394,11 +393,16 @@ plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *a
     return cooled;
 }
 
+static bool
+is_settling_due(const struct plus_stack_pool *pool)
+{
+    return pool->unsettled > 0 && plus_now_coarse_ns() - pool->settled_ns > SETTLE_EVERY_NS;
+}
+
 void
 plus_stacks_settle(struct plus_stack_pool *pool)
 {
-    if (pool->unsettled >= SETTLE_AT_REST ||
-        (pool->unsettled > 0 && plus_now_coarse_ns() - pool->settled_ns > SETTLE_EVERY_NS)) {
+    if (pool->unsettled >= SETTLE_AT_REST || is_settling_due(pool)) {
         settle(pool);
     }
 }
@@ -426,7 +430,7 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
         stack->settled = pool->unsettled == 0;
     }
     pool->unsettled += !stack->settled;
-    if (pool->unsettled > 0 && plus_now_coarse_ns() - pool->settled_ns > SETTLE_EVERY_NS) {
+    if (is_settling_due(pool)) {
         settle(pool);
     }
 }

@@ -68,7 +68,6 @@ struct plus_stack_pool {
     size_t in_use, free_count;
     size_t unsettled; /* free ones, at the head of the list */
     uint64_t settled_ns;
-    bool shrunk; /* the address space had no room for the size that was asked for */
 };
 
 #define PLUS_STACK_BYTES_MIN ((size_t)64 << 10)
@@ -80,8 +79,8 @@ struct plus_stack_pool {
 void
 plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes);
 
-/* Takes a stack; smaller ones from now on (`shrunk`) where the address space has no room for that size.  NULL when
- * the kernel gives no memory. */
+/* Takes a stack; smaller ones from now on (`stack_bytes` tells) where the address space has no room for that size.
+ * NULL when the kernel gives no memory. */
 struct plus_stack *
 plus_stack_take(struct plus_stack_pool *pool, void *owner);
 

@@ -287,8 +287,9 @@ class epoll(_Fair):  # noqa: N801  # the standard name
             readiness.pause(0)
             found = look()
         else:
-            forever = seconds is None or seconds < 0
-            limit = readiness.Limit(None if forever else ceil((seconds or 0) * 1000) / 1000)
+            if seconds is not None:
+                seconds = None if seconds < 0 else ceil(seconds * 1000) / 1000
+            limit = readiness.Limit(seconds)
             found = readiness.wait_for_epoll(self._real, look, self._block(maxevents), limit)
         return found
 
