@@ -13,34 +13,74 @@ descriptors.
 """
 
 import argparse
+import asyncio
 import json
 import os
+import queue
+import select
+import socket
+import socketserver
+import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
-SIDES = ("tasklets", "gevent", "stock")
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from tools.compat.run import BY_GEVENT, patched  # found by the path above
 
-def patch(side: str) -> None:
-    """Make threads and blocking calls those of `side`."""
-    if side == "tasklets":
-        from cpythonplus.tasklets import io, locks
-
-        locks.patch(threads=True)
-        io.patch()
-    elif side == "gevent":
-        from gevent import monkey  # type: ignore[import-untyped]
-
-        monkey.patch_all()
+SIDES = {
+    "tasklets": patched(
+        "from cpythonplus.tasklets import io, locks; locks.patch(threads=True); io.patch()"
+    ),
+    "gevent": patched(BY_GEVENT),
+    "stock": (),
+}
+"""What comes between the interpreter and this script."""
 
 
 def expect(found: int, wanted: int) -> None:
     """Complain of a wrong result."""
     if found != wanted:
         raise ValueError(f"{found} instead of {wanted}")
+
+
+class Echo(socketserver.BaseRequestHandler):
+    """Sends back what comes."""
+
+    def handle(self) -> None:
+        """Serve a connection."""
+        while data := self.request.recv(4096):
+            self.request.sendall(data)
+
+
+class Echoes(socketserver.ThreadingTCPServer):
+    """A thread for each connection."""
+
+    daemon_threads = True
+
+
+class Page(BaseHTTPRequestHandler):
+    """Answers every request alike."""
+
+    def do_GET(self) -> None:  # the standard name
+        """Answer."""
+        body = b"x" * 2000
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 class Soak:
@@ -51,33 +91,6 @@ class Soak:
 
     def __init__(self) -> None:
         """Start the servers."""
-        # Here and below: what is imported is patched before.
-        import queue
-        import socketserver
-        import threading
-        from concurrent.futures import ThreadPoolExecutor
-        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-        class Echo(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                while data := self.request.recv(4096):
-                    self.request.sendall(data)
-
-        class Page(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # the standard name
-                body = b"x" * 2000
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Echoes(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-
-        self.threading = threading
         self.turns: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
         self.ends = False
@@ -94,8 +107,6 @@ class Soak:
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
 
     def _echo(self) -> None:
-        import socket
-
         connection = getattr(self.local, "connection", None)
         if connection is None:
             connection = socket.create_connection(self.address)
@@ -106,8 +117,6 @@ class Soak:
             left -= len(connection.recv(left))
 
     def _connect(self) -> None:
-        import socket
-
         with socket.create_connection(self.address) as connection:
             connection.sendall(b"x" * 20000)
             left = 20000
@@ -115,8 +124,6 @@ class Soak:
                 left -= len(connection.recv(left))
 
     def _request(self) -> None:
-        from urllib.request import urlopen
-
         with urlopen(self.page) as answer:  # noqa: S310  # our own
             expect(len(answer.read()), 2000)
 
@@ -130,8 +137,6 @@ class Soak:
             self.condition.wait(0.01)
 
     def _semaphore(self) -> None:
-        import time
-
         with self.semaphore:
             time.sleep(0.0005)
 
@@ -139,27 +144,21 @@ class Soak:
         expect(self.pool.submit(sum, (1, 2)).result(), 3)
 
     def _process(self) -> None:
-        import subprocess
-
         found = subprocess.run(["cat"], input=b"y" * 100_000, capture_output=True, check=True)
         expect(len(found.stdout), 100_000)
 
     def _thread(self) -> None:
-        thread = self.threading.Thread(target=sum, args=((1, 2),))
+        thread = threading.Thread(target=sum, args=((1, 2),))
         thread.start()
         thread.join()
 
     def _asyncio(self) -> None:
-        import asyncio
-
         async def some() -> None:
             await asyncio.gather(*(asyncio.sleep(0.001) for _ in range(10)))
 
         asyncio.run(some())
 
     def _pipe(self) -> None:
-        import select
-
         reading, writing = os.pipe()
         try:
             os.write(writing, b"x")
@@ -171,8 +170,6 @@ class Soak:
             os.close(writing)
 
     def _error(self) -> None:
-        import time
-
         try:
             time.sleep(0)
             int("no number")
@@ -181,8 +178,6 @@ class Soak:
 
     def component(self, name: str, turn: Callable[[], None]) -> None:
         """Take turns until the end; nobody computes without ever waiting."""
-        import time
-
         while not self.ends:
             try:
                 turn()
@@ -209,7 +204,7 @@ class Soak:
         }
         for name, turn in found.items():
             for _ in range(self.COPIES):
-                self.threading.Thread(target=self.component, args=(name, turn), daemon=True).start()
+                threading.Thread(target=self.component, args=(name, turn), daemon=True).start()
         return found
 
 
@@ -241,8 +236,6 @@ def verdict(samples: Sequence[dict[str, int]]) -> list[str]:
 
 def run(side: str, seconds: float) -> dict[str, Any]:
     """Run it all; return turns, samples and complaints."""
-    import time
-
     soak = Soak()
     names = list(soak.begin())
     begun, samples, still = time.monotonic(), [], Counter[str]()
@@ -275,8 +268,11 @@ def main() -> int:
     parser.add_argument("--side", choices=SIDES, default="tasklets")
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--patched", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    patch(options.side)
+    if not options.patched:
+        command = [sys.executable, *SIDES[options.side], __file__, "--patched", *sys.argv[1:]]
+        os.execv(sys.executable, command)
     found = run(options.side, options.seconds)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")

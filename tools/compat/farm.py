@@ -10,10 +10,9 @@ us, and ends the whole with status 1; what does not come back is unsteady and li
 
 With `--tasklets` plus is a process that called `tasklets.locks.patch()` and `tasklets.io.patch()`
 before anything else was imported, and only the packages for that run; one that called
-`gevent.monkey.patch_all()` runs once beside them.  COMPAT=quick does the same
-as --quick.  Sources and environments are kept in
-~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says; what the runs print is in
-build/compat/VERSION.
+`gevent.monkey.patch_all()` runs once beside them.  COMPAT=quick does the same as --quick.  Sources
+and environments are kept in ~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says;
+what the runs print is in build/compat/VERSION.
 """
 
 import argparse

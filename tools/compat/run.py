@@ -20,28 +20,24 @@ _PATCHED = """
 import sys
 del sys.argv[0]
 sys.path[0] = sys.argv[0].rpartition("/")[0]
-from cpythonplus.tasklets import io, locks
-locks.patch()
-io.patch()
+{patch}
 import runpy
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
-_GEVENT = """
-import sys
-del sys.argv[0]
-sys.path[0] = sys.argv[0].rpartition("/")[0]
-from gevent import monkey
-monkey.patch_all()
-import runpy
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+
+def patched(patch: str) -> tuple[str, ...]:
+    """Return what has the interpreter execute `patch` and then a script."""
+    return ("-c", _PATCHED.format(patch=patch))
+
+
+BY_GEVENT = "from gevent import monkey; monkey.patch_all()"
 
 SIDES = {
     "stock": (),
     "plus": ("-m", "cpythonplus", "run"),
-    "tasklets": ("-c", _PATCHED),
-    "gevent": ("-c", _GEVENT),
+    "tasklets": patched("from cpythonplus.tasklets import io, locks; locks.patch(); io.patch()"),
+    "gevent": patched(BY_GEVENT),
 }
 """What comes between the interpreter and its arguments."""
 

@@ -76,9 +76,9 @@ def deep(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
     return {"rate": deep_ns, "figures": figures}
 
 
-def trim(parked: Parked) -> bool:
-    """Make those that wait cold, where the side can do that; return whether it can."""
-    found = getattr(parked, "trim", None)
+def does(parked: Parked, what: str) -> bool:
+    """Have the side do what only some can, and return whether it can."""
+    found = getattr(parked, what, None)
     if found is not None:
         found()
     return found is not None
@@ -95,17 +95,16 @@ def sizes(parked: Parked, parameters: dict[str, Any]) -> dict[str, Any]:
     parked.park(1)  # what the first one loads
     before = held_bytes()
     parked.park(count)
-    found: dict[str, Any] = {"rate": (held_bytes() - before) / count / KB}
-    if trim(parked):
-        found["figures"] = {"cold_kb": (held_bytes() - before) / count / KB}
-    small = getattr(parked, "small", None)
-    if small is not None:
-        small()
+    rate = (held_bytes() - before) / count / KB
+    figures = {}
+    if does(parked, "trim"):
+        figures["cold_kb"] = (held_bytes() - before) / count / KB
+    if does(parked, "small"):
         parked.park(1)
         before = held_bytes()
         parked.park(count)
-        found["figures"]["small_kb"] = (held_bytes() - before) / count / KB
-    return found
+        figures["small_kb"] = (held_bytes() - before) / count / KB
+    return {"rate": rate, "figures": figures}
 
 
 def many(parked: Parked, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def many(parked: Parked, parameters: dict[str, Any]) -> dict[str, Any]:
     for first in range(0, count, PARKED_AT_ONCE):
         parked.park(min(PARKED_AT_ONCE, count - first))
         tables = max(tables, memory_bytes("VmPTE"))
-        trim(parked)
+        does(parked, "trim")
     waking = time.perf_counter()
     parked.wake()
     end = time.perf_counter()
