@@ -1,5 +1,5 @@
 /* Slabs of stacks; see stacks.h for the layout. */
-#define _GNU_SOURCE /* madvise */
+#define _GNU_SOURCE /* madvise, syscall */
 #include "stacks.h"
 #include "switch.h"
 
@@ -7,10 +7,13 @@
 
 #if PLUS_HAS_SWITCH /* else: engine_greenlet.c */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -85,17 +88,36 @@ layout_of(size_t stack_bytes)
                            round_up(WIDE_GUARD_BYTES + room, TABLE_BYTES)};
 }
 
+/* Has the kernel itself read there, as abseil's AddressIsReadable does: the set of signals is copied before its
+ * use, which there is none of, is looked at. */
+static bool
+is_readable(const char *at)
+{
+    return syscall(SYS_rt_sigprocmask, -1, at, NULL, sizeof(uint64_t)) == 0 || errno != EFAULT;
+}
+
+static bool
+install_guard(char *start, size_t bytes)
+{
+    static enum { UNKNOWN, WORKS, REFUSED } state;
+
+    if (state == REFUSED || madvise(start, bytes, MADV_GUARD_INSTALL) != 0) {
+        state = REFUSED;
+        return false;
+    }
+    if (state == UNKNOWN) {
+        state = is_readable(start) ? REFUSED : WORKS; /* emulators take any advice and do nothing */
+    }
+    return state == WORKS;
+}
+
 static enum plus_guard
 make_guard(char *low, size_t bytes)
 {
-    static bool no_guard_install;
     char *start = low - bytes;
 
-    if (!no_guard_install) {
-        if (madvise(start, bytes, MADV_GUARD_INSTALL) == 0) {
-            return PLUS_GUARD_PAGES;
-        }
-        no_guard_install = true;
+    if (install_guard(start, bytes)) {
+        return PLUS_GUARD_PAGES;
     }
     if (mprotect_guards >= MPROTECT_GUARDS || mprotect(start, bytes, PROT_NONE) != 0) {
         *(uint64_t *)low = INTACT;
