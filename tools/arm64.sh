@@ -69,7 +69,7 @@ prepare() {
     version=$(python_says "$arm64" 'f"{sys.version_info.major}.{sys.version_info.minor}"')
     rm -rf "$arm64$inside/checkout" "$python/cpythonplus" "$build"
     mkdir -p "$arm64$inside/checkout" "$python" "$build"
-    cp -r tests docs pyproject.toml README.md "$arm64$inside/checkout"
+    cp -r src tests tools docs pyproject.toml README.md "$arm64$inside/checkout"
     printf '#!/bin/sh\nexec qemu-aarch64-static -L "%s" -E "PYTHONHOME=%s/usr" "%s/usr/bin/python3" "$@"\n' \
         "$arm64" "$arm64" "$arm64" >"$build/python3"
     chmod +x "$build/python3"
@@ -97,10 +97,10 @@ EOF
         meson compile -C "$0/meson"
         meson install -C "$0/meson" --destdir "$1"
     ' "$build" "$arm64" "$inside/python" >"$build/log" 2>&1 || { tail -n 20 "$build/log" >&2; exit 1; }
-    [ -e "$python/numpy" ] || "$(tools/pick_python.sh build/python)" -m pip install --quiet --target "$python" \
+    [ -e "$python/gunicorn" ] || "$(tools/pick_python.sh build/python)" -m pip install --quiet --target "$python" \
         --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --only-binary=:all: \
         --python-version "$version" 'pytest>=9' pytest-xdist hypothesis rich greenlet \
-        gevent numpy pydantic
+        gevent numpy pydantic cryptography trustme gunicorn requests
     # What tests compile for themselves.
     aarch64-linux-gnu-gcc -std=c11 -O2 -frounding-math -Isrc/cpythonplus tests/tasklets/switch_probe.c \
         src/cpythonplus/tasklets/switch_*.c -lm -o "$build/switch_probe"

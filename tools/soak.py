@@ -24,8 +24,9 @@ import subprocess
 import sys
 import threading
 import time
+from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -218,17 +219,13 @@ def kept() -> dict[str, int]:
     }
 
 
-def _least(samples: Sequence[dict[str, int]], key: str) -> int:
-    return min(sample[key] for sample in samples)
-
-
-def verdict(samples: Sequence[dict[str, int]]) -> list[str]:
+def verdict(samples: Mapping[str, Sequence[int]]) -> list[str]:
     """Return what grew: the least of the last tenth against that of the second."""
-    tenth = max(len(samples) // 10, 1)
-    early, late = samples[tenth : 2 * tenth] or samples[:1], samples[-tenth:]
+    tenth = max(len(samples["rss_kb"]) // 10, 1)
     grown = []
     for key, room in (("rss_kb", 1.02), ("descriptors", 1.0)):
-        before, after = _least(early, key), _least(late, key)
+        found = samples[key]
+        before, after = min(found[tenth : 2 * tenth] or found[:1]), min(found[-tenth:])
         if after > before * room:
             grown.append(f"{key} grew from {before} to {after}")
     return grown
@@ -238,16 +235,19 @@ def run(side: str, seconds: float) -> dict[str, Any]:
     """Run it all; return turns, samples and complaints."""
     soak = Soak()
     names = list(soak.begin())
-    begun, samples, still = time.monotonic(), [], Counter[str]()
+    begun, still = time.monotonic(), Counter[str]()
+    samples = {key: array("q") for key in kept()}  # an hour of objects would look like a leak
     told, before = 0, Counter[str]()
     while (past := time.monotonic() - begun) < seconds:
         time.sleep(1)
-        samples.append(kept())
+        now = kept()
+        for key, found in samples.items():
+            found.append(now[key])
         if int(past) // 60 > told:
             told = int(past) // 60
             still.update(name for name in names if soak.turns[name] == before[name])
             before = Counter(soak.turns)
-            print(f"soak: {side}: {told} min: {dict(soak.turns)} {samples[-1]}", flush=True)
+            print(f"soak: {side}: {told} min: {dict(soak.turns)} {now}", flush=True)
     soak.ends = True
     complaints = [f"{name} stood still for {count} min" for name, count in still.items()]
     complaints += [f"{count} x {error}" for error, count in soak.errors.items()]
@@ -256,8 +256,8 @@ def run(side: str, seconds: float) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "seconds": seconds,
         "turns": {name: soak.turns[name] for name in names},
-        "first": samples[0],
-        "last": samples[-1],
+        "first": {key: found[0] for key, found in samples.items()},
+        "last": {key: found[-1] for key, found in samples.items()},
         "complaints": complaints + verdict(samples),
     }
 

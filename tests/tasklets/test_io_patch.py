@@ -130,3 +130,98 @@ except AttributeError as error:
 for name in (*io.__all__, "socket"):
     assert hasattr(io, name), name
 """)
+
+
+def test_a_coroutine_that_waits_as_a_tasklet_does_is_in_its_own_loop() -> None:
+    run_child(
+        """
+        import asyncio, subprocess, threading, time
+        from socket import socketpair
+        from cpythonplus.tasklets import io, locks
+
+        locks.patch(threads=True)
+        io.patch()
+        lock, log = threading.Lock(), []
+
+        def receive():
+            here, there = socketpair()
+            with here, there:
+                here.settimeout(0.005)
+                try:
+                    here.recv(1)
+                except TimeoutError:
+                    pass
+
+        def hold():
+            with lock:
+                time.sleep(0.002)
+
+        async def body():
+            loop = asyncio.get_running_loop()
+            for wait in (lambda: time.sleep(0.005), lambda: time.sleep(0), receive, hold,
+                         lambda: subprocess.run(["true"])):
+                wait()
+                assert asyncio.get_running_loop() is loop
+                assert asyncio.current_task() is not None
+            await asyncio.to_thread(time.sleep, 0.005)
+            log.append(asyncio.get_running_loop() is loop)
+
+        threads = [threading.Thread(target=asyncio.run, args=(body(),)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert log == [True] * 3
+        """,
+        timeout=60,
+    )
+
+
+def test_a_signal_s_handler_may_wait_while_all_of_the_thread_does() -> None:
+    run_child(
+        """
+        import signal, threading, time
+        from socket import socketpair
+        from cpythonplus.tasklets import io, locks, schedule
+
+        locks.patch()
+        io.patch()
+        here, there = socketpair()
+        here.settimeout(0.01)
+        log = []
+
+        def receive():
+            try:
+                here.recv(1)
+            except TimeoutError:
+                pass
+
+        def refused():
+            try:
+                schedule()
+            except RuntimeError as error:
+                log.append(str(error))
+
+        def join():
+            thread = threading.Thread(target=time.sleep, args=(0.01,))
+            thread.start()
+            thread.join()
+
+        waits = [lambda: time.sleep(0.01), receive, join, refused, lambda: there.sendall(b"x"),
+                 lambda: log.append(here.recv(1)), lambda: threading.Event().wait(0.01)]
+
+        def handler(*_):
+            began = time.monotonic()
+            waits[turn]()
+            log.append(round(time.monotonic() - began, 2) <= 0.2)
+
+        signal.signal(signal.SIGALRM, handler)
+        for turn in range(len(waits)):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            time.sleep(0.05)
+        assert log.count(True) == len(waits), log
+        assert b"x" in log
+        assert "a signal's handler cannot switch while all of its thread waits" in log
+        """,
+        timeout=60,
+    )

@@ -305,3 +305,32 @@ assert log == [9], log
 process.stdin.close()
 process.wait()
 """)
+
+
+def test_a_pipe_that_the_program_has_made_non_blocking() -> None:
+    child("""
+from subprocess import PIPE, Popen
+with Popen(["cat"], stdin=PIPE, stdout=PIPE, bufsize=0) as process:
+    for pipe in (process.stdin, process.stdout):
+        os.set_blocking(pipe.fileno(), False)
+    assert process.stdout.read() is None and process.stdout.read(1) is None
+    sent = 0
+    while some := process.stdin.write(b"x" * 200_000):
+        sent += some
+    assert 0 < sent < 1_000_000
+    process.stdin.close()
+    os.set_blocking(process.stdout.fileno(), True)
+    assert len(process.stdout.read()) == sent
+""")
+
+
+def test_without_a_free_descriptor() -> None:
+    child("""
+import resource, select
+process = subprocess.Popen(["sleep", "0.05"])
+free = os.dup(0)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+assert process.wait() == 0
+assert select.select([], [], [], 0.01) == ([], [], [])
+""")

@@ -57,7 +57,7 @@ def wrong_arguments(module: Any, log: Log) -> None:
         log += [outcome(one.send, "text")[0], outcome(one.sendall, None)[0]]
         log += [outcome(one.sendto, b"x")[0], outcome(one.connect, 5)[0]]
         log += [outcome(one.recv, bufsize=1)[0], outcome(one.listen, "x")[0]]
-        log += [other.recv(0), other.recv(10)]
+        log += [other.recv(0), other.recv(10), other.recv(0), other.recv_into(bytearray())]
     log.append(outcome(module.socket, -5, 1)[:2])
     log.append(outcome(module.socket, fileno=-1))
     log.append(outcome(module.socket, fileno="x")[0])

@@ -1,5 +1,6 @@
 """`locks.patch`: who gets these types, and how it goes with the patch of the threads."""
 
+from tests.support import run_child
 from tests.threads.patched import run
 
 PRELUDE = "from cpythonplus.tasklets import locks\n"
@@ -64,5 +65,67 @@ def test_under_the_patch_of_the_threads() -> None:
         event = locks.Event()
         event.set()
         assert event.wait(1) and not is_native(type(event._cond))
+        """
+    )
+
+
+def test_who_imports_what_another_tasklet_imports_waits_for_it() -> None:
+    run_child(
+        """
+        import _thread, sys, tempfile, time
+        from importlib import _bootstrap
+        from pathlib import Path
+        from cpythonplus.tasklets import io, locks, run, tasklet
+        from threading import Thread
+
+        sys.path.insert(0, folder := tempfile.mkdtemp())
+        for number in range(3):
+            Path(folder, f"slow{number}.py").write_text("import time; time.sleep(0.02); X = 1")
+        locks.patch()
+        io.patch()
+        found = []
+
+        def imports(number):
+            found.append(__import__(f"slow{number}").X)
+
+        for _ in range(3):
+            tasklet(imports)(0)
+        run()
+        threads = [Thread(target=imports, args=(1,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        waits = tasklet(imports)(1)
+        for thread in threads:
+            thread.join()
+        while waits.alive:
+            run()
+        assert found == [1] * 7, found
+        io.unpatch()
+        locks.unpatch()
+        assert _bootstrap._thread is _thread
+        """
+    )
+
+
+def test_a_thread_that_a_tasklet_starts_does_not_let_run_return() -> None:
+    run_child(
+        """
+        import time
+        from threading import Thread
+        from cpythonplus.tasklets import io, locks, run, tasklet
+
+        locks.patch()
+        io.patch()
+        log = []
+
+        def starts():
+            thread = Thread(target=time.sleep, args=(0.01,))
+            thread.start()
+            thread.join()
+            log.append(thread.ident)
+
+        tasklet(starts)()
+        run()
+        assert len(log) == 1
         """
     )

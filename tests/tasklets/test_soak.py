@@ -23,12 +23,12 @@ def test_everything_at_once() -> None:
     assert [each for each in found["complaints"] if " grew " not in each] == []
 
 
-def sample(rss_kb: int, descriptors: int = 9) -> dict[str, int]:
-    return {"rss_kb": rss_kb, "descriptors": descriptors, "kernel_threads": 1}
+def samples(rss_kb: list[int], descriptors: list[int]) -> dict[str, list[int]]:
+    return {"rss_kb": rss_kb, "descriptors": descriptors}
 
 
 def test_what_grows_is_told() -> None:
-    warming_up = [sample(10)] * 10
-    assert verdict(warming_up + [sample(1000)] * 90) == []
-    assert verdict(warming_up + [sample(1000 + n) for n in range(90)]) != []
-    assert verdict([sample(1000)] * 90 + [sample(1000, 10)] * 10) != []
+    warming_up, flat = [10] * 10, [9] * 100
+    assert verdict(samples(warming_up + [1000] * 90, flat)) == []
+    assert verdict(samples(warming_up + [1000 + n for n in range(90)], flat)) != []
+    assert verdict(samples([1000] * 100, [9] * 90 + [10] * 10)) != []

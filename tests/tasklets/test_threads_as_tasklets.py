@@ -118,3 +118,91 @@ threading.Thread(target=body, args=("daemon", 50), daemon=True).start()
 print("main ends", flush=True)
 """)
     assert out.splitlines() == ["main ends", "waited for"]
+
+
+def test_the_end_waits_for_threads_of_threads_and_of_executors() -> None:
+    assert child("""
+executor = ThreadPoolExecutor(2)
+executor.submit(time.sleep, 0.01)
+def second():
+    time.sleep(0.05)
+    print("second")
+def first():
+    time.sleep(0.02)
+    threading.Thread(target=second).start()
+threading.Thread(target=first).start()
+print("main", flush=True)
+""").splitlines() == ["main", "second"]
+
+
+def test_a_daemon_ends_without_a_word() -> None:
+    ended = run_child(
+        PRELUDE
+        + """
+threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+time.sleep(0.01)
+""",
+        timeout=60,
+    )
+    assert (ended.out, ended.err) == ("", "")
+
+
+def test_a_fork_leaves_the_other_threads_behind() -> None:
+    assert child("""
+import socket
+parent = os.getpid()
+reading, writing = socket.socketpair()
+def waits(how):
+    try:
+        how()
+    finally:
+        if os.getpid() != parent:
+            print("goes on in the child")
+for how in (lambda: time.sleep(0.02), lambda: reading.recv(1), threading.Event().wait):
+    threading.Thread(target=waits, args=(how,), daemon=True).start()
+time.sleep(0.001)
+pid = os.fork()
+if pid == 0:
+    assert threading.enumerate() == [threading.current_thread()]
+    time.sleep(0.05)
+    thread = threading.Thread(target=log.append, args=(1,))
+    thread.start()
+    thread.join()
+    assert log == [1]
+    writing.send(b"x")
+    time.sleep(0.01)
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+print("parent", flush=True)
+os._exit(0)
+""").splitlines() == ["parent"]
+
+
+def test_a_thread_that_forks_is_all_that_its_child_has() -> None:
+    assert child("""
+from multiprocessing import get_context
+def forks():
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.01)
+        return
+    log.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    process = get_context("fork").Process(target=time.sleep, args=(0.01,))
+    process.start()
+    process.join()
+    log.append(process.exitcode)
+thread = threading.Thread(target=forks)
+thread.start()
+thread.join()
+print("main", log)
+""").splitlines() == ["main [0, 0]"]
+
+
+def test_one_that_runs_at_the_unpatch_ends_as_itself() -> None:
+    child("""
+thread = threading.Thread(target=time.sleep, args=(0.01,))
+thread.start()
+locks.unpatch()
+thread.join()
+assert threading.enumerate() == [threading.main_thread()] == [threading.current_thread()]
+""")

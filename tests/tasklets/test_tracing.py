@@ -883,3 +883,32 @@ class TestScheduleCallback:
         tasklets.set_schedule_callback(None)
         sys.settrace(None)
         assert [reference() for reference in gone] == [None] * 3
+
+
+def test_one_that_is_freed_where_tracers_cannot_be_changed() -> None:
+    child = run_child(
+        """
+        import sys
+        from cpythonplus.tasklets import tasklet
+
+        forbidden = False
+
+        def hook(event, args):
+            if forbidden and event in ("sys.settrace", "sys.setprofile"):
+                raise RuntimeError("not here")
+
+        sys.addaudithook(hook)
+        sys.settrace(lambda *args: None)
+        never_run = tasklet(print, ())
+        sys.settrace(None)
+        forbidden = True
+        del never_run
+        forbidden = False
+        sys.settrace(lambda *args: None)
+        sys.kept = tasklet(print, ())  # is freed when the modules have been
+        sys.settrace(None)
+        print("ended")
+        """
+    )
+    assert child.out == "ended\n"
+    assert "not here" in child.err

@@ -34,6 +34,12 @@ delivery_dealloc(PyObject *op)
     Py_TYPE(op)->tp_free(op);
 }
 
+static bool
+is_delivered(void *self)
+{
+    return ((struct delivery *)self)->delivered;
+}
+
 static PyObject *
 delivery_wait(PyObject *op, PyObject *args)
 {
@@ -48,6 +54,11 @@ delivery_wait(PyObject *op, PyObject *args)
     if (sched == NULL || !PyArg_ParseTuple(args, "|O:wait", &timeout) ||
         !plus_deadline_from(timeout, &deadline_ns)) {
         return NULL;
+    }
+    if (sched->in_handler) {
+        int delivered = plus_wait_beside(is_delivered, self, deadline_ns);
+
+        return delivered >= 0 ? PyBool_FromLong(delivered) : NULL;
     }
     plus_hub_ask(sched, 1); /* run() is not to return meanwhile */
     while (!self->delivered && parked == PLUS_PARKED_WOKEN) {

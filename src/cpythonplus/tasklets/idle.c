@@ -2,20 +2,23 @@
 
 #include "../threads/waiting.h"
 
-/* No tasklet is current: a signal handler may look, but not switch.  While it runs, the thread may still make a
+/* No tasklet is current: a signal handler may look and wait, but not switch.  While it runs, the thread may still make a
  * tasklet runnable, so that it does not count as blocked. */
 static int
 run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
 {
     bool in_callback = sched->in_callback;
 
-    sched->in_callback = true;
+    bool in_handler = sched->in_handler;
+
+    sched->in_callback = sched->in_handler = true;
     sched->thread_blocked = false;
     int failed = plus_run_handlers(&sched->idle, waiter);
 
     /* Unless somebody has ended the wait meanwhile. */
     sched->thread_blocked = plus_waitq_length(&sched->idle) > 0;
     sched->in_callback = in_callback;
+    sched->in_handler = in_handler;
     return failed;
 }
 

@@ -123,7 +123,10 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
     if (sched == NULL) {
         return -1;
     }
-    if (bytes > 0 && flags == 0 && !is_zero(timeout) && plus_poller_is_drained(sched, fd) &&
+    if (bytes == 0) {
+        return 0; /* as the standard library's sockets */
+    }
+    if (flags == 0 && !is_zero(timeout) && plus_poller_is_drained(sched, fd) &&
         !await_ready(sched, fd, PLUS_IO_READ, &limit)) {
         return -1;
     }

@@ -3,13 +3,8 @@
 
 #include "../base/clock.h"
 
-#include <unistd.h>
-
 /* Who has waited for longer is handed the lock. */
 #define STARVING_NS PLUS_NS_PER_MS
-
-/* How often a wait that may not be called looks whether the lock is free. */
-#define LOOK_US 200
 
 /* So many exceptions a tasklet ignores that has to have its lock back. */
 #define PATIENCE 3
@@ -130,8 +125,13 @@ is_hopeless(const struct plus_scheduler *sched, uint64_t deadline_ns)
     return false;
 }
 
-/* A signal's handler runs while all of its thread waits, or a callback: nothing can be switched here, but other
- * threads can free the lock. */
+static bool
+try_it(void *lock)
+{
+    return plus_task_lock_try(lock);
+}
+
+/* Other threads can free it. */
 static int
 wait_beside(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t deadline_ns)
 {
@@ -139,18 +139,7 @@ wait_beside(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t 
         (void)plus_refuse_in_callback(sched);
         return -1;
     }
-    while (!plus_task_lock_try(lock)) {
-        if (plus_now_ns() >= deadline_ns) {
-            return 0;
-        }
-        Py_BEGIN_ALLOW_THREADS
-        usleep(LOOK_US);
-        Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals() < 0) {
-            return -1;
-        }
-    }
-    return 1;
+    return plus_wait_beside(try_it, lock, deadline_ns);
 }
 
 int

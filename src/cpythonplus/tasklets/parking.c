@@ -6,11 +6,62 @@
 #include "../base/clock.h"
 
 #include <math.h>
+#include <unistd.h>
 
 /* threading.TIMEOUT_MAX; with the clock's time added it is far from the end of 64 bits. */
 #define LONGEST_S 9223372036.0
 
+/* How often a wait that may not switch looks whether it is over. */
+#define LOOK_US 200
+
 enum { NOT_PARKED, PARKED, WOKEN, TIMED_OUT };
+
+static PyObject *get_running_loop, *set_loop_aside, *put_loop_back; /* or NULL */
+
+void
+plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back)
+{
+    Py_XSETREF(get_running_loop, Py_NewRef(get));
+    Py_XSETREF(set_loop_aside, Py_NewRef(set_aside));
+    Py_XSETREF(put_loop_back, Py_NewRef(put_back));
+}
+
+/* asyncio keeps the running loop for the thread: the tasklets that run while this one waits are not in it.  What
+ * put_back() is to get; NULL: there is no loop. */
+static PyObject *
+set_aside(void)
+{
+    PyObject *loop = get_running_loop != NULL ? PyObject_CallNoArgs(get_running_loop) : NULL;
+    PyObject *aside = NULL;
+
+    if (loop != NULL && loop != Py_None) {
+        aside = PyObject_CallNoArgs(set_loop_aside);
+    }
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(set_loop_aside);
+    }
+    Py_XDECREF(loop);
+    return aside;
+}
+
+static void
+put_back(PyObject *aside)
+{
+    PyObject *type, *value, *traceback;
+
+    if (aside == NULL) {
+        return;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *done = PyObject_CallOneArg(put_loop_back, aside);
+
+    if (done == NULL) {
+        PyErr_WriteUnraisable(put_loop_back);
+    }
+    Py_XDECREF(done);
+    Py_DECREF(aside);
+    PyErr_Restore(type, value, traceback);
+}
 
 /* Switching failed, or a signal's handler has raised while the whole thread waited. */
 static void
@@ -48,6 +99,7 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
         PyErr_NoMemory();
         return PLUS_PARKED_RAISED;
     }
+    PyObject *aside = set_aside();
     PyObject *old = plus_claim_value(task);
 
     task->parked_ns = plus_now_coarse_ns();
@@ -67,6 +119,7 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
     task->parked = NOT_PARKED;
     plus_set_value(task, old);
     Py_DECREF(queue);
+    put_back(aside);
     *woken = parked == WOKEN;
     if (result == NULL) {
         return PLUS_PARKED_RAISED;
@@ -87,6 +140,23 @@ plus_park_again(struct plus_scheduler *sched, struct plus_channel *queue, uint64
                 bool *woken)
 {
     return park(sched, queue, deadline_ns, woken, queue->head);
+}
+
+int
+plus_wait_beside(bool (*is_over)(void *), void *arg, uint64_t deadline_ns)
+{
+    while (!is_over(arg)) {
+        if (plus_now_ns() >= deadline_ns) {
+            return 0;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        usleep(LOOK_US);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 1;
 }
 
 /* The queue's reference goes to the run queue. */
@@ -147,14 +217,25 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
     return 0;
 }
 
+static bool
+never(void *ignored)
+{
+    return false;
+}
+
 int
 plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
 {
     bool woken;
 
+    if (sched->in_handler) {
+        return plus_wait_beside(never, NULL, deadline_ns);
+    }
     if (deadline_ns <= plus_now_ns()) {
+        PyObject *aside = set_aside();
         PyObject *result = plus_schedule_current(sched, Py_None, false);
 
+        put_back(aside);
         Py_XDECREF(result);
         return result != NULL ? 0 : -1;
     }

@@ -29,6 +29,11 @@ enum plus_parked
 plus_park_again(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
                 bool *woken);
 
+/* A signal's handler runs while all of its thread waits, or a callback: nothing can be switched here, but what
+ * others do can be waited for.  1: `is_over` says so; 0: the dead line has passed; -1: another handler has raised. */
+int
+plus_wait_beside(bool (*is_over)(void *), void *arg, uint64_t deadline_ns);
+
 /* Ends the wait of a parked tasklet of any thread. */
 void
 plus_unpark(struct plus_tasklet *task);
@@ -59,6 +64,11 @@ plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns);
  * exception. */
 struct plus_channel *
 plus_waiters_make(const char *waits);
+
+/* The functions of io/running.py: which loop of asyncio's runs in this thread, have it look as if none did, and put
+ * back what that returned.  Who waits in plus_park() calls them. */
+void
+plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back);
 
 int
 plus_waiters_exec(PyObject *module);

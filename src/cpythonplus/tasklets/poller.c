@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -408,12 +409,38 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
     return parked == PLUS_PARKED_TIMED_OUT ? 0 : events;
 }
 
+static bool
+is_ready(void *arg)
+{
+    return poll(arg, 1, 0) != 0;
+}
+
+/* In a signal's handler.  As await(). */
+static int
+await_beside(int fd, int events, uint64_t deadline_ns)
+{
+    struct pollfd asked = {.fd = fd,
+                           .events = (short)((events & PLUS_IO_READ ? POLLIN : 0) |
+                                             (events & PLUS_IO_WRITE ? POLLOUT : 0))};
+    int over = plus_wait_beside(is_ready, &asked, deadline_ns);
+
+    if (over == 1 && (asked.revents & POLLNVAL)) {
+        errno = EBADF;
+        PyErr_SetFromErrno(PyExc_OSError);
+        return -1;
+    }
+    return over == 1 ? events : over;
+}
+
 /* While the event loop is made other threads run, which may close the descriptor, and perhaps tasklets.  What cannot be
  * waited for makes none: it may be the event loop itself that asks. */
 int
 plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns,
                   bool stays)
 {
+    if (sched->in_handler) {
+        return await_beside(fd, events, deadline_ns);
+    }
     struct plus_poller *poller = plus_poller_get(sched);
     struct watched *watched = poller != NULL ? find_or_make(poller, fd) : NULL;
     int ready = -1;

@@ -413,7 +413,10 @@ bool
 plus_refuse_in_callback(const struct plus_scheduler *sched)
 {
     if (sched->in_callback) {
-        PyErr_SetString(PyExc_RuntimeError, "Recursive scheduler call due to callbacks!");
+        PyErr_SetString(PyExc_RuntimeError,
+                        sched->in_handler
+                            ? "a signal's handler cannot switch while all of its thread waits"
+                            : "Recursive scheduler call due to callbacks!");
         return true;
     }
     if (plus_pystate_elsewhere(&sched->running->state, &sched->stacks)) {
@@ -573,13 +576,14 @@ sleep_once(struct plus_scheduler *sched)
     if (sched->current != NULL) {
         return 0; /* it sees the signals */
     }
-    /* No tasklet is current now: a handler may look, but not switch. */
-    bool in_callback = sched->in_callback;
+    /* No tasklet is current now: a handler may look and wait, but not switch. */
+    bool in_callback = sched->in_callback, in_handler = sched->in_handler;
 
-    sched->in_callback = true;
+    sched->in_callback = sched->in_handler = true;
     int signals = PyErr_CheckSignals();
 
     sched->in_callback = in_callback;
+    sched->in_handler = in_handler;
     return signals;
 }
 

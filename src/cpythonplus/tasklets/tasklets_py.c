@@ -148,6 +148,46 @@ tasklets_getcurrentid(PyObject *module, PyObject *ignored)
                                          : PyLong_FromVoidPtr(sched->running);
 }
 
+/* No scheduler is made for who asks: an import may, in any thread at any time. */
+static PyObject *
+tasklets_get_ident(PyObject *module, PyObject *ignored)
+{
+    const struct plus_scheduler *sched = plus_scheduler_own;
+
+    return sched == NULL || sched->running == sched->main
+               ? PyLong_FromUnsignedLong(PyThread_get_thread_ident())
+               : PyLong_FromVoidPtr(sched->running);
+}
+
+/* For the child of a fork: what a thread of the parent's was does not go on, and its frames stay as they are.  The
+ * queue's reference is never let go. */
+static PyObject *
+tasklets_abandon(PyObject *module, PyObject *arg)
+{
+    struct plus_tasklet *task = (struct plus_tasklet *)arg;
+
+    if (!PyObject_TypeCheck(arg, &plus_tasklet_type)) {
+        PyErr_SetString(PyExc_TypeError, "a tasklet is needed");
+        return NULL;
+    }
+    if (task->sched != plus_scheduler_own || plus_is_running(task)) {
+        PyErr_SetString(PyExc_RuntimeError, "this tasklet cannot be left behind");
+        return NULL;
+    }
+    if (task->blocked) {
+        task->sched->io_waiting -= task->channel->descriptor >= 0;
+        plus_channel_remove(task);
+    }
+    else if (task->next != NULL) {
+        plus_queue_remove(task);
+    }
+    else {
+        Py_INCREF(task);
+    }
+    task->alive = task->is_main;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 tasklets_get_thread_info(PyObject *module, PyObject *args)
 {
@@ -568,6 +608,12 @@ PyMethodDef plus_tasklets_methods[] = {
      PyDoc_STR("getmain($module, /)\n--\n\nThe first tasklet of this thread.")},
     {"getruncount", tasklets_getruncount, METH_NOARGS,
      PyDoc_STR("getruncount($module, /)\n--\n\nHow many tasklets of this thread are runnable.")},
+    {"tasklets_get_ident", tasklets_get_ident, METH_NOARGS,
+     PyDoc_STR("tasklets_get_ident($module, /)\n--\n\n"
+               "A number that no other tasklet and no other thread has now.")},
+    {"tasklets_abandon", tasklets_abandon, METH_O,
+     PyDoc_STR("tasklets_abandon($module, tasklet, /)\n--\n\n"
+               "Have one never go on, nor end: what a fork makes of other threads.")},
     {"getcurrentid", tasklets_getcurrentid, METH_NOARGS,
      PyDoc_STR("getcurrentid($module, /)\n--\n\n"
                "A number for the tasklet that runs; main's is that of its thread.")},

@@ -167,7 +167,22 @@ io_loops(PyObject *module, PyObject *args)
     return Py_NewRef(sched->loops != NULL ? sched->loops : Py_None);
 }
 
+static PyObject *
+io_running_loops(PyObject *module, PyObject *args)
+{
+    PyObject *get, *set_aside, *put_back;
+
+    if (!PyArg_ParseTuple(args, "OOO:io_running_loops", &get, &set_aside, &put_back)) {
+        return NULL;
+    }
+    plus_running_loops(get, set_aside, put_back);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef plus_timing_methods[] = {
+    {"io_running_loops", io_running_loops, METH_VARARGS,
+     PyDoc_STR("io_running_loops($module, get, set_aside, put_back, /)\n--\n\n"
+               "Say by what the event loop that runs in the thread is set aside for a wait.")},
     {"io_begin_after", io_begin_after, METH_VARARGS,
      PyDoc_STR("io_begin_after($module, tasklet, seconds, /)\n--\n\n"
                "Have a tasklet that has its arguments begin after so long.")},

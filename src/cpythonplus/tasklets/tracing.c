@@ -41,12 +41,17 @@ call_sys(bool profile, PyObject *value)
     return result;
 }
 
-/* As the running tasklet's.  0 or -1 with an exception. */
+/* As the running tasklet's; NULL: it has none any more, which only an audit hook can prevent, and that is reported
+ * then.  0, or -1 with an exception but for NULL. */
 static int
 install(bool profile, const struct tracer *tracer)
 {
     PyThreadState *tstate = PyThreadState_Get();
 
+    if (tracer == NULL) { /* not by the module, which may be gone at the interpreter's end */
+        (profile ? PyEval_SetProfile : PyEval_SetTrace)(NULL, NULL);
+        return 0;
+    }
     if (tracer->func == NULL) {
         PyObject *result = call_sys(profile, tracer->object != NULL ? tracer->object : Py_None);
 
@@ -188,11 +193,10 @@ plus_tracing_drop(struct plus_tasklet *task)
     if (!task->state.tracers_given) {
         return;
     }
+    /* The tasklet may be on its way to be freed: nothing may take a reference to it. */
     PyErr_Fetch(&type, &value, &traceback);
     for (int profile = 0; profile <= 1; profile++) {
-        if (change(task, profile, &(struct tracer){NULL, NULL}) < 0) {
-            PyErr_WriteUnraisable((PyObject *)task);
-        }
+        (void)change(task, profile, NULL);
     }
     task->state.tracers_given = false;
     PyErr_Restore(type, value, traceback);

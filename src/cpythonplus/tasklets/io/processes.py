@@ -34,8 +34,8 @@ def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _
     found = reap(pid, options | os.WNOHANG)  # also tells whether it is a child
     if found[0] or options & os.WNOHANG:
         return found
-    if pid > 0 and options == 0:
-        fd = os.pidfd_open(pid)
+    fd = _descriptor_of(pid) if pid > 0 and options == 0 else None
+    if fd is not None:
         try:
             readiness.wait(fd, READ, readiness.Limit(None))
         finally:
@@ -49,6 +49,14 @@ def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _
         pause = min(2 * pause, _LONGEST_LOOK_S)
         found = reap(pid, options | os.WNOHANG)
     return found
+
+
+def _descriptor_of(pid: int) -> int | None:
+    """Return a child's descriptor; None where the process or the system has none to give."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 _waitpid: Any = original(os, "waitpid")
@@ -78,8 +86,12 @@ def wait3(options: int) -> _Ended:
 class Pipe(_stock.FileIO):
     """One end of a pipe."""
 
-    def _wait(self, events: int) -> None:
-        readiness.wait(self.fileno(), events, readiness.Limit(None))
+    def _wait(self, events: int) -> bool:
+        """Wait, unless the program has made it non-blocking; return whether."""
+        blocks = os.get_blocking(self.fileno())
+        if blocks:
+            readiness.wait(self.fileno(), events, readiness.Limit(None))
+        return blocks
 
     def close(self) -> None:
         """Close it; who waits for it gets OSError."""
@@ -100,18 +112,22 @@ class Pipe(_stock.FileIO):
         return super().read(size)
 
     def readall(self) -> bytes:
-        """Read all that comes."""
+        """Read all that comes; None: it is non-blocking, and nothing is there."""
         parts = []
         while part := self.read(_stock.DEFAULT_BUFFER_SIZE):
             parts.append(part)
+        if part is None and not parts:
+            return part  # type: ignore[return-value]  # as typeshed's FileIO has it
         return b"".join(parts)
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Write all of it."""
+        """Write all of it; if it is non-blocking, what fits, None: nothing does."""
         with memoryview(data) as view, view.cast("B") as left:
             written = 0
             while written < len(left):
-                self._wait(WRITE)
+                if not self._wait(WRITE):
+                    some = super().write(left[written:])
+                    return some if some is None or not written else written + some
                 written += super().write(left[written : written + PIPE_BUF]) or 0
             return written
 

@@ -14,6 +14,8 @@ from typing import TypeVar
 from cpythonplus import _native
 from cpythonplus.tasklets.io import running
 
+running.switch()
+
 __all__ = ["Limit", "pause", "until_found", "wait", "wait_for_epoll"]
 
 Found = TypeVar("Found")
@@ -49,7 +51,6 @@ def wait(fd: int, events: int, limit: Limit) -> bool:
 
     OSError of epoll_ctl(2); what is thrown into the tasklet, a TimeoutError too.
     """
-    aside = running.set_aside()
     try:
         _native.io_wait(fd, events, limit.left(), False)  # noqa: FBT003
     except TimeoutError:
@@ -61,8 +62,6 @@ def wait(fd: int, events: int, limit: Limit) -> bool:
             raise
     else:
         return True
-    finally:
-        running.put_back(aside)
     return _look_again_soon(limit)
 
 
@@ -79,11 +78,7 @@ def _look_again_soon(limit: Limit) -> bool:
 
 def pause(seconds: float) -> None:
     """Let the other tasklets run for so long, once at least."""
-    aside = running.set_aside()
-    try:
-        _native.io_sleep(seconds)
-    finally:
-        running.put_back(aside)
+    _native.io_sleep(seconds)
 
 
 def until_found(
@@ -106,7 +101,13 @@ def until_found(
             if found or over:
                 return found
             # Ready in another way than was asked for, or somebody else was faster.
-    with epoll() as together:
+    try:
+        waiting = epoll()
+    except OSError as error:
+        if error.errno not in {errno.EMFILE, errno.ENFILE}:
+            raise
+        return _look_now_and_then(look, limit)
+    with waiting as together:
         for fd, events in watched.items():
             try:
                 # Edges: what is ready in a way that nobody asked for must not be told for ever.

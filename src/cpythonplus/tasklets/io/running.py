@@ -1,8 +1,8 @@
 """Which asyncio loop runs in the thread, set aside while its tasklet waits.
 
 asyncio keeps the running loop, the hooks of asynchronous generators and (3.14+) the current task
-for each *thread*.  Several tasklets of a thread may each run a loop, so whoever lets others run in
-the middle of one takes them away and puts them back.
+for each *thread*.  Several tasklets of a thread may each run a loop, so whoever waits in the middle
+of one takes them away and puts them back: in the native half, once `switch` has been called.
 """
 
 # The documented way for whoever implements an event loop to say which one runs in the thread.
@@ -13,7 +13,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Aside", "put_back", "set_aside"]
+from cpythonplus._native import io_running_loops
+
+__all__ = ["Aside", "switch"]
 
 # Before 3.14 each loop has its own current task.
 _swap_task: Callable[[asyncio.AbstractEventLoop, Any], Any] | None = None
@@ -30,11 +32,9 @@ class Aside(NamedTuple):
     task: Any
 
 
-def set_aside() -> Aside | None:
-    """Have the thread look as if no loop ran; return what put_back() is to get."""
-    loop = asyncio._get_running_loop()
-    if loop is None:
-        return None
+def _set_aside() -> Aside:
+    """Have the thread look as if no loop ran; return what `_put_back` is to get."""
+    loop = asyncio.get_running_loop()
     hooks = sys.get_asyncgen_hooks()
     task = _swap_task(loop, None) if _swap_task is not None else None
     asyncio._set_running_loop(None)
@@ -42,11 +42,14 @@ def set_aside() -> Aside | None:
     return Aside(loop, hooks.firstiter, hooks.finalizer, task)
 
 
-def put_back(aside: Aside | None) -> None:
-    """Undo set_aside(), in the same tasklet."""
-    if aside is None:
-        return
+def _put_back(aside: Aside) -> None:
+    """Undo `_set_aside`, in the same tasklet."""
     asyncio._set_running_loop(aside.loop)
     sys.set_asyncgen_hooks(aside.firstiter, aside.finalizer)
     if _swap_task is not None and aside.task is not None:
         _swap_task(aside.loop, aside.task)
+
+
+def switch() -> None:
+    """Have waits of tasklets do that from now on."""
+    io_running_loops(asyncio._get_running_loop, _set_aside, _put_back)

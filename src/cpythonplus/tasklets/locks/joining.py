@@ -1,15 +1,20 @@
 """Waiting for the end of a thread blocks only the tasklet.
 
 A thread says itself that it ends: the last function of its that is written in Python is replaced.
-Those that began before are looked at now and then.
+Those that began before are looked at now and then.  start() waits as ever: run() is not to return
+in the middle of it, as it does when tasklets wait for locks.
 """
 
+import _thread
+import sys
 import threading
 from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
 from cpythonplus._native import io_delivery
+from cpythonplus.base.replacing import original
+from cpythonplus.tasklets.native import TaskletExit
 
 __all__ = ["switch"]
 
@@ -44,8 +49,57 @@ def _join(self: threading.Thread, timeout: float | None = None) -> None:
     stock(self, None if deadline is None else max(deadline - monotonic(), 0))
 
 
+class _Started:
+    """That a real thread has begun, for which its maker waits: what start() uses of Event."""
+
+    __slots__ = ("_is_set", "_lock")
+
+    _allocate_lock: Any = original(_thread, "allocate_lock")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._at_fork_reinit()
+
+    def _at_fork_reinit(self) -> None:
+        self._lock = self._allocate_lock()
+        if not self._is_set:
+            self._lock.acquire()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        if not self._is_set:
+            self._is_set = True
+            self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._is_set and self._lock.acquire(timeout=-1 if timeout is None else timeout):
+            self._lock.release()
+        return self._is_set
+
+
+def _start(self: threading.Thread) -> None:
+    """Start it: threading.Thread.start()."""
+    starter = getattr(threading, _STARTER)
+    if starter is _stock_starter and not self._started.is_set():  # type: ignore[attr-defined]
+        self._started = _Started()  # type: ignore[attr-defined]
+    _stock["start"](self)
+
+
+_STARTER = "_start_joinable_thread" if sys.version_info >= (3, 13) else "_start_new_thread"
+_stock_starter = getattr(threading, _STARTER)
+
+
 def _bootstrap_inner(self: threading.Thread) -> None:
     _waits[id(self)] = []
+    tell = self._invoke_excepthook  # type: ignore[attr-defined]
+
+    def tell_of_others(thread: threading.Thread) -> None:
+        if not isinstance(sys.exception(), TaskletExit):
+            tell(thread)
+
+    self._invoke_excepthook = tell_of_others  # type: ignore[attr-defined]
     try:
         _stock["_bootstrap_inner"](self)
     finally:
@@ -53,7 +107,7 @@ def _bootstrap_inner(self: threading.Thread) -> None:
             ended.deliver()
 
 
-_METHODS = {"join": _join, "_bootstrap_inner": _bootstrap_inner}
+_METHODS = {"start": _start, "join": _join, "_bootstrap_inner": _bootstrap_inner}
 
 
 def switch(*, on: bool) -> None:

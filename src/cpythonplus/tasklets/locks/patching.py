@@ -5,8 +5,11 @@ counts as the standard library's: it is replaced too, and comes back with `unpat
 """
 
 import _thread
+import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus._native import tasklets_get_ident
 from cpythonplus.base.replacing import Replacer, everybodys, namespace_of
 from cpythonplus.tasklets.locks import conditions, joining, queues
 from cpythonplus.tasklets.locks.local import local as tasklet_local
@@ -25,6 +28,9 @@ _IN_THREAD: dict[str, object] = {
     "allocate": conditions.Lock,
     "RLock": conditions.RLock,
 }
+# What the import system makes its locks from: who imports a module that another tasklet is in the
+# middle of importing waits for that one.
+_FOR_IMPORTS = SimpleNamespace(**{**vars(_thread), **_IN_THREAD, "get_ident": tasklets_get_ident})
 _TYPES: dict[str, object] = {
     name: getattr(module, name)
     for module in (conditions, queues)
@@ -47,6 +53,9 @@ class _Locks(Replacer):
             for name, ours in _IN_THREAD.items():
                 if name in namespace and namespace[name] is not ours:
                     self.change(namespace, name, ours)
+            imports = namespace_of(sys.modules["_frozen_importlib"])
+            if imports.get("_thread") is not _FOR_IMPORTS:
+                self.change(imports, "_thread", _FOR_IMPORTS)
 
     def is_stock(self, value: object) -> bool:
         return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
@@ -114,6 +123,10 @@ def unpatch() -> None:
     """
     _replacer.stop()
     _replacer.with_local = False
+    if sys.modules.get("cpythonplus.tasklets.locks.threads") is not None:
+        from cpythonplus.tasklets.locks import threads as tasklet_threads
+
+        tasklet_threads.stay_known()
     stays = threads_patching.NAMES["threading"]
     for name in _replacer.replacements["threading"].keys() - set(stays):
         del _replacer.replacements["threading"][name]

@@ -6,22 +6,24 @@ they are.  A Thread object that was made before is started as ever.
 """
 
 import _thread
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cpythonplus._native import io_unraisable
+from cpythonplus._native import io_unraisable, tasklets_abandon
 from cpythonplus.base.replacing import original
 from cpythonplus.tasklets.locks.conditions import Event, Lock
-from cpythonplus.tasklets.native import getcurrent, tasklet
+from cpythonplus.tasklets.native import getcurrent, getmain, tasklet
 
-__all__ = ["replacements"]
+__all__ = ["replacements", "stay_known"]
 
 _idents: dict[tasklet, int] = {}  # of the tasklets that are threads
 
 _stock_ident: Callable[[], int] = original(_thread, "get_ident")  # type: ignore[assignment]
 _waiting_at_exit = False
+_forked_by: tasklet | None = None  # that is all that goes on of its process
 
 
 def get_ident() -> int:
@@ -41,6 +43,8 @@ def _begin(call: Callable[[], object], ended: Callable[[], object], name: object
         except BaseException as error:  # noqa: BLE001  # as of a thread
             io_unraisable(error, name)
         finally:
+            if getcurrent() is _forked_by:
+                os._exit(0)  # as the only thread that a process has when it ends
             _idents.pop(getcurrent(), None)
             ended()
 
@@ -55,14 +59,43 @@ def _wait_at_exit() -> None:
     global _waiting_at_exit  # noqa: PLW0603
     if not _waiting_at_exit:
         _waiting_at_exit = True
+        # The last one to be called: executors tell theirs by such a function that they are to end.
         threading._register_atexit(_end_all)  # type: ignore[attr-defined]  # noqa: SLF001
+        calls = threading._threading_atexits  # type: ignore[attr-defined]  # noqa: SLF001
+        calls.insert(0, calls.pop())
 
 
 def _end_all() -> None:
-    numbers = set(_idents.values())
-    for thread in threading.enumerate():
-        if thread.ident in numbers and not thread.daemon:
+    while True:
+        numbers = set(_idents.values()) - {get_ident()}
+        left = [t for t in threading.enumerate() if t.ident in numbers and not t.daemon]
+        if not left:
+            return
+        for thread in left:
             thread.join()
+
+
+def _after_fork() -> None:
+    """Have the child go on with the thread that forked alone."""
+    global _forked_by  # noqa: PLW0603
+    me, main = getcurrent(), getmain()
+    if me not in _idents and not (me is main and _idents):
+        return
+    others = [task for task in (*_idents, main) if task is not me]
+    for task in others:
+        _idents.pop(task, None)
+        tasklets_abandon(task)
+    if me is not main:
+        _forked_by = me
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def stay_known() -> None:
+    """Have threads that are tasklets keep their numbers after unpatch()."""
+    if _idents:
+        threading.get_ident = get_ident
 
 
 if sys.version_info >= (3, 13):
