@@ -4,9 +4,11 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -47,26 +49,28 @@ def app(environ, start_response):
 class Server:
     """gunicorn in a process of its own."""
 
-    def __init__(self, folder: Path, *options: str, source: str = APPLICATION) -> None:
+    def __init__(
+        self, folder: Path, *options: str, source: str = APPLICATION, port: int = 0
+    ) -> None:
         (folder / "application.py").write_text(source)
         worker = "cpythonplus.tasklets.gunicorn.Worker"
         self.log = folder / "log.txt"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "gunicorn", "-k", worker, "-b", "127.0.0.1:0"),
+                    *(sys.executable, "-m", "gunicorn", "-k", worker, "-b", f"127.0.0.1:{port}"),
                     *(*options, "application:app"),
                 ],
                 cwd=folder,
                 env={**os.environ, "HOME": str(folder)},
                 stderr=log,
             )
-        found = None
-        while found is None or "Booting worker" not in self.text():
+        self.port = port
+        while self.port == 0 or "Booting worker" not in self.text():
             assert self.process.poll() is None, self.text()
             found = re.search(r"Listening at: http://127\.0\.0\.1:(\d+)", self.text())
+            self.port = self.port or int(found[1] if found else 0)
             threading.Event().wait(0.02)
-        self.port = int(found[1])
 
     def text(self) -> str:
         return self.log.read_text()
@@ -171,3 +175,98 @@ def test_a_master_that_is_gone(server: Server) -> None:
         threading.Event().wait(0.02)
     else:
         pytest.fail("the worker goes on")
+
+
+def test_other_errors_end_no_request(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "hooks.py").write_text("def worker_int(worker):\n    raise LookupError('hook')\n")
+    source = APPLICATION.replace(
+        'if path == "/slow":',
+        """if path == "/background":
+            from cpythonplus.tasklets import tasklet
+            tasklet(int)("no number")
+        if path == "/slow":""",
+    )
+    options = ("--access-logfile", "logs/access.txt", "-c", "hooks.py")
+    server = Server(tmp_path, *options, source=source)
+    try:
+        worker = int(server.get("/pid")[1])
+
+        def reopen_logs() -> None:
+            (tmp_path / "logs").rename(tmp_path / "moved")
+            os.kill(worker, signal.SIGUSR1)
+
+        def end_at_once() -> None:
+            os.kill(worker, signal.SIGINT)
+
+        for end in (lambda: server.get("/background"), reopen_logs, end_at_once):
+            with closing(server.connect()) as slow:
+                slow.request("GET", "/slow")
+                time.sleep(0.1)
+                end()
+                assert slow.getresponse().status == 200
+    finally:
+        server.end()
+    for error in ("ValueError: invalid literal", "No such file", "LookupError: hook"):
+        assert error in server.text(), error
+
+
+def wait_until_serves(server: Server) -> None:
+    with closing(server.connect()) as connection:
+        while connection.sock is None:
+            try:
+                connection.connect()
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+
+
+def test_what_comes_while_a_worker_ends_is_served_by_the_next(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    source = APPLICATION.replace("time.sleep(0.3)", "time.sleep(3)")
+    server = Server(tmp_path, "--reuse-port", port=port, source=source)  # each worker binds it
+    try:
+        wait_until_serves(server)
+        with closing(server.connect()) as slow:
+            slow.request("GET", "/slow")
+            time.sleep(0.1)
+            text = server.text()
+            server.process.send_signal(signal.SIGHUP)
+            while "Booting worker" not in server.text()[len(text) :]:
+                time.sleep(0.01)
+            time.sleep(1.5)  # the old one looks each second whether it is to end
+            assert [server.get("/")[0] for _ in range(20)] == [200] * 20
+            assert slow.getresponse().status == 200
+    finally:
+        server.end()
+
+
+def test_no_connections_are_refused_at_the_start(tmp_path: Path) -> None:
+    worker = "cpythonplus.tasklets.gunicorn.Worker"
+    options = ("-k", worker, "-b", "127.0.0.1:0", "--worker-connections", "0", "wsgiref:x")
+    done = subprocess.run(
+        [sys.executable, "-m", "gunicorn", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 1
+    assert "worker_connections must be at least 1" in done.stderr
+
+
+def test_descriptors_that_run_out_are_told(tmp_path: Path) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))\n"
+    server = Server(tmp_path, source=limit + APPLICATION)
+    connections = [server.connect() for _ in range(50)]
+    try:
+        for connection in connections:
+            connection.connect()
+        while "Cannot accept connections" not in server.text():
+            time.sleep(0.01)
+        assert "Too many open files" in server.text()
+    finally:
+        for connection in connections:
+            connection.close()
+        server.end()

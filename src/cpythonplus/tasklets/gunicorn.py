@@ -14,10 +14,11 @@ preloaded application is imported, and the rest in the worker. `worker_connectio
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic
+from types import TracebackType
 from typing import Any
 
 from gunicorn.sock import ssl_context
@@ -25,7 +26,7 @@ from gunicorn.workers.base_async import AsyncWorker
 
 from cpythonplus.tasklets import io, locks
 from cpythonplus.tasklets.io import socket
-from cpythonplus.tasklets.native import TaskletExit, tasklet
+from cpythonplus.tasklets.native import TaskletExit, set_error_handler, tasklet
 
 __all__ = ["Worker"]
 
@@ -37,9 +38,16 @@ class Worker(AsyncWorker):
     """Serves each connection in a tasklet of its own.
 
     An error of the application ends that request: the client gets status 500, gunicorn's error log
-    the traceback. A request is killed (TaskletExit) when it is not done `graceful_timeout` seconds
-    after the worker was told to end.
+    the traceback. So does the error of a tasklet that the application has started, which ends
+    nothing else, unless the application calls `set_error_handler()`. A request is killed
+    (TaskletExit) when it is not done `graceful_timeout` seconds after the worker was told to end.
     """
+
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:  # noqa: ARG003
+        """Is called in the master at its start."""
+        if cfg.worker_connections < 1:
+            raise RuntimeError("worker_connections must be at least 1")
 
     @classmethod
     def setup(cls) -> None:
@@ -50,6 +58,7 @@ class Worker(AsyncWorker):
         """Patch the worker before the application is loaded."""
         locks.patch()
         io.patch()
+        set_error_handler(self._tell)
         super().init_process()
 
     def notify(self) -> None:
@@ -65,10 +74,14 @@ class Worker(AsyncWorker):
 
     def run(self) -> None:
         """Serve until told to end."""
-        servers = [self._serve(listener) for listener in self.sockets]
-        while self.alive:
+        listeners: list[Any] = [_taken_over(listener) for listener in self.sockets]
+        self.sockets = listeners
+        servers = [self._serve(listener) for listener in listeners]
+        while self.alive and all(listener.fileno() >= 0 for listener in listeners):
             self.notify()
             io.sleep(_NOTIFY_EVERY_S)
+        if self.alive:
+            self.log.critical("A listener is not one any more, shutting down: %s", self)
         self._end(servers)
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
@@ -85,18 +98,40 @@ class Worker(AsyncWorker):
 
     def handle_quit(self, sig: Any, frame: Any) -> None:
         """End at once; in a tasklet, as a signal's handler must not wait."""
-        tasklet(super().handle_quit)(sig, frame)
+        self._begin(super().handle_quit, sig, frame)
 
     def handle_usr1(self, sig: Any, frame: Any) -> None:
         """Open the log files anew; the same."""
-        tasklet(super().handle_usr1)(sig, frame)
+        self._begin(super().handle_usr1, sig, frame)
 
-    def _serve(self, listener: Any) -> io.StreamServer:
-        # gunicorn closes its own, and asks it for its name.
-        own = socket.socket(fileno=os.dup(listener.fileno()))
+    def _begin(self, call: Callable[..., object], *args: object) -> None:
+        """Call something in a tasklet; an error ends nothing."""
+
+        def body() -> None:
+            try:
+                call(*args)
+            except Exception:
+                self.log.exception("Error at a signal")
+
+        tasklet(body)()
+
+    def _tell(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if not issubclass(kind, Exception):
+                raise error  # ends the worker
+            self.log.error("Error in a tasklet", exc_info=(kind, error, traceback))
+        finally:
+            del error, traceback
+
+    def _serve(self, listener: socket.socket) -> io.StreamServer:
         server = io.StreamServer(
-            own,
-            partial(self.handle, listener),
+            listener,
+            partial(self.handle, _Named(listener)),
             ssl_context=ssl_context(self.cfg) if self.cfg.is_ssl else None,
             limit=self.worker_connections,
             on_error=self._failed,
@@ -105,7 +140,9 @@ class Worker(AsyncWorker):
         return server
 
     def _failed(self, error: BaseException, addr: Any) -> None:
-        if isinstance(error, OSError):  # a handshake that failed, say
+        if addr is None:
+            self.log.error("Cannot accept connections: %s", error)
+        elif isinstance(error, OSError):  # a handshake that failed, say
             self.log.debug("Ignored %r of a connection from %s", error, addr)
         else:
             self.log.error("Error at a connection from %s", addr, exc_info=error)
@@ -124,6 +161,22 @@ class Worker(AsyncWorker):
             self.log.warning("Worker graceful timeout (pid:%s)", self.pid)
         for server in servers:
             server.stop(timeout=0)
+
+
+class _Named:
+    """A listener that tells its name also when it has been closed: to the last requests."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._name = listener.getsockname()
+
+    def getsockname(self) -> Any:
+        """Return the address that it listens at, or did."""
+        return self._name
+
+
+def _taken_over(listener: Any) -> socket.socket:
+    """Return gunicorn's listener as a socket of ours: to close that is to listen no more."""
+    return socket.socket(fileno=listener.sock.detach())
 
 
 @contextmanager
