@@ -171,6 +171,50 @@ print(*log, tasklets.getruncount())
 """
         ) == ["a b c a b c 1"]
 
+    def test_a_schedule_callback_cannot_take_away_what_runs_next(self) -> None:
+        """Nor have a tasklet begin again that is at its end."""
+        assert lines(
+            """
+refused = set()
+
+def tries(*calls):
+    for call in calls:
+        try:
+            call()
+        except RuntimeError as error:
+            refused.add(str(error))
+
+def callback(before, after):
+    if before is not None and not before.is_main:
+        before.tempval = print
+        tries(before.insert, before.setup, lambda: before("again"))
+    if after is not None and not after.is_main:
+        after.remove()
+        tries(lambda: after.bind(None), after.bind_thread, lambda: after.bind(print, (), {}))
+
+log = []
+
+def body(name):
+    log.append(name)
+    schedule()
+    log.append(name)
+
+for name in "abc":
+    tasklet(body)(name)
+tasklets.set_schedule_callback(callback)
+run()
+tasklets.set_schedule_callback(None)
+print(*log, getruncount())
+print(*sorted(refused), sep="\\n")
+"""
+        ) == [
+            "a b c a b c 1",
+            "You cannot run an unbound(dead) tasklet",
+            "tasklet is alive",
+            "tasklet is scheduled",
+            "the current tasklet cannot begin again",
+        ]
+
     def test_exceptions_in_all_callbacks(self) -> None:
         """Those of the scheduler and of channels are reported, that of the handler is raised."""
         assert lines(
@@ -790,3 +834,39 @@ thread.join()
 print("end")
 """
         ) == ["from a child"] * 3 + ["end"]
+
+
+def test_garbage_that_would_not_end_never_runs_again() -> None:
+    """A class with a __del__ of its own, and one that catches what ends it, in cycles."""
+    assert (
+        lines(
+            """
+class Derived(tasklets.tasklet):
+    def __del__(self):
+        log.append("not ended")
+
+def body(value):
+    value.me = value
+    while True:
+        try:
+            schedule_remove()
+        except TaskletExit:
+            log.append("caught")
+
+class Node:
+    pass
+
+log = []
+for kind in (Derived, tasklets.tasklet):
+    task = kind(body)(Node())
+    task.run()
+    task.tempval = [task]
+    del task
+    gc.collect()
+    gc.collect()
+print(*log)
+print("end")
+"""
+        )[-1]
+        == "end"
+    )

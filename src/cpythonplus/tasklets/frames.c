@@ -347,6 +347,7 @@ plus_frames_stand_in(void *memory, PyCodeObject *code, Frame *previous)
 
 #if PY_VERSION_HEX >= 0x030E0000
     frame->f_executable = PyStackRef_FromPyObjectBorrow((PyObject *)code);
+    frame->stackpointer = frame->localsplus; /* empty: as of a frame that has called C code */
 #elif PY_VERSION_HEX >= 0x030D0000
     frame->f_executable = (PyObject *)code;
 #else

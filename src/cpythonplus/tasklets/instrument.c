@@ -31,25 +31,28 @@ plus_instrument_version_slow(PyThreadState *tstate)
 
 #define JUST_SEEN 64
 
-/* Codes by their addresses: code objects are equal when they look the same. */
-struct stale {
+/* Codes by their addresses: code objects are equal when they look the same.  Of all frames, where one is stale: to show
+ * it is a change itself, after which none may be left behind. */
+struct shown {
     PyObject *codes;
     uint64_t version;
+    bool is_stale;
     PyCodeObject *just_seen[JUST_SEEN]; /* a hundred thousand parked tasklets run few functions */
 };
 
 static int
 note_code(PyCodeObject *code, int offset, void *arg)
 {
-    struct stale *stale = arg;
-    PyCodeObject **just_seen = &stale->just_seen[(uintptr_t)code / 64 % JUST_SEEN];
+    struct shown *shown = arg;
+    PyCodeObject **just_seen = &shown->just_seen[(uintptr_t)code / 64 % JUST_SEEN];
 
-    if (*just_seen == code || code->_co_instrumentation_version == stale->version) {
+    if (*just_seen == code) {
         return 0;
     }
     *just_seen = code;
+    shown->is_stale |= code->_co_instrumentation_version != shown->version;
     PyObject *key = PyLong_FromVoidPtr(code);
-    int result = key != NULL ? PyDict_SetItem(stale->codes, key, (PyObject *)code) : -1;
+    int result = key != NULL ? PyDict_SetItem(shown->codes, key, (PyObject *)code) : -1;
 
     Py_XDECREF(key);
     return result;
@@ -69,15 +72,15 @@ note_tasklet(void *owner, void *arg)
 }
 
 static int
-note_all(struct stale *stale)
+note_all(struct shown *shown)
 {
     int result = 0;
 
     for (struct plus_scheduler *sched = plus_schedulers; sched != NULL && result == 0;
          sched = sched->next_scheduler) {
-        result = note_tasklet(sched->main, stale);
+        result = note_tasklet(sched->main, shown);
         if (result == 0) {
-            result = plus_stacks_each(&sched->stacks, note_tasklet, stale);
+            result = plus_stacks_each(&sched->stacks, note_tasklet, shown);
         }
     }
     return result;
@@ -126,16 +129,15 @@ plus_instrument_parked(void)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    struct stale stale = {.codes = PyDict_New(), .version = plus_instrument_version_slow(tstate)};
+    struct shown shown = {.codes = PyDict_New(), .version = plus_instrument_version_slow(tstate)};
     /* Who has just come back was parked when the change was made. */
     struct plus_frames running = plus_frames_of_thread(tstate);
 
-    if (stale.codes == NULL || plus_frames_each(&running, note_code, &stale) != 0 ||
-        note_all(&stale) != 0 ||
-        (PyDict_GET_SIZE(stale.codes) != 0 && show(tstate, stale.codes) < 0)) {
+    if (shown.codes == NULL || plus_frames_each(&running, note_code, &shown) != 0 ||
+        note_all(&shown) != 0 || (shown.is_stale && show(tstate, shown.codes) < 0)) {
         PyErr_WriteUnraisable(NULL);
     }
-    Py_XDECREF(stale.codes);
+    Py_XDECREF(shown.codes);
     for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
         it->instrumented = plus_instrument_version_slow(tstate);
     }

@@ -100,22 +100,30 @@ forget(PyObject *code)
     }
 }
 
-/* This change of the events is nothing that each parked tasklet has to be shown: see the top. */
+/* This change of the events is nothing that each parked tasklet has to be shown: see the top.  A debug build of the
+ * interpreter asserts that whatever runs has seen the last change. */
+static void
+count_as_seen(uint64_t before, uint64_t after)
+{
+#ifndef Py_DEBUG
+    for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
+        if (it->instrumented == before) {
+            it->instrumented = after;
+        }
+    }
+#endif
+}
+
 static int
 set_events(PyObject *wanted)
 {
     PyThreadState *tstate = PyThreadState_Get();
     uint64_t before = plus_instrument_version(tstate);
     int result = call(SET_EVENTS, tool, wanted, NULL);
-    uint64_t after = plus_instrument_version(tstate);
 
+    count_as_seen(before, plus_instrument_version(tstate));
     changes++;
     lingers_from_ns = 0;
-    for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
-        if (it->instrumented == before) {
-            it->instrumented = after;
-        }
-    }
     return result;
 }
 

@@ -290,7 +290,7 @@ find_owner(void *owner, void *arg)
 {
     struct plus_tasklet *task = owner;
 
-    if (task->alive && task->sched->running != task) {
+    if (task->alive && !task->abandoned && task->sched->running != task) {
         *(struct plus_tasklet **)arg = task;
         return 1;
     }
@@ -391,6 +391,7 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     }
     sched->after_switch = NULL;
     sched->in_callback = true;
+    sched->coming = next;
     if (prev != NULL && plus_is_runnable(prev)) {
         sched->current = prev;
     }
@@ -405,6 +406,7 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     Py_XDECREF(result);
     PyErr_Restore(type, value, traceback);
     sched->in_callback = false;
+    sched->coming = NULL;
     sched->after_switch = after;
     Py_DECREF(hook);
 }

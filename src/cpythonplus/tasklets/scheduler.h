@@ -139,6 +139,13 @@ plus_is_running(const struct plus_tasklet *task)
     return task->sched->tstate != NULL && task->sched->running == task;
 }
 
+/* A callback is told that it runs next: no code, in whatever thread, may take away what it is to run. */
+static inline bool
+plus_is_coming(const struct plus_tasklet *task)
+{
+    return task->sched->coming == task;
+}
+
 /* On a C stack of its own, and not running: nobody but the garbage collector sees what it refers to. */
 static inline bool
 plus_is_parked(const struct plus_tasklet *task)
@@ -282,6 +289,9 @@ PyObject *
 plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb);
 PyObject *
 plus_tasklet_kill(struct plus_tasklet *task, bool pending);
+/* Has it never run again, nor end: its frames stay as they are, for ever, and so does it.  Not for the running one. */
+void
+plus_tasklet_abandon(struct plus_tasklet *task);
 int
 plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyObject *kwargs);
 /* Takes args (a tuple) and kwargs (a dict or NULL). */

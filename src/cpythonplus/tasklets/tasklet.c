@@ -42,6 +42,9 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
     if (task->alive) {
         why = "tasklet is alive";
     }
+    else if (plus_is_running(task)) { /* a callback at its end */
+        why = "the current tasklet cannot begin again";
+    }
     else if (task->tempval == Py_None) {
         why = "the tasklet was not bound to a function";
     }
@@ -104,7 +107,7 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
     if (plus_is_running(task)) {
         return refuse("can't (re)bind the current tasklet");
     }
-    if (!plus_is_floating(task)) {
+    if (!plus_is_floating(task) || plus_is_coming(task)) {
         return refuse("tasklet is scheduled");
     }
     if (has_c_stack(task)) {
@@ -142,7 +145,7 @@ plus_tasklet_insert(struct plus_tasklet *task)
     if (task->next != NULL) {
         return 0;
     }
-    if (!task->alive && task->sched->running != task) {
+    if (!task->alive || task->abandoned) {
         return refuse("You cannot run an unbound(dead) tasklet");
     }
     if (task->sched->tstate == NULL) {
@@ -286,7 +289,7 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
     if (sched->running == task) {
         return plus_bomb_explode(bomb);
     }
-    if (task->sched->tstate == NULL || !task->alive) {
+    if (task->sched->tstate == NULL || !task->alive || task->abandoned) {
         bool harmless = is_exit(bomb);
 
         Py_DECREF(bomb);
@@ -310,6 +313,22 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
     }
     Py_DECREF(old);
     return result;
+}
+
+void
+plus_tasklet_abandon(struct plus_tasklet *task)
+{
+    if (task->blocked) {
+        task->sched->io_waiting -= task->channel->descriptor >= 0;
+        plus_channel_remove(task);
+    }
+    else if (task->next != NULL) {
+        plus_queue_remove(task);
+    }
+    else {
+        Py_INCREF(task);
+    }
+    task->abandoned = !task->is_main;
 }
 
 PyObject *

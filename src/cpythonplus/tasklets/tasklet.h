@@ -43,6 +43,7 @@ struct plus_tasklet {
     bool alive;           /* bound with arguments and not finished, or main */
     bool started;         /* has Python frames or a C stack */
     bool is_main;
+    bool abandoned;   /* never runs again, see plus_tasklet_abandon() */
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap;
@@ -73,6 +74,7 @@ struct plus_scheduler {
     struct plus_tasklet
         *current; /* first of the run queue, whose references it owns; NULL: empty */
     struct plus_tasklet *running;    /* the same, but for moments in which it has left the queue */
+    struct plus_tasklet *coming;     /* who runs after the callback that is called now, or NULL */
     int runcount;                    /* length of the run queue, with current */
     struct plus_tasklet *finished;   /* ended just now; its stack is given back after the switch */
     PyObject *after_switch;          /* let go after the switch */

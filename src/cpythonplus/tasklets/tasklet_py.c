@@ -155,7 +155,12 @@ tasklet_clear(PyObject *op)
     struct plus_tasklet *task = self_of(op);
 
     if (task->alive && task->started) {
-        return 0; /* its stack still uses all of it */
+        /* Garbage that would not end: a derived class's __del__ that does not call ours, or a tasklet that caught
+         * TaskletExit.  What its stack uses is being taken apart. */
+        if (!task->is_main && !plus_is_running(task)) {
+            plus_tasklet_abandon(task);
+        }
+        return 0;
     }
     plus_set_value(task, Py_NewRef(Py_None));
     Py_CLEAR(task->func);
@@ -366,7 +371,7 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     if (target == task->sched) {
         Py_RETURN_NONE;
     }
-    if (task->next != NULL && !task->blocked) {
+    if ((task->next != NULL && !task->blocked) || plus_is_coming(task)) {
         PyErr_SetString(PyExc_RuntimeError, "can't (re)bind a runnable tasklet");
         return NULL;
     }

@@ -159,8 +159,7 @@ tasklets_get_ident(PyObject *module, PyObject *ignored)
                : PyLong_FromVoidPtr(sched->running);
 }
 
-/* For the child of a fork: what a thread of the parent's was does not go on, and its frames stay as they are.  The
- * queue's reference is never let go. */
+/* For the child of a fork: what a thread of the parent's was does not go on. */
 static PyObject *
 tasklets_abandon(PyObject *module, PyObject *arg)
 {
@@ -174,16 +173,7 @@ tasklets_abandon(PyObject *module, PyObject *arg)
         PyErr_SetString(PyExc_RuntimeError, "this tasklet cannot be left behind");
         return NULL;
     }
-    if (task->blocked) {
-        task->sched->io_waiting -= task->channel->descriptor >= 0;
-        plus_channel_remove(task);
-    }
-    else if (task->next != NULL) {
-        plus_queue_remove(task);
-    }
-    else {
-        Py_INCREF(task);
-    }
+    plus_tasklet_abandon(task);
     task->alive = task->is_main;
     Py_RETURN_NONE;
 }
