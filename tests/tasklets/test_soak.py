@@ -28,7 +28,7 @@ def samples(rss_kb: list[int], descriptors: list[int]) -> dict[str, list[int]]:
 
 
 def test_what_grows_is_told() -> None:
-    warming_up, flat = [10] * 10, [9] * 100
+    warming_up, flat = [10] * 10, [9] * 95 + [12] * 5
     assert verdict(samples(warming_up + [1000] * 90, flat)) == []
     assert verdict(samples(warming_up + [1000 + n for n in range(90)], flat)) != []
-    assert verdict(samples([1000] * 100, [9] * 90 + [10] * 10)) != []
+    assert verdict(samples([1000] * 100, [9] * 90 + [30] * 10)) != []
