@@ -14,7 +14,7 @@ preloaded application is imported, and the rest in the worker. `worker_connectio
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic
@@ -98,22 +98,11 @@ class Worker(AsyncWorker):
 
     def handle_quit(self, sig: Any, frame: Any) -> None:
         """End at once; in a tasklet, as a signal's handler must not wait."""
-        self._begin(super().handle_quit, sig, frame)
+        tasklet(super().handle_quit)(sig, frame)
 
     def handle_usr1(self, sig: Any, frame: Any) -> None:
         """Open the log files anew; the same."""
-        self._begin(super().handle_usr1, sig, frame)
-
-    def _begin(self, call: Callable[..., object], *args: object) -> None:
-        """Call something in a tasklet; an error ends nothing."""
-
-        def body() -> None:
-            try:
-                call(*args)
-            except Exception:
-                self.log.exception("Error at a signal")
-
-        tasklet(body)()
+        tasklet(super().handle_usr1)(sig, frame)
 
     def _tell(
         self,
