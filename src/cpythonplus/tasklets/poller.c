@@ -425,9 +425,7 @@ await_beside(int fd, int events, uint64_t deadline_ns)
     int over = plus_wait_beside(is_ready, &asked, deadline_ns);
 
     if (over == 1 && (asked.revents & POLLNVAL)) {
-        errno = EBADF;
-        PyErr_SetFromErrno(PyExc_OSError);
-        return -1;
+        return raise_closed();
     }
     return over == 1 ? events : over;
 }

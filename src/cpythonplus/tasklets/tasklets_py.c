@@ -136,18 +136,6 @@ tasklets_getruncount(PyObject *module, PyObject *ignored)
     return sched != NULL ? PyLong_FromLong(sched->runcount - hub) : NULL;
 }
 
-static PyObject *
-tasklets_getcurrentid(PyObject *module, PyObject *ignored)
-{
-    struct plus_scheduler *sched = plus_scheduler_get();
-
-    if (sched == NULL) {
-        return NULL;
-    }
-    return sched->running == sched->main ? PyLong_FromUnsignedLong(sched->tstate->thread_id)
-                                         : PyLong_FromVoidPtr(sched->running);
-}
-
 /* No scheduler is made for who asks: an import may, in any thread at any time. */
 static PyObject *
 tasklets_get_ident(PyObject *module, PyObject *ignored)
@@ -157,6 +145,12 @@ tasklets_get_ident(PyObject *module, PyObject *ignored)
     return sched == NULL || sched->running == sched->main
                ? PyLong_FromUnsignedLong(PyThread_get_thread_ident())
                : PyLong_FromVoidPtr(sched->running);
+}
+
+static PyObject *
+tasklets_getcurrentid(PyObject *module, PyObject *ignored)
+{
+    return plus_scheduler_get() != NULL ? tasklets_get_ident(module, NULL) : NULL;
 }
 
 /* For the child of a fork: what a thread of the parent's was does not go on. */
