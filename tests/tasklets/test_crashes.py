@@ -870,3 +870,47 @@ print("end")
         )[-1]
         == "end"
     )
+
+
+def test_a_finaliser_cannot_switch_what_is_on_its_way_out() -> None:
+    """What main holds is let go for the error of a tasklet that ends, and for one that is sent to nobody."""
+    assert (
+        lines(
+            """
+from cpythonplus.tasklets import bomb
+
+class Runs:
+    def __del__(self):
+        for switch in (run, schedule, schedule_remove, channel().receive, tasklet(print)("new").run):
+            try:
+                switch()
+            except RuntimeError as error:
+                print(error)
+
+def fails():
+    raise KeyError("told")
+
+def sends():
+    channel().send(bomb(KeyError, KeyError("told")))
+
+for body in (fails, sends):
+    getmain().tempval = Runs()
+    tasklet(body)()
+    try:
+        run()
+    except KeyError as error:
+        print(error)
+run()
+print("end")
+"""
+        )
+        == [
+            *["a finaliser cannot switch while its tasklet is being switched away"] * 5,
+            "'told'",
+            "new",
+            *["a finaliser cannot switch while its tasklet is being switched away"] * 5,
+            "'told'",
+            "new",
+            "end",
+        ]
+    )

@@ -411,8 +411,8 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     Py_DECREF(hook);
 }
 
-bool
-plus_refuse_in_callback(const struct plus_scheduler *sched)
+static bool
+refuse_here(const struct plus_scheduler *sched)
 {
     if (sched->in_callback) {
         PyErr_SetString(PyExc_RuntimeError,
@@ -424,6 +424,22 @@ plus_refuse_in_callback(const struct plus_scheduler *sched)
     if (plus_pystate_elsewhere(&sched->running->state, &sched->stacks)) {
         PyErr_SetString(PyExc_RuntimeError,
                         "a greenlet cannot switch the tasklet that waits for it");
+        return true;
+    }
+    return false;
+}
+
+bool
+plus_refuse_in_callback(const struct plus_scheduler *sched)
+{
+    if (refuse_here(sched)) {
+        return true;
+    }
+    /* It has left the queue and is about to wait or to end: a value that it lets go on its way, or the garbage
+     * collector, calls a finaliser. */
+    if (!plus_is_runnable(sched->running)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a finaliser cannot switch while its tasklet is being switched away");
         return true;
     }
     return false;
@@ -934,7 +950,7 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
             PyErr_SetString(PyExc_RuntimeError, "switch_trap");
             return -1;
         }
-        if (plus_refuse_in_callback(sched)) {
+        if (refuse_here(sched)) {
             return -1;
         }
         if (!next->started && plus_make_ready(next) < 0) {

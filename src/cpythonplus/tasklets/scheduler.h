@@ -258,7 +258,8 @@ void
 plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next);
 
-/* True, with RuntimeError, inside of a callback, where nothing may be switched. */
+/* True, with RuntimeError, where nothing may be switched: inside of a callback, and in a finaliser that is called
+ * while the running tasklet is in no queue any more. */
 bool
 plus_refuse_in_callback(const struct plus_scheduler *sched);
 

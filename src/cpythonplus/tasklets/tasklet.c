@@ -301,6 +301,10 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
                                                 : "You cannot throw to a dead tasklet");
         return NULL;
     }
+    if (!pending && task->sched == sched && plus_refuse_in_callback(sched)) {
+        Py_DECREF(bomb);
+        return NULL;
+    }
     PyObject *old = task->tempval;
 
     task->tempval = bomb;
