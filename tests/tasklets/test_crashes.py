@@ -873,15 +873,15 @@ print("end")
 
 
 def test_a_finaliser_cannot_switch_what_is_on_its_way_out() -> None:
-    """What main holds is let go for the error of a tasklet that ends, and for one that is sent to nobody."""
-    assert (
-        lines(
-            """
+    """What main holds is let go for the error of one that ends, and for one sent to nobody."""
+    assert lines(
+        """
 from cpythonplus.tasklets import bomb
 
 class Runs:
     def __del__(self):
-        for switch in (run, schedule, schedule_remove, channel().receive, tasklet(print)("new").run):
+        new = tasklet(print)("new")
+        for switch in (run, schedule, schedule_remove, channel().receive, new.run):
             try:
                 switch()
             except RuntimeError as error:
@@ -903,14 +903,12 @@ for body in (fails, sends):
 run()
 print("end")
 """
-        )
-        == [
-            *["a finaliser cannot switch while its tasklet is being switched away"] * 5,
-            "'told'",
-            "new",
-            *["a finaliser cannot switch while its tasklet is being switched away"] * 5,
-            "'told'",
-            "new",
-            "end",
-        ]
-    )
+    ) == [
+        *["a finaliser cannot switch while its tasklet is being switched away"] * 5,
+        "'told'",
+        "new",
+        *["a finaliser cannot switch while its tasklet is being switched away"] * 5,
+        "'told'",
+        "new",
+        "end",
+    ]
