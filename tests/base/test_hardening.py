@@ -1,6 +1,5 @@
 """How the extension was compiled and linked: read from the installed file and its objects."""
 
-import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from cpythonplus import _native
-from tests.support import SANITIZED, compile_c
-
-BUILD = os.environ.get("CPYTHONPLUS_BUILD_DIR")
+from tests.support import BUILD, SANITIZED, compile_c, is_built
 
 DF_BIND_NOW = 0x8
 DF_1_NOW = 0x1
@@ -86,7 +83,7 @@ def test_stacks_are_protected_and_calls_fortified(native: ELFFile) -> None:
 
 
 @has_marks
-@pytest.mark.skipif(BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test")
+@is_built
 def test_every_object_bears_the_protections() -> None:
     """Those with assembly, too: one without takes the mark from the whole library."""
     _, name, expected = MARKS[platform.machine()]

@@ -7,7 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "../base/page.h"
 
 #if defined(__x86_64__)
 #define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
@@ -107,9 +108,8 @@ read_extent(struct dl_phdr_info *info, size_t size, void *argument)
 
         if (segment->p_type == PT_GNU_RELRO) {
             /* The dynamic linker closes whole pages only: what follows the last full page stays open. */
-            ElfW(Addr) page = (ElfW(Addr))sysconf(_SC_PAGESIZE);
-            seen.relro_start = start & ~(page - 1u);
-            seen.relro_end = end & ~(page - 1u);
+            seen.relro_start = plus_page_floor(start);
+            seen.relro_end = plus_page_floor(end);
         }
         else if (segment->p_type == PT_DYNAMIC) {
             seen.dynamic = (const ElfW(Dyn) *)start;
@@ -182,8 +182,8 @@ plus_slots_find(const void *inside, struct plus_slot_set *set)
 static int
 write_slot(uintptr_t *address, uintptr_t value, int readonly)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *start = (void *)((uintptr_t)address & ~(page - 1u));
+    void *start = (void *)plus_page_floor((uintptr_t)address);
+    size_t page = plus_page_bytes();
 
     if (readonly && mprotect(start, page, PROT_READ | PROT_WRITE) != 0) {
         return -errno;
