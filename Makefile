@@ -67,6 +67,10 @@ fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_S
 test-greenlet: ## the tasklets' tests where they work on greenlet, as on processors without code of our own
 	@$(in_env) --variant greenlet --group test -- python -m pytest tests/tasklets $(PYTEST_ARGS)
 
+.PHONY: musl
+musl: ## the extension compiled and linked against musl, and the C test programs there
+	@$(in_env) --group test -- tools/musl.sh $(PYTEST_ARGS)
+
 .PHONY: cpython-tests
 cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick for the short list
 	@$(in_env) --group test -- python tools/cpython_tests.py

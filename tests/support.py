@@ -16,6 +16,11 @@ import pytest
 
 SOURCES = Path(__file__).resolve().parent.parent / "src" / "cpythonplus"
 SANITIZED = "CPYTHONPLUS_SANITIZER" in os.environ
+BUILD = os.environ.get("CPYTHONPLUS_BUILD_DIR")
+
+is_built = pytest.mark.skipif(
+    BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test"
+)
 
 
 @dataclass(frozen=True)
@@ -121,3 +126,20 @@ def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
     if done.returncode != 0:
         pytest.fail(done.stderr)
     return output
+
+
+def run_c_program(name: str, env: Mapping[str, str] | None = None) -> None:
+    """Run a C test program that was built beside the wheel, `room/test_what`."""
+    program = Path(BUILD or "", "tests", name.replace("/", "_"))
+    assert program.exists(), f"{name} is not in tests/meson.build"
+    # The sanitizers of the interpreter's process are not the program's own.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(
+        [program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment | dict(env or {}),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -11,6 +11,9 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+# shellcheck source=tools/debian.sh
+. tools/debian.sh
+
 sid=${CPYTHONPLUS_SID:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/sid}
 pythons=(python3.14 python3.15)
 # One run of the tests opens the doctor's page in a browser: this machine's, else the one in here.
@@ -49,12 +52,6 @@ works() {
     for python in "${pythons[@]}"; do
         inside_sid "$1" "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || return 1
     done
-}
-
-need_debootstrap() {
-    command -v debootstrap >/dev/null && return
-    apt-get -qq update
-    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends debootstrap >/dev/null
 }
 
 has_browser() {
@@ -106,7 +103,7 @@ make_sid() {
         packages+=,$python,$python-dev,$python-venv
     done
     echo "sid: making $sid"
-    need_debootstrap
+    need debootstrap debootstrap
     # A broken or half-made one goes; what an older run may have left mounted in it goes first.
     local folder
     for folder in "$sid" "$partial"; do

@@ -70,6 +70,9 @@ struct PyModuleDef plus_native_module = {
 };
 
 PyMODINIT_FUNC
+PyInit__native(void);
+
+PyMODINIT_FUNC
 PyInit__native(void)
 {
     return PyModuleDef_Init(&plus_native_module);

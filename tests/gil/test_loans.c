@@ -24,7 +24,7 @@ static void
 test_several_lenders_of_one_thing(void)
 {
     struct plus_thread owner = {0};
-    _Atomic uint64_t lock;
+    _Atomic uint64_t lock = 0;
 
     CHECK(plus_loans_add(&owner, &lock, 4) && plus_loans_add(&owner, &lock, 1));
     CHECK(atomic_load(&owner.loan_count) == 1 && plus_loans_level(&owner) == 1);
@@ -40,7 +40,7 @@ static void
 test_what_is_raised_ends_with_its_lender(void)
 {
     struct plus_thread owner = {0};
-    _Atomic uint64_t lock;
+    _Atomic uint64_t lock = 0;
 
     CHECK(!plus_loans_raise(&owner, &lock, 1) && plus_loans_level(&owner) == PLUS_LEVELS);
     CHECK(plus_loans_add(&owner, &lock, 7) && plus_loans_raise(&owner, &lock, 1));

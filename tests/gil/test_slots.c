@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 static int calls;
@@ -117,7 +116,6 @@ test_what_is_not_there(void)
     int on_the_stack = 0;
     set.symbol = "getpid";
     CHECK(plus_slots_find(&on_the_stack, &set) == -ENOSYS);
-    CHECK(plus_slots_object(&on_the_stack) == NULL);
 }
 
 /* Another object's slots of the same function are its own. */
@@ -125,11 +123,7 @@ static void
 test_only_this_object(void)
 {
     struct plus_slot_set set = {.symbol = "getpid"};
-    const char *mine = plus_slots_object((const void *)(uintptr_t)fake_getpid);
-    const char *libc = plus_slots_object((const void *)true_getpid());
 
-    CHECK(mine != NULL && strcmp(mine, "") == 0);
-    CHECK(libc != NULL && libc[0] == '/');
     CHECK(plus_slots_find((const void *)(uintptr_t)fake_getpid, &set) == 0);
     CHECK(plus_slots_write(&set, (uintptr_t)fake_getpid) == 0);
     CHECK(((pid_t (*)(void))true_getpid())() > 0);

@@ -188,10 +188,11 @@ def test_where_the_address_space_has_no_room_they_are_smaller_and_that_is_told()
 def test_free_stacks_that_were_used_to_their_depth_give_their_pages_back() -> None:
     child = run_child(
         """
+        import os
         from cpythonplus.tasklets import channel, io, run, tasklet
 
         def resident():
-            return int(open("/proc/self/statm").read().split()[1]) * 4096
+            return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
         text = "-" * 2000 + "1"
         gate = channel()

@@ -1,5 +1,6 @@
 /* Stacks that are made cold have no pages, and come back as they were; guards are where they were. */
 #define _GNU_SOURCE
+#include "base/page.h"
 #include "tasklets/stacks.h"
 
 #include <assert.h>
@@ -48,13 +49,18 @@ check(struct user *user, int number)
 }
 
 static bool
-has_pages(const struct plus_stack *stack)
+page_is_there(char *at)
 {
     unsigned char there = 0;
-    char *page = (char *)((uintptr_t)(stack->top - 1) & ~(uintptr_t)4095);
 
-    assert(mincore(page, 4096, &there) == 0);
+    assert(mincore((char *)plus_page_floor((uintptr_t)at), plus_page_bytes(), &there) == 0);
     return there & 1;
+}
+
+static bool
+has_pages(const struct plus_stack *stack)
+{
+    return page_is_there(stack->top - 1);
 }
 
 static void
@@ -194,7 +200,6 @@ check_settling(void)
 {
     struct plus_stack_pool pool = {.stack_bytes = (size_t)8 << 20};
     struct plus_stack *stacks[40];
-    unsigned char there;
 
     for (int i = 0; i < 40; i++) {
         stacks[i] = plus_stack_take(&pool, stacks);
@@ -206,9 +211,7 @@ check_settling(void)
     plus_stacks_settle(&pool);
     assert(pool.unsettled == 0);
     for (int i = 0; i < 40; i++) {
-        char *page = (char *)((uintptr_t)(stacks[i]->top - (1 << 20)) & ~(uintptr_t)4095);
-
-        assert(mincore(page, 4096, &there) == 0 && !(there & 1));
+        assert(!page_is_there(stacks[i]->top - (1 << 20)));
     }
     stacks[0] = plus_stack_take(&pool, stacks);
     stacks[1] = plus_stack_take(&pool, stacks);

@@ -3,6 +3,8 @@
  * CLOCK_MONOTONIC, because the interpreter's own condition variables use it: a dead line computed by
  * CPython and a time read here can be compared.  Reading costs about 20 ns through the vDSO; the time
  * stamp counter would cost 9, but needs calibration and is not safe on every multi-socket machine.
+ *
+ * To be included where _GNU_SOURCE was defined first, or Python.h included: musl declares no clocks otherwise.
  */
 #ifndef PLUS_BASE_CLOCK_H
 #define PLUS_BASE_CLOCK_H

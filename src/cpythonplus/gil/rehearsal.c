@@ -11,10 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 32)
 #include <sys/single_threaded.h>
 #define SINGLE_THREADED __libc_single_threaded
-#else
+#endif
+#endif
+#ifndef SINGLE_THREADED
 #define SINGLE_THREADED 0
 #endif
 

@@ -1,14 +1,14 @@
 #define _GNU_SOURCE
 #include "slots.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "../base/page.h"
 
 #if defined(__x86_64__)
 #define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
@@ -30,32 +30,16 @@ struct object {
     ElfW(Addr) base;
 };
 
-/* The extent of the object's segments, and the part that RELRO closed. */
+/* Where the object lies, and the part of it that RELRO closed.  Not from dladdr1() and its link map: musl has none,
+ * and does not open the executable a second time. */
 struct extent {
-    const void *inside; /* in: an address in the object */
+    const void *inside; /* in: an address in the object's code */
+    ElfW(Addr) base;
+    const ElfW(Dyn) *dynamic; /* NULL: no dynamic linking */
     ElfW(Addr) relro_start, relro_end;
     ElfW(Addr) code_start, code_end;
     int found;
 };
-
-static struct link_map *
-map_of(const void *inside)
-{
-    Dl_info info;
-    struct link_map *map = NULL;
-
-#ifdef __GLIBC__
-    if (dladdr1(inside, &info, (void **)&map, RTLD_DL_LINKMAP) == 0) {
-        return NULL;
-    }
-#else /* musl has no dladdr1; its link_map is the dlopen handle */
-    if (dladdr(inside, &info) == 0) {
-        return NULL;
-    }
-    map = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-#endif
-    return map;
-}
 
 /* glibc stores relocated addresses in the dynamic section, musl and the vDSO leave offsets. */
 static ElfW(Addr)
@@ -65,14 +49,14 @@ absolute(const struct object *object, ElfW(Addr) address)
 }
 
 static int
-read_dynamic(const struct link_map *map, struct object *object)
+read_dynamic(const struct extent *extent, struct object *object)
 {
     ElfW(Addr) symbols = 0, strings = 0, jmprel = 0, rela = 0;
     ElfW(Xword) plt_kind = DT_RELA;
 
     memset(object, 0, sizeof(*object));
-    object->base = map->l_addr;
-    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+    object->base = extent->base;
+    for (const ElfW(Dyn) *d = extent->dynamic; d->d_tag != DT_NULL; d++) {
         switch (d->d_tag) {
         case DT_SYMTAB:
             symbols = d->d_un.d_ptr;
@@ -113,7 +97,7 @@ static int
 read_extent(struct dl_phdr_info *info, size_t size, void *argument)
 {
     struct extent *extent = argument;
-    struct extent seen = *extent;
+    struct extent seen = {.inside = extent->inside, .base = info->dlpi_addr};
     int mine = 0;
 
     (void)size;
@@ -124,9 +108,11 @@ read_extent(struct dl_phdr_info *info, size_t size, void *argument)
 
         if (segment->p_type == PT_GNU_RELRO) {
             /* The dynamic linker closes whole pages only: what follows the last full page stays open. */
-            ElfW(Addr) page = (ElfW(Addr))sysconf(_SC_PAGESIZE);
-            seen.relro_start = start & ~(page - 1u);
-            seen.relro_end = end & ~(page - 1u);
+            seen.relro_start = plus_page_floor(start);
+            seen.relro_end = plus_page_floor(end);
+        }
+        else if (segment->p_type == PT_DYNAMIC) {
+            seen.dynamic = (const ElfW(Dyn) *)start;
         }
         else if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X)) {
             seen.code_start = start;
@@ -140,14 +126,6 @@ read_extent(struct dl_phdr_info *info, size_t size, void *argument)
         extent->found = 1;
     }
     return mine;
-}
-
-const char *
-plus_slots_object(const void *inside)
-{
-    struct link_map *map = map_of(inside);
-
-    return map == NULL ? NULL : map->l_name;
 }
 
 static int
@@ -167,22 +145,18 @@ add_slot(struct plus_slot_set *set, uintptr_t *address, const struct extent *ext
 int
 plus_slots_find(const void *inside, struct plus_slot_set *set)
 {
-    struct link_map *map = map_of(inside);
     struct extent extent = {.inside = inside};
     struct object object;
     int rc;
 
     set->count = 0;
-    if (map == NULL) {
+    dl_iterate_phdr(read_extent, &extent);
+    if (!extent.found || extent.dynamic == NULL) {
         return -ENOSYS;
     }
-    rc = read_dynamic(map, &object);
+    rc = read_dynamic(&extent, &object);
     if (rc < 0) {
         return rc;
-    }
-    dl_iterate_phdr(read_extent, &extent);
-    if (!extent.found) {
-        return -ENOSYS;
     }
     for (int t = 0; t < 2; t++) {
         for (size_t i = 0; object.tables[t] != NULL && i < object.sizes[t]; i++) {
@@ -208,8 +182,8 @@ plus_slots_find(const void *inside, struct plus_slot_set *set)
 static int
 write_slot(uintptr_t *address, uintptr_t value, int readonly)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *start = (void *)((uintptr_t)address & ~(page - 1u));
+    void *start = (void *)plus_page_floor((uintptr_t)address);
+    size_t page = plus_page_bytes();
 
     if (readonly && mprotect(start, page, PROT_READ | PROT_WRITE) != 0) {
         return -errno;

@@ -33,10 +33,6 @@ struct plus_slot_set {
 int
 plus_slots_find(const void *inside, struct plus_slot_set *set);
 
-/* The path of the object that holds `inside`, "" for the executable itself; NULL if not known. */
-const char *
-plus_slots_object(const void *inside);
-
 /* Writes `target` into every slot, remembering what was there.  Returns 0 or -errno of the
  * mprotect(2) that refused; then nothing has been changed. */
 int

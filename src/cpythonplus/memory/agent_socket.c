@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "agent_socket.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -253,7 +254,9 @@ is_left_over(const char *folder, const char *name, char *path, size_t size)
 void
 plus_agent_socket_clean(const struct plus_agent_socket *agent)
 {
-    /* Not readdir(3): it allocates, and this may run between fork and the rest of the child. */
+    /* Not readdir(3): it allocates, and this may run between fork and the rest of the child. With numbers of 64
+     * bits, which the build asks for, the C library's record is the kernel's; musl has no other. */
+    static_assert(offsetof(struct dirent, d_name) == 19, "the record of getdents64(2)");
     char entries[4096] __attribute__((aligned(8)));
     char folder[sizeof agent->path], path[sizeof agent->path + 256];
 
@@ -262,7 +265,7 @@ plus_agent_socket_clean(const struct plus_agent_socket *agent)
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     for (long got; fd >= 0 && (got = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0;) {
         for (long at = 0; at < got;) {
-            const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+            const struct dirent *entry = (const struct dirent *)(entries + at);
             if (is_left_over(folder, entry->d_name, path, sizeof path)) {
                 unlink(path);
             }

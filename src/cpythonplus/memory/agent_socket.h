@@ -14,6 +14,7 @@
 #define PLUS_MEMORY_AGENT_SOCKET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 #include <sys/un.h>
 

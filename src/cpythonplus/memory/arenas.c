@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/page.h"
+
 /* From 3.15 on arenas can be built larger, for huge pages. */
 #ifdef PYMALLOC_USE_HUGEPAGES
 #define ARENA_BYTES ((uintptr_t)2 << 20)
@@ -115,7 +117,7 @@ entry_is_sound(const struct entry *entry)
     uintptr_t first = (entry->address + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
     size_t total = (entry->address + ARENA_BYTES - first) / PLUS_POOL_BYTES;
 
-    return entry->address % 4096 == 0 && entry->total_pools == total &&
+    return entry->address % plus_page_bytes() == 0 && entry->total_pools == total &&
            entry->free_pools <= total && entry->carved % PLUS_POOL_BYTES == 0 &&
            entry->carved >= first && entry->carved <= first + total * PLUS_POOL_BYTES;
 }
@@ -229,7 +231,7 @@ is_vector(uintptr_t address, uintptr_t pool, uint32_t index)
     struct entry entry;
     size_t taken;
 
-    return address >= 4096 && address % 16 == 0 &&
+    return address >= plus_page_bytes() && address % 16 == 0 &&
            plus_read_memory(address + index * sizeof entry, &entry, sizeof entry) &&
            has_pool(&entry, pool) && entry_is_sound(&entry) &&
            pools_are_sound(&entry, index, &taken);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../base/page.h"
 #include "arenas.h"
 #include "heap_walk.h"
 #include "pages.h"
@@ -38,7 +39,7 @@ add_pool(struct summary *summary, const struct plus_pages *pages, uintptr_t pool
 
     if (header->taken == 0) {
         summary->empty +=
-            plus_pages_resident(pages, pool + PLUS_PAGE_BYTES, pool + PLUS_POOL_BYTES);
+            plus_pages_resident(pages, pool + plus_page_bytes(), pool + PLUS_POOL_BYTES);
         summary->free += resident;
         return;
     }

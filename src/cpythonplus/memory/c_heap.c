@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../base/page.h"
 #include "../base/pools.h"
 #include "pages.h"
 
@@ -31,12 +32,13 @@ struct reader {
 static bool
 refill(struct reader *reader, uintptr_t address)
 {
-    uintptr_t end = (address | (PLUS_PAGE_BYTES - 1)) + 1;
+    uintptr_t end = plus_page_floor(address) + plus_page_bytes();
+    uintptr_t limit = address + sizeof reader->words; /* may be less than a page */
 
-    while (end < reader->pages->end && end - address + PLUS_PAGE_BYTES <= sizeof reader->words &&
-           plus_pages_has(reader->pages, end)) {
-        end += PLUS_PAGE_BYTES;
+    while (end < reader->pages->end && end < limit && plus_pages_has(reader->pages, end)) {
+        end += plus_page_bytes();
     }
+    end = end < limit ? end : limit;
     reader->from = address;
     reader->count = (end - address) / sizeof(uintptr_t);
     if (!plus_read_memory(address, reader->words, end - address)) {
@@ -69,8 +71,8 @@ static size_t
 whole_pages(const struct plus_pages *pages, uintptr_t start, uintptr_t end)
 {
     /* A free chunk's head stays: two words and four links. */
-    uintptr_t first = (start + 48 + PLUS_PAGE_BYTES - 1) & ~(PLUS_PAGE_BYTES - 1);
-    uintptr_t last = end & ~(PLUS_PAGE_BYTES - 1);
+    uintptr_t first = plus_page_ceiling(start + 48);
+    uintptr_t last = plus_page_floor(end);
 
     return first < last ? plus_pages_resident(pages, first, last) : 0;
 }
@@ -248,11 +250,11 @@ plus_c_heap_mapped(uintptr_t start, size_t limit)
         return 0;
     }
     /* Whole pages; from glibc 2.43 on the size leaves the two words of the head out. */
-    size_t bytes = head[1] & ~FLAGS;
-    if (bytes % PLUS_PAGE_BYTES == PLUS_PAGE_BYTES - GRAIN) {
+    size_t bytes = head[1] & ~FLAGS, page = plus_page_bytes();
+    if (bytes % page == page - GRAIN) {
         bytes += GRAIN;
     }
-    return bytes >= PLUS_PAGE_BYTES && bytes % PLUS_PAGE_BYTES == 0 && bytes <= limit ? bytes : 0;
+    return bytes >= page && bytes % page == 0 && bytes <= limit ? bytes : 0;
 }
 
 /* ---- whether all this is so ---------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __GLIBC__ /* its manual says that `stderr` may be set; musl's is a constant */
+
 /* Written by the thread that asks, with the GIL held; `asker` is what other threads look at. */
 static struct {
     FILE *stream;             /* ours */
@@ -106,3 +108,13 @@ plus_free_lists_text(void)
     capture.room = 0;
     return text;
 }
+
+#else
+
+PyObject *
+plus_free_lists_text(void)
+{
+    Py_RETURN_NONE;
+}
+
+#endif

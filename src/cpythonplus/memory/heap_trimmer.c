@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/page.h"
 #include "c_allocator.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
@@ -64,7 +65,7 @@ resident_bytes(void)
     if (sscanf(text, "%llu %llu", &total, &resident) != 2) {
         return 0;
     }
-    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+    return (size_t)resident * plus_page_bytes();
 }
 
 /* What the last look left; the thread's own. */

@@ -3,23 +3,22 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "../base/page.h"
 
 static size_t
 states_bytes(const struct plus_pages *pages)
 {
-    return (pages->end - pages->start) / PLUS_PAGE_BYTES;
+    return (pages->end - pages->start) >> pages->shift;
 }
 
 int
 plus_pages_read(struct plus_pages *pages, uintptr_t start, uintptr_t end)
 {
-    pages->start = start & ~(PLUS_PAGE_BYTES - 1);
-    pages->end = (end + PLUS_PAGE_BYTES - 1) & ~(PLUS_PAGE_BYTES - 1);
+    pages->start = plus_page_floor(start);
+    pages->end = plus_page_ceiling(end);
+    pages->shift = __builtin_ctzl(plus_page_bytes());
     pages->states = NULL;
-    if (sysconf(_SC_PAGESIZE) != (long)PLUS_PAGE_BYTES) {
-        return -ENOTSUP;
-    }
     if (pages->start >= pages->end) {
         pages->end = pages->start;
         return 0;
@@ -62,7 +61,7 @@ plus_pages_resident(const struct plus_pages *pages, uintptr_t start, uintptr_t e
     size_t resident = 0;
 
     while (start < end) {
-        uintptr_t next = (start | (PLUS_PAGE_BYTES - 1)) + 1;
+        uintptr_t next = ((start >> pages->shift) + 1) << pages->shift;
         uintptr_t until = next < end ? next : end;
         if (plus_pages_has(pages, start)) {
             resident += until - start;

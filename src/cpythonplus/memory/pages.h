@@ -5,16 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLUS_PAGE_BYTES ((uintptr_t)4096)
-
 struct plus_pages {
-    uintptr_t start, end;  /* multiples of the page size */
+    uintptr_t start, end; /* multiples of the page size, which is 1 << shift */
+    int shift;
     unsigned char *states; /* for each page: bit 0 says that it is there */
 };
 
 /* Reads the states of [start, end), rounded to whole pages.  What is mapped now may be unmapped before it is looked
- * at: the states are a copy.  0; -ENOMEM, also where some of the range is not mapped; -ENOTSUP if pages are not of
- * 4 KiB.  The states come from mmap, so that no heap changes. */
+ * at: the states are a copy.  0; -ENOMEM, also where some of the range is not mapped; The
+ * states come from mmap, so that no heap changes. */
 int
 plus_pages_read(struct plus_pages *pages, uintptr_t start, uintptr_t end);
 
@@ -32,7 +31,7 @@ plus_pages_resident(const struct plus_pages *pages, uintptr_t start, uintptr_t e
 static inline int
 plus_pages_has(const struct plus_pages *pages, uintptr_t address)
 {
-    return pages->states[(address - pages->start) / PLUS_PAGE_BYTES] & 1;
+    return pages->states[(address - pages->start) >> pages->shift] & 1;
 }
 
 #endif

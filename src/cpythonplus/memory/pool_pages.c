@@ -19,8 +19,8 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include "../base/page.h"
 #include "../base/pools.h"
 
 /* The largest: few blocks to a half-used pool, all of which have to be taken. */
@@ -247,7 +247,7 @@ enum plus_pool_pages_result
 plus_pool_pages_release(struct plus_pool_pages *done)
 {
     struct taking taking = {0};
-    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page_bytes = plus_page_bytes();
 
     *done = (struct plus_pool_pages){0};
     if (page_bytes >= PLUS_POOL_BYTES) {

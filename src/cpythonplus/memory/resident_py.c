@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <malloc.h>
 
+#include "../base/page.h"
 #include "../base/pools.h"
 #include "c_heap.h"
 #include "foreign_malloc.h"
@@ -82,7 +83,7 @@ find_mapped(PyObject *found, struct plus_pages *pages, size_t enough, Py_ssize_t
         size_t bytes = there ? plus_c_heap_mapped(at, pages->end - at) : 0;
         if (bytes == 0 || bytes > enough) {
             probes -= there;
-            at += PLUS_PAGE_BYTES;
+            at += plus_page_bytes();
             continue;
         }
         PyObject *row = Py_BuildValue("(Knn)", (unsigned long long)at, (Py_ssize_t)bytes,

@@ -4,6 +4,7 @@
 #include "switch.h"
 
 #include "../base/clock.h"
+#include "../base/page.h"
 
 #if PLUS_HAS_SWITCH /* else: engine_greenlet.c */
 
@@ -26,8 +27,7 @@
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
 
-#define PAGE ((size_t)4096)
-#define TABLE_BYTES ((size_t)2 << 20) /* what a page of page tables serves */
+#define TABLE_BYTES ((size_t)2 << 20) /* served by a page of page tables, where pages have 4 KiB */
 #define WIDE_GUARD_BYTES ((size_t)1 << 20)
 #define PACKED_GUARD_BYTES ((size_t)64 << 10)
 #define FRAMES_BYTES ((size_t)16 << 10)
@@ -67,7 +67,7 @@ round_up(size_t bytes, size_t unit)
 static char *
 page_floor(char *at)
 {
-    return at - (uintptr_t)at % PAGE;
+    return at - (uintptr_t)at % plus_page_bytes();
 }
 
 static char *
@@ -79,7 +79,7 @@ table_floor(char *at)
 static struct layout
 layout_of(size_t stack_bytes)
 {
-    size_t room = round_up(stack_bytes, PAGE) + FRAMES_BYTES;
+    size_t room = plus_page_ceiling(stack_bytes + FRAMES_BYTES);
 
     if (stack_bytes < PLUS_STACK_BYTES_WIDE) {
         return (struct layout){PACKED_GUARD_BYTES, PACKED_GUARD_BYTES, PACKED_GUARD_BYTES + room};
@@ -196,7 +196,7 @@ settle(struct plus_stack_pool *pool)
 {
     for (struct plus_stack *stack = pool->free; pool->unsettled > 0; stack = stack->next) {
         if (!stack->settled) {
-            drop_pages(stack->low + PAGE, page_floor(stack->top - KEPT_BYTES));
+            drop_pages(stack->low + plus_page_bytes(), page_floor(stack->top - KEPT_BYTES));
             stack->settled = true;
             pool->unsettled--;
         }
@@ -440,7 +440,7 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
     stack->owner = NULL;
     pool->in_use--;
     if (!is_of_present_size(pool, stack->slab)) { /* the size was changed since */
-        drop_pages(stack->low + PAGE, stack->high);
+        drop_pages(stack->low + plus_page_bytes(), stack->high);
         stack->settled = true;
         return;
     }
@@ -448,7 +448,7 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
     pool->free = stack;
     pool->free_count++;
     if (pool->free_count > KEPT_DIRTY) {
-        drop_pages(stack->low + PAGE, stack->high);
+        drop_pages(stack->low + plus_page_bytes(), stack->high);
         stack->settled = pool->unsettled == 0;
     }
     pool->unsettled += !stack->settled;

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* clock_gettime */
 #include "spin.h"
 
 #include "../base/clock.h"

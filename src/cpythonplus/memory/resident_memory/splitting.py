@@ -1,6 +1,7 @@
 """Assigning what is in memory to its parts, mapping by mapping."""
 
 import _thread
+import os
 import resource
 import sys
 from bisect import bisect_right
@@ -22,7 +23,7 @@ __all__ = [
     "variables",
 ]
 
-_PAGE_BYTES = 4096
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _HEAP_BYTES = 64 << 20  # glibc's heaps of other arenas begin at multiples of it
 _PROBES = 400_000  # pages looked at one by one, for half a second at most
 _UNLIMITED_BYTES = 2 << 20  # glibc's stacks where there is no limit, on x86-64
@@ -228,7 +229,7 @@ def _unknown_tops(mapping: Mapping, size_bytes: int) -> list[int]:
     """Return where the stack ends that begins with the mapping; nothing if none does."""
     # Another mapping may follow without a gap.
     for end in (mapping.end, mapping.start + size_bytes - _PAGE_BYTES):
-        at = max(mapping.start, end - 2 * _PAGE_BYTES)
+        at = max(mapping.start, end - 2 * _THREAD_BYTES)
         words = _native.memory_read_words(at, (end - at) // 8) if end <= mapping.end else ()
         for i in range(len(words) - 2):
             if words[i] == at + 8 * i and words[i + 2] == words[i]:
