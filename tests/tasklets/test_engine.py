@@ -201,6 +201,21 @@ class TestGreenletsBeside:
             """
         assert self.logged(program) == str(([WAITS, None] if on_greenlet else [REFUSED]) * 2)
 
+    def test_sending_in_a_greenlet_of_a_tasklet(self) -> None:
+        """Nothing is switched by it where the sender goes on."""
+        program = """
+            from cpythonplus.tasklets import channel
+
+            gate = channel()
+            gate.preference = 1
+            tasklet(lambda: log.append(gate.receive()))()
+            run()
+
+            tasklet(lambda: note(greenlet.greenlet(gate.send).switch, 5))()
+            run()
+            """
+        assert self.logged(program) == str([None, 5] if on_greenlet else [REFUSED])
+
     def test_throwing_in_a_tasklet(self) -> None:
         program = """
             def inner():

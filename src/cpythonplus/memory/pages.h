@@ -12,8 +12,8 @@ struct plus_pages {
 };
 
 /* Reads the states of [start, end), rounded to whole pages.  What is mapped now may be unmapped before it is looked
- * at: the states are a copy.  0; -ENOMEM, also where some of the range is not mapped; The
- * states come from mmap, so that no heap changes. */
+ * at: the states are a copy.  0; -ENOMEM, also where some of the range is not mapped.  The states come from
+ * mmap, so that no heap changes. */
 int
 plus_pages_read(struct plus_pages *pages, uintptr_t start, uintptr_t end);
 

@@ -148,7 +148,7 @@ plus_channel_action(struct plus_channel *channel, PyObject *value, int direction
     }
     struct plus_tasklet *source = sched->running;
 
-    if (plus_refuse_in_callback(sched) || plus_raise_due(source)) {
+    if (plus_refuse_leaving(sched) || plus_raise_due(source)) {
         Py_DECREF(value);
         return NULL;
     }

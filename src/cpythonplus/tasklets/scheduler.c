@@ -430,19 +430,20 @@ refuse_here(const struct plus_scheduler *sched)
 }
 
 bool
-plus_refuse_in_callback(const struct plus_scheduler *sched)
+plus_refuse_leaving(const struct plus_scheduler *sched)
 {
-    if (refuse_here(sched)) {
-        return true;
-    }
-    /* It has left the queue and is about to wait or to end: a value that it lets go on its way, or the garbage
-     * collector, calls a finaliser. */
     if (!plus_is_runnable(sched->running)) {
         PyErr_SetString(PyExc_RuntimeError,
                         "a finaliser cannot switch while its tasklet is being switched away");
         return true;
     }
     return false;
+}
+
+bool
+plus_refuse_in_callback(const struct plus_scheduler *sched)
+{
+    return refuse_here(sched) || plus_refuse_leaving(sched);
 }
 
 /* ---- going from one to the other -------------------------------------------------------------- */

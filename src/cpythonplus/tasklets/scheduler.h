@@ -258,8 +258,12 @@ void
 plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
                         struct plus_tasklet *next);
 
-/* True, with RuntimeError, where nothing may be switched: inside of a callback, and in a finaliser that is called
- * while the running tasklet is in no queue any more. */
+/* True, with RuntimeError, while the running tasklet is in the run queue no more: it is about to wait or to end, and
+ * a value that it lets go on its way, or the garbage collector, calls a finaliser. */
+bool
+plus_refuse_leaving(const struct plus_scheduler *sched);
+
+/* The same, and inside of a callback: nothing may be switched there. */
 bool
 plus_refuse_in_callback(const struct plus_scheduler *sched);
 

@@ -67,7 +67,7 @@ round_up(size_t bytes, size_t unit)
 static char *
 page_floor(char *at)
 {
-    return at - (uintptr_t)at % plus_page_bytes();
+    return (char *)plus_page_floor((uintptr_t)at);
 }
 
 static char *
