@@ -93,7 +93,9 @@ show("remedied")
 # Where holes below take the last of them, the C library gives all back at once: then once more.
 small = []
 for _ in range(5):
-    strings = [bytes(900) for _ in range(20 * MIB // 944)]
+    strings = [b""] * (20 * MIB // 944)  # a list that grows leaves holes, where the last may go
+    for i in range(len(strings)):
+        strings[i] = bytes(900)
     small.append(bytes(700))
     del strings
     classic = show("classic")
