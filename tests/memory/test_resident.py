@@ -89,18 +89,11 @@ everything = [Session(number + 10**6) for number in range(220_000)]
 del everything
 show("remedied")
 
-# The classic: the last of the freed blocks stay in the thread's cache.
-# Where holes below take the last of them, the C library gives all back at once: then once more.
-small = []
-for _ in range(5):
-    strings = [b""] * (20 * MIB // 944)  # a list that grows leaves holes, where the last may go
-    for i in range(len(strings)):
-        strings[i] = bytes(900)
-    small.append(bytes(700))
-    del strings
-    classic = show("classic")
-    if classic.returnable_bytes > 10 * MIB:
-        break
+# The classic: the highest of the blocks are freed first, and stay in the thread's cache.
+strings = [bytes(900) for _ in range(20 * MIB // 944)]
+strings.sort(key=id)
+del strings
+classic = show("classic")
 shown["returnable"] = classic.returnable_bytes
 before = kernel_bytes()
 ctypes.CDLL(None).malloc_trim(0)
