@@ -28,4 +28,15 @@ plus_compat_is_finalizing(void)
 #endif
 }
 
+/* What an interpreter that finalises refuses with; borrowed. */
+static inline PyObject *
+plus_compat_finalization_error(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyExc_PythonFinalizationError;
+#else
+    return PyExc_RuntimeError;
+#endif
+}
+
 #endif

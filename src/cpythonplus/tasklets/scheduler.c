@@ -91,13 +91,21 @@ drop_runnables(struct plus_scheduler *sched)
     }
 }
 
+/* One whose last reference is gone is being freed: what that runs (a finaliser, what was in its dict) meets it
+ * here, and must not free it a second time. */
+static bool
+is_in_use(struct plus_tasklet *task)
+{
+    return Py_REFCNT(task) > 0;
+}
+
 static int
 find_blocked(void *owner, void *arg)
 {
     struct plus_tasklet *task = owner;
 
     *(struct plus_tasklet **)arg = task;
-    return task->blocked != 0;
+    return task->blocked != 0; /* the channel's reference keeps it */
 }
 
 /* Nobody is to meet those that cannot run any more in a channel: what is sent to them would be lost. */
@@ -273,7 +281,7 @@ visit_owner(void *owner, void *arg)
     const struct visit *visit = arg;
     struct plus_tasklet *task = owner;
 
-    return task->started && task->alive ? visit->each(task, visit->arg) : 0;
+    return task->started && task->alive && is_in_use(task) ? visit->each(task, visit->arg) : 0;
 }
 
 int
@@ -290,7 +298,7 @@ find_owner(void *owner, void *arg)
 {
     struct plus_tasklet *task = owner;
 
-    if (task->alive && !task->abandoned && task->sched->running != task) {
+    if (task->alive && !task->abandoned && task->sched->running != task && is_in_use(task)) {
         *(struct plus_tasklet **)arg = task;
         return 1;
     }
@@ -411,9 +419,37 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     Py_DECREF(hook);
 }
 
+static bool at_end; /* of the interpreter: the tasklets of its main thread were killed */
+
+void
+plus_schedulers_end(void)
+{
+    at_end = true;
+    if (plus_scheduler_own == NULL) {
+        return;
+    }
+    plus_scheduler_kill_all(plus_scheduler_own);
+    for (struct plus_tasklet *task;
+         plus_stacks_each(&plus_scheduler_own->stacks, find_owner, &task) != 0;) {
+        plus_tasklet_abandon(task);
+    }
+}
+
+/* From here on modules, threads' data and contexts are taken apart, in no order: no parked frame may go on. */
+static bool
+is_over(void)
+{
+    return at_end && plus_compat_is_finalizing();
+}
+
 static bool
 refuse_here(const struct plus_scheduler *sched)
 {
+    if (is_over()) {
+        PyErr_SetString(plus_compat_finalization_error(),
+                        "cannot switch tasklets at interpreter finalization");
+        return true;
+    }
     if (sched->in_callback) {
         PyErr_SetString(PyExc_RuntimeError,
                         sched->in_handler

@@ -51,6 +51,11 @@ plus_scheduler_release(struct plus_scheduler *sched);
 void
 plus_scheduler_kill_all(struct plus_scheduler *sched);
 
+/* The interpreter's end, before anything is taken apart: kills the tasklets of this thread, gives up those that
+ * do not end, and refuses to switch any once the interpreter finalises. */
+void
+plus_schedulers_end(void);
+
 /* Calls `each` for every tasklet that has begun and has not ended, but for main, until that returns something
  * else than 0, which is returned; else 0.  `each` must not begin, end or switch tasklets. */
 int

@@ -213,6 +213,7 @@ tasklet_dealloc(PyObject *op)
             /* It could not be ended (its thread is gone, or it was asked before): its stack, and what that
              * refers to, stays for ever. */
             Py_SET_REFCNT(op, 1);
+            task->abandoned = true;
             if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
                 Py_INCREF(Py_TYPE(op)); /* which the derived type's function gives up next */
             }

@@ -368,9 +368,7 @@ tasklets_trim_stacks(PyObject *module, PyObject *args, PyObject *kwargs)
 static PyObject *
 tasklets_kill_all(PyObject *module, PyObject *ignored)
 {
-    if (plus_scheduler_own != NULL) {
-        plus_scheduler_kill_all(plus_scheduler_own);
-    }
+    plus_schedulers_end();
     Py_RETURN_NONE;
 }
 
