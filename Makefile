@@ -7,6 +7,7 @@
 #   COMPAT_ARGS=...  packages and options for `compat`
 #   SOAK_ARGS=...    options for `soak`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
+#   FUZZ_CALLS=...   how many calls `fuzz-calls` makes
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,6 +19,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
+FUZZ_CALLS ?= 10000000
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -62,6 +64,10 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 .PHONY: fuzz
 fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_SECONDS (60)
 	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+.PHONY: fuzz-calls
+fuzz-calls: ## random calls of the whole API of tasklets, FUZZ_CALLS (10 million) of them
+	@$(in_env) --group test -- python tools/fuzz_calls.py --calls $(FUZZ_CALLS)
 
 .PHONY: test-greenlet
 test-greenlet: ## the tasklets' tests where they work on greenlet, as on processors without code of our own

@@ -476,20 +476,28 @@ def main() -> None:
 
     def go_on() -> None:
         while fuzz.left > 0:
-            fuzz.depth = 0
             try:
-                fuzz.one()
-                tasklets.getcurrent().block_trap = False
-            except BaseException:  # noqa: BLE001  # of a signal's handler in between
+                while fuzz.left > 0:
+                    fuzz.depth = 0
+                    fuzz.one()
+                    tasklets.getcurrent().block_trap = False
+            except BaseException:  # noqa: BLE001  # of a signal's handler in between, or a deadlock
                 pass
 
-    thread = threading.Thread(target=go_on)
+    def beside() -> None:
+        mains.append(tasklets.getcurrent())
+        go_on()
+
+    mains: list[Any] = []
+    thread = threading.Thread(target=beside)
     if options.thread:
         thread.start()
     go_on()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    if options.thread:
-        thread.join()
+    while thread.is_alive():  # signals do not end what waits for ever there
+        for main in mains:
+            main.throw(Boom, pending=True)
+        thread.join(TICK_S)
     sys.settrace(None)
     tasklets.set_schedule_callback(None)
     tasklets.set_channel_callback(None)

@@ -215,6 +215,72 @@ print(*sorted(refused), sep="\\n")
             "the current tasklet cannot begin again",
         ]
 
+    def test_nobody_inserts_a_tasklet_that_has_ended(self) -> None:
+        """A signal's handler may come while it waits for who runs next."""
+        assert lines(
+            """
+it = channel()
+refused = []
+
+def at_signal(*_):
+    if it.balance:
+        try:
+            task.insert()
+            refused.append("inserted")
+        except RuntimeError as error:
+            refused.append(str(error))
+
+signal.signal(signal.SIGUSR1, at_signal)
+main = threading.main_thread().ident
+
+def send():
+    while not refused:
+        signal.pthread_kill(main, signal.SIGUSR1)
+    it.send(1)
+
+task = tasklet(nothing)()
+thread = threading.Thread(target=send)
+thread.start()
+it.receive()
+thread.join()
+print(set(refused), task.alive)
+"""
+        ) == ["{'You cannot run an unbound(dead) tasklet'} False"]
+
+    def test_a_schedule_callback_cannot_give_away_the_stack_it_runs_on(self) -> None:
+        assert lines(
+            """
+idents, go = [], threading.Event()
+began = threading.Event()
+
+def other():
+    idents.append(tasklets.getcurrent().thread_id)
+    began.set()
+    go.wait()
+
+thread = threading.Thread(target=other)
+thread.start()
+began.wait()
+refused = set()
+
+def callback(before, after):
+    if before is not None and not before.is_main and not before.alive:
+        try:
+            before.bind_thread(idents[0])
+        except RuntimeError as error:
+            refused.add(str(error))
+
+for _ in range(50):
+    tasklet(down)(50, schedule)
+tasklets.set_schedule_callback(callback)
+run()
+tasklets.set_schedule_callback(None)
+go.set()
+thread.join()
+print(refused)
+"""
+        ) == ['{"can\'t (re)bind a runnable tasklet"}']
+
     def test_exceptions_in_all_callbacks(self) -> None:
         """Those of the scheduler and of channels are reported, that of the handler is raised."""
         assert lines(
@@ -684,17 +750,62 @@ def leaves():
 class Late:
     def __del__(self, run=run, tasklet=tasklet, out=sys.stdout):
         try:
-            tasklet(out.write)("late\\n")
+            tasklet(out.write)("not reached\\n")
             run()
-        except Exception:
-            pass
+        except RuntimeError as error:
+            out.write(f"{error}\\n")
 
 late = Late()
 parked = tasklet(waits)()
 run()
 print("end")
 """
-        ) == ["end", "value", "exit in a tasklet at exit", "ended", "ended", "late"]
+        ) == [
+            "end",
+            "value",
+            "exit in a tasklet at exit",
+            "ended",
+            "ended",
+            "cannot switch tasklets at interpreter finalization",
+        ]
+
+    def test_no_parked_frame_goes_on_while_the_interpreter_is_taken_apart(self) -> None:
+        """Its globals, its thread's data and its context may be gone by then."""
+        assert lines(
+            """
+def resists():
+    while True:
+        try:
+            schedule_remove()
+        except TaskletExit:
+            pass
+
+class Late:
+    def __init__(self):
+        self.task = tasklet(resists)()
+        self.task.run()
+
+    def __del__(self, out=sys.stdout):
+        for call in self.task.run, self.task.kill, self.task.insert:
+            try:
+                call()
+                out.write("went\\n")
+            except RuntimeError as error:
+                out.write(f"{error}\\n")
+        out.write(f"{self.task.alive}\\n")
+
+import types
+sys.modules["late"] = types.ModuleType("late")
+sys.modules["late"].it = Late()  # the frame keeps this program's own variables
+print("end")
+"""
+        ) == [
+            "end",
+            "cannot switch tasklets at interpreter finalization",
+            "went",
+            "You cannot run an unbound(dead) tasklet",
+            "True",
+        ]
 
     def test_of_the_process_from_within(self) -> None:
         parked = "tasklet(schedule_remove)(); tasklet(channel().receive)(); schedule()\n"
@@ -747,6 +858,40 @@ gc.collect()
 print("end")
 """
         ) == ["[-1, -1, -1, -1, -1] [False, False, False, False, False]", "end"]
+
+
+class TestThreads:
+    def test_one_that_is_met_while_it_cannot_switch_loses_nothing(self) -> None:
+        """It waits for another thread, which makes somebody else runnable, too: it may not switch to that."""
+        assert lines(
+            """
+from cpythonplus import gil
+
+it = channel()
+log = []
+other = tasklet().bind(log.append, ("ran",), {})
+
+def send():
+    while not it.balance:
+        pass
+    with gil.atomic():
+        other.insert()
+        it.send("value")
+
+thread = threading.Thread(target=send)
+thread.start()
+tasklets.switch_trap(1)
+print(it.receive())
+tasklets.switch_trap(-1)
+thread.join()
+try:
+    schedule()
+except RuntimeError as error:
+    print(error)
+run()
+print(*log)
+"""
+        ) == ["value", "switch_trap", "ran"]
 
 
 class TestForks:

@@ -48,3 +48,97 @@ def test_a_log_handler_may_wait_for_the_first_loop() -> None:
         print("fine")
     """)
     assert (child.out, child.err) == ("fine\n", "")
+
+
+def test_a_signal_handler_may_switch_while_the_loop_sleeps() -> None:
+    """Who it switches to looks after descriptors, and so takes what was to wake the loop."""
+    child = run_child("""
+        import signal, threading
+        from cpythonplus.tasklets import io, locks, schedule, tasklet
+
+        done = locks.Event()
+        rounds = []
+
+        def work():
+            for n in range(100):
+                rounds.append(n)
+                schedule()
+            done.set()
+
+        def at_signal(number, frame):
+            if frame.f_code.co_name == "select" and not rounds:  # the loop sleeps
+                tasklet(work)()
+                for _ in range(50):  # after some, somebody looks after descriptors
+                    schedule()
+
+        def send():
+            while not rounds:
+                signal.pthread_kill(main, signal.SIGUSR1)
+
+        signal.signal(signal.SIGUSR1, at_signal)
+        main = threading.main_thread().ident
+        here, there = io.socket.socketpair()
+        tasklet(here.recv)(1)
+        sender = threading.Thread(target=send)
+        sender.start()
+        done.wait()
+        sender.join()
+        print(len(rounds))
+    """)
+    assert (child.out, child.err) == ("100\n", "")
+
+
+def test_no_turn_is_lost_by_what_a_signal_handler_raises() -> None:
+    """Wherever in the hub's code it is raised: here between a turn and the next one."""
+    child = run_child("""
+        import logging, sys
+        from cpythonplus.tasklets import io, schedule, tasklet
+        from cpythonplus.tasklets.io import hub
+
+        class Raises:
+            # As a signal's handler may, once: right after the others had their turn.
+            def __getattr__(self, name):
+                calls.append(name)
+                if len(calls) == 4:
+                    raise KeyError("of a handler")
+                return getattr(sys, name)
+
+        def busy():
+            while len(calls) < 8:
+                schedule()
+            there.send(b"x")
+
+        calls = []
+        logging.disable()
+        here, there = io.socket.socketpair()
+        tasklet(busy)()
+        hub.sys = Raises()
+        print(here.recv(1))
+    """)
+    assert (child.out, child.err) == ("b'x'\n", "")
+
+
+def test_an_abandoned_tasklet_waits_for_no_descriptor() -> None:
+    """It was counted as if its channel were one: nobody saw that all others were stuck."""
+    child = run_child("""
+        import gc
+        from cpythonplus.tasklets import channel, io, tasklet
+        class Stays(tasklet):
+            # Does not end when it is garbage.
+            def __del__(self): pass
+        def garbage():
+            task = Stays(lambda: it.receive())
+            it = channel()  # younger, so that the collector comes to the tasklet first
+            task().run()
+        here, there = io.socket.socketpair()
+        io.call_later(0.001, there.send, b"x")
+        here.recv(1)
+        garbage()
+        gc.collect()
+        try:
+            channel().receive()
+        except RuntimeError as error:
+            print(str(error).splitlines()[0])
+    """)
+    assert child.out == "Deadlock: the last runnable tasklet cannot be blocked.\n"
+    assert child.err == ""

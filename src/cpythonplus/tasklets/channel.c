@@ -104,6 +104,25 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
     return -1;
 }
 
+/* The exception that is set comes when the tasklet next switches or waits. */
+static void
+raise_later(struct plus_tasklet *task)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != NULL && traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+    }
+    if (task->due == NULL) {
+        task->due = Py_XNewRef(value);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 static int
 wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int direction,
                  PyObject **result)
@@ -124,9 +143,14 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
     if (plus_schedule(sched, source, sched->current, result) == 0) {
         return 0;
     }
-    plus_channel_remove(source);
-    plus_queue_unremove(source);
-    return -1;
+    if (source->blocked) {
+        plus_channel_remove(source);
+        plus_queue_unremove(source);
+        return -1;
+    }
+    /* Another thread has met it meanwhile: what it got, or has given, is not to be lost. */
+    raise_later(source);
+    return plus_schedule(sched, source, source, result);
 }
 
 PyObject *

@@ -17,6 +17,7 @@ channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
     if (channel != NULL) {
         channel->preference = -1; /* the receiver goes first */
+        channel->descriptor = -1;
         if (frame != NULL) {
             channel->made_by = (PyObject *)PyFrame_GetCode(frame);
             channel->made_at = PyFrame_GetLasti(frame);

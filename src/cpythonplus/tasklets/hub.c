@@ -11,6 +11,22 @@
 /* The loop's own callbacks and descriptors get their turn after so long, however many tasklets can run. */
 #define LOOP_EVERY_NS (500 * PLUS_NS_PER_US)
 
+/* What has roused a loop may be looked at, and so be gone, before the loop sees it; then that comes once more. */
+#define OWED_NS PLUS_NS_PER_MS
+
+/* Anybody may switch while a loop of ours sleeps: a signal's handler, or what the loop itself calls.  Who is
+ * switched to looks after descriptors, and what they tell is told once: the loop would sleep on, with runnable
+ * tasklets. */
+static void
+owe_turn(struct plus_scheduler *sched, uint64_t now_ns)
+{
+    if (sched->hub_sleeps || sched->hub_owed) {
+        sched->hub_sleeps = false;
+        sched->hub_owed = true;
+        plus_poller_arm(sched->poller, now_ns + OWED_NS);
+    }
+}
+
 void
 plus_look(struct plus_scheduler *sched, uint64_t now_ns)
 {
@@ -18,6 +34,7 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns)
     sched->look_in = LOOK_EVERY_SWITCHES;
     if (sched->poller != NULL) {
         plus_poller_look(sched->poller);
+        owe_turn(sched, now_ns);
     }
     plus_timers_fire(sched, now_ns); /* last: what is there in time is not too late */
     if (plus_loop_waits(sched) && now_ns - sched->hub_turn_ns >= LOOP_EVERY_NS) {
@@ -56,7 +73,18 @@ void
 plus_hub_rouse(struct plus_scheduler *sched)
 {
     if (sched->hub_sleeps || sched->poller_sleeps) {
+        sched->hub_owed |= sched->hub_sleeps;
         sched->hub_sleeps = sched->poller_sleeps = false;
+        plus_poller_rouse(sched->poller);
+    }
+}
+
+void
+plus_hub_owe(struct plus_scheduler *sched)
+{
+    if (sched->poller != NULL) {
+        sched->hub_sleeps = false;
+        sched->hub_owed = true;
         plus_poller_rouse(sched->poller);
     }
 }
@@ -161,7 +189,7 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
         return -1;
     }
     sched->hub = hub;
-    sched->hub_rests = sched->hub_sleeps = false;
+    sched->hub_rests = sched->hub_sleeps = sched->hub_owed = false;
     int result = give_turns(sched, hub, ours);
 
     if (sched->hub == hub) {
@@ -174,7 +202,7 @@ void
 plus_hub_end(struct plus_scheduler *sched)
 {
     sched->hub = sched->own_hub = NULL;
-    sched->hub_sleeps = false;
+    sched->hub_sleeps = sched->hub_owed = false;
     Py_CLEAR(sched->loops);
     plus_poller_free(sched->poller);
     sched->poller = NULL;
@@ -204,7 +232,7 @@ plus_hub_after_fork(struct plus_scheduler *sched)
         sched->hub = NULL;
     }
     sched->own_hub = NULL;
-    sched->hub_rests = sched->hub_sleeps = false;
+    sched->hub_rests = sched->hub_sleeps = sched->hub_owed = false;
     sched->hub_asked = 0;
     plus_poller_after_fork(sched);
     if (sched->io_waiting > 0 && sched->hub == NULL && plus_hub_ensure(sched) < 0) {

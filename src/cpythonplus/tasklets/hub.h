@@ -52,6 +52,10 @@ plus_hub_ensure(struct plus_scheduler *sched);
 int
 plus_hub_turn(struct plus_scheduler *sched, bool ours);
 
+/* The loop gave up a turn, or may have: it is to call for one when it next waits. */
+void
+plus_hub_owe(struct plus_scheduler *sched);
+
 /* `change` tasklets more wait for asyncio: the hub does not rest meanwhile. */
 void
 plus_hub_ask(struct plus_scheduler *sched, int change);

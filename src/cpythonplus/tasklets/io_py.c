@@ -455,6 +455,18 @@ io_turn(PyObject *module, PyObject *ours)
     return again < 0 ? NULL : PyBool_FromLong(again);
 }
 
+/* What a signal's handler raises may leave Python code at any of its instructions: only here is it not too late. */
+static PyObject *
+io_guard_turns(PyObject *module, PyObject *function)
+{
+    PyObject *result = PyObject_CallNoArgs(function);
+
+    if (result == NULL && plus_scheduler_own != NULL) {
+        plus_hub_owe(plus_scheduler_own);
+    }
+    return result;
+}
+
 /* sys.unraisablehook takes no arguments that Python code can make. */
 static PyObject *
 io_unraisable(PyObject *module, PyObject *args)
@@ -504,5 +516,8 @@ PyMethodDef plus_io_methods[] = {
      PyDoc_STR("io_turn($module, ours, /)\n--\n\n"
                "Run the other tasklets; True: call it again soon, False: when that descriptor "
                "is ready.")},
+    {"io_guard_turns", io_guard_turns, METH_O,
+     PyDoc_STR("io_guard_turns($module, function, /)\n--\n\n"
+               "Call it; if it raises, that descriptor is ready, so that no turn is lost.")},
     {NULL, NULL, 0, NULL},
 };

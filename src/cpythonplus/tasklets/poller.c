@@ -448,13 +448,16 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
     }
     bool made = sched->hub == NULL;
     uint32_t serial = watched->serial;
+    struct plus_tasklet *task = sched->running;
 
     sched->io_waiting++;
+    task->awaits = true;
     if (plus_hub_ensure(sched) == 0) {
         ready = serial == poller->watched[fd].serial
                     ? await(sched, fd, events, deadline_ns, stays, made)
                     : raise_closed();
     }
+    task->awaits = false;
     sched->io_waiting--;
     return ready;
 }

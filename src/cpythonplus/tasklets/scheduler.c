@@ -876,9 +876,10 @@ tasklet_entry(void)
         Py_XDECREF(result);
         plus_pystate_end(sched->tstate); /* may run destructors, for which it is still current */
         plus_queue_remove(task);         /* its reference goes to `finished` */
+        /* Signal handlers and other threads may run while a successor is waited for: nobody is to insert it. */
+        task->alive = false;
         struct plus_tasklet *next = successor(sched, bomb);
 
-        task->alive = false;
         make_runnable(next);
         if (sched->watching) {
             next = plus_watchdog_switching(sched, task, next);
@@ -1024,7 +1025,7 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
         plus_set_value(prev, old);
         if (remove) {
             sched->after_switch = NULL;
-            plus_queue_unremove(prev);
+            plus_queue_take_back(prev);
         }
         return NULL;
     }
@@ -1105,7 +1106,7 @@ plus_run(struct plus_scheduler *sched, bool threadblock)
     else if (plus_schedule(sched, caller, sched->current, &result) < 0) {
         sched->threadblock = outer;
         sched->watchdog_count--;
-        plus_queue_unremove(caller);
+        plus_queue_take_back(caller);
         return -1;
     }
     sched->threadblock = outer;

@@ -124,6 +124,20 @@ plus_queue_unremove(struct plus_tasklet *task)
     task->sched->current = task;
 }
 
+/* The same, with the queue's reference, where threads or a signal's handler may have run since: one of them may
+ * have put it back already. */
+static inline void
+plus_queue_take_back(struct plus_tasklet *task)
+{
+    if (task->next == NULL) {
+        plus_queue_unremove(task);
+    }
+    else {
+        task->sched->current = task;
+        Py_DECREF(task);
+    }
+}
+
 /* In no queue at all. */
 static inline bool
 plus_is_floating(const struct plus_tasklet *task)

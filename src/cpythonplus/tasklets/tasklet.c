@@ -236,7 +236,7 @@ plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
     if (plus_schedule(sched, prev, task, &result) < 0) {
         if (remove_current && task != prev) {
             sched->after_switch = NULL;
-            plus_queue_unremove(prev);
+            plus_queue_take_back(prev);
         }
         if (inserted) {
             plus_queue_remove(task);
@@ -322,8 +322,9 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
 void
 plus_tasklet_abandon(struct plus_tasklet *task)
 {
+    task->sched->io_waiting -= task->awaits;
+    task->awaits = false;
     if (task->blocked) {
-        task->sched->io_waiting -= task->channel->descriptor >= 0;
         plus_channel_remove(task);
     }
     else if (task->next != NULL) {

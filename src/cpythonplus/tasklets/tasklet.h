@@ -44,6 +44,7 @@ struct plus_tasklet {
     bool started;         /* has Python frames or a C stack */
     bool is_main;
     bool abandoned;   /* never runs again, see plus_tasklet_abandon() */
+    bool awaits;      /* counted in its scheduler's io_waiting */
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap;
@@ -101,6 +102,7 @@ struct plus_scheduler {
     PyObject *loops; /* what that file keeps for the thread, or NULL */
     bool hub_rests;  /* out of the run queue: nobody waits for a descriptor */
     bool hub_sleeps; /* the loop waits for its descriptors */
+    bool hub_owed;   /* the loop was roused, and has not had its turn since */
     bool hub_due;    /* the loop is to get its turn before the other tasklets have all had theirs */
     bool poller_sleeps;  /* the thread does, without a loop */
     uint32_t io_waiting; /* how many wait for descriptors */

@@ -372,7 +372,7 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     if (target == task->sched) {
         Py_RETURN_NONE;
     }
-    if ((task->next != NULL && !task->blocked) || plus_is_coming(task)) {
+    if ((task->next != NULL && !task->blocked) || plus_is_coming(task) || plus_is_running(task)) {
         PyErr_SetString(PyExc_RuntimeError, "can't (re)bind a runnable tasklet");
         return NULL;
     }

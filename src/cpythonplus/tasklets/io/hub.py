@@ -97,8 +97,12 @@ class Turns:
         ready = getattr(loop, "_ready", ())  # asyncio's own; what others call so is not asked
         self.queued: Callable[[], int] = ready.__len__ if isinstance(ready, deque) else int
         self.descriptor = _native.io_poller()
-        loop.add_reader(self.descriptor, self.turn)
-        loop.call_soon(self.turn)
+        loop.add_reader(self.descriptor, _native.io_guard_turns, self.turn)
+        self.soon()
+
+    def soon(self) -> None:
+        """Have the loop call `turn` the next time that it goes round."""
+        self.loop.call_soon(_native.io_guard_turns, self.turn)
 
     def turn(self) -> None:
         """Run the other tasklets; they are not in the loop, so it does not look as if it ran."""
@@ -106,7 +110,7 @@ class Turns:
             return  # it was on its way
         if self.ours and self.passes < _PASSES and self.queued():
             self.passes += 1
-            self.loop.call_soon(self.turn)
+            self.soon()
             return
         self.passes = 0
         hooks = sys.get_asyncgen_hooks()
@@ -125,7 +129,7 @@ class Turns:
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(self.loop)
         if again:
-            self.loop.call_soon(self.turn)
+            self.soon()
 
     def end(self) -> None:
         """Give no turns any more."""
@@ -158,7 +162,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         with atomic():  # a watchdog is about the others
             while True:
                 try:
-                    loop.run_forever()
+                    _native.io_guard_turns(loop.run_forever)
                 except TaskletExit:
                     raise
                 except BaseException as error:  # noqa: BLE001
