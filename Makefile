@@ -7,6 +7,7 @@
 #   COMPAT_ARGS=...  packages and options for `compat`
 #   SOAK_ARGS=...    options for `soak`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
+#   LOCK_ARGS=...    options for `lock`
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,6 +19,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
+LOCK_ARGS ?=
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -103,6 +105,10 @@ docs: ## rewrite the generated parts of docs/reference, README's measured tables
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
 	@$(in_env) --group survey -- python tools/cycle_survey.py --write
+
+.PHONY: lock
+lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones
+	@$(in_env) --group lock -- python tools/lock.py $(LOCK_ARGS)
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
