@@ -76,12 +76,16 @@ def locked_groups() -> dict[str, list[str]]:
     """What each lock file is for: a group's own requirements, sorted.
 
     Those of the project and of its `bench` extra are in every environment, as the group `build` is.
+    `runtime` is what users get with all extras that are more than a comparison.
     """
     with (ROOT / "pyproject.toml").open("rb") as file:
         pyproject = tomllib.load(file)
     project, table = pyproject["project"], pyproject["dependency-groups"]
     groups = {name: {entry for entry in table[name] if isinstance(entry, str)} for name in table}
-    groups["build"] |= {*project["dependencies"], *project["optional-dependencies"]["bench"]}
+    extras = project["optional-dependencies"]
+    groups["build"] |= {*project["dependencies"], *extras["bench"]}
+    used = (extras.get(name, []) for name in ("report", "serve", "sites"))
+    groups["runtime"] = {*project["dependencies"], *(entry for each in used for entry in each)}
     return {name: sorted(entries) for name, entries in groups.items() if entries}
 
 
