@@ -162,8 +162,8 @@ class Environment:
         self._step("venv", base, f"making {self.folder.name}", self._make)
         # The build tools are always in it: the wheel is built without an environment of its own.
         # What earlier calls asked for stays, so that `test` and `check` do not undo each other.
-        present = self._read().get("locks", "").splitlines()
-        wanted = {"build", *(line.split()[0] for line in present)}
+        earlier = {line.split()[0] for line in self._read().get("locks", "").splitlines()}
+        wanted = {"build", *(name for name in earlier if lock_file(name).exists())}
         for group in groups:
             wanted.update(members(group))
         locks = {name: lock_file(name) for name in sorted(wanted)}
