@@ -8,6 +8,7 @@
 #   SOAK_ARGS=...    options for `soak`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
 #   FUZZ_CALLS=...   how many calls `fuzz-calls` makes
+#   LOCK_ARGS=...    options for `lock`
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,6 +21,7 @@ BENCH_ARGS ?=
 COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_CALLS ?= 10000000
+LOCK_ARGS ?=
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -109,6 +111,15 @@ docs: ## rewrite the generated parts of docs/reference, README's measured tables
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
 	@$(in_env) --group survey -- python tools/cycle_survey.py --write
+
+.PHONY: lock
+lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones
+	@$(in_env) --group lock -- python tools/lock.py $(LOCK_ARGS)
+	@$(MAKE) sbom
+
+.PHONY: sbom
+sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
+	@$(in_env) --group release -- python tools/sbom.py
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments

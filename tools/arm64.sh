@@ -1,17 +1,27 @@
 #!/usr/bin/env bash
 # Tests on aarch64 without such a machine: Debian's Python for it in a folder, under qemu's user mode.
 #
-#   arm64.sh make                   makes the folder, or keeps the one that works
-#   arm64.sh test [PYTEST ARGS...]  compiles the checkout for it and runs tests; default: tests/tasklets
+#   arm64.sh usable                  says in one line why this machine cannot, and fails
+#   arm64.sh make                    makes the folder, or keeps the one that works
+#   arm64.sh test [PYTEST ARGS...]   compiles the checkout for it and runs tests; default: tests/tasklets
+#   arm64.sh short [PYTEST ARGS...]  the same for the part of them, and of the C programs, that CI runs
+#   arm64.sh fetch FILE DEST         copies a file out of the copy of the checkout that the tests ran in
 #
 # The folder is $CPYTHONPLUS_ARM64, else ~/.cache/cpythonplus/arm64; $CPYTHONPLUS_ARM64_SUITE says which Debian
-# is put there (default bookworm). Needs root and, of Debian, debootstrap, qemu-user-static and
-# gcc-aarch64-linux-gnu: the package is compiled outside of the emulation, which is ten times as fast.
+# is put there (default bookworm). Needs root, and gets itself what it uses of Debian: debootstrap,
+# qemu-user-static and gcc-aarch64-linux-gnu, since compiling outside of the emulation is ten times as fast.
 # Needs Linux 6.7, where programs of another processor can be made known to one namespace only: this
 # machine does not notice.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+# shellcheck source=tools/debian.sh
+. tools/debian.sh
+
+# What goes from one stack to another, what waits there, and C programs of what processors may differ in.
+short=(--deselect tests/tasklets/test_engine.py::test_the_one_on_greenlet_compiles # takes as long as the rest of it
+    tests/tasklets/test_{engine,c_stacks,tasklet,channel,locks,io_socket}.py
+    "tests/test_c_programs.py::test_c_program["{base/test_histogram,tasklets/test_{stacks,timers},threads/test_{lock,waitq}}"]")
 arm64=${CPYTHONPLUS_ARM64:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/arm64}
 inside=/srv/cpythonplus
 magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
@@ -39,21 +49,36 @@ works() {
     [ -x "$1/usr/bin/python3" ] && [ "$(python_says "$1" 'platform.machine()' 2>/dev/null)" = aarch64 ]
 }
 
+usable() {
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "arm64: not root"
+        return 1
+    fi
+    local kernel
+    kernel=$(uname -r)
+    if [ "$(printf '6.7\n%s\n' "$kernel" | sort -V | head -n 1)" != 6.7 ]; then
+        echo "arm64: Linux $kernel is older than 6.7"
+        return 1
+    fi
+}
+
 make_arm64() {
     local partial=$arm64.partial package
+    usable >&2
+    need qemu-aarch64-static qemu-user-static
+    need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     if works "$arm64"; then
         echo "arm64: using $arm64"
         return
     fi
-    for package in debootstrap qemu-aarch64-static aarch64-linux-gnu-gcc; do
-        command -v "$package" >/dev/null || { echo "arm64: $package is not installed" >&2; exit 1; }
-    done
+    need debootstrap debootstrap
     echo "arm64: making $arm64"
     rm -rf --one-file-system "$arm64" "$partial"
     mkdir -p "$partial"
     # Unpacking is enough: nothing that is used needs to be configured.
-    unshare --mount debootstrap --foreign --arch=arm64 --variant=minbase --include=python3,libpython3-dev,gcc,libc6-dev \
-        "${CPYTHONPLUS_ARM64_SUITE:-bookworm}" "$partial" >"$arm64.log" 2>&1 || { tail -n 20 "$arm64.log" >&2; exit 1; }
+    unshare --mount debootstrap --force-check-gpg --foreign --arch=arm64 --variant=minbase \
+        --include=python3,libpython3-dev,gcc,libc6-dev "${CPYTHONPLUS_ARM64_SUITE:-bookworm}" "$partial" \
+        >"$arm64.log" 2>&1 || { tail -n 20 "$arm64.log" >&2; exit 1; }
     for package in "$partial"/var/cache/apt/archives/*.deb; do
         dpkg-deb --fsys-tarfile "$package" | tar --extract --keep-directory-symlink --directory="$partial"
     done
@@ -65,11 +90,12 @@ make_arm64() {
 
 # The extension with its test hooks, built from meson's own lists, and the packages that the tests need.
 prepare() {
-    local version python=$arm64$inside/python build=$PWD/build/arm64
+    local version build=$PWD/build/arm64
     version=$(python_says "$arm64" 'f"{sys.version_info.major}.{sys.version_info.minor}"')
-    rm -rf "$arm64$inside/checkout" "$python/cpythonplus" "$build"
-    mkdir -p "$arm64$inside/checkout" "$python" "$build"
+    rm -rf "$arm64$inside"/{checkout,build,python} "$build"
+    mkdir -p "$arm64$inside"/{checkout,build} "$build"
     cp -r src tests tools docs pyproject.toml README.md "$arm64$inside/checkout"
+    echo '127.0.0.1 localhost' >"$arm64/etc/hosts"
     printf '#!/bin/sh\nexec qemu-aarch64-static -L "%s" -E "PYTHONHOME=%s/usr" "%s/usr/bin/python3" "$@"\n' \
         "$arm64" "$arm64" "$arm64" >"$build/python3"
     chmod +x "$build/python3"
@@ -82,7 +108,8 @@ python = '$build/python3'
 exe_wrapper = ['qemu-aarch64-static', '-L', '$arm64']
 
 [built-in options]
-c_args = ['-idirafter', '$arm64/usr/include']
+c_args = ['--sysroot=$arm64']
+c_link_args = ['--sysroot=$arm64']
 
 [host_machine]
 system = 'linux'
@@ -96,37 +123,43 @@ EOF
             -Dpython.platlibdir="$2" -Dpython.purelibdir="$2"
         meson compile -C "$0/meson"
         meson install -C "$0/meson" --destdir "$1"
-    ' "$build" "$arm64" "$inside/python" >"$build/log" 2>&1 || { tail -n 20 "$build/log" >&2; exit 1; }
-    [ -e "$python/gunicorn" ] || "$(tools/pick_python.sh build/python)" -m pip install --quiet --target "$python" \
-        --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --only-binary=:all: \
-        --python-version "$version" 'pytest>=9' pytest-xdist hypothesis rich greenlet \
-        gevent numpy pydantic cryptography trustme gunicorn requests
-    # What tests compile for themselves.
-    aarch64-linux-gnu-gcc -std=c11 -O2 -frounding-math -Isrc/cpythonplus tests/tasklets/switch_probe.c \
-        src/cpythonplus/tasklets/switch_*.c -lm -o "$build/switch_probe"
+        cp -r "$0/meson/tests" "$1$3"
+    ' "$build" "$arm64" "$inside/python" "$inside/build" >"$build/log" 2>&1 || { tail -n 20 "$build/log" >&2; exit 1; }
+    cmp -s requirements/aarch64.txt "$arm64$inside/installed.txt" || install_packages "$version"
 }
 
-# The mechanism's own tests of what differs between processors.
-run_programs() {
-    local program
-    for program in build/arm64/switch_probe build/arm64/meson/tests/tasklets_test_{stacks,timers}; do
-        qemu-aarch64-static -L "$arm64" "$program" || { echo "arm64: $program failed" >&2; return 1; }
-    done
+# The pip is this machine's: it has no use for a Python that is emulated.
+install_packages() {
+    rm -rf "$arm64$inside/packages"
+    "$(tools/pick_python.sh build/python)" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+        --target "$arm64$inside/packages" --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 \
+        --python-version "$1" --only-binary=:all: --no-deps --require-hashes --requirement requirements/aarch64.txt
+    cp requirements/aarch64.txt "$arm64$inside/installed.txt"
+}
+
+run_tests() {
+    make_arm64
+    prepare
+    # shellcheck disable=SC2016 # expanded inside
+    inside_arm64 "$arm64" /bin/sh -c 'cd "$0/checkout" && PYTHONPATH=$0/python:$0/packages CPYTHONPLUS_BUILD_DIR=$0/build \
+        exec python3 -m pytest -p no:cacheprovider "$@"' "$inside" "$@"
 }
 
 case ${1-} in
+usable) usable ;;
 make) make_arm64 ;;
 test)
     shift
     [ $# -gt 0 ] || set -- tests/tasklets
-    prepare
-    run_programs
-    # shellcheck disable=SC2016 # expanded inside
-    inside_arm64 "$arm64" /bin/sh -c 'cd "$0/checkout" && PYTHONPATH=$0/python exec python3 -m pytest -p no:cacheprovider "$@"' \
-        "$inside" "$@"
+    run_tests "$@"
     ;;
+short)
+    shift
+    run_tests "${short[@]}" "$@"
+    ;;
+fetch) cp "$arm64$inside/checkout/$2" "$3" ;;
 *)
-    echo "usage: arm64.sh make | test [PYTEST ARGS...]" >&2
+    echo "usage: arm64.sh usable | make | test|short [PYTEST ARGS...] | fetch FILE DEST" >&2
     exit 2
     ;;
 esac

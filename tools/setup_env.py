@@ -4,9 +4,12 @@
 
 Run by the interpreter that the environment is for, with nothing but the standard library. Each step
 is left out when its inputs are as they were at the last run: the environment (.venv-<version>), the
-dependencies named in pyproject.toml, the wheel. Inputs are compared by content, so a check-out of
-another commit, a deleted file or a touched one does the right thing. The wheel is built in
-build/<version> and installed as a user would get it, never editable.
+packages of the groups, the wheel. Inputs are compared by content, so a check-out of another commit,
+a deleted file or a touched one does the right thing. The wheel is built in build/<version> and
+installed as a user would get it, never editable.
+
+Packages are those of requirements/<group>.txt, which tools/lock.py writes: pip takes no other
+version and no file with another hash.
 """
 
 import argparse
@@ -20,7 +23,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -69,27 +72,39 @@ def sources_fingerprint() -> str:
     return digest.hexdigest()
 
 
-def requirements(groups: list[str]) -> list[str]:
-    """The project's own dependencies, those of its `bench` extra, and those of the groups."""
+def locked_groups() -> dict[str, list[str]]:
+    """What each lock file is for: a group's own requirements, sorted.
+
+    Those of the project and of its `bench` extra are in every environment, as the group `build` is.
+    `runtime` is what users get with all extras that are more than a comparison.
+    """
     with (ROOT / "pyproject.toml").open("rb") as file:
         pyproject = tomllib.load(file)
-    table = pyproject["dependency-groups"]
-    project = pyproject["project"]
-    found = {*project["dependencies"], *project["optional-dependencies"]["bench"]}
-    for group in groups:
-        found.update(members(table, group))
-    return sorted(found)
+    project, table = pyproject["project"], pyproject["dependency-groups"]
+    groups = {name: {entry for entry in table[name] if isinstance(entry, str)} for name in table}
+    extras = project["optional-dependencies"]
+    groups["build"] |= {*project["dependencies"], *extras["bench"]}
+    used = (extras.get(name, []) for name in ("report", "serve", "sites"))
+    groups["runtime"] = {*project["dependencies"], *(entry for each in used for entry in each)}
+    return {name: sorted(entries) for name, entries in groups.items() if entries}
 
 
-def members(table: Mapping[str, list[str | dict[str, str]]], name: str) -> Iterator[str]:
-    """The requirements of a dependency group, those of the groups it includes among them."""
+def members(name: str) -> Iterator[str]:
+    """The groups with requirements of their own that make up a dependency group."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        table = tomllib.load(file)["dependency-groups"]
     if name not in table:
         raise SetupError(f"pyproject.toml has no dependency group {name!r}")
+    if any(isinstance(entry, str) for entry in table[name]):
+        yield name
     for entry in table[name]:
-        if isinstance(entry, str):
-            yield entry
-        else:
-            yield from members(table, entry["include-group"])
+        if not isinstance(entry, str):
+            yield from members(entry["include-group"])
+
+
+def lock_file(group: str) -> Path:
+    """The packages of a group with all that they need, each with its version and its hashes."""
+    return ROOT / "requirements" / f"{group}.txt"
 
 
 def check_compiler() -> None:
@@ -147,13 +162,18 @@ class Environment:
         self._step("venv", base, f"making {self.folder.name}", self._make)
         # The build tools are always in it: the wheel is built without an environment of its own.
         # What earlier calls asked for stays, so that `test` and `check` do not undo each other.
-        present = set(filter(None, self._read().get("requirements", "").split("\n")))
-        missing = sorted(set(requirements(["build", *groups])) - present)
+        earlier = {line.split()[0] for line in self._read().get("locks", "").splitlines()}
+        wanted = {"build", *(name for name in earlier if lock_file(name).exists())}
+        for group in groups:
+            wanted.update(members(group))
+        locks = {name: lock_file(name) for name in sorted(wanted)}
+        if lacking := [name for name, path in locks.items() if not path.exists()]:
+            raise SetupError(f"there is no requirements/{lacking[0]}.txt: make lock")
         self._step(
-            "requirements",
-            "\n".join(sorted({*present, *missing})),
-            f"installing {', '.join(missing)}",
-            lambda: self._pip(*missing),
+            "locks",
+            "\n".join(f"{name} {fingerprint(path.read_text())}" for name, path in locks.items()),
+            f"installing requirements/{{{','.join(locks)}}}.txt",
+            lambda: self._pip("--require-hashes", *(f"-r{path}" for path in locks.values())),
         )
         self._step(
             "wheel",

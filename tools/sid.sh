@@ -112,7 +112,7 @@ make_sid() {
     done
     mkdir -p "$partial"
     # debootstrap mounts /proc and /sys while it works.
-    unshare --mount debootstrap --variant=minbase --include="$packages" sid "$partial" >"$sid.log" 2>&1 ||
+    unshare --mount debootstrap --force-check-gpg --variant=minbase --include="$packages" sid "$partial" >"$sid.log" 2>&1 ||
         { tail -n 20 "$sid.log" >&2; exit 1; }
     works "$partial" || { echo "sid: the new folder $partial does not work" >&2; exit 1; }
     mv "$partial" "$sid"

@@ -16,23 +16,27 @@ from typing import Any
 
 from tests.servers import Server, cached, install
 from tests.support import child_environment
+from tools.setup_env import fingerprint, lock_file
 
 PYTHON_TAG = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
 
 
-def packages(name: str, *requirements: str, needs: str) -> list[str]:
-    """Return the folders for PYTHONPATH that have `requirements`: none if `needs` is importable."""
+def packages(name: str, *, needs: str) -> list[str]:
+    """Return the folders for PYTHONPATH with a dependency group: none if `needs` is importable."""
     if importlib.util.find_spec(needs) is not None:
         return []
+
+    lock = lock_file(name)
 
     def fill(folder: Path) -> None:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
         install(
-            [*pip, "install", "--target", str(folder), *requirements],
+            [*pip, "install", "--target", str(folder), "--require-hashes", "-r", str(lock)],
             why=f"{name} cannot be installed",
         )
 
-    return [str(cached(f"{name}-{PYTHON_TAG}", fill))]
+    content = fingerprint(lock.read_text())[:8]
+    return [str(cached(f"{name}-{PYTHON_TAG}-{content}", fill))]
 
 
 def python_path(*folders: str) -> dict[str, str]:

@@ -51,7 +51,7 @@ APP = """
 
 @contextmanager
 def worker(folder: Path, *options: str, **settings: object) -> Iterator[services.Client]:
-    path = services.packages("celery", "celery[redis]>=5.4", needs="celery")
+    path = services.packages("celery", needs="celery")
     text = dedent(APP).replace("**SETTINGS", f"**{settings!r}")
     (folder / "shop.py").write_text(text)
     with servers.redis(folder) as store:

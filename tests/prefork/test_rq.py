@@ -58,7 +58,7 @@ ASK = """
 def worker(
     folder: Path, *options: str, name: str = "cpythonplus.prefork.rq.Worker", **settings: str
 ) -> Iterator[services.Client]:
-    path = services.packages("rq", "rq>=2.0", needs="rq")
+    path = services.packages("rq", needs="rq")
     (folder / "jobs.py").write_text(dedent(JOBS))
     with servers.redis(folder) as store:
         env = {**services.python_path(str(folder), *path), "URL": store.url, **settings}

@@ -63,7 +63,7 @@ def program() -> str:
         return str(beside)
     if shutil.which("cc") is None and shutil.which("gcc") is None:
         pytest.skip("no C compiler to build uWSGI with")
-    folder = services.packages("uwsgi", "uwsgi>=2.0.30", needs="uwsgidecorators")
+    folder = services.packages("uwsgi", needs="uwsgidecorators")
     return str(Path(folder[0], "bin", "uwsgi"))
 
 

@@ -187,10 +187,9 @@ class TestThreads:
                         count[0] = old + 1
 
             def tasklets(add: Callable[[], None] = add) -> None:
-                for _ in range(4):
-                    tasklet(add)()
-                run(threadblock=True)
-                schedule()
+                mine = [tasklet(add)() for _ in range(4)]
+                while any(each.alive for each in mine):
+                    run(threadblock=True)  # which returns when one has ended and the others wait
 
             others = [threading.Thread(target=target) for target in (tasklets, tasklets, add)]
             for other in others:
