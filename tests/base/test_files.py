@@ -525,12 +525,12 @@ def test_what_is_being_written_is_not_taken_away(
     real = os.rename
     inner: list[str] = []
 
-    def renamed(*arguments: str, **options: int) -> None:
+    def renamed(fresh: str, name: str, **folders: int) -> None:
         if not inner:
-            inner.append(arguments[0])
+            inner.append(fresh)
             write(path, "second")
             remove_left_over(tmp_path)
-        real(*arguments, **options)
+        real(fresh, name, **folders)
 
     monkeypatch.setattr(os, "rename", renamed)
     write(path, "first")

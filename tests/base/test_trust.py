@@ -102,6 +102,30 @@ def test_a_link_that_somebody_made_is_told(top: Path) -> None:
     assert found(top, "link/b") == f"{link} belongs to user {SOMEBODY}"
 
 
+@as_root
+def test_who_is_outside_of_a_sandbox_does_not_count(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There root has the number of nobody, to whom / and /dev then seem to belong."""
+    nobody = int(Path(trust._OVERFLOW_UID).read_text())
+    os.chown(top / "a", nobody, nobody)
+    line = f"{top / 'a'} belongs to user {nobody}"
+    uid_map = tmp_path / "uid_map"
+    monkeypatch.setattr(trust, "_UID_MAP", str(uid_map))
+    for text, expected in (
+        ("         0          0 4294967295\n", line),
+        ("1000 1000 1\n", None),
+        (f"0 0 1\n{nobody} {nobody} 1\n", line),
+    ):
+        uid_map.write_text(text)
+        assert found(top) == expected
+    uid_map.unlink()
+    assert found(top) == line
+    uid_map.write_text("0 1000 1\n")
+    os.chown(top / "a", SOMEBODY, SOMEBODY)
+    assert found(top) == f"{top / 'a'} belongs to user {SOMEBODY}"
+
+
 class Group:
     gr_mem: tuple[str, ...] = ()
 

@@ -27,6 +27,8 @@ import fcntl
 import os
 import stat
 
+from cpythonplus.base.trust import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
@@ -151,7 +153,7 @@ def is_shared(folder: os.stat_result) -> bool:
 
     A group that is this process's own counts as the user: many systems give each user one.
     """
-    if folder.st_uid not in (0, os.geteuid()) or folder.st_mode & stat.S_IWOTH:
+    if is_foreign(folder.st_uid) or folder.st_mode & stat.S_IWOTH:
         return True
     return bool(folder.st_mode & stat.S_IWGRP) and folder.st_gid not in (0, os.getegid())
 
@@ -261,8 +263,8 @@ class _Place:
         )
         try:
             found = os.fstat(file)
-            is_foreign = self.is_shared and found.st_uid not in (0, os.geteuid())
-            if not is_descriptor and (is_foreign or stat.S_ISREG(found.st_mode)):
+            is_theirs = self.is_shared and is_foreign(found.st_uid)
+            if not is_descriptor and (is_theirs or stat.S_ISREG(found.st_mode)):
                 what = "is no file, and somebody else's, in a folder that others can change"
                 raise UnsafeFileError(what)
             os.set_blocking(file, True)
@@ -331,8 +333,8 @@ def _check_link(link: os.stat_result, folder: os.stat_result, *, is_last: bool) 
     """
     if is_last and is_shared(folder):
         raise UnsafeFileError("is a symbolic link in a folder that others can change")
-    is_foreign = link.st_uid not in (0, os.geteuid(), folder.st_uid)
-    if is_foreign and folder.st_mode & stat.S_IWOTH:
+    is_theirs = is_foreign(link.st_uid) and link.st_uid != folder.st_uid
+    if is_theirs and folder.st_mode & stat.S_IWOTH:
         raise UnsafeFileError("leads through a symbolic link that somebody else put there")
 
 

@@ -1,7 +1,7 @@
 """Who can change what is going to be trusted: a file, or a folder or link on the way to it."""
 
 # Beside files.py, in its style.
-# ruff: noqa: PTH109, PTH115, PTH116, PTH118, PTH120
+# ruff: noqa: PTH123, PTH109, PTH115, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from functools import cache
 
 _MOST_LINKS = 40
 """As many as the kernel follows."""
+_OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
+_UID_MAP = "/proc/self/uid_map"
 
 
 def weak_spot(path: str | os.PathLike[str], *, sticky: bool = False, top: str = "/") -> str | None:
@@ -43,7 +45,7 @@ def weak_spot(path: str | os.PathLike[str], *, sticky: bool = False, top: str = 
         links += 1
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
-        if _is_foreign(status):
+        if is_foreign(status.st_uid):
             return _belongs(there, status)
         target = os.readlink(there)
         names += _names(target)
@@ -60,6 +62,27 @@ def weak_spot_below(folder: str | os.PathLike[str]) -> str | None:
     return None
 
 
+def is_foreign(uid: int) -> bool:
+    """Whether a user is neither root nor this one.
+
+    In a user namespace (a sandbox without root) all who are outside have one number. There root is
+    one of them, to whom /dev and / belong; so that number does not count.
+    """
+    return uid not in (0, os.geteuid()) and not _is_outside(uid)
+
+
+def _is_outside(uid: int) -> bool:
+    try:
+        with open(_OVERFLOW_UID, "rb") as file:
+            if uid != int(file.read()):
+                return False
+        with open(_UID_MAP, "rb") as file:
+            ranges = [list(map(int, line.split())) for line in file]
+    except (OSError, ValueError):
+        return False
+    return not any(first <= uid < first + count for first, _, count in ranges)
+
+
 def _names(path: str) -> list[str]:
     """The names of a path, the last one first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
@@ -70,7 +93,7 @@ def _is_above(path: str, top: str) -> bool:
 
 
 def _weakness(path: str, status: os.stat_result, *, sticky: bool) -> str | None:
-    if _is_foreign(status):
+    if is_foreign(status.st_uid):
         return _belongs(path, status)
     if stat.S_ISLNK(status.st_mode):
         return None
@@ -80,10 +103,6 @@ def _weakness(path: str, status: os.stat_result, *, sticky: bool) -> str | None:
     if status.st_mode & stat.S_IWOTH or by_group:
         return f"others can change {path}; chmod go-w {path}"
     return None
-
-
-def _is_foreign(status: os.stat_result) -> bool:
-    return status.st_uid not in (0, os.geteuid())
 
 
 def _belongs(path: str, status: os.stat_result) -> str:
