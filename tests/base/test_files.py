@@ -194,6 +194,7 @@ def test_errors_carry_the_path(tmp_path: Path, write: Callable[[Path, str], None
         with pytest.raises(OSError) as raised:  # noqa: PT011  # the number says which
             write(path, "text")
         assert (raised.value.errno, raised.value.filename) == (number, str(path))
+        assert str(raised.value) == f"[Errno {number}] {os.strerror(number)}: '{path}'"
     assert names(tmp_path) == {"file", "loop"}
 
 
@@ -285,6 +286,24 @@ def test_an_installed_link_is_replaced_and_not_followed(tmp_path: Path, victim: 
         replace_link(tmp_path / "link", target)
         assert str((tmp_path / "link").readlink()) == target
     assert names(tmp_path) == {"file", "link", "victim"}
+
+
+def test_an_error_of_the_last_step_carries_the_path_alone(
+    tmp_path: Path, write: Callable[[Path, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    real = os.rename
+
+    def renamed(fresh: str, name: str, **folders: int) -> None:
+        (tmp_path / "file").unlink()
+        (tmp_path / "file").mkdir()
+        real(fresh, name, **folders)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    with pytest.raises(IsADirectoryError) as raised:
+        write(tmp_path / "file", "text")
+    assert str(raised.value) == f"[Errno 21] Is a directory: '{tmp_path}/file'"
+    assert names(tmp_path) == {"file"}
 
 
 def test_a_folder_in_its_place(tmp_path: Path, write: Callable[[Path, str], None]) -> None:

@@ -187,7 +187,9 @@ class _Place:
             self._named(error)
 
     def _named(self, error: OSError) -> OSError:
-        error.filename, error.filename2 = self.path, None
+        error.filename = self.path
+        if error.filename2 is not None:
+            del error.filename2  # None would be shown
         return error
 
     def put(
