@@ -173,6 +173,17 @@ def test_a_link_in_a_folder_of_ones_own_is_followed(
     assert all((tmp_path / name).is_symlink() for name in ("first", "inner/second", "third"))
 
 
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127])
+def test_a_name_as_long_as_can_be(
+    tmp_path: Path, way: str, write: Callable[[Path, str], None], name: str
+) -> None:
+    assert way
+    for text in ("one", "two"):
+        write(tmp_path / name, text)
+        assert (tmp_path / name).read_text() == text
+    assert names(tmp_path) == {name}
+
+
 def test_a_name_without_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, str], None]
 ) -> None:

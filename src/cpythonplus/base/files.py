@@ -45,6 +45,8 @@ _FRESH = os.O_WRONLY | os.O_CLOEXEC
 _MOST_LINKS = 40
 """As many as the kernel follows."""
 _RANDOM_BYTES = 4
+_MOST_OF_A_NAME = 240
+"""Bytes; file systems allow 255."""
 _TRIES = 8
 _NO_UNNAMED_FILES = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 
@@ -107,7 +109,7 @@ def replace_link(path: AnyPath, target: str) -> None:
     Only for folders that nobody else can change: its name on the way is always the same.
     """
     with _Place(path, follow=False) as place:
-        fresh = f".{place.name}.new"
+        fresh = f"{_front(place.name)}new"
         if _status(fresh, place.folder) is not None:
             os.unlink(fresh, dir_fd=place.folder)
         os.symlink(target, fresh, dir_fd=place.folder)
@@ -223,7 +225,7 @@ class _Place:
         """Have a file without a name stand here; False where it cannot get one (no /proc)."""
         if self.old is None and _linked(file, self.name, self.folder):
             return True
-        _remove_left_over(self.folder, f".{self.name}.")
+        _remove_left_over(self.folder, _front(self.name))
         _lock(file)
         fresh = _fresh_name(self.name)
         if not _linked(file, fresh, self.folder):
@@ -234,7 +236,7 @@ class _Place:
     def _put_named(
         self, data: bytes, mode: int | None, like: os.stat_result | None, *, is_owned: bool
     ) -> None:
-        _remove_left_over(self.folder, f".{self.name}.")
+        _remove_left_over(self.folder, _front(self.name))
         fresh, file = _with_name(self.folder, self.name, mode)
         try:
             try:
@@ -395,7 +397,12 @@ def _first_mode(mode: int | None) -> int:
 
 
 def _fresh_name(name: str) -> str:
-    return f".{name}.{os.urandom(_RANDOM_BYTES).hex()}.new"
+    return f"{_front(name)}{os.urandom(_RANDOM_BYTES).hex()}.new"
+
+
+def _front(name: str) -> str:
+    """How the new files for a name are called in front; one as long as can be is cut."""
+    return f".{os.fsdecode(os.fsencode(name)[:_MOST_OF_A_NAME])}."
 
 
 def _fill(

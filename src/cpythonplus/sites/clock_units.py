@@ -226,22 +226,19 @@ def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
 def refuse_others(root: Path, wanted: tuple[File, ...], python: str) -> None:
     """Raise OSError where somebody else than root could change what root is going to run.
 
-    That is the interpreter, the files and the folder of the saved time. Those that are not there
-    are not looked at, nor is an interpreter outside of an image.
+    That is the interpreter, the folders of the files and that of the saved time. What is not there
+    is not looked at, nor what is outside of an image.
     """
-    top = str(root.resolve())
+    top = root.resolve()
     folders = dict.fromkeys(file.path.parent for file in wanted)
-    for path in (*folders, PurePosixPath(clock.DEFAULT_FILE).parent):
+    for path in (*folders, PurePosixPath(clock.DEFAULT_FILE).parent, PurePosixPath(python)):
         here = below(root, path)
-        _refuse_outside(root, here)
-        found = weak_spot(here, top=top)
+        inside = here.resolve().is_relative_to(top)
+        found = weak_spot(here, top=str(top)) if inside else None
         if found is not None:
-            raise OSError(errno.EPERM, f"root would trust it, and {found}", str(here))
-    here = below(root, PurePosixPath(python))
-    if here.resolve().is_relative_to(top):
-        found = weak_spot(here, top=top)
-        if found is not None:
-            text = f"root would run it, and {found}; --python names another one"
+            is_python = path == PurePosixPath(python)
+            text = f"root would {'run' if is_python else 'trust'} it, and {found}"
+            text += "; --python names another one" * is_python
             raise OSError(errno.EPERM, text, str(here))
 
 
