@@ -415,6 +415,22 @@ class TestOwners:
             write_output(path, "report")
         assert (path.stat().st_uid, mode_of(path)) == (0, 0o600)
 
+    @pytest.mark.parametrize(("value", "owner"), [(0o022, 1234), (0o077, 0)])
+    def test_a_report_in_the_folder_of_another_user(
+        self, tmp_path: Path, way: str, value: int, owner: int
+    ) -> None:
+        """Root's, by sudo: what was that user's stays so, unless he is not to read it."""
+        assert way
+        path = tmp_path / "report"
+        path.touch()
+        for each in (tmp_path, path):
+            os.chown(each, 1234, 4321)
+        path.chmod(0o666)
+        with umask(value):
+            write_output(path, "report")
+        status = path.stat()
+        assert (status.st_uid, mode_of(path)) == (owner, 0o666 & ~value)
+
     def test_an_owner_who_would_lose_it_keeps_it(self, open_folder: Path, way: str) -> None:
         assert way
         open_folder.chmod(0o777)

@@ -10,7 +10,7 @@ A file without a name (O_TMPFILE) is gone when its process is killed. linkat(2) 
 and replaces nothing. So where there is an old file, the new one stands beside it as
 `.NAME.XXXXXXXX.new` between two system calls, whole and with its last mode, and a kill there leaves
 it. The next that writes NAME takes it away: whoever is alive holds a lock on his. Where a file
-system has no such files (NFS, FAT), that name is there from the beginning, for the owner only.
+system has no such files (NFS, FAT), that name is there from the beginning, never open to more.
 
 Rejected: a name made of the process's number, where whoever can write into the folder has put a
 link before; one name for all, which somebody else can occupy in /tmp; a handler that takes it away
@@ -86,8 +86,9 @@ def write_output(path: AnyPath, text: str) -> None:
     """Write a report to where a user wants it, in UTF-8: to a file as a whole, or into a device.
 
     A new file has the mode that the umask leaves; an old one is replaced and keeps mode and, where
-    that is allowed, owner, if nobody else could have put it there. It is not brought to the disk:
-    a report can be made again, and the end of a program should not wait.
+    that is allowed, owner, if nobody else could have put it there. One of the folder's owner stays
+    his, unless nobody but this user may read it. It is not brought to the disk: a report can be
+    made again, and the end of a program should not wait.
 
     Devices, FIFOs and open descriptors (/dev/stdout) are written into; so is what a link leads
     to. Neither is done for somebody else's in a folder that he can change: UnsafeFileError. A FIFO
@@ -98,8 +99,11 @@ def write_output(path: AnyPath, text: str) -> None:
         if place.old is not None and not place.is_file:
             place.write_into(data)
             return
-        old = None if place.is_shared else place.old
-        mode = None if old is None else old.st_mode & 0o777
+        old, mode = place.old, None
+        if old is not None and not place.is_shared:
+            mode = old.st_mode & 0o777
+        elif old is not None and old.st_uid != place.owner:
+            old = None  # of anybody's who can write into /tmp
         place.put(data, mode, old, is_owned=False, sync=False)
 
 
@@ -173,7 +177,8 @@ class _Place:
         except OSError as error:
             raise self._named(error) from None
         self.is_file = self.old is not None and stat.S_ISREG(self.old.st_mode)
-        self.is_shared = is_shared(os.fstat(self.folder))
+        folder = os.fstat(self.folder)
+        self.is_shared, self.owner = is_shared(folder), folder.st_uid
 
     def __enter__(self) -> Self:
         return self
@@ -415,7 +420,7 @@ def _fill(
     sync: bool,
 ) -> None:
     _write(file, data)
-    if like is not None:
+    if like is not None and (mode is not None or os.fstat(file).st_mode & _OTHERS):
         _keep_owner(file, like, is_owned=is_owned)
     if mode is not None:
         # After the owner: a group that may read is to be the right one.
