@@ -339,3 +339,108 @@ def test_a_call_that_spreads_is_found() -> None:
     assert spreading_calls('x = PyObject_CallMethod(op, "put",\n    "O", item);')
     assert spreading_calls('PyObject_CallFunction(f, "O", item)')
     assert not spreading_calls('PyObject_CallMethod(op, "put", "(O)", item); f("O", x);')
+
+
+# ---- one writer of files ------------------------------------------------------------------------
+
+# Whatever makes, fills, renames or links a file by its name. A name that others can reach is
+# written by base/files.py alone, which does not follow what somebody else has put there.
+WRITING_METHODS = frozenset(
+    {"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "symlink", "link", "mknod"}
+    | {"rename", "renames", "mkdir", "makedirs", "mkfifo", "mkstemp", "NamedTemporaryFile"}
+    | {"copy", "copy2", "copyfile", "copytree", "move", "truncate", "O_CREAT", "O_TRUNC"}
+)
+OWN_FOLDER = "in a folder that the benchmark has just made for itself (mkdtemp, 0700)"
+OTHER_WRITERS = {
+    "base/files.py": "the writer",
+    "sites/clock.py": "works as a file alone, without the package",
+    "sites/applying.py": "opens a lock in the folder of the keys, which nobody else can change",
+    "sites/key_change.py": "renames a key in the folder of the keys",
+    "memory/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
+    "benchmarks/common/worker.py": OWN_FOLDER,
+    "benchmarks/giltest/kernels/worker.py": OWN_FOLDER,
+    "benchmarks/memory/corpus.py": OWN_FOLDER,
+    "benchmarks/memory/malloc_worker.py": OWN_FOLDER,
+    "benchmarks/memory/census_worker.py": "/proc/self/clear_refs",
+    "benchmarks/prefork/configuration.py": OWN_FOLDER,
+    "benchmarks/sites/bed.py": OWN_FOLDER,
+    "benchmarks/sites/delay.py": OWN_FOLDER,
+    "benchmarks/sites/tunnels.py": OWN_FOLDER,
+    "benchmarks/tasklet_io/certificate.py": OWN_FOLDER,
+}
+
+
+def writes(source: str) -> list[str]:
+    """Where a file is made or filled by name, `LINE: WHAT`; `a.copy()` of anything is none."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(attr="O_CREAT" | "O_TRUNC" | "O_TMPFILE" as name):
+                found.append(f"{node.lineno}: {name}")
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="replace")):
+                found.append(f"{node.lineno}: os.replace")
+            case ast.Call(func=ast.Attribute(attr="replace"), args=[_], keywords=[]):
+                found.append(f"{node.lineno}: replace")
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="shutil" | "os"), attr=name)) if (
+                name in WRITING_METHODS
+            ):
+                found.append(f"{node.lineno}: {name}")
+            case ast.Call(func=ast.Attribute(attr=name)) if name in WRITING_METHODS - {
+                "copy",
+                "move",
+                "link",
+                "truncate",
+            }:
+                found.append(f"{node.lineno}: {name}")
+            case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open")) if opens_anew(
+                node
+            ):
+                found.append(f"{node.lineno}: open")
+    return found
+
+
+def opens_anew(call: ast.Call) -> bool:
+    modes = [*call.args[:2], *(word.value for word in call.keywords if word.arg == "mode")]
+    texts = [each.value for each in modes if isinstance(each, ast.Constant)]
+    return any(isinstance(t, str) and re.fullmatch(r"[rbt]*[wax+][wbt+]*", t) for t in texts)
+
+
+def test_nothing_bypasses_the_writer_of_files() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix(): where
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (where := writes(path.read_text()))
+    }
+    assert {name: found[name] for name in found if name not in OTHER_WRITERS} == {}
+    assert set(OTHER_WRITERS) - set(found) == set(), "these write no more: take them off the list"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Path(x).write_text('')", "path.write_bytes(b'')", "open(x, 'w')", "path.open('ab')"),
+        *("open(x, mode='x')", "path.open(mode='r+')", "os.open(x, os.O_CREAT)", "path.touch()"),
+        *(
+            "os.rename(a, b)",
+            "path.rename(b)",
+            "os.replace(a, b)",
+            "path.replace(b)",
+            "os.mkdir(x)",
+        ),
+        *("path.mkdir(parents=True)", "shutil.copyfile(a, b)", "a.symlink_to(b)", "os.link(a, b)"),
+        *("tempfile.NamedTemporaryFile()", "tempfile.mkstemp()", "shutil.move(a, b)"),
+    ],
+)
+def test_what_bypasses_it_is_found(line: str) -> None:
+    assert len(writes(line)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("open(x)", "path.open('rb')", "open(x, 'r')", "text.replace(a, b)", "replace(data, a=1)"),
+        *("known.copy()", "os.open(x, os.O_RDONLY)", "loop.move(x)", "tempfile.TemporaryFile()"),
+    ],
+)
+def test_what_only_reads_does_not(line: str) -> None:
+    assert writes(line) == []

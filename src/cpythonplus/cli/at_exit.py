@@ -5,7 +5,7 @@ Whatever happens in here, the program's exit status stays what it is, and nothin
 
 # Nothing may be raised, and the module is on the start-up path, so pathlib and contextlib are not
 # imported.
-# ruff: noqa: BLE001, PTH105, PTH108, PTH110, PTH113, PTH114, PTH118, PTH120, PTH123, S110, SIM105
+# ruff: noqa: BLE001, PTH120, S110, SIM105
 
 import atexit
 import os
@@ -75,48 +75,14 @@ def file_of_this_process(file: str | None, program_pid: int) -> str | None:
 
 
 def write_file(path: str, text: str) -> None:
-    """Write `text` to `path` in one step: a reader sees the old file or the whole new one.
+    """Write `text` as `files.write_output` does; where that fails, one line tells it."""
+    from cpythonplus.base.files import write_output
 
-    A pipe or a device is written to, not replaced. Where that fails, one line tells it and no
-    temporary file is left.
-    """
+    flush_program_output()  # which may go to the same place
     try:
-        if _is_device(path):
-            _write_to_device(path, text)
-        else:
-            _write_file(path, text)
+        write_output(path, text)
     except OSError as error:
         tell(f"cannot write {path!r}: {error.strerror}")
-
-
-def _write_file(path: str, text: str) -> None:
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    # Not tempfile: it makes files that only their owner can read.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _is_device(path: str) -> bool:
-    if os.path.isfile(path):  # so is /dev/stdout, where the shell has sent it to a file
-        return os.path.islink(path) and path.startswith(("/dev/", "/proc/"))
-    return os.path.exists(path)
-
-
-def _write_to_device(path: str, text: str) -> None:
-    flush_program_output()
-    # A pipe that nobody reads is an error and does not wait for a reader.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags)
-    os.set_blocking(descriptor, True)
-    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
 
 
 def json_text(content: "Mapping[str, object]") -> str:

@@ -127,14 +127,16 @@ def write(path: str, seconds: int) -> None:
     The data is on the disk before the name is: file systems that delay allocation would otherwise
     show an empty file after a power cut. Raises OSError; then the file is as it was, but for a
     folder that could not be brought to the disk.
+
+    The package's own writer (base/files.py) cannot be had here. One name for all is enough, as the
+    folder is locked: what stands there was left by a power cut, or put there by somebody.
     """
     fresh = path + ".new"
     try:
-        # No link that somebody put there is followed, and no pipe waited for.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        handle = os.open(fresh, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        handle = _new_file(fresh)
         try:
             _write_all(handle, b"%d\n" % seconds)
+            os.fchmod(handle, 0o644)  # whatever the umask
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -147,6 +149,18 @@ def write(path: str, seconds: int) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _new_file(path: str) -> int:
+    # Never one that is there: it may be a link, or have a second name elsewhere.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o644)
+    except FileExistsError:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise
+    os.unlink(path)
+    return os.open(path, flags, 0o644)
 
 
 def _write_all(handle: int, data: bytes) -> None:
@@ -169,14 +183,18 @@ def _locked_folder(path: str) -> int:
     import fcntl
 
     folder = os.path.dirname(path)
+    is_new = True
     try:
         os.mkdir(folder, 0o755)
     except FileExistsError:
-        pass
+        is_new = False
     except OSError:
         if not os.path.isdir(folder):  # a read-only file system may say so first
             raise
+        is_new = False
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if is_new:
+        os.fchmod(handle, 0o755)  # whatever the umask
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError:
@@ -235,8 +253,7 @@ def save(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> str:
     if not settings.floor <= now <= settings.ceiling:
         text = f"not saved: the clock cannot be right, it says {shown(now)}"
         raise ClockError(BAD_STATE, text)
-    # A link is meant: the file may live on another file system.
-    path = os.path.realpath(settings.file)
+    path = _target(settings.file)
     try:
         folder = _locked_folder(path)
         try:
@@ -245,6 +262,20 @@ def save(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> str:
             os.close(folder)
     except OSError as error:
         raise _explained(error, path) from None
+
+
+def _target(path: str) -> str:
+    """Where the file lies. A link is meant: it may live on another file system.
+
+    But for a link in such a folder as /tmp, which somebody else may have put there.
+    """
+    folder = os.stat(os.path.dirname(path)) if os.path.islink(path) else None
+    if folder is not None and (
+        folder.st_mode & stat.S_IWOTH or folder.st_uid not in (0, os.geteuid())
+    ):
+        text = f"{path}: is a link in a folder that others can change"
+        raise ClockError(NOT_PERMITTED, text)
+    return os.path.realpath(path)
 
 
 def _save_locked(path: str, settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> str:

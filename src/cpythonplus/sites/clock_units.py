@@ -7,11 +7,14 @@ that it is for. Nothing is started here.
 from __future__ import annotations
 
 import errno
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from cpythonplus.base.files import make_folder, replace_file, replace_link
+from cpythonplus.base.trust import weak_spot
 from cpythonplus.sites import clock
 
 Init = Literal["systemd", "sysv", "cron"]
@@ -201,7 +204,7 @@ CRON_TICK = "* * * * * root {command} tick\n"
 def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
     """Write the files below `root`; returns the paths of those that were not as wanted.
 
-    Raises OSError.
+    The modes of files and new folders are as wanted whatever the umask. Raises OSError.
     """
     changed = []
     for file in wanted:
@@ -209,17 +212,34 @@ def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
         _refuse_outside(root, path.parent)
         if is_there(path, file):
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.unlink(missing_ok=True)
+        make_folder(path.parent)
         if file.target is not None:
-            fresh.symlink_to(file.target)
+            replace_link(path, file.target)
         else:
-            fresh.write_text(file.text, "utf-8")
-            fresh.chmod(file.mode)
-        fresh.replace(path)
+            # Root runs it, so it becomes root's, and a link is not where it is to be.
+            data, mode = file.text.encode(), file.mode
+            replace_file(path, data, mode=mode, keep_owner=False, follow=False)
         changed.append(file.path)
     return changed
+
+
+def refuse_others(root: Path, wanted: tuple[File, ...], python: str) -> None:
+    """Raise OSError where somebody else than root could change what root is going to run.
+
+    That is the interpreter, the folders of the files and that of the saved time. What is not there
+    is not looked at, nor what is outside of an image.
+    """
+    top = root.resolve()
+    folders = dict.fromkeys(file.path.parent for file in wanted)
+    for path in (*folders, PurePosixPath(clock.DEFAULT_FILE).parent, PurePosixPath(python)):
+        here = below(root, path)
+        inside = here.resolve().is_relative_to(top)
+        found = weak_spot(here, top=str(top)) if inside else None
+        if found is not None:
+            is_python = path == PurePosixPath(python)
+            text = f"root would {'run' if is_python else 'trust'} it, and {found}"
+            text += "; --python names another one" * is_python
+            raise OSError(errno.EPERM, text, str(here))
 
 
 def uninstall(root: Path) -> list[PurePosixPath]:
@@ -256,7 +276,10 @@ def is_there(path: Path, file: File) -> bool:
     """Whether a file is already as wanted."""
     if file.target is not None:
         return _target(path) == file.target
-    if path.is_symlink() or not path.is_file() or path.stat().st_mode & 0o7777 != file.mode:
+    if path.is_symlink() or not path.is_file():
+        return False
+    status = path.stat()
+    if status.st_mode & 0o7777 != file.mode or status.st_uid not in (0, os.geteuid()):
         return False
     return path.read_bytes() == file.text.encode()
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.files import PRIVATE_FOLDER_MODE, make_folder, remove_left_over
+from cpythonplus.base.trust import weak_spot
 from cpythonplus.sites import keys
 from cpythonplus.sites.secrets import SecretError, read_secret, write_atomically
 
@@ -72,9 +74,15 @@ class HostFolder:
 
         Raises SecretError where others could put files into it, OSError where it cannot be made.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            self.path.mkdir(mode=0o700)
+            make_folder(self.path, PRIVATE_FOLDER_MODE)
+        self.check()
+
+    def check(self) -> None:
+        """Raise SecretError where others could put files into the folder, or another in its place.
+
+        Raises OSError where there is none.
+        """
         status = self.path.stat()
         if not stat.S_ISDIR(status.st_mode):
             raise SecretError(f"{self.path} is not a folder")
@@ -82,6 +90,9 @@ class HostFolder:
             raise SecretError(f"{self.path} belongs to user {status.st_uid}")
         if status.st_mode & _WRITABLE_BY_OTHERS:
             raise SecretError(f"others can change {self.path}; chmod 700 {self.path}")
+        found = weak_spot(self.path, sticky=True)
+        if found is not None:
+            raise SecretError(found)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -96,9 +107,7 @@ class HostFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise SecretError(f"another program is changing the keys in {self.path}") from None
-            for path in self.path.glob(".*.new"):
-                if not path.name.startswith(f".{self.sites_path.name}"):  # has a lock of its own
-                    path.unlink(missing_ok=True)
+            remove_left_over(self.path)
             yield
         finally:
             os.close(file)

@@ -13,6 +13,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.files import FOLDER_MODE, PRIVATE_FOLDER_MODE, make_folder
+from cpythonplus.base.trust import weak_spot
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 NOT_FOUND_STATUS = 127
 TIMED_OUT_STATUS = 124
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +87,17 @@ class Machine:
         return path.exists()
 
     def write(self, path: Path, text: str, *, mode: int) -> None:
-        """Put a file in place as a whole, and its folder where that is missing.
+        """Put a file in place as a whole, this user's, and its folder where that is missing.
 
-        Raises OSError or SecretError.
+        Raises OSError, and SecretError where somebody else could exchange it.
         """
-        from cpythonplus.sites.secrets import write_atomically
+        from cpythonplus.sites.secrets import SecretError, write_atomically
 
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text, mode=mode)
+        found = weak_spot(path.parent, sticky=True)
+        if found is not None:
+            raise SecretError(found)
+        make_folder(path.parent, FOLDER_MODE if mode & _OTHERS else PRIVATE_FOLDER_MODE)
+        write_atomically(path, text, mode=mode, keep_owner=False)
 
     def remove(self, path: Path) -> None:
         """Take a file away. Raises OSError."""

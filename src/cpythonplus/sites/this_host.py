@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+import cpythonplus
+from cpythonplus.base.trust import weak_spot, weak_spot_below
 from cpythonplus.sites.rendering import Host
 
 if TYPE_CHECKING:
@@ -36,3 +39,16 @@ def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
 def program() -> tuple[str, ...]:
     """How a unit calls this cpythonplus, which may lie in an environment of its own."""
     return (sys.executable, "-m", "cpythonplus") if sys.executable else ("cpythonplus",)
+
+
+def foreign_hand() -> str | None:
+    """What somebody else than root could change of the program that a unit runs as root: one line.
+
+    Looked at are the interpreter, its library and this package, and the folders that they stand in.
+    """
+    package = Path(cpythonplus.__file__).parent
+    for path in (sys.executable, Path(os.__file__).parent, package):
+        found = weak_spot(path) if path else None
+        if found is not None:
+            return found
+    return weak_spot_below(package)

@@ -9,6 +9,7 @@ from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus.base.files import write_output
 from cpythonplus.benchmarks.common import formats, rows
 from cpythonplus.benchmarks.common.errors import UsageError
 from cpythonplus.benchmarks.common.percentiles import Latency
@@ -118,7 +119,7 @@ def require() -> None:
 
 def write(report: Report, path: Path) -> None:
     """Write the page to `path`. Raises OSError."""
-    path.write_text(render(report), encoding="utf-8")
+    write_output(path, render(report))
 
 
 def render(report: Report) -> str:

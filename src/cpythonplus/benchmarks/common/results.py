@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median_low
 from typing import Literal, get_args
 
+from cpythonplus.base.files import write_output
 from cpythonplus.benchmarks.common.percentiles import Latency
 
 SCHEMA_VERSION = 1
@@ -323,4 +324,4 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         """Write the raw results to `path`. Raises OSError."""
-        path.write_text(json.dumps(self.as_dict(), indent=1) + "\n", encoding="utf-8")
+        write_output(path, json.dumps(self.as_dict(), indent=1) + "\n")

@@ -8,6 +8,7 @@ import math
 import sys
 from pathlib import Path
 
+from cpythonplus.base.files import write_output
 from cpythonplus.benchmarks.memory import allocating
 from cpythonplus.cli.usage import UsageError
 
@@ -79,7 +80,7 @@ def _tell(found: allocating.Comparison, json_file: Path | None) -> int:
 
     if json_file is not None:
         try:
-            json_file.write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
+            write_output(json_file, json.dumps(found.to_json(), indent=2) + "\n")
         except OSError as error:
             raise UsageError(f"malloc: {json_file}: {error.strerror}") from None
     show(table(found))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus.cli.commands.sites import Parser
 from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError, complain
+from cpythonplus.cli.usage import UsageError, complain, restrain_umask
 from cpythonplus.sites import clock, clock_units
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     words = list(arguments)
     if not words or words[0] in ("-h", "--help"):
         return show(HELP)
+    restrain_umask()
     if words[0] == "install":
         return _install(words[1:])
     if words[0] == "uninstall":
@@ -61,6 +62,7 @@ def _install(words: list[str]) -> int:
     init = options.init or clock_units.init_of(root)
     wanted = clock_units.files(init, options.python)
     try:
+        clock_units.refuse_others(root, wanted, options.python)
         write = clock_units.not_there if options.dry_run else clock_units.install
         paths = write(root, wanted)
     except OSError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import USAGE_STATUS, UsageError, suggestion
+from cpythonplus.cli.usage import USAGE_STATUS, UsageError, restrain_umask, suggestion
 from cpythonplus.sites.problems import SiteFileError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     if words[0] not in ACTIONS:
         hint = suggestion(words[0], list(ACTIONS))
         raise UsageError(f"unknown action {words[0]!r}{hint}; see cpythonplus sites --help")
+    restrain_umask()
     return _carry_out(words[0], words[1:])
 
 

@@ -12,6 +12,7 @@ from cpythonplus.cli.commands.sites_gateway import (
     add_tune,
     find,
     need_root,
+    need_trusted_program,
     plain_errors,
 )
 from cpythonplus.cli.commands.sites_plan import line, remarks, text
@@ -48,6 +49,9 @@ def run(options: argparse.Namespace) -> int:
         with plain_errors():
             gateway = find(options)
             need_root("apply")
+            if not options.endpoints_only:  # the timer, whose unit is there: links are to go on
+                gateway.folder.check()
+                need_trusted_program(Machine(), options)
             with only_one(gateway.folder.path):
                 return _apply(gateway, options)
     except ApplyRunningError as error:

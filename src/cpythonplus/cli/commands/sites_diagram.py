@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.files import write_output
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.main import show
 from cpythonplus.cli.usage import UsageError
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if options.svg == STDOUT:
         return show(svg(network).encode())
     try:
-        Path(options.svg).write_text(svg(network), "utf-8")
+        write_output(options.svg, svg(network))
     except OSError as error:
         raise UsageError(f"{options.svg}: {error.strerror}") from None
     return 0

@@ -12,10 +12,11 @@ from cpythonplus.cli.commands import sites, sites_keys
 from cpythonplus.cli.usage import UsageError
 from cpythonplus.sites import rotation, tuning
 from cpythonplus.sites.host_folder import HostFolder
+from cpythonplus.sites.live import SYSTEMD_RUNS
 from cpythonplus.sites.machine import Machine
 from cpythonplus.sites.rendering import RenderingError, names, render, units, withdrawn
 from cpythonplus.sites.site_file import load
-from cpythonplus.sites.this_host import host_of
+from cpythonplus.sites.this_host import foreign_hand, host_of, program
 from cpythonplus.sites.wanted import Keys, PlainFile, want
 
 if TYPE_CHECKING:
@@ -123,6 +124,18 @@ def _preshared(network: Network, folder: HostFolder) -> Callable[[str, str], str
             "gateway, --secret-from takes it to the others"
         )
     return lambda one, other: folder.preshared_key(one, other) or ""
+
+
+def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
+    """Raise UsageError where root would run, every minute, what somebody else can change."""
+    if options.no_systemd or not machine.exists(SYSTEMD_RUNS):
+        return  # no unit is written
+    found = foreign_hand()
+    if found is not None:
+        raise UsageError(
+            f"a unit would run {' '.join(program())} as root, and {found}; install cpythonplus "
+            "where only root can write, as in a venv below /opt (or give --no-systemd)"
+        )
 
 
 def need_root(what: str) -> None:

@@ -11,6 +11,7 @@ from cpythonplus.cli.commands.sites_gateway import (
     add_tune,
     find,
     need_root,
+    need_trusted_program,
     plain_errors,
 )
 from cpythonplus.cli.main import show
@@ -39,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     with plain_errors():
         gateway = find(options)
         need_root("plan")
+        need_trusted_program(Machine(), options)
         live = look(Machine(), gateway.wanted, systemd=not options.no_systemd)
         found = plan(gateway.wanted, live)
     if options.json:

@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.files import PRIVATE_FOLDER_MODE, make_folder
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_network import site_called
 from cpythonplus.cli.main import show
@@ -104,11 +105,10 @@ def _called(files: Sequence[RenderedFile], name: str) -> RenderedFile:
 
 def _write(folder: Path, files: Sequence[RenderedFile], readme: str) -> None:
     """All below `folder`, which only its owner may enter where it is new."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_folder(folder, PRIVATE_FOLDER_MODE)
     for file in files:
         path = folder / file.path.relative_to("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomically(path, file.text, mode=file.mode)
     write_atomically(folder / readmes.NAME, readme, mode=README_MODE)
 

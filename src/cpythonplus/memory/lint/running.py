@@ -6,11 +6,13 @@ import errno
 import gc
 import os
 import signal
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpythonplus.base.files import replace_file
 from cpythonplus.memory.lint.checking import check, check_text
 from cpythonplus.memory.lint.fixing import MAX_ROUNDS, fixed
 from cpythonplus.memory.lint.model import Problem, Violation
@@ -117,17 +119,14 @@ def fix_text(text: str, path: str, selection: Selection) -> tuple[str, list[Viol
 def _write(path: str, data: bytes, text: str) -> None:
     """Write a file's new text in its old encoding, all of it or nothing."""
     new = _encoded(data, text)
-    file = Path(path).resolve()
-    if not os.access(file, os.W_OK):
+    if not os.access(path, os.W_OK):
         # Another file in its place would get around that.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    beside = file.with_name(f"{file.name}.{os.getpid()}.new")
     try:
-        beside.write_bytes(new)
-        beside.chmod(file.stat().st_mode & 0o7777)
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
+        replace_file(path, new, mode=stat.S_IMODE(Path(path).stat().st_mode), keep_owner=True)
+    except OSError as error:
+        error.filename = None  # which stands for a file that cannot be read
+        raise
 
 
 def _encoded(data: bytes, text: str) -> bytes:

@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
+from cpythonplus.base.files import write_output
 from cpythonplus.memory.page.contents import Section
 from cpythonplus.memory.page.cycle_graphs import cycle_cards
 from cpythonplus.memory.page.html import code, data_table, details, element, escaped
@@ -40,11 +41,11 @@ _CARDS: Final = 12
 
 
 def write_page(examination: Examination, file: str | PathLike[str]) -> None:
-    """Write the page of an examination to a file, which it replaces.  Raises OSError.
+    """Write the page of an examination to a file or a device, as reports are.  Raises OSError.
 
     examination: `to_json()` of each part by its name; parts may be missing.
     """
-    Path(file).write_text(page(examination), encoding="utf-8")
+    write_output(file, page(examination))
 
 
 def page(examination: Examination) -> str:
