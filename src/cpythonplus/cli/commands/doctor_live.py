@@ -25,7 +25,7 @@ _LONGEST_S = 1e6
 
 def _type_name(text: str) -> str:
     """Serve as `check` of an option that takes the name of a type."""
-    if not text or any(character.isspace() for character in text):
+    if not text.isprintable() or not text or " " in text:
         raise ValueError(f"the name of a type is wanted, not {text!r}")
     return text
 
@@ -166,9 +166,7 @@ def main(arguments: list[str]) -> int:
         with connect(request.pid) as client:
             return _look(client, request)
     except (Unreachable, AskError) as error:
-        from cpythonplus.memory.page.reading import visible
-
-        complain(COMMAND, visible(" ".join(str(error).splitlines())))
+        complain(COMMAND, str(error))
         return FAILED_STATUS
     except KeyboardInterrupt:
         complain(COMMAND, "interrupted")
@@ -203,21 +201,31 @@ def _one(client: Client, request: Request) -> str:
     if request.get("json"):
         return json.dumps(answer, indent=2) + "\n"
     lines = _trimmed(answer) if name == "trim" else answer.get(name)
-    from cpythonplus.memory.page.reading import visible
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise _meaningless(name)
+    from cpythonplus.base.visible import visible
 
-    # A name may hold what a terminal would take for a command.
-    return "".join(f"{visible(str(x))}\n" for x in lines) if isinstance(lines, list) else ""
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def _trimmed(answer: dict[str, Any]) -> list[str]:
+def _meaningless(name: str) -> Exception:
+    from cpythonplus.memory.agent.client import AskError
+
+    return AskError(f"its answer to {name} has not what it should have")
+
+
+def _trimmed(answer: dict[str, object]) -> list[str]:
     """Return what the process gave back, as lines."""
     from cpythonplus.base.sizes import format_size
+    from cpythonplus.memory.page.reading import entries, known, size, words
 
-    before, after = (format_size(answer[name]) for name in ("before_bytes", "after_bytes"))
+    if not known(answer, "before_bytes"):
+        raise _meaningless("trim")
+    before, after = (format_size(size(answer, name)) for name in ("before_bytes", "after_bytes"))
     lines = [f"{before} resident before, {after} after"]
-    for step in answer["steps"]:
-        note = f": {step['note']}" if step["note"] else ""
-        lines.append(f"{format_size(step['freed_bytes']):>8}  {step['name']}{note}")
+    for step in entries(answer, "steps"):
+        note = f": {words(step, 'note')}" if words(step, "note") else ""
+        lines.append(f"{format_size(size(step, 'freed_bytes')):>8}  {words(step, 'name')}{note}")
     return lines
 
 
