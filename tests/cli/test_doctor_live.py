@@ -25,6 +25,8 @@ PROGRAM = """\
 import sys
 class Node: pass
 class Leaf: pass
+class User: pass
+USERS = {"bob@example.org": User()}
 KEPT = [Node() for _ in range(30_000)]
 def grow():
     KEPT.extend(Leaf() for _ in range(30_000))
@@ -88,6 +90,9 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert "list" in capsys.readouterr().out
         assert main(["doctor", "--path", "__main__.Node", str(pid)]) == 0
         assert "KEPT" in capsys.readouterr().out
+        for words, shown in (([], "['bob@...]"), (["--show-keys"], "['bob@example.org']")):
+            assert main(["doctor", "--path", "__main__.User", *words, str(pid)]) == 0
+            assert shown in capsys.readouterr().out
         assert main(["doctor", "--path", "no.Such", str(pid)]) == 1
         assert "no.Such" in capsys.readouterr().err
         assert main(["doctor", "--trim", str(pid)]) == 0
@@ -317,6 +322,7 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["12", "--watch", "--interval", "x"], "--interval: a number is wanted, not 'x'"),
         (["12", "--watch", "--interval", "0"], "--interval: seconds from 0.1 on are wanted"),
         (["12", "--watch", "--json"], "--json does not go with --watch"),
+        (["12", "--show-keys"], "--show-keys goes with --path"),
         (["12", "--trim", "--path", "x"], "only one of --referrers, --path, --trim, --watch"),
         (["12", "--path", "a b"], "--path: the name of a type is wanted, not 'a b'"),
         (["12", "--trim", "--html", f"{tmp_path}/x"], "--html goes with a whole report"),

@@ -292,6 +292,7 @@ def whole() -> dict[str, Any]:
     step = {"name": "C heap", "freed_bytes": 2 << 20, "took_ns": 5, "note": "once"}
     small = {
         "path": ["a"],
+        "path_keys": ["a"],
         "referrers": ["b"],
         "before_bytes": 5,
         "after_bytes": 3,

@@ -68,6 +68,11 @@ OPTIONS = (
         metavar="TYPE",
         check=_type_name,
     ),
+    Option(
+        "--show-keys",
+        "show_keys",
+        "with --path: keys of dicts as they are; they may be secrets",
+    ),
     Option("--trim", "trim", "only have it give free memory back, and tell what that freed"),
     Option("--watch", "watch", "look again and again, until Ctrl-C or q"),
     Option(
@@ -126,6 +131,8 @@ def parse(arguments: list[str]) -> Request:
             raise UsageError(why)
     if "interval" in request.given and "watch" not in request.given:
         raise UsageError("--interval goes with --watch")
+    if "show_keys" in request.given and "path" not in request.given:
+        raise UsageError("--show-keys goes with --path")
     if not request.pid:
         raise UsageError("the number of a process is missing")
     return request
@@ -197,10 +204,11 @@ def _look(client: Client, request: Request) -> int:
 def _one(client: Client, request: Request) -> str:
     """Return the answer to one of the smaller questions."""
     [name] = {"trim", "referrers", "path"} & request.given.keys()
-    answer = client.ask(name, "" if name == "trim" else request.get(name))
+    asked = "path_keys" if request.get("show_keys") else name
+    answer = client.ask(asked, "" if name == "trim" else request.get(name))
     if request.get("json"):
         return json.dumps(answer, indent=2) + "\n"
-    lines = _trimmed(answer) if name == "trim" else answer.get(name)
+    lines = _trimmed(answer) if name == "trim" else answer.get(asked)
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise _meaningless(name)
     from cpythonplus.base.visible import visible
