@@ -112,8 +112,8 @@ def read(path: str, settings: "Settings") -> "int | None":
     if value > settings.ceiling:
         raise ClockError(BAD_STATE, f"{path}: {shown(value)} cannot be right")
     if value - LEAD_S > dated >= settings.floor:
-        text = "{}: {} cannot be right, for the file is of {}"
-        raise ClockError(BAD_STATE, text.format(path, shown(value), shown(dated)))
+        fault = f"{path}: {shown(value)} cannot be right, for the file is of {shown(dated)}"
+        raise ClockError(BAD_STATE, fault)
     return value
 
 
