@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,6 +125,40 @@ def test_a_process_that_does_not_want_to_be_asked(capsys: pytest.CaptureFixture[
     with target(PYTHON, PYTHON_DISABLE_REMOTE_DEBUG="1") as process:
         assert main(["doctor", str(process.pid)]) == 1
         assert "cannot be asked to listen: " in capsys.readouterr().err
+
+
+BECOMES = """\
+import os
+os.setgroups([])
+os.setresgid(*{gids})
+os.setresuid(*{uids})
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(sys, "remote_exec") or os.geteuid() != 0, reason="root, and Python 3.14 or later"
+)
+def test_root_asks_processes_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is somebody's altogether is looked at; one that can become root again is not."""
+    nobody = (65534,) * 3
+    program = BECOMES.format(uids=nobody, gids=nobody) + IDLE
+    with target(PYTHON, program=program, XDG_RUNTIME_DIR="") as process:
+        before = {*Path(tempfile.gettempdir()).glob("cpythonplus-doctor-*")}
+        assert main(["doctor", "--json", str(process.pid)]) == 0, capsys.readouterr().err
+        assert json.loads(capsys.readouterr().out)["target"]["pid"] == process.pid
+        assert {*Path(tempfile.gettempdir()).glob("cpythonplus-doctor-*")} <= before
+    for kind, uids, gids in (
+        ("user", (65534, 65534, 0), nobody),
+        ("user", (0, 65534, 0), nobody),
+        ("group", nobody, (65534, 65534, 0)),
+    ):
+        program = BECOMES.format(uids=uids, gids=gids) + IDLE
+        with target(PYTHON, program=program, XDG_RUNTIME_DIR="") as process:
+            assert main(["doctor", str(process.pid)]) == 1
+            out, err = capsys.readouterr()
+            assert (out, err.count("\n")) == ("", 1)
+            assert f"process {process.pid} has more than one {kind} (real " in err
+            assert len(os.listdir(f"/proc/{process.pid}/task")) == 1  # noqa: PTH208
 
 
 def test_switched_off(capsys: pytest.CaptureFixture[str]) -> None:

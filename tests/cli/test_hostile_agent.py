@@ -398,7 +398,10 @@ def asked_about(
             assert main(["doctor", str(sleeping.pid)]) == 1
             out, err = capsys.readouterr()
             assert (out, err.count("\n")) == ("", 1)
-            return err.removeprefix(f"cpythonplus doctor: process {sleeping.pid} ")[:-1]
+            told = err.removeprefix(f"cpythonplus doctor: process {sleeping.pid} ")
+            return told.removesuffix(
+                "; a folder of its user's own in its XDG_RUNTIME_DIR would be one\n"
+            )
 
         yield ask
         sleeping.kill()
@@ -408,7 +411,7 @@ def test_why_there_is_no_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked_about: Callable[[int], str]
 ) -> None:
     own = os.geteuid()
-    why = "does not listen: there is no place for its socket: "
+    why = "does not listen, as there is no place for its socket: "
     plain = asked_about(own)
     assert "start it with `cpythonplus run`" in plain
     folder = tmp_path / f"cpythonplus-{own}"
@@ -445,26 +448,39 @@ def test_a_program_without_a_place_for_its_socket_goes_on(tmp_path: Path) -> Non
     assert not done.out.startswith(f"'{tmp_path}")
 
 
-def test_folders_that_a_socket_is_not_looked_for_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_not_connected_to(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there may be a link, to any socket of the machine."""
-    folder, link = tmp_path / "folder", tmp_path / "link"
-    folder.mkdir()
-    link.symlink_to(folder)
-    status = folder.stat()
+    """What is in a folder of others, or a link: it may lead to any socket of the machine."""
+    process = finding.find(agent.process.pid)
+    folder = agent.folder / "cpythonplus"
+    path = f"{folder}/{process.pid}.sock"
+    assert finding.may_be_its(process, path)
+    assert client._listening(process) is not None
+    # A link to it, a link to its folder, a folder that others can write to, no folder at all.
+    (tmp_path / "folder").symlink_to(folder)
+    own = tmp_path / "own"
+    own.mkdir(mode=0o700)
+    (own / "x.sock").symlink_to(path)
+    (own / "file").touch()
+    links = (f"{tmp_path}/folder/{process.pid}.sock", f"{own}/x.sock")
+    for each in (*links, f"{own}/file", f"{own}/none", f"{tmp_path}/none/x.sock"):
+        assert not finding.may_be_its(process, each)
+    folder.chmod(0o722)
+    assert not finding.may_be_its(process, path)
+    folder.chmod(0o700)
+    # Whose the folder is: 5 asks about a process of 6.
+    theirs = process_like(uids=(6, 6, 6, 6))
+    status, lstat = folder.stat(), os.lstat
     monkeypatch.setattr(os, "geteuid", lambda: 5)
-    process = process_like(uids=(6, 6, 6, 6))
-    assert not finding.trusted_folder(process, f"{tmp_path}/none")
     for owner, trusted in ((0, True), (5, True), (6, True), (7, False)):
-        somebody = os.stat_result((*status[:4], owner, *status[5:]))
+        found = os.stat_result((*status[:4], owner, *status[5:]))
         with monkeypatch.context() as patches:
-            patches.setattr(os, "lstat", lambda _path, found=somebody: found)
-            assert finding.trusted_folder(process, str(folder)) == trusted
-    monkeypatch.setattr(os, "geteuid", lambda: status.st_uid)
-    assert finding.trusted_folder(process, str(folder))
-    assert not finding.trusted_folder(process, str(link))
-    # And nothing is connected to in one.
-    monkeypatch.setattr(client, "trusted_folder", lambda *_: False)
+            at = str(folder)
+            patches.setattr(
+                os, "lstat", lambda name, found=found, at=at: found if name == at else lstat(name)
+            )
+            assert finding.may_be_its(theirs, path) == trusted
+    monkeypatch.setattr(client, "may_be_its", lambda *_: False)
     monkeypatch.setattr(client, "_open", lambda *_: pytest.fail("it was connected to"))
     assert client._listening(process) is None

@@ -450,8 +450,10 @@ def _say(stream: "TextIO | None", text: str) -> None:
     """Write a text; a reader that has gone away, or none at all, is no error."""
     if stream is None:
         return
+    # The name of a file may hold what a terminal would take for a command.
+    shown = (x if x.isprintable() or x == "\n" else ascii(x)[1:-1] for x in text)
     try:
-        stream.write(text)
+        stream.write("".join(shown))
         stream.flush()
     except OSError:
         # The rest would be flushed, and fail, again when the interpreter ends.

@@ -16,8 +16,8 @@ from cpythonplus.memory.agent.finding import (
     Unreachable,
     find,
     is_stopped,
+    may_be_its,
     socket_paths,
-    trusted_folder,
     why_without_socket,
 )
 
@@ -179,7 +179,7 @@ def _connect(connection: socket.socket, path: str) -> None:
 
 def _listening(process: Process) -> Client | None:
     for path in socket_paths(process):
-        if not trusted_folder(process, path.rpartition("/")[0]):
+        if not may_be_its(process, path):
             continue
         try:
             _open(path, process).close()
@@ -210,7 +210,10 @@ def connect(pid: int) -> Iterator[Client]:
             yield client
         return
     if why := why_without_socket(process):
-        raise Unreachable(f"process {pid} does not listen: there is no place for its socket: {why}")
+        raise Unreachable(
+            f"process {pid} does not listen, as there is no place for its socket: {why}; a folder"
+            " of its user's own in its XDG_RUNTIME_DIR would be one"
+        )
     remote.check(process)
     with remote.listening(process):
         client = _listening(process)

@@ -14,9 +14,9 @@ __all__ = [
     "elsewhere",
     "find",
     "is_stopped",
+    "may_be_its",
     "resident_bytes",
     "socket_paths",
-    "trusted_folder",
     "user_name",
     "why_without_socket",
 ]
@@ -183,17 +183,19 @@ def socket_paths(process: Process) -> list[str]:
     return [*names, *(f"/proc/{process.pid}/root{name}" for name in names)]
 
 
-def trusted_folder(process: Process, path: str) -> bool:
-    """Whether a socket in this folder may be the process's: nobody else can have put it there.
+def may_be_its(process: Process, path: str) -> bool:
+    """Whether a socket may be the process's, by where it is: nobody else can have put it there.
 
-    Not whether it is: the kernel says who listens. But a link in somebody's folder may lead to any
-    socket of the machine, and connecting to one can have an effect.
+    Not whether it is: the kernel says who listens. But a link may lead to any socket of the
+    machine, and to connect to one can have an effect.
     """
     try:
-        status = os.lstat(path)
+        folder, status = os.lstat(path.rpartition("/")[0]), os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid in {*process.uids, os.geteuid(), 0}
+    private = stat.S_ISDIR(folder.st_mode) and not folder.st_mode & 0o022
+    trusted = folder.st_uid in {*process.uids, os.geteuid(), 0}
+    return private and trusted and stat.S_ISSOCK(status.st_mode)
 
 
 def why_without_socket(process: Process) -> str:
