@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpythonplus.sites import clock
@@ -202,6 +202,7 @@ def test_what_is_no_time_is_told_and_replaced(
     assert box.file.read_bytes() == b"%d\n" % NOW
 
 
+@settings(deadline=None)  # it writes files
 @given(st.binary(max_size=40) | st.from_regex(rb"[0-9]{1,25}\n?", fullmatch=True))
 def test_no_file_takes_the_clock_out_of_its_bounds(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
