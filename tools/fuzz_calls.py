@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "tests" / "tasklets" / "fuzz_calls.py"
 FOUND = ROOT / "build" / "fuzz_calls"
 
-CALLS_PER_RUN = 20_000
+CALLS_PER_RUN = 5000
 RUN_S = 300
 
 

@@ -40,8 +40,8 @@ def test_inherit(tmp_path: Path) -> None:
     script = tmp_path / "spawn.py"
     script.write_text(SPAWN)
     result = run(str(script))
-    # The last one got an empty environment (but for a sanitizer's library): nobody can tell it.
-    assert (result.out, result.err) == (SCHEDULED * 6 + "False\n", "")
+    # -I ignores the environment; the last one got none (but for a sanitizer's library).
+    assert (result.out, result.err) == (SCHEDULED * 5 + "False\n" * 2, "")
 
 
 def test_no_children(tmp_path: Path) -> None:
@@ -71,6 +71,45 @@ def test_others_are_left_in_peace(changes: dict[str, str]) -> None:
     assert (result.out, result.err) == ("False\n", "")
     result = execute([PYTHON, "-c", ACTIVE], env={"CPYTHONPLUS_RUN": carried()})
     assert result.out == SCHEDULED
+
+
+LOADED = "import sys; print([n for n in sys.modules if n.startswith('cpythonplus')], flush=True)"
+
+
+@pytest.mark.parametrize("options", [["-I"], ["-E"], ["-sE"], ["-IB"]], ids=str)
+def test_what_ignores_the_environment_ignores_this(options: list[str], tmp_path: Path) -> None:
+    """As PYTHON*: whoever has set it, and whatever it says, nothing of ours is even loaded."""
+    written = tmp_path / "written"
+    features = {"gil": {}, "statistics": {"json": str(written), "table": "1"}}
+    for text in (carried(features=features), "nonsense"):
+        result = execute([PYTHON, *options, "-c", LOADED], env={"CPYTHONPLUS_RUN": text})
+        assert (result.status, result.out, result.err) == (0, "[]\n", "")
+    # Nor does it by what the variable could know: exec keeps the pid.
+    values = carried(features=features, pid=123).replace("pid=123", "pid=$$")
+    words = " ".join(options)
+    shell = f'CPYTHONPLUS_RUN="{values}" exec {PYTHON} {words} -c "{LOADED}"'
+    result = execute(["/bin/sh", "-c", shell])
+    assert (result.status, result.out, result.err) == (0, "[]\n", "")
+    assert not written.exists()
+
+
+@pytest.mark.parametrize("option", ["-I", "-E"])
+def test_run_with_an_option_that_ignores_the_environment(option: str) -> None:
+    """It is meant by who wrote the command line. Its children are if they do not ignore it."""
+    code = f"""\
+import subprocess, sys
+{ACTIVE}
+print(sys.orig_argv[1:2], sys._xoptions, flush=True)
+for words in ([], [{option!r}]):
+    subprocess.run([sys.executable, *words, "-c", {ACTIVE!r}])
+"""
+    for words in ([option, "-c", code], ["-u", f"{option}c", code]):
+        first = words[:1]
+        result = run(*words)
+        assert (result.status, result.err) == (0, "")
+        assert result.out == f"{SCHEDULED}{first} {{}}\n{SCHEDULED}False\n"
+    result = run("--no-children", option, "-c", code)
+    assert result.out == f"{SCHEDULED}{[option]} {{}}\nFalse\nFalse\n"
 
 
 def test_installation_by_another_path(tmp_path: Path) -> None:

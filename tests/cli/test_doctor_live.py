@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ PROGRAM = """\
 import sys
 class Node: pass
 class Leaf: pass
+class User: pass
+USERS = {"bob@example.org": User()}
 KEPT = [Node() for _ in range(30_000)]
 def grow():
     KEPT.extend(Leaf() for _ in range(30_000))
@@ -88,6 +91,9 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert "list" in capsys.readouterr().out
         assert main(["doctor", "--path", "__main__.Node", str(pid)]) == 0
         assert "KEPT" in capsys.readouterr().out
+        for words, shown in (([], "['bob@...]"), (["--show-keys"], "['bob@example.org']")):
+            assert main(["doctor", "--path", "__main__.User", *words, str(pid)]) == 0
+            assert shown in capsys.readouterr().out
         assert main(["doctor", "--path", "no.Such", str(pid)]) == 1
         assert "no.Such" in capsys.readouterr().err
         assert main(["doctor", "--trim", str(pid)]) == 0
@@ -119,6 +125,40 @@ def test_a_process_that_does_not_want_to_be_asked(capsys: pytest.CaptureFixture[
     with target(PYTHON, PYTHON_DISABLE_REMOTE_DEBUG="1") as process:
         assert main(["doctor", str(process.pid)]) == 1
         assert "cannot be asked to listen: " in capsys.readouterr().err
+
+
+BECOMES = """\
+import os
+os.setgroups([])
+os.setresgid(*{gids})
+os.setresuid(*{uids})
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(sys, "remote_exec") or os.geteuid() != 0, reason="root, and Python 3.14 or later"
+)
+def test_root_asks_processes_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is somebody's altogether is looked at; one that can become root again is not."""
+    nobody = (65534,) * 3
+    program = BECOMES.format(uids=nobody, gids=nobody) + IDLE
+    with target(PYTHON, program=program, XDG_RUNTIME_DIR="") as process:
+        before = {*Path(tempfile.gettempdir()).glob("cpythonplus-doctor-*")}
+        assert main(["doctor", "--json", str(process.pid)]) == 0, capsys.readouterr().err
+        assert json.loads(capsys.readouterr().out)["target"]["pid"] == process.pid
+        assert {*Path(tempfile.gettempdir()).glob("cpythonplus-doctor-*")} <= before
+    for kind, uids, gids in (
+        ("user", (65534, 65534, 0), nobody),
+        ("user", (0, 65534, 0), nobody),
+        ("group", nobody, (65534, 65534, 0)),
+    ):
+        program = BECOMES.format(uids=uids, gids=gids) + IDLE
+        with target(PYTHON, program=program, XDG_RUNTIME_DIR="") as process:
+            assert main(["doctor", str(process.pid)]) == 1
+            out, err = capsys.readouterr()
+            assert (out, err.count("\n")) == ("", 1)
+            assert f"process {process.pid} has more than one {kind} (real " in err
+            assert len(os.listdir(f"/proc/{process.pid}/task")) == 1  # noqa: PTH208
 
 
 def test_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
@@ -317,6 +357,7 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["12", "--watch", "--interval", "x"], "--interval: a number is wanted, not 'x'"),
         (["12", "--watch", "--interval", "0"], "--interval: seconds from 0.1 on are wanted"),
         (["12", "--watch", "--json"], "--json does not go with --watch"),
+        (["12", "--show-keys"], "--show-keys goes with --path"),
         (["12", "--trim", "--path", "x"], "only one of --referrers, --path, --trim, --watch"),
         (["12", "--path", "a b"], "--path: the name of a type is wanted, not 'a b'"),
         (["12", "--trim", "--html", f"{tmp_path}/x"], "--html goes with a whole report"),

@@ -51,7 +51,8 @@ PRINT = ("-c", "print(1)")
         ("other", [], "os.execv(words[0], words)", "the package is not in a site folder"),
         ("other", [], "os.execl(words[0], *words)", "the package is not in a site folder"),
         ("other", [], "os.execvp(words[0], words)", "the package is not in a site folder"),
-        ("other", ["-I"], "os.execve(words[0], words, os.environ)", "the package is not in"),
+        ("other", ["-I"], "os.execve(words[0], words, os.environ)", "with -I or -E it does not"),
+        (PYTHON, ["-E"], "os.execv(words[0], words)", "with -I or -E it does not read CPYTHONPLUS"),
         (PYTHON, ["-S"], "os.execv(words[0], words)", "with -S it reads no site folder"),
         (PYTHON, ["-IS"], "os.execv(words[0], words)", "with -S it reads no site folder"),
         (PYTHON, [], "os.execve(words[0], words, {})", "there is no CPYTHONPLUS_RUN in its"),
@@ -69,7 +70,7 @@ def test_no_children() -> None:
 
 
 def test_by_the_first_line_of_a_script(other: str, tmp_path: Path) -> None:
-    for number, first in enumerate((other, f"{other} -sE", "/usr/bin/env theirs")):
+    for number, first in enumerate((other, f"{other} -s", "/usr/bin/env theirs")):
         script = tmp_path / f"script{number}"
         script.write_text(f"#!{first}\nimport sys; print(sys.argv[1:])\n")
         script.chmod(0o755)
@@ -86,8 +87,7 @@ def test_by_the_first_line_of_a_script(other: str, tmp_path: Path) -> None:
     "words",
     [
         [PYTHON, "-c", ACTIVE],
-        [PYTHON, "-I", "-c", ACTIVE],
-        [PYTHON, "-sE", "-c", ACTIVE],
+        [PYTHON, "-s", "-c", ACTIVE],
         [str(Path(PYTHON).parent / "." / Path(PYTHON).name), "-c", ACTIVE],
     ],
     ids=str,
@@ -128,7 +128,7 @@ def test_outside_of_a_site_folder(other: str, tmp_path: Path) -> None:
 
     active = start(other, "-c", ACTIVE)
     assert (active.out, active.err) == (f"{not FREE_THREADED}\n", "")
-    assert_told(start(other, "-E", *PRINT), other, leaving.NOT_INSTALLED, "1\n")
+    assert_told(start(other, "-E", *PRINT), other, "with -I or -E it does not read", "1\n")
 
 
 # ---- a Python that is not here: what is looked at -----------------------------------------------
@@ -174,7 +174,9 @@ def test_another_prefix(make: Callable[..., str]) -> None:
 def test_another_prefix_with_the_package(make: Callable[..., str]) -> None:
     python = make("python3", installed=True)
     assert line(python, "x.py") is None
-    assert line(python, "-I", "x.py") is None
+    assert line(python, "-s", "x.py") is None
+    for options in (["-I"], ["-E"], ["-B", "-sE"]):
+        assert "does not read CPYTHONPLUS_RUN" in (line(python, *options, "x.py") or "")
     assert "-S" in (line(python, "-S", "x.py") or "")
 
 
@@ -187,7 +189,7 @@ def test_a_venv_of_another_prefix(make: Callable[..., str], with_base: bool) -> 
     (folder / "bin" / "python").symlink_to(base)
     settings = f"home = {base.parent}\nInclude-System-Site-Packages = {str(with_base).lower()}\n"
     (folder / "pyvenv.cfg").write_text(settings)
-    told = line(str(folder / "bin" / "python"), "-I", "x.py")
+    told = line(str(folder / "bin" / "python"), "-s", "x.py")
     assert (told is None) is with_base
 
 
@@ -199,9 +201,7 @@ def test_the_users_site_folder(
     (tmp_path / "cpythonplus").symlink_to(HOME)
     monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path))
     assert line(python, "x.py", PYTHONNOUSERSITE="") is None
-    assert line(python, "-E", "x.py") is None
-    for options in (["-s"], ["-I"]):
-        assert leaving.NOT_INSTALLED in (line(python, *options, "x.py", PYTHONNOUSERSITE="") or "")
+    assert leaving.NOT_INSTALLED in (line(python, "-s", "x.py", PYTHONNOUSERSITE="") or "")
     assert leaving.NOT_INSTALLED in (line(python, "x.py") or "")
 
 

@@ -584,37 +584,102 @@ def test_a_doctor_waits_where_many_ask(runtime: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr("time.sleep", lambda _seconds: None)
         monkeypatch.setattr(client, "_CONNECT_TIMEOUT_S", 0.0)
         monkeypatch.setattr(client, "socket_paths", lambda _process: [path])
+        monkeypatch.setattr(client, "may_be_its", lambda *_: True)
         with pytest.raises(Unreachable, match="does not answer"):
             client._listening(own)
 
 
 @pytest.mark.any_version
-def test_links_in_a_folder_given_away_lead_nowhere(
+def test_what_root_has_a_process_execute_stays_roots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root asks somebody's process, who replaces the files by links to what is root's."""
-    victim = tmp_path / "victim"
-    victim.write_text("done with it")
-    given: list[object] = []
+    """Other processes of that user may be allowed less than this one (capabilities)."""
+    given: dict[str, int] = {}
+    scripts: list[str] = []
 
     def execute(_pid: int, script: str) -> None:
-        for path in (Path(script), Path(script).with_name("result")):
-            path.unlink()
-            path.symlink_to(victim)
+        folder = Path(script).parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o711  # it is passed through, that is all
+        assert stat.S_IMODE(Path(script).stat().st_mode) == 0o644
+        assert stat.S_IMODE((folder / "result").stat().st_mode) == 0o600
+        scripts.append(script)
+
+    def fchown(file: int, uid: int, _gid: int) -> None:
+        given[Path(f"/proc/self/fd/{file}").readlink().name] = uid
 
     own = finding.find(os.getpid())
-    theirs = finding.Process(own.pid, (1, os.geteuid() + 1, 1, 1), own.inner_pid, own.minor)
+    other = os.geteuid() + 1
+    theirs = finding.Process(own.pid, (other,) * 4, own.inner_pid, own.minor, own.gids)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(os, "fchown", lambda file, *_: given.append(file))
-    monkeypatch.setattr(os, "chown", lambda path, *_, **how: given.append((path, how)))
+    monkeypatch.setattr(os, "fchown", fchown)
+    monkeypatch.setattr(os, "chown", lambda *_, **__: pytest.fail("the folder was given away"))
     monkeypatch.setattr(sys, "remote_exec", execute, raising=False)
     monkeypatch.setattr(remote, "_LIMIT_S", 0.01)
     with pytest.raises(Unreachable, match="was asked to listen"), remote.listening(theirs):
         pass
-    assert victim.read_text() == "done with it"
-    # The folder comes last, when there is no more to be done by name.
-    assert [type(each) for each in given] == [int, int, tuple]
-    assert given[2][1] == {"follow_symlinks": False}  # type: ignore[index]
+    assert given == {"result": other}
+    # It comes to the script at last, and cannot remove it.
+    script = Path(scripts[0])
+    (script.parent / "result").unlink()
+    exec(compile(script.read_text(), script, "exec"), {})
+    assert script.exists()
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize(
+    ("uids", "gids", "why"),
+    [
+        ((1000, 0, 0, 0), (0,) * 4, "user (real 1000, effective 0, saved 0, of files 0)"),
+        ((33, 33, 0, 33), (33,) * 4, "user (real 33, effective 33, saved 0, of files 33)"),
+        ((0, 33, 0, 33), (0,) * 4, "user (real 0, effective 33, saved 0, of files 33)"),
+        ((5,) * 4, (5, 8, 8, 8), "group (real 5, effective 8, saved 8, of files 8)"),
+        ((5,) * 4, (5, 5, 8, 5), "group (real 5, effective 5, saved 8, of files 5)"),
+        ((5,) * 4, (8,) * 4, ""),
+    ],
+)
+def test_a_process_of_several_users_is_not_asked_to_listen(
+    uids: tuple[int, ...], gids: tuple[int, ...], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it executes runs with all their rights, and one of them could change it."""
+    monkeypatch.setattr(sys, "remote_exec", lambda *_: None, raising=False)
+    own = finding.find(os.getpid())
+    process = finding.Process(own.pid, uids, own.inner_pid, own.minor and sys.version_info[1], gids)
+    monkeypatch.setattr(remote, "_SINCE_MINOR", 11)
+    if not why:
+        remote.check(process)
+        return
+    with pytest.raises(Unreachable) as refused:
+        remote.check(process)
+    told = str(refused.value)
+    assert told.startswith(f"process {own.pid} has more than one {why} and does not listen")
+    assert "\n" not in told
+
+
+@pytest.mark.any_version
+def test_users_and_groups_of_a_process_are_seen() -> None:
+    own = finding.find(os.getpid())
+    assert own.uids[:3] == os.getresuid()
+    assert own.gids[:3] == os.getresgid()
+
+
+@pytest.mark.any_version
+def test_without_a_temporary_folder_no_process_is_asked_to_listen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = finding.find(os.getpid())
+    monkeypatch.setattr(sys, "remote_exec", lambda *_: pytest.fail("it was asked"), raising=False)
+    monkeypatch.setattr("tempfile.tempdir", f"{tmp_path}/none")
+    with pytest.raises(Unreachable, match="no temporary folder can be written"):
+        remote.listening(own).__enter__()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(remote, "_write", full)
+    with pytest.raises(Unreachable, match="No space left on device"):
+        remote.listening(own).__enter__()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.any_version

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from cpythonplus import _native, memory
+from cpythonplus.memory.cycles.holders import every_object, find_holders
 from cpythonplus.memory.heap_census import Census, Path, Referrers
 
 
@@ -113,7 +114,7 @@ def test_path_from_a_module(census: Census, app: types.ModuleType) -> None:
         "[5] (Holder)",
         ".item (list)",
         "[1] (dict)",
-        "['user:7'] (Holder)",
+        "['use...] (Holder)",
         ".item (tuple)",
         "[1] (Target)",
     ]
@@ -155,9 +156,34 @@ def test_keys_are_shown_if_they_can_be(census: Census, app: types.ModuleType) ->
         def __repr__(self) -> str:
             raise AssertionError
 
-    for key, shown in [("k" * 99, f"['{'k' * 36}...]"), (Angry(), "Angry>]"), (10**99, "[<int>]")]:
+    shorts, texts = [], []
+    for key in ("k" * 99, "user:7", "a-b", "1", "", Angry(), 10**99, -1234, 999, b"secret"):
         app.CACHE = {key: Target()}  # type: ignore[attr-defined]
-        assert shown in census.path(Target).steps[2]
+        shorts.append(census.path(Target).steps[2].partition("] ")[0])
+        texts.append(census.path(Target, show_keys=True).steps[2].partition("] ")[0])
+    angry = f"[<{__name__}.{Angry.__qualname__}>"
+    # Of a key that may be a secret, the beginning; it is not told either how long it is.
+    assert shorts == [
+        *("['kkkk...", "['use...", "['a...", "['...", "['..."),
+        *(angry, "[<int>", "[<int>", "[999", "[<bytes>"),
+    ]
+    assert texts == [
+        *(f"['{'k' * 36}...", "['user:7'", "['a-b'", "['1'", "['']"[:-1]),
+        *(angry, "[<int>", "[-1234", "[999", "[<bytes>"),
+    ]
+
+
+def test_places_in_lists_are_no_keys(census: Census, app: types.ModuleType) -> None:
+    app.CACHE = [*[None] * 1500, Target()]  # type: ignore[attr-defined]
+    assert census.path(Target).steps[2].startswith("[1500] (")
+
+
+def test_keys_in_what_holds_something(app: types.ModuleType) -> None:
+    """Of the reports on dicts and exceptions, and of pins."""
+    app.CACHE = {"alice@example.org": {12345: {"name": [Target()]}}}  # type: ignore[attr-defined]
+    targets = [app.CACHE["alice@example.org"][12345]["name"][0]]
+    [found] = find_holders(every_object(), targets, [targets])
+    assert found == "made_up_app.CACHE['alic...][<int>].name[]"
 
 
 def test_another_process_would_have_to_be_asked(census: Census) -> None:

@@ -5,9 +5,10 @@ import http.client
 import io
 import os
 import re
+import select
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
@@ -373,9 +374,9 @@ def serving(render: metrics.Render) -> Iterator[tuple[str, int]]:
     try:
         yield sock.getsockname()
     finally:
-        sock.shutdown(socket.SHUT_RDWR)  # wakes it
-        sock.close()
+        sock.shutdown(socket.SHUT_RDWR)  # ends it
         thread.join(60)
+        sock.close()
         assert not thread.is_alive()
 
 
@@ -429,17 +430,90 @@ def test_whatever_is_sent(request_bytes: bytes, start: bytes) -> None:
         assert ask(address, "GET", "/")[0] == 200
 
 
-def test_clients_that_say_nothing_or_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are given up; the next one is served."""
+def test_silent_clients_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither those that say nothing, nor who says half of it, nor who does not take the answer."""
+    monkeypatch.setattr(metrics, "_REQUEST_S", 3600.0)
+    long = "a 1\n" * (4 << 20)
+    with serving(lambda: long) as address, ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(address)) for _ in range(8)]
+        silent[0].sendall(b"GET /metrics HTTP/1.1\r\nHost")
+        silent[1].sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert silent[1].recv(9) == b"HTTP/1.1 "
+        assert ask(address, "GET", "/metrics")[2] == long.encode()
+        # They are answered all the same when they come to it.
+        silent[0].sendall(b": x\r\n\r\n")
+        assert silent[0].recv(9) == b"HTTP/1.1 "
+
+
+def test_of_too_many_the_one_that_came_first_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "_REQUEST_S", 3600.0)
+    monkeypatch.setattr(metrics, "_MOST_CLIENTS", 3)
+    with serving(lambda: "a 1\n") as address, ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(address, 60)) for _ in range(5)]
+        assert ask(address, "GET", "/")[0] == 200
+        assert [silent[place].recv(1) for place in range(3)] == [b"", b"", b""]
+        for client in silent[3:]:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert client.recv(9) == b"HTTP/1.1 "
+
+
+def test_clients_that_say_nothing_or_too_much_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often they send something; it is one time for the whole."""
     monkeypatch.setattr(metrics, "_REQUEST_S", 0.2)
     with (
         serving(lambda: "a 1\n") as address,
-        socket.create_connection(address),
-        socket.create_connection(address) as loud,
+        socket.create_connection(address, 60) as silent,
+        socket.create_connection(address, 60) as loud,
+        socket.create_connection(address, 60) as slow,
     ):
         with suppress(OSError):
             loud.sendall(b"x" * 100_000)
+        with suppress(OSError):
+            while True:
+                slow.sendall(b"x")
+                if select.select([slow], [], [], 0.001)[0]:
+                    break
+        assert silent.recv(1) == b""
         assert ask(address, "GET", "/")[0] == 200
+
+
+def test_without_descriptors_it_goes_on_later() -> None:
+    """Nobody can be accepted for a while; those that are there are served meanwhile."""
+    run_program("""
+    import http.client, resource, socket
+    from cpythonplus.prefork import metrics
+    metrics._REQUEST_S = 3600.0
+    sock = metrics.listen('127.0.0.1:0')
+    metrics.serve_in_thread(sock, lambda: 'a 1\\n')
+    address = sock.getsockname()
+    refused = []
+    accept = metrics._Clients._accept
+
+    def counted(self):
+        found = accept(self)
+        if self._again_s is not None:
+            refused.append(1)
+        return found
+
+    metrics._Clients._accept = counted
+    early = socket.create_connection(address, 60)
+    early.sendall(b'GET / HT')
+    late = socket.create_connection(address, 60)
+    late.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n')
+    assert late.recv(9) == b'HTTP/1.1 '  # so the early one was accepted before
+    late.close()
+    last = socket.socket()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    last.connect(address)
+    last.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n')
+    while not refused:
+        pass
+    early.sendall(b'TP/1.1\\r\\n\\r\\n')
+    assert early.recv(9) == b'HTTP/1.1 '
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert last.recv(9) == b'HTTP/1.1 '
+    """)
 
 
 def test_a_rendering_that_fails(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,14 +1,17 @@
 """Each thing that can be wrong with a site file, and its line for people."""
 
+from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from cpythonplus.sites import site_file
 from cpythonplus.sites.advice import ROUTERS_CHOICES
 from cpythonplus.sites.checks import MOST_SITES
-from cpythonplus.sites.schema import LinkStanza, NetworkStanza, SiteStanza, read
+from cpythonplus.sites.schema import LinkStanza, NetworkStanza, SiteStanza, Stanza, read
 from tests.sites.site_texts import BERLIN_KEY, GOOD, PARIS_KEY, SSH_KEY, with_changed
 
 pytestmark = pytest.mark.any_version
@@ -239,6 +242,40 @@ def test_each_problem(old: str, new: str, key: str, message: str) -> None:
 def test_what_is_no_problem(old: str, new: str) -> None:
     text = with_changed(old, new)
     assert found(text.replace('"192.168.30.1"', '"192.168.30.0"') if "/31" in new else text) == []
+
+
+OPTIONS = ("-x", "--help", "-oProxyCommand=id", "-")
+
+
+def _as_values(option: str) -> Iterator[object]:
+    """Yield what a careless reader would take it in."""
+    yield option
+    yield [option]
+    yield f"{option}:51820"
+    yield f"a.{option}:51820"
+    kind = option.lower().replace("=", "")
+    blob = b64encode(len(kind).to_bytes(4, "big") + kind.encode() + b"key").decode()
+    yield f"{kind} {blob}"
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("stanza", [NetworkStanza, SiteStanza, LinkStanza])
+def test_nothing_is_taken_that_a_program_takes_for_an_option(
+    stanza: type[Stanza], option: str
+) -> None:
+    """Of all keys there are: most of them come onto a command line somewhere."""
+    for key in stanza.model_fields:
+        for value in _as_values(option):
+            with pytest.raises(ValidationError):
+                stanza.model_validate({key: value})
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_is_no_name_of_a_site(option: str) -> None:
+    hits = found(with_changed("[sites.rome]", f'[sites."{option}"]'))
+    assert any(f'"{option}" is no name' in message for _, message in hits)
+    hits = found(with_changed('"rome.example.org:22"', f'"{option}:22"'))
+    assert [message for _, message in hits] == [f'"{option}" is no DNS name']
 
 
 def test_one_mistake_is_told_once() -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpythonplus.sites import clock
@@ -63,9 +63,13 @@ def box(tmp_path: Path) -> Box:
     return Box(tmp_path / "state")
 
 
-def holding(box: Box, data: bytes | int) -> Box:
+def holding(box: Box, data: bytes | int, *, dated: int | None = None) -> Box:
+    """Put data into the file. dated: as what it holds, if not otherwise."""
     box.folder.mkdir(exist_ok=True)
     box.file.write_bytes(data if isinstance(data, bytes) else b"%d\n" % data)
+    if dated is None:
+        dated = data if isinstance(data, int) else NOW
+    os.utime(box.file, (dated, dated))
     return box
 
 
@@ -198,6 +202,7 @@ def test_what_is_no_time_is_told_and_replaced(
     assert box.file.read_bytes() == b"%d\n" % NOW
 
 
+@settings(deadline=None)  # it writes files
 @given(st.binary(max_size=40) | st.from_regex(rb"[0-9]{1,25}\n?", fullmatch=True))
 def test_no_file_takes_the_clock_out_of_its_bounds(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
@@ -206,6 +211,58 @@ def test_no_file_takes_the_clock_out_of_its_bounds(
     box.now = 100
     assert box("restore") in (clock.GOOD, clock.BAD_STATE)
     assert FLOOR <= box.now <= FLOOR + clock.LIFETIME_S
+
+
+YEARS = 86400 * 365
+
+
+@pytest.mark.parametrize("seconds", [NOW + 19 * YEARS, NOW + YEARS, NOW + clock.LEAD_S + 1])
+def test_a_time_long_after_the_files_date_is_not_restored(
+    box: Box, seconds: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bit that flipped, or a time that somebody wrote; no save has left it."""
+    holding(box, seconds, dated=NOW).now = 100
+    assert box("restore") == clock.BAD_STATE
+    assert box.moves == [FLOOR]
+    told = f"{clock.shown(seconds)} cannot be right, for the file is of {clock.shown(NOW)}; clock"
+    assert told in capsys.readouterr().err
+    assert box("status") == clock.BAD_STATE
+    assert "cannot be right, for the file is of" in capsys.readouterr().out
+    box.now = NOW + 60  # and it stands in nobody's way
+    assert box("save") == clock.GOOD
+    assert box.file.read_bytes() == b"%d\n" % (NOW + 60)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "dated"),
+    [
+        (NOW + clock.LEAD_S, NOW),  # a file system that has dates in local time
+        (NOW, NOW + 10 * YEARS),  # copied later, or by a clock that was wrong
+        (NOW + 10 * YEARS, FLOOR - 1),  # copied before the clock was right, as to a RAM disk
+        (NOW + 10 * YEARS, 0),
+        (NOW + 10 * YEARS, NOW + 10 * YEARS),  # that old may software become
+    ],
+)
+def test_a_date_that_says_nothing_against_the_time(box: Box, seconds: int, dated: int) -> None:
+    holding(box, seconds, dated=dated).now = 100
+    assert box("restore") == clock.GOOD
+    assert box.moves == [seconds]
+
+
+@pytest.mark.parametrize("now", [NOW, NOW + 10 * YEARS])
+def test_a_save_dates_the_file_as_what_it_holds(
+    box: Box, now: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the clock of the file system, which may be a server's."""
+    box.now = now
+    assert box("save") == clock.GOOD
+    assert int(box.file.stat().st_mtime) == now
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "not the owner's")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert box("save") == clock.GOOD
 
 
 def test_a_time_before_the_floor_is_an_older_softwares(box: Box) -> None:

@@ -132,6 +132,7 @@ class Fuzz:
             raise Boom("waited for ever")
         if self.meddling_signals:
             self.meddle()
+            self.seen = self.calls
 
     def meddle(self, *_: object) -> None:
         """What callbacks do."""
@@ -465,7 +466,7 @@ def main() -> None:
     parser.add_argument("--without", default="", metavar="NAME,...", help="of operations")
     options = parser.parse_args()
     faulthandler.enable()
-    faulthandler.dump_traceback_later(60, exit=True)
+    faulthandler.dump_traceback_later(100, exit=True)
     sys.unraisablehook = lambda _: None
     threading.excepthook = lambda _: None
     fuzz = Fuzz(options.seed, options.calls, frozenset(options.without.split(",")))

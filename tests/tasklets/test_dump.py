@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cpythonplus import tasklets
+from cpythonplus.base.visible import visible
 from cpythonplus.tasklets import (
     TaskletReport,
     ThreadReport,
@@ -411,7 +412,8 @@ class TestDump:
         work.__code__ = work.__code__.replace(co_filename=name)
         parked.append(tasklet(work)())
         run()
-        assert f'    File "{name}", line {work.__code__.co_firstlineno + 1}, in work\n' in text_of()
+        line = work.__code__.co_firstlineno + 1
+        assert f'    File "{visible(name)}", line {line}, in work\n' in text_of()
 
     def test_a_file_that_fails(self) -> None:
         class Full:

@@ -94,7 +94,13 @@ def json_text(content: "Mapping[str, object]") -> str:
 
 
 def write_report(text: str, output: object, program_pid: int) -> None:
-    """Write the report of a process: to the file that `output` names, without one to stderr."""
+    """Write the report of a process: to the file that `output` names, without one to stderr.
+
+    Names in it may hold what a terminal takes for a command: that is escaped. JSON has none.
+    """
+    from cpythonplus.base.visible import visible_lines
+
+    text = visible_lines(text)
     if output is None:
         flush_program_output()
         write_to_stderr(text)
@@ -106,7 +112,9 @@ def write_report(text: str, output: object, program_pid: int) -> None:
 
 def command_line() -> str:
     """Return the command line of the process, cut to something that can stand in a heading."""
-    text = " ".join(" ".join(_ARGUMENTS[1:]).split())
+    from cpythonplus.base.visible import visible
+
+    text = visible(" ".join(" ".join(_ARGUMENTS[1:]).split()))
     return text if len(text) <= WIDTH_OF_A_COMMAND else text[: WIDTH_OF_A_COMMAND - 3] + "..."
 
 
@@ -150,6 +158,8 @@ def write_to_stderr(text: str) -> None:
 def tell(message: str) -> None:
     """Write one line of ours on standard error, if that can be."""
     try:
-        write_to_stderr("cpythonplus: " + " ".join(message.split()) + "\n")
+        from cpythonplus.base.visible import visible
+
+        write_to_stderr(f"cpythonplus: {visible(' '.join(message.split()))}\n")
     except BaseException:
         pass

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "CPYTHONPLUS_RUN"
 """The environment variable that carries the features into the started interpreter."""
+MARK = "cpythonplus_run"
+"""An -X option: `run` has made this command line, so the variable counts with -I and -E, too."""
 
 
 class Option:

@@ -162,15 +162,15 @@ def why_not(run: "Run", python: str, letters: set[str], environment: "Mapping[st
         if not run.children:
             return "the interpreters that it starts are to be left alone"
         return f"there is no {VARIABLE} in its environment"
-    if "S" in letters:
-        return "with -S it reads no site folder"
-    reads = {} if letters & {"E", "I"} else environment
+    if letters & {"S", "E", "I"}:
+        not_read = f"with -I or -E it does not read {VARIABLE}"
+        return "with -S it reads no site folder" if "S" in letters else not_read
     same = is_this_python(python)
-    prefixes, user_site = prefixes_of(python, reads, same_python=same)
-    if OUTSIDE_SITE in reads.get("PYTHONPATH", "").split(os.pathsep):
+    prefixes, user_site = prefixes_of(python, environment, same_python=same)
+    if OUTSIDE_SITE in environment.get("PYTHONPATH", "").split(os.pathsep):
         return "" if same or prefixes else "it is another kind of Python"
     folders = site.getsitepackages(prefixes) if prefixes else []
-    if user_site and not letters & {"s", "I"} and not reads.get("PYTHONNOUSERSITE"):
+    if user_site and "s" not in letters and not environment.get("PYTHONNOUSERSITE"):
         folders.append(site.getusersitepackages())
     if any(has_package(folder, run.home) for folder in folders):
         return ""

@@ -106,14 +106,21 @@ def version_line() -> str:
     return f"cpythonplus {__version__} ({kind} {number}, {sys.platform})\n"
 
 
-def show(text: str | bytes) -> int:
-    """Print on standard output; a reader that has gone away (`| head`) is no error."""
+def show(text: str | bytes, *, styled: bool = False) -> int:
+    """Print on standard output; a reader that has gone away (`| head`) is no error.
+
+    What a terminal would take for a command is escaped in a text, whoever put it there: JSON has
+    none of it, and stays as it is. Bytes are a file's, and not changed. styled: the text has
+    colours of ours, and nothing of unknown origin.
+    """
     stream = sys.stdout
     if stream is None:
         return 0
     try:
         if isinstance(text, str):
-            _write(stream, text)
+            from cpythonplus.base.visible import visible_lines
+
+            _write(stream, text if styled else visible_lines(text))
         else:
             stream.buffer.write(text)
         stream.flush()

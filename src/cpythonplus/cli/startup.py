@@ -1,8 +1,12 @@
 """Runs in the interpreter that `cpythonplus run` started, before the program does.
 
 Called by `cpythonplus.pth` (or by `outside_site/sitecustomize.py`) while Python imports `site`, if
-CPYTHONPLUS_RUN is set. Here every import is paid by each start of the program, and an exception
-would end up in site's several lines of complaint: so little is imported, and nothing is raised.
+CPYTHONPLUS_RUN is set. In an interpreter with -I or -E it is not called: what these ignore is the
+environment, and not only what begins with PYTHON. `run` itself says by an option -X that it is
+meant; nobody can who has nothing but the environment in his hands.
+
+Here every import is paid by each start of the program, and an exception would end up in site's
+several lines of complaint: so little is imported, and nothing is raised.
 """
 
 # Importing pathlib and contextlib would cost more than all of this.
@@ -12,7 +16,7 @@ import atexit
 import os
 import sys
 
-from cpythonplus.cli.features import FEATURES, VARIABLE, Feature, Run, python_tag
+from cpythonplus.cli.features import FEATURES, MARK, VARIABLE, Feature, Run, python_tag
 
 HOME = os.path.dirname(os.path.dirname(__file__))
 FAILED_STATUS = 2
@@ -28,6 +32,7 @@ def activate() -> None:
     a program that works must not lose its workers over it.
     """
     global _activated  # noqa: PLW0603
+    take_mark()
     text = os.environ.get(VARIABLE)
     if text is None or _activated or not in_main_interpreter():
         return
@@ -56,6 +61,12 @@ def activate() -> None:
                 # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.
                 os._exit(FAILED_STATUS)
     watch_the_end(run)
+
+
+def take_mark() -> None:
+    """Take what `run` has added to the command line out of what the program sees of it."""
+    if sys._xoptions.pop(MARK, None) and sys.orig_argv[1:3] == ["-X", MARK]:  # noqa: SLF001
+        del sys.orig_argv[1:3]
 
 
 def watch_the_end(run: Run) -> None:

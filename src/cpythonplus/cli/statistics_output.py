@@ -57,6 +57,8 @@ def render(statistics: "Statistics") -> str:
     from rich.console import Console, Group
     from rich.text import Text
 
+    from cpythonplus.base.visible import visible
+
     stream = sys.__stderr__
     terminal = _is_terminal()
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
@@ -90,7 +92,7 @@ def render(statistics: "Statistics") -> str:
     ordered = sorted(statistics.threads, key=lambda thread: -thread.cpu_ns)
     for thread in ordered[:MOST_THREADS]:
         threads.add_row(
-            Text(thread.name),
+            Text(visible(thread.name)),
             str(thread.native_id),
             thread.thread_class,
             duration(thread.cpu_ns),

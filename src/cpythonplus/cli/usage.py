@@ -19,7 +19,10 @@ def complain(command: str, message: str) -> int:
     """
     stream = sys.stderr
     if stream is not None:
-        line = " ".join(message.splitlines())
+        # On the way to an error only, as below. Names of files in it may hold anything.
+        from cpythonplus.base.visible import visible
+
+        line = visible(" ".join(message.splitlines()))
         try:
             stream.write(f"{command}: {line}\n")
             stream.flush()

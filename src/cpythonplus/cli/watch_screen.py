@@ -21,10 +21,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cpythonplus.base.sizes import format_size
+from cpythonplus.base.visible import visible
 from cpythonplus.cli.render import console
 from cpythonplus.cli.statistics_output import duration
 from cpythonplus.cli.watched import Sample, Watched
 from cpythonplus.memory.agent.finding import Unreachable
+from cpythonplus.memory.page.reading import entries, known, size, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,7 +66,7 @@ def watch(client: Client, interval_s: float, top: int, html: str | None) -> int:
 
         write_page(html, watched.examination(), client.process.pid)
     if end:
-        print(end)
+        print(visible(end))
     return 0
 
 
@@ -119,7 +121,8 @@ def client_line(watched: Watched) -> str:
     target = watched.examination().get("target")
     if not isinstance(target, dict):
         return ""
-    return f"process {target.get('pid')}: {target.get('command')}"
+    pid = size(target, "pid") if known(target, "pid") else "?"
+    return f"process {pid}: {words(target, 'command')}"
 
 
 def line(samples: list[Sample]) -> str:
@@ -197,20 +200,19 @@ def screen(samples: list[Sample], heading: str, top: int, width: int) -> Rendera
 
 def _resident(sample: Sample, width: int) -> list[RenderableType]:
     """Return the map of resident memory: a bar, and what its colours mean."""
-    rows = sample["parts"]
-    found = [row for row in rows if row["resident_bytes"] > 0] if isinstance(rows, list) else []
-    found.sort(key=lambda row: -row["resident_bytes"])
-    whole = sum(row["resident_bytes"] for row in found)
+    found = [row for row in entries(sample, "parts") if size(row, "resident_bytes") > 0]
+    found.sort(key=lambda row: -size(row, "resident_bytes"))
+    whole = sum(size(row, "resident_bytes") for row in found)
     if not whole:
         return []
     shown = found[: len(_COLOURS)]
     bar, legend = Text(), Text()
     for row, colour in zip(shown, _COLOURS, strict=False):
-        cells = round(row["resident_bytes"] / whole * max(width - 1, _LEAST_WIDTH))
+        cells = round(size(row, "resident_bytes") / whole * max(width - 1, _LEAST_WIDTH))
         bar.append(_BLOCK * cells, style=colour)
-        name = row["name"].replace("_", " ")
+        name = words(row, "name").replace("_", " ")
         legend.append(f"{_BLOCK} ", style=colour)
-        legend.append(f"{name} {format_size(row['resident_bytes'])}   ")
+        legend.append(f"{name} {format_size(size(row, 'resident_bytes'))}   ")
     return [bar, legend]
 
 
@@ -233,5 +235,5 @@ def _workers(rows: list[dict[str, object]]) -> Table:
     table.add_column("RSS", justify="right")
     table.add_column("command", no_wrap=True)
     for row in rows:
-        table.add_row(str(row["pid"]), _size(row, "rss_bytes"), Text(str(row["command"])))
+        table.add_row(str(row["pid"]), _size(row, "rss_bytes"), Text(visible(str(row["command"]))))
     return table

@@ -1,4 +1,7 @@
-"""What `doctor --watch` sees of a process, look by look: plain numbers, nothing is drawn here."""
+"""What `doctor --watch` sees of a process, look by look: plain numbers, nothing is drawn here.
+
+What the process says is read as a report reads it: it may be of another version, or mean no good.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus.memory.agent.client import AskError
 from cpythonplus.memory.agent.finding import children_of, resident_bytes
+from cpythonplus.memory.page.reading import entries, inside, known, size, words
 
 if TYPE_CHECKING:
     from cpythonplus.memory.agent.client import Client
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Sample", "Watched"]
 
 Sample = dict[str, object]
+_OF_CENSUS = ("objects", "size_bytes", "pause_ns")
 _LOOKS_PER_PAUSE = 50
 """A part that stopped the process for P seconds is asked for again after this many P, so that it
 loses at most 2 % of its time."""
@@ -43,11 +48,9 @@ class Watched:
             self._client.close()
         sample: Sample = {
             "t_s": round(time.monotonic() - self._began, 3),
-            "rss_bytes": hello.get("rss_bytes", 0),
-            "parts": resident.get("parts", []),
-            "objects": census.get("objects"),
-            "size_bytes": census.get("size_bytes"),
-            "pause_ns": census.get("pause_ns"),
+            "rss_bytes": size(hello, "rss_bytes"),
+            "parts": entries(resident, "parts"),
+            **{name: size(census, name) if known(census, name) else None for name in _OF_CENSUS},
             "growth": self._growth(census),
             "gil": _waits(gil),
             "workers": [each.to_json() for each in children_of(pid)],
@@ -70,8 +73,8 @@ class Watched:
         except AskError as error:
             found = {"error": str(error)}
         self._last[name] = found
-        pause_ns = found.get("pause_ns")
-        if isinstance(pause_ns, int):
+        if known(found, "pause_ns"):
+            pause_ns = size(found, "pause_ns")
             self._due[name] = time.monotonic() + _LOOKS_PER_PAUSE * pause_ns / 1e9
         return found
 
@@ -96,21 +99,19 @@ class Watched:
 
 
 def _by_name(census: dict[str, object]) -> dict[str, tuple[int, int]]:
-    rows = census.get("by_type")
-    if not isinstance(rows, list):
-        return {}
-    return {row["name"]: (row["objects"], row["size_bytes"]) for row in rows}
+    return {
+        words(row, "name"): (size(row, "objects"), size(row, "size_bytes"))
+        for row in entries(census, "by_type")
+    }
 
 
 def _waits(gil: dict[str, object]) -> dict[str, object]:
     """Return how long threads have waited for the GIL so far; empty where it is not scheduled."""
     if not gil.get("active"):
         return {}
-    total = {"wait_ns": 0, "waits": 0, "switches": gil.get("switches", 0)}
+    total = {"wait_ns": 0, "waits": 0, "switches": size(gil, "switches")}
     for name in ("interactive", "batch"):
-        of_class = gil.get(name)
-        waits = of_class.get("waits") if isinstance(of_class, dict) else None
-        if isinstance(waits, dict):
-            total["wait_ns"] += waits.get("total_ns", 0)
-            total["waits"] += waits.get("count", 0)
+        waits = inside(inside(gil, name), "waits")
+        total["wait_ns"] += size(waits, "total_ns")
+        total["waits"] += size(waits, "count")
     return dict(total)

@@ -9,10 +9,10 @@ static const struct {
     const char *name;
     bool has_argument;
 } names[] = {
-    {"hello", false},   {"census", false}, {"resident", false},   {"caches", false},
-    {"dicts", false},   {"gil", false},    {"exceptions", false}, {"threads", false},
-    {"workers", false}, {"trim", false},   {"leave", false},      {"referrers", true},
-    {"path", true},
+    {"hello", false},   {"census", false},   {"resident", false},   {"caches", false},
+    {"dicts", false},   {"gil", false},      {"exceptions", false}, {"threads", false},
+    {"workers", false}, {"trim", false},     {"leave", false},      {"referrers", true},
+    {"path", true},     {"path_keys", true},
 };
 
 /* The bytes that follow the first of a UTF-8 sequence; -1 if none begins so.  Sequences that are longer than they
@@ -144,7 +144,8 @@ plus_request_reason(enum plus_request_verdict verdict)
     case PLUS_REQUEST_UNKNOWN:
         return "there is no request of this name";
     case PLUS_REQUEST_BAD_ARGUMENT:
-        return "the name of a type is wanted behind `referrers` and `path`, and nothing elsewhere";
+        return "the name of a type is wanted behind `referrers`, `path` and `path_keys`, and "
+               "nothing elsewhere";
     }
     return "unknown";
 }

@@ -6,11 +6,12 @@ The text format, version 0.0.4.  Any worker can answer for all of them, since al
 import errno
 import logging
 import re
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from cpythonplus.prefork.board import Board, WorkerRow
@@ -42,7 +43,8 @@ _MEMORY = (
 )
 _OF_MASTER = (("resident_bytes", "Memory, shared or not."), *_MEMORY)
 _BILLION = 10**9
-_BACKLOG = 16
+_BACKLOG = 64
+_MOST_CLIENTS = 64
 _REQUEST_BYTES = 16_384
 _REQUEST_S = 2.0
 _RETRY_S = 0.1
@@ -251,9 +253,9 @@ def serve_in_thread(sock: socket.socket, render: Render) -> threading.Thread:
     """Answer HTTP requests on `sock` in a daemon thread of this process, and return the thread.
 
     Called in each worker with the socket that the master made by `listen`: whichever is free
-    answers.  GET and HEAD of /metrics and / are served, one at a time, each connection once and for
-    2 seconds at most.  The thread ends with the process, or when `sock` is shut down and
-    closed.
+    answers.  GET and HEAD of /metrics and / are served, each connection once and for 2 seconds at
+    most.  Up to 64 clients are waited for at the same time; of more, the one that came first has to
+    go.  The thread ends with the process, or when `sock` is shut down.
     """
     thread = threading.Thread(
         target=_serve, args=(sock, render), name="cpythonplus metrics", daemon=True
@@ -263,29 +265,113 @@ def serve_in_thread(sock: socket.socket, render: Render) -> threading.Thread:
 
 
 def _serve(sock: socket.socket, render: Render) -> None:
-    while True:
+    # Every worker polls the same socket, and one of them gets the client.
+    sock.setblocking(False)  # noqa: FBT003
+    with selectors.DefaultSelector() as selector:
+        _Clients(sock, render, selector).serve()
+
+
+class _Client:
+    """A connection: what it has sent, what it has still to get, and until when."""
+
+    __slots__ = ("answer", "connection", "last_s", "request")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.request = b""
+        self.answer = memoryview(b"")
+        self.last_s = time.monotonic() + _REQUEST_S
+
+
+class _Clients:
+    """The connections of one port, all waited for together: a silent one keeps nobody waiting."""
+
+    def __init__(
+        self, sock: socket.socket, render: Render, selector: selectors.BaseSelector
+    ) -> None:
+        self._sock = sock
+        self._render = render
+        self._selector = selector
+        self._clients: dict[_Client, None] = {}
+        """In the order in which they came, and so of their ends."""
+        self._again_s: float | None = None
+        """Then somebody is accepted again; None: now."""
+
+    def serve(self) -> None:
+        """Answer until the port is shut down."""
+        self._selector.register(self._sock, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select(self._wait_s()):
+                if key.data is not None:
+                    self._go_on(key.data)
+                elif not self._accept():
+                    return
+            now = time.monotonic()
+            while self._clients and next(iter(self._clients)).last_s <= now:
+                self._drop(next(iter(self._clients)))
+            if self._again_s is not None and self._again_s <= now:
+                self._again_s = None
+                self._selector.register(self._sock, selectors.EVENT_READ)
+
+    def _wait_s(self) -> float | None:
+        """Return how long nothing has to be done unless somebody says something."""
+        times = [client.last_s for client in islice(self._clients, 1)]
+        if self._again_s is not None:
+            times.append(self._again_s)
+        return max(min(times) - time.monotonic(), 0.0) if times else None
+
+    def _accept(self) -> bool:
+        """Take a client; False when there will be none any more."""
         try:
-            connection, _ = sock.accept()
-        except OSError:
-            if sock.fileno() < 0:
-                return
-            time.sleep(_RETRY_S)  # out of descriptors, mostly: asking at once would spin
-            continue
-        with connection, suppress(OSError):  # the client has gone
-            _answer(connection, render)
+            connection, _ = self._sock.accept()
+        except BlockingIOError:
+            return True  # another worker has it
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EBADF):
+                return False
+            # Out of descriptors, mostly: asking at once would spin.
+            self._selector.unregister(self._sock)
+            self._again_s = time.monotonic() + _RETRY_S
+            return True
+        connection.setblocking(False)  # noqa: FBT003
+        if len(self._clients) >= _MOST_CLIENTS:
+            self._drop(next(iter(self._clients)))
+        client = _Client(connection)
+        self._clients[client] = None
+        self._selector.register(connection, selectors.EVENT_READ, client)
+        return True
 
+    def _drop(self, client: _Client) -> None:
+        del self._clients[client]
+        self._selector.unregister(client.connection)
+        client.connection.close()
 
-def _answer(connection: socket.socket, render: Render) -> None:
-    last_s = time.monotonic() + _REQUEST_S
-    request = b""
-    while b"\r\n\r\n" not in request and b"\n\n" not in request:
-        connection.settimeout(max(last_s - time.monotonic(), 0.001))
-        received = connection.recv(_REQUEST_BYTES)
-        request += received
-        if not received or len(request) > _REQUEST_BYTES:
+    def _go_on(self, client: _Client) -> None:
+        if client not in self._clients:
+            return  # it had to go for another one just now
+        try:
+            done = self._send(client) if client.answer else self._receive(client)
+        except BlockingIOError:
             return
-    connection.settimeout(max(last_s - time.monotonic(), 0.001))
-    connection.sendall(_response(request, render))
+        except OSError:
+            done = True  # it has gone
+        if done:
+            self._drop(client)
+
+    def _receive(self, client: _Client) -> bool:
+        """Read what there is, and begin to answer a request that is whole; whether that is all."""
+        received = client.connection.recv(_REQUEST_BYTES)
+        client.request += received
+        if b"\r\n\r\n" in client.request or b"\n\n" in client.request:
+            client.answer = memoryview(_response(client.request, self._render))
+            self._selector.modify(client.connection, selectors.EVENT_WRITE, client)
+            return self._send(client)
+        return not received or len(client.request) > _REQUEST_BYTES
+
+    @staticmethod
+    def _send(client: _Client) -> bool:
+        client.answer = client.answer[client.connection.send(client.answer) :]
+        return not client.answer
 
 
 def _response(request: bytes, render: Render) -> bytes:

@@ -27,6 +27,8 @@ FLOOR = 1793491200
 """2026-11-01, when this was built: no clock is right that says less. Epoch seconds."""
 LIFETIME_S = 20 * 365 * 86400
 """Nor one that says more than the floor and this."""
+LEAD_S = 86400
+"""A file may be ahead of its own date by this: file systems round dates, or take them for local."""
 DEFAULT_FILE = "/var/lib/cpythonplus-clock/clock"
 """On the disk, writable, kept over boots; a folder of its own, because the folder is locked."""
 CHIP = "/sys/class/rtc/rtc0/since_epoch"
@@ -90,14 +92,16 @@ class Settings:
 # ---- the file -----------------------------------------------------------------------------------
 
 
-def read(path: str, ceiling: int) -> "int | None":
+def read(path: str, settings: "Settings") -> "int | None":
     """The time in the file, epoch seconds; None where there is no file.
 
     A time before the floor is no error: the software may be newer than the file.
-    Raises ClockError for what is no time that `save` could have written.
+    Raises ClockError for what is no time that `save` could have written. `save` dates the file as
+    what it holds: one that is from long before its time was damaged, or written by somebody else.
+    A date before the floor says nothing, for then the clock was not right when the file was copied.
     """
     try:
-        text = _read_bytes(path)
+        text, dated = _read_bytes(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -105,18 +109,23 @@ def read(path: str, ceiling: int) -> "int | None":
     if text[-1:] != b"\n" or not text[:-1].isdigit() or text[:1] == b"0" or len(text) > SIZE_LIMIT:
         raise ClockError(BAD_STATE, f"{path}: holds no time")
     value = int(text)
-    if value > ceiling:
+    if value > settings.ceiling:
         raise ClockError(BAD_STATE, f"{path}: {shown(value)} cannot be right")
+    if value - LEAD_S > dated >= settings.floor:
+        fault = f"{path}: {shown(value)} cannot be right, for the file is of {shown(dated)}"
+        raise ClockError(BAD_STATE, fault)
     return value
 
 
-def _read_bytes(path: str) -> bytes:
+def _read_bytes(path: str) -> "tuple[bytes, int]":
+    """What is in the file, and its date."""
     # Not to wait for ever where somebody put a pipe.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise ClockError(BAD_STATE, f"{path}: is not a regular file")
-        return os.read(handle, SIZE_LIMIT + 1)
+        return os.read(handle, SIZE_LIMIT + 1), int(status.st_mtime)
     finally:
         os.close(handle)
 
@@ -137,6 +146,7 @@ def write(path: str, seconds: int) -> None:
         try:
             _write_all(handle, b"%d\n" % seconds)
             os.fchmod(handle, 0o644)  # whatever the umask
+            _date(handle, seconds)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -166,6 +176,14 @@ def _new_file(path: str) -> int:
 def _write_all(handle: int, data: bytes) -> None:
     while data:
         data = data[os.write(handle, data) :]
+
+
+def _date(handle: int, seconds: int) -> None:
+    """Date the file as what it holds: `read` compares both. Else the file system has dated it."""
+    try:
+        os.utime(handle, (seconds, seconds))
+    except OSError:
+        pass  # some cannot, or not for this user
 
 
 def _remove(path: str) -> None:
@@ -282,7 +300,7 @@ def _save_locked(path: str, settings: Settings, now: int, is_trusted: "Callable[
     if os.path.isdir(path):
         raise ClockError(BAD_STATE, f"{path}: is not a regular file")
     try:
-        old = read(path, settings.ceiling)
+        old = read(path, settings)
     except ClockError as problem:
         if problem.status != BAD_STATE:
             raise
@@ -308,7 +326,7 @@ def restore(
     status, fault = 0, ""
     saved = None
     try:
-        saved = read(settings.file, settings.ceiling)
+        saved = read(settings.file, settings)
     except ClockError as problem:
         status, fault = problem.status, str(problem)
     chip = read_chip(settings.chip, settings) if settings.chip else None
@@ -352,7 +370,7 @@ def _set(target: int, set_clock: "Callable[[int], None]") -> None:
 def report(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> "tuple[int, str]":
     """The exit status, and the lines of `status`."""
     try:
-        saved = read(settings.file, settings.ceiling)
+        saved = read(settings.file, settings)
         age = now - (saved or 0)
         file = "there is none" if saved is None else f"{shown(saved)}, {_age(age)}"
         status = GOOD if 0 <= age <= STALE_S else BAD_STATE
@@ -463,8 +481,10 @@ def _say(stream: "TextIO | None", text: str) -> None:
     """Write a text; a reader that has gone away, or none at all, is no error."""
     if stream is None:
         return
+    # The name of a file may hold what a terminal would take for a command.
+    shown = (x if x.isprintable() or x == "\n" else ascii(x)[1:-1] for x in text)
     try:
-        stream.write(text)
+        stream.write("".join(shown))
         stream.flush()
     except OSError:
         # The rest would be flushed, and fail, again when the interpreter ends.

@@ -1,7 +1,8 @@
 """What the values of a site file look like: each reader takes any TOML value, or raises ValueError.
 
 Stricter than ipaddress and pydantic: a prefix length has to be there (both take `10.1.0.0` for one
-host), and nothing is accepted that could mean something else in a file that is rendered from it.
+host), and nothing is accepted that could mean something else in a file that is rendered from it, or
+on a command line: no text begins with a dash, for ssh, ip, wg and ping would take it for an option.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ SHOWN_BITS = 256
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # what wg-quick takes
 _SUBNET = re.compile(r"(?P<address>[0-9A-Fa-f:.]+)/(?P<length>[0-9]{1,3})")
-_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9-]{1,63}\.?")
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.)*"
+    r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.?"
+)
 _ENDPOINT = re.compile(r"(?:\[(?P<v6>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 _SSH_KEY = re.compile(
-    r"(?P<kind>[a-z0-9.@-]+) (?P<data>[A-Za-z0-9+/]+={0,2})(?: (?P<comment>[ -~]*))?"
+    r"(?P<kind>[a-z0-9][a-z0-9.@-]*) (?P<data>[A-Za-z0-9+/]+={0,2})(?: (?P<comment>[ -~]*))?"
 )
 
 

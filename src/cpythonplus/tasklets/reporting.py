@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from cpythonplus import _native
+from cpythonplus.base.visible import visible_lines
 
 __all__ = [
     "ChannelReport",
@@ -255,14 +256,15 @@ def note() -> str:
 
 
 def text(threads: Iterable[ThreadReport]) -> str:
-    """Return the report as `dump` prints it."""
+    """Return the report as `dump` prints it; what a terminal would obey in a name is escaped."""
     threads = tuple(threads)
     stacks = [thread.stack for thread in threads]
     stacks += [each.stack for thread in threads for each in thread.tasklets]
     for file in {place.file for stack in stacks for place in stack}:
         with suppress(Exception):
             linecache.checkcache(file)
-    return "".join(f"{line}\n" for thread in threads for line in _thread_lines(thread))
+    lines = (visible_lines(line) for thread in threads for line in _thread_lines(thread))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _thread_lines(thread: ThreadReport) -> Iterator[str]:

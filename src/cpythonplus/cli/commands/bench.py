@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.visible import visible
 from cpythonplus.benchmarks.common import engine, page
 from cpythonplus.benchmarks.common.children import Commands
 from cpythonplus.benchmarks.common.errors import UsageError as BenchmarkUsageError
@@ -19,7 +20,7 @@ from cpythonplus.benchmarks.common.results import ALL_SIDES, SIDES
 from cpythonplus.benchmarks.sites import scenario as tunnels
 from cpythonplus.benchmarks.suites import SUITES, prefork
 from cpythonplus.cli.commands import bench_malloc
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.usage import UsageError, complain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -310,7 +311,7 @@ def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Comma
     out = render.console()
     with out.capture() as text:
         render.show_report(report, out)
-    show(text.get() + _where(args))
+    show(text.get() + _where(args), styled=True)
     return status
 
 
@@ -365,11 +366,15 @@ def _write(args: argparse.Namespace, report: Report) -> int:
         if args.html:
             page.write(report, args.html)
     except OSError as error:
-        print(f"cpythonplus bench {args.benchmark}: {error}", file=sys.stderr)
+        complain(f"cpythonplus bench {args.benchmark}", str(error))
         return 1
     return 1 if report.failures() else 0
 
 
 def _where(args: argparse.Namespace) -> str:
     named = (("raw results", args.json), ("page", args.html))
-    return "".join(f"{what}: {path.resolve()}\n" for what, path in named if path and path.exists())
+    return "".join(
+        f"{what}: {visible(str(path.resolve()))}\n"
+        for what, path in named
+        if path and path.exists()
+    )

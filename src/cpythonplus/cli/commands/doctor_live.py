@@ -25,7 +25,7 @@ _LONGEST_S = 1e6
 
 def _type_name(text: str) -> str:
     """Serve as `check` of an option that takes the name of a type."""
-    if not text or any(character.isspace() for character in text):
+    if not text.isprintable() or not text or " " in text:
         raise ValueError(f"the name of a type is wanted, not {text!r}")
     return text
 
@@ -67,6 +67,11 @@ OPTIONS = (
         "only what keeps one object of TYPE, step by step",
         metavar="TYPE",
         check=_type_name,
+    ),
+    Option(
+        "--show-keys",
+        "show_keys",
+        "with --path: keys of dicts as they are; they may be secrets",
     ),
     Option("--trim", "trim", "only have it give free memory back, and tell what that freed"),
     Option("--watch", "watch", "look again and again, until Ctrl-C or q"),
@@ -126,6 +131,8 @@ def parse(arguments: list[str]) -> Request:
             raise UsageError(why)
     if "interval" in request.given and "watch" not in request.given:
         raise UsageError("--interval goes with --watch")
+    if "show_keys" in request.given and "path" not in request.given:
+        raise UsageError("--show-keys goes with --path")
     if not request.pid:
         raise UsageError("the number of a process is missing")
     return request
@@ -166,9 +173,7 @@ def main(arguments: list[str]) -> int:
         with connect(request.pid) as client:
             return _look(client, request)
     except (Unreachable, AskError) as error:
-        from cpythonplus.memory.page.reading import visible
-
-        complain(COMMAND, visible(" ".join(str(error).splitlines())))
+        complain(COMMAND, str(error))
         return FAILED_STATUS
     except KeyboardInterrupt:
         complain(COMMAND, "interrupted")
@@ -199,25 +204,36 @@ def _look(client: Client, request: Request) -> int:
 def _one(client: Client, request: Request) -> str:
     """Return the answer to one of the smaller questions."""
     [name] = {"trim", "referrers", "path"} & request.given.keys()
-    answer = client.ask(name, "" if name == "trim" else request.get(name))
+    asked = "path_keys" if request.get("show_keys") else name
+    answer = client.ask(asked, "" if name == "trim" else request.get(name))
     if request.get("json"):
         return json.dumps(answer, indent=2) + "\n"
-    lines = _trimmed(answer) if name == "trim" else answer.get(name)
-    from cpythonplus.memory.page.reading import visible
+    lines = _trimmed(answer) if name == "trim" else answer.get(asked)
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise _meaningless(name)
+    from cpythonplus.base.visible import visible
 
-    # A name may hold what a terminal would take for a command.
-    return "".join(f"{visible(str(x))}\n" for x in lines) if isinstance(lines, list) else ""
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def _trimmed(answer: dict[str, Any]) -> list[str]:
+def _meaningless(name: str) -> Exception:
+    from cpythonplus.memory.agent.client import AskError
+
+    return AskError(f"its answer to {name} has not what it should have")
+
+
+def _trimmed(answer: dict[str, object]) -> list[str]:
     """Return what the process gave back, as lines."""
     from cpythonplus.base.sizes import format_size
+    from cpythonplus.memory.page.reading import entries, known, size, words
 
-    before, after = (format_size(answer[name]) for name in ("before_bytes", "after_bytes"))
+    if not known(answer, "before_bytes"):
+        raise _meaningless("trim")
+    before, after = (format_size(size(answer, name)) for name in ("before_bytes", "after_bytes"))
     lines = [f"{before} resident before, {after} after"]
-    for step in answer["steps"]:
-        note = f": {step['note']}" if step["note"] else ""
-        lines.append(f"{format_size(step['freed_bytes']):>8}  {step['name']}{note}")
+    for step in entries(answer, "steps"):
+        note = f": {words(step, 'note')}" if words(step, "note") else ""
+        lines.append(f"{format_size(size(step, 'freed_bytes')):>8}  {words(step, 'name')}{note}")
     return lines
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from cpythonplus.base.visible import visible_lines
 from cpythonplus.cli.usage import UsageError, complain
 from cpythonplus.memory import lint
 from cpythonplus.memory.lint import output
@@ -124,7 +125,7 @@ def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
     result, text = lint.check_stdin(data, name, selection, fix=options.fix)
     if options.fix:
         failed = show(text)
-        sys.stderr.write(_report(options, [result]))
+        sys.stderr.write(visible_lines(_report(options, [result])))
     else:
         failed = show(_printable(_report(options, [result])))
     return failed or _status(options, [result])

@@ -7,7 +7,8 @@ and the program; `cpythonplus.pth` then activates the features before the progra
 Rejected: running the program in this process by `runpy`. It needs no second interpreter (9 ms) but
 leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signals and argv bytes.
 
-What a program can see of it: CPYTHONPLUS_RUN in os.environ; modules named cpythonplus.* in
+What a program can see of it: CPYTHONPLUS_RUN in os.environ; with -I or -E an option -X in
+/proc/self/cmdline (not in sys.orig_argv); modules named cpythonplus.* in
 sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; one
 function of atexit, called last; with `--stackless` a module of that name and a builtin
 TaskletExit, with `--dump-on` a signal's action,
@@ -18,7 +19,10 @@ module ends with status 2 and a line of ours (`python -m` says 1).
 Children. Interpreters of the same installation that the program starts (multiprocessing,
 subprocess with sys.executable) inherit the environment and so the features; `--no-children` takes
 the variable out of the environment as soon as it is read. Another Python, or another
-installation of cpythonplus, finds in the variable that it is not meant and leaves it alone. A
+installation of cpythonplus, finds in the variable that it is not meant and leaves it alone. One
+with -I or -E ignores the variable as it ignores PYTHON*; `run -I` itself says by an option -X that
+this one counts. Rejected for that: the pid in the variable, which exec keeps, since who sets the
+variable may know the pid (a set-user-ID program that becomes `python -I`). A
 `cpythonplus run` inside of one replaces the outer one's choice as a whole, nothing is merged.
 """
 
@@ -32,6 +36,7 @@ from cpythonplus.base import exec_watch
 from cpythonplus.cli import interpreter_options
 from cpythonplus.cli.features import (
     FEATURES,
+    MARK,
     VARIABLE,
     Feature,
     Option,
@@ -275,6 +280,8 @@ def start(request: Request) -> "NoReturn":
         )
         environment[VARIABLE] = run.encode()
     command = [sys.orig_argv[0] if sys.orig_argv else sys.executable]
+    if features and request.python.letters & {"E", "I"}:
+        command += ["-X", MARK]
     command += [*request.python.words, *request.python.program]
     if VARIABLE in os.environ:  # an outer run, which is not to tell what this one replaces it by
         exec_watch.watch(None)

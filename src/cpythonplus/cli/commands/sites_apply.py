@@ -17,7 +17,7 @@ from cpythonplus.cli.commands.sites_gateway import (
 )
 from cpythonplus.cli.commands.sites_plan import line, remarks, text
 from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.usage import UsageError, complain
 from cpythonplus.sites.applying import ApplyRunningError, apply, await_sessions, only_one
 from cpythonplus.sites.live import look
 from cpythonplus.sites.machine import Machine
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             with only_one(gateway.folder.path):
                 return _apply(gateway, options)
     except ApplyRunningError as error:
-        print(f"cpythonplus sites apply: {error}", file=sys.stderr)
+        complain("cpythonplus sites apply", str(error))
         return NOT_AS_IT_SHOULD_BE_STATUS
 
 

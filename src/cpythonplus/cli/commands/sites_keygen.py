@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.visible import visible
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_keys import change_keys, plain_errors
 from cpythonplus.cli.usage import UsageError
@@ -140,4 +141,4 @@ def _show_secret(folder: HostFolder) -> int:
 
 def _tell(message: str) -> None:
     # Standard output has the public keys alone.
-    print(message, file=sys.stderr)
+    print(visible(message), file=sys.stderr)

@@ -72,7 +72,7 @@ def _one(options: argparse.Namespace, network: Network) -> int:
         routes = instructions(network, site, host, router=options.lan_router)
         files = tuple(routes if file.path == routes.path else file for file in files)
     if options.stdout is not None:
-        return show(_called(files, options.stdout).text)
+        return show(_called(files, options.stdout).text.encode())
     _write(options.out, files, readmes.readme(network, site, files))
     return 0
 

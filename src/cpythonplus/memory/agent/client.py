@@ -1,7 +1,6 @@
 """Asking the agent of another process: the doctor's side of the socket."""
 
 import contextlib
-import json
 import os
 import socket
 import struct
@@ -11,7 +10,16 @@ from types import TracebackType
 from typing import Self
 
 from cpythonplus.memory.agent import remote
-from cpythonplus.memory.agent.finding import Process, Unreachable, find, is_stopped, socket_paths
+from cpythonplus.memory.agent.decoding import NoAnswerError, decoded, reason
+from cpythonplus.memory.agent.finding import (
+    Process,
+    Unreachable,
+    find,
+    is_stopped,
+    may_be_its,
+    socket_paths,
+    why_without_socket,
+)
 
 __all__ = ["AskError", "Client", "connect", "examine"]
 
@@ -20,11 +28,13 @@ _CREDENTIALS = struct.Struct("iII")
 _CONNECT_TIMEOUT_S = 30.0
 """A process answers one client at a time, so another doctor may come first."""
 _ANSWER_TIMEOUT_S = 120.0
-"""A census of twenty million objects takes seconds, and the GIL may be long in coming."""
+"""For a whole answer: a census of twenty million objects takes seconds, and the GIL may be long in
+coming."""
 _ABSENCE_S = 2.0
 """So long a process may be without its socket: around a fork."""
 _LOOK_S = 0.01
-_LARGEST = 1 << 30
+_LARGEST = 64 << 20
+"""Bytes of an answer; those of large programs have a tenth of it."""
 
 
 class AskError(RuntimeError):
@@ -78,17 +88,27 @@ class Client:
             except OSError as error:
                 self.close()
                 raise Unreachable(f"process {self.process.pid}: {error.strerror}") from None
+            except NoAnswerError as error:
+                self.close()  # whatever else is on its way
+                raise Unreachable(
+                    f"process {self.process.pid} does not answer as a program under cpythonplus"
+                    f" does ({name}: {error})"
+                ) from None
 
     def _ask(self, connection: socket.socket, name: str, argument: str) -> dict[str, object]:
         words = ["cpythonplus", "1", name, *([argument] if argument else [])]
+        deadline = time.monotonic() + _ANSWER_TIMEOUT_S
         connection.settimeout(_ANSWER_TIMEOUT_S)
         connection.sendall(f"{' '.join(words)}\n".encode())
-        failed, length = _HEAD.unpack(_read(connection, _HEAD.size))
+        failed, length = _HEAD.unpack(_read(connection, _HEAD.size, deadline))
+        if failed not in (b"0", b"1"):
+            raise NoAnswerError("no head of an answer")
         if length > _LARGEST:
-            raise AskError("an answer of this length cannot be meant")
-        answer: dict[str, object] = json.loads(_read(connection, length))
-        if failed != b"0":
-            raise AskError(str(answer.get("error", "no reason was given")))
+            self.close()  # it is not read
+            raise AskError(f"its answer to {name} has more than {_LARGEST >> 20} MiB")
+        answer = decoded(_read(connection, length, deadline))
+        if failed == b"1":
+            raise AskError(reason(answer))
         return answer
 
 
@@ -113,9 +133,14 @@ def _silent(process: Process) -> Unreachable:
     )
 
 
-def _read(connection: socket.socket, length: int) -> bytes:
+def _read(connection: socket.socket, length: int, deadline: float) -> bytes:
+    """Read so much; TimeoutError at the deadline, however much has come by then."""
     parts = []
     while length:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
         got = connection.recv(min(length, 1 << 20))
         if not got:
             raise EOFError
@@ -154,6 +179,8 @@ def _connect(connection: socket.socket, path: str) -> None:
 
 def _listening(process: Process) -> Client | None:
     for path in socket_paths(process):
+        if not may_be_its(process, path):
+            continue
         try:
             _open(path, process).close()
             return Client(process, path)
@@ -182,6 +209,11 @@ def connect(pid: int) -> Iterator[Client]:
         with client:
             yield client
         return
+    if why := why_without_socket(process):
+        raise Unreachable(
+            f"process {pid} does not listen, as there is no place for its socket: {why}; a folder"
+            " of its user's own in its XDG_RUNTIME_DIR would be one"
+        )
     remote.check(process)
     with remote.listening(process):
         client = _listening(process)

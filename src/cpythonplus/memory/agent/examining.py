@@ -109,6 +109,8 @@ PARTS: dict[str, Callable[[], Json]] = {
 def part(name: str, argument: str = "") -> Json:
     """Return one part; `argument`: the type that `referrers` and `path` are about.
 
+    `path_keys` is `path` with the keys of dicts as they are.
+
     Whatever the part raises is the caller's to handle: see `problem`.
     """
     if name in PARTS:
@@ -119,7 +121,7 @@ def part(name: str, argument: str = "") -> Json:
     if name == "referrers":
         result: object = looking_back.referrers(argument, _REFERRERS)
     else:
-        result = looking_back.path(argument)
+        result = looking_back.path(argument, show_keys=name == "path_keys")
     return {"type": argument, name: str(result).splitlines()}
 
 

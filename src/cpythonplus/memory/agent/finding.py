@@ -2,6 +2,8 @@
 
 import os
 import re
+import stat
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 __all__ = [
@@ -9,10 +11,14 @@ __all__ = [
     "Unreachable",
     "children_of",
     "command_of",
+    "elsewhere",
     "find",
     "is_stopped",
+    "may_be_its",
     "resident_bytes",
     "socket_paths",
+    "user_name",
+    "why_without_socket",
 ]
 
 _ELF_HEAD = 20
@@ -20,6 +26,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROGRAM = re.compile(r"/(?:lib)?python(\d)\.(\d+)[^/\n]*$", re.MULTILINE)
 _MODULE = re.compile(r"\.cpython-(3)(\d+)[^/\n]*$", re.MULTILINE)
 _OLDEST_MINOR = 11
+_TEMPORARY = "/tmp"  # noqa: S108  # as agent_socket.c has it, which checks the owner
 
 
 class Unreachable(RuntimeError):  # noqa: N818  # it names a state
@@ -31,13 +38,14 @@ class Process:
     """A process that may be looked at.
 
     uids: real, effective, saved, of files; inner_pid: its number in its own PID namespace; minor:
-    of its Python 3, None where that cannot be seen.
+    of its Python 3, None where that cannot be seen; gids: as uids, the groups.
     """
 
     pid: int
     uids: tuple[int, ...]
     inner_pid: int
     minor: int | None
+    gids: tuple[int, ...] = ()
 
     @property
     def uid(self) -> int:
@@ -84,7 +92,8 @@ def find(pid: int) -> Process:
             f"process {pid} " + ("is one of the kernel's" if of_kernel else "has ended")
         )
     _check_architecture(pid, status["Name"])
-    return Process(pid, uids, inner_pid, _minor_version(pid, status["Name"], uids[1]))
+    gids = tuple(map(int, status["Gid"].split()))
+    return Process(pid, uids, inner_pid, _minor_version(pid, status["Name"], uids[1]), gids)
 
 
 def _status(pid: int) -> dict[str, str]:
@@ -141,13 +150,14 @@ def _minor_version(pid: int, name: str, uid: int) -> int | None:
 def _refused(pid: int, name: str, uid: int) -> Unreachable:
     if uid != os.geteuid() and os.geteuid() != 0:
         return Unreachable(
-            f"process {pid} ({name}) belongs to another user ({_user(uid)}):"
+            f"process {pid} ({name}) belongs to another user ({user_name(uid)}):"
             " ask as that user or as root"
         )
     return Unreachable(f"process {pid} ({name}) does not let itself be looked at")
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """Return what a user is called, its number if it has no name."""
     import pwd
 
     try:
@@ -168,9 +178,77 @@ def socket_paths(process: Process) -> list[str]:
         theirs = _environment(process.pid).get("XDG_RUNTIME_DIR")
         runtime = [each for each in (theirs, own, f"/run/user/{uid}") if each]
         folders += [f"{each}/cpythonplus" for each in runtime]
-        folders.append(f"/tmp/cpythonplus-{uid}")  # noqa: S108  # checked by its owner
+        folders.append(f"{_TEMPORARY}/cpythonplus-{uid}")
     names = [f"{folder}/{process.inner_pid}.sock" for folder in dict.fromkeys(folders)]
     return [*names, *(f"/proc/{process.pid}/root{name}" for name in names)]
+
+
+def may_be_its(process: Process, path: str) -> bool:
+    """Whether a socket may be the process's, by where it is: nobody else can have put it there.
+
+    Not whether it is: the kernel says who listens. But a link may lead to any socket of the
+    machine, and to connect to one can have an effect.
+    """
+    try:
+        folder, status = os.lstat(path.rpartition("/")[0]), os.lstat(path)
+    except OSError:
+        return False
+    private = stat.S_ISDIR(folder.st_mode) and not folder.st_mode & 0o022
+    trusted = folder.st_uid in {*process.uids, os.geteuid(), 0}
+    return private and trusted and stat.S_ISSOCK(status.st_mode)
+
+
+def why_without_socket(process: Process) -> str:
+    """Return why the process can have no socket, by the places that it takes; "": it could."""
+    root = f"/proc/{process.pid}/root" if elsewhere(process.pid) else ""
+    runtime = _environment(process.pid).get("XDG_RUNTIME_DIR", "")
+    places = [f"{root}{_TEMPORARY}/cpythonplus-{process.uid}"]
+    # A link may lead to the runtime folder. What is not the user's own is as good as none.
+    if runtime.startswith("/") and not _unusable(f"{root}{runtime}", process.uid, 0o022, os.stat):
+        places.insert(0, f"{root}{runtime}/cpythonplus")
+    problems = [_unusable(each, process.uid, 0o077, os.lstat) for each in places]
+    return "" if "" in problems else problems[0]
+
+
+def elsewhere(pid: int) -> bool:
+    """Whether the process has another root folder or other mounts."""
+    for link in ("ns/mnt", "root"):
+        try:
+            theirs, own = os.stat(f"/proc/{pid}/{link}"), os.stat(f"/proc/self/{link}")  # noqa: PTH116
+        except OSError:
+            continue
+        if (theirs.st_dev, theirs.st_ino) != (own.st_dev, own.st_ino):
+            return True
+    return False
+
+
+def _unusable(folder: str, uid: int, forbidden: int, look: Callable[[str], os.stat_result]) -> str:
+    """Return why a process of that user does not use a folder, as agent_socket.c does not."""
+    try:
+        status = look(folder)
+    except FileNotFoundError:
+        return _not_to_be_made(folder)
+    except OSError as error:
+        return f"{folder} cannot be looked at: {error.strerror}"
+    if not stat.S_ISDIR(status.st_mode):
+        return f"{folder} is no folder"
+    if status.st_uid != uid:
+        return f"{folder} belongs to another user ({user_name(status.st_uid)})"
+    if status.st_mode & forbidden:
+        return f"{folder} is open to others"
+    return _not_to_be_written(folder)
+
+
+def _not_to_be_made(folder: str) -> str:
+    return _not_to_be_written(folder.rpartition("/")[0] or "/")
+
+
+def _not_to_be_written(folder: str) -> str:
+    try:
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+    except OSError as error:
+        return f"{folder} cannot be used: {error.strerror}"
+    return f"{folder} is on a file system that is read-only" if read_only else ""
 
 
 def _environment(pid: int) -> dict[str, str]:

@@ -6,17 +6,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from cpythonplus.memory.agent.finding import Process, Unreachable, find
+from cpythonplus.memory.agent.finding import Process, Unreachable, elsewhere, find
 
 __all__ = ["check", "listening"]
 
 _SINCE_MINOR = 14
 _LIMIT_S = 10.0
 _LOOK_S = 0.005
+_OWNERS = ("real", "effective", "saved", "of files")
 _LONGEST = 4000
 """As much is read of what the process says."""
 _IDLE_MS = 30_000
@@ -45,7 +46,8 @@ def listen(package, tag, result):
         except ImportError:
             raise RuntimeError("it has another version of cpythonplus") from None
         error = agent.start({idle_ms})
-        text = "" if error == 0 else f"its socket cannot be opened: errno {{error}}"
+        import os
+        text = "" if error == 0 else f"its socket cannot be opened: {{os.strerror(error)}}"
     except BaseException as error:
         text = str(error) if type(error) is RuntimeError else f"{{type(error).__name__}}: {{error}}"
     with open(result, "w") as file:
@@ -56,15 +58,18 @@ listen({package!r}, {tag!r}, {result!r})
 _CLEAN = """\
 def clean(folder):
     import os
-    for name in ("result", "listen.py"):
-        os.unlink(f"{{folder}}/{{name}}")
-    os.rmdir(folder)
+    try:
+        for name in ("result", "listen.py"):
+            os.unlink(f"{{folder}}/{{name}}")
+        os.rmdir(folder)
+    except OSError:
+        pass  # root's, who asked
 clean({folder!r})
 """
 
 
 def check(process: Process) -> None:
-    """Unreachable, with what to do, if the process cannot be asked to listen."""
+    """Unreachable, with what to do, if the process cannot be asked to listen, or must not be."""
     pid, minor = process.pid, process.minor
     if minor is not None and minor < _SINCE_MINOR:
         raise Unreachable(
@@ -81,33 +86,49 @@ def check(process: Process) -> None:
             f"process {pid} does not listen: start it with `cpythonplus run`, or use a doctor on"
             " Python 3.14 or later, which can ask it to"
         )
-    if _elsewhere(pid):
+    if elsewhere(pid):
         raise Unreachable(
             f"process {pid} sees other files (a container?) and does not listen: start it with"
             " `cpythonplus run`, or the doctor beside it"
         )
+    _check_owners(process)
 
 
-def _elsewhere(pid: int) -> bool:
-    """Whether the process has another root folder or other mounts."""
-    for link in ("ns/mnt", "root"):
-        with contextlib.suppress(OSError):
-            theirs, own = os.stat(f"/proc/{pid}/{link}"), os.stat(f"/proc/self/{link}")  # noqa: PTH116
-            if (theirs.st_dev, theirs.st_ino) != (own.st_dev, own.st_ino):
-                return True
-    return False
+def _check_owners(process: Process) -> None:
+    """Unreachable if the process is more than one user's, or group's.
+
+    What it is asked to run is run with all that it may do. It can still be one user's and have kept
+    the way back to be root; who is that user, too, could have a say in what is run. The kernel says
+    the same to everybody but root: see ptrace(2), PTRACE_MODE_ATTACH.
+    """
+    for kind, numbers in (("user", process.uids), ("group", process.gids)):
+        if len({*numbers}) > 1:
+            named = ", ".join(
+                f"{name} {number}" for name, number in zip(_OWNERS, numbers, strict=True)
+            )
+            raise Unreachable(
+                f"process {process.pid} has more than one {kind} ({named}) and does not listen: it"
+                " is asked for nothing that one of them could not do; start it with"
+                " `cpythonplus run`"
+            )
 
 
 @contextlib.contextmanager
 def listening(process: Process) -> Iterator[None]:
     """Have the process listen; Unreachable if it does not begin to, within some seconds."""
-    folder = Path(tempfile.mkdtemp(prefix="cpythonplus-doctor-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="cpythonplus-doctor-"))
+    except OSError as error:  # with a number only if there was no list of folders to try
+        raise _unwritable(process, error) from None
     script, result = folder / "listen.py", folder / "result"
     try:
         with _new(script) as script_file, _new(result) as result_file:
-            _write(script_file, _script(result))
+            try:
+                _write(script_file, _script(result))
+            except OSError as error:
+                raise _unwritable(process, error) from None
             if process.uid != os.geteuid():
-                _give_away(process.uid, folder, (script_file, result_file))
+                _let_use(process, folder, script_file, result_file)
             _execute(process.pid, str(script))
             try:
                 _wait(process.pid, result_file)
@@ -134,15 +155,22 @@ def _write(file: BinaryIO, text: str) -> None:
     file.truncate()
 
 
-def _give_away(uid: int, folder: Path, files: Iterable[BinaryIO]) -> None:
-    """Let the user of the process read and write the files, and remove them.
+def _unwritable(process: Process, error: OSError) -> Unreachable:
+    return Unreachable(
+        f"process {process.pid} cannot be asked to listen: no temporary folder can be written to"
+        f" ({error.strerror or 'see TMPDIR'})"
+    )
 
-    Root looks at somebody's process.  Once the folder is that user's, its names may be links to
-    what is root's: from then on the files are used by their descriptors only, never by name.
+
+def _let_use(process: Process, folder: Path, script: BinaryIO, result: BinaryIO) -> None:
+    """Let the user of a process that root looks at read the script, and write the result.
+
+    The script and its name stay root's. The process may be allowed what other processes of its user
+    are not (capabilities, a namespace); they must not have a say in what it executes.
     """
-    for file in files:
-        os.fchown(file.fileno(), uid, -1)
-    os.chown(folder, uid, -1, follow_symlinks=False)
+    os.fchmod(script.fileno(), 0o644)
+    os.fchown(result.fileno(), process.uid, -1)
+    os.chmod(folder, 0o711)  # noqa: PTH101, S103  # to be passed through
 
 
 class _StillToRun(Exception):  # noqa: N818  # it names a state

@@ -13,6 +13,7 @@ from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.memory.cycles.edges import frame_of, is_frame, is_generator
+from cpythonplus.memory.cycles.keys import key_text
 from cpythonplus.memory.cycles.looking import (
     is_exception,
     mro,
@@ -178,7 +179,7 @@ def _step(search: _Search, referrer: object, modules: dict[int, str]) -> tuple[s
     if frame is not None:
         return _joined((_variable(frame, search.target), _function(frame)), search.path), ""
     if id(referrer) in modules and type(referrer) is dict:
-        return f"{modules[id(referrer)]}.{_key(referrer, search.target)}{search.path}", ""
+        return f"{modules[id(referrer)]}.{_name_of(referrer, search.target)}{search.path}", ""
     step = _link(referrer, search.target)
     if step is not None:
         return "", step
@@ -192,8 +193,7 @@ def _link(referrer: object, target: object) -> str | None:
     """Return how something that has a holder itself leads on, None if it has a name."""
     kind = type(referrer)
     if type(referrer) is dict:
-        key = _key(referrer, target)
-        return f".{key}" if key.isidentifier() else f"[{key}]"
+        return _step_of_dict(referrer, target)
     if id(kind) in _PLAIN:
         return "[]"
     if kind is CellType:
@@ -206,12 +206,17 @@ def _variable(frame: FrameType, target: object) -> str:
     return next((name for name, value in variables if value is target), "?")
 
 
-def _key(holder: dict[object, object], target: object) -> str:
+def _step_of_dict(holder: dict[object, object], target: object) -> str:
     for key, value in list(dict.items(holder)):
         if value is target:
-            if type(key) is str:
-                return key
-            return repr(key) if type(key) is int else f"<{type_qualname(type(key))}>"
+            return f".{key}" if type(key) is str and key.isidentifier() else f"[{key_text(key)}]"
+    return "[?]"
+
+
+def _name_of(names: dict[object, object], target: object) -> str:
+    for key, value in list(dict.items(names)):
+        if value is target:
+            return key if type(key) is str else key_text(key)
     return "?"
 
 

@@ -8,6 +8,7 @@ from types import CodeType, FrameType
 from typing import Any, Self
 
 from cpythonplus import _native
+from cpythonplus.memory.cycles.keys import key_text
 from cpythonplus.memory.cycles.looking import is_type
 from cpythonplus.memory.heap_census.naming import module_name, namespace_name, qualified_name
 from cpythonplus.memory.heap_census.tables import table
@@ -15,8 +16,6 @@ from cpythonplus.memory.heap_census.tables import table
 __all__ = ["Path", "Referrer", "Referrers", "path", "path_steps", "referrers"]
 
 _OWN = __file__.rpartition("/")[0]
-_KEY_CHARACTERS = 40
-_LARGE = 10**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Referrers:
 class Path:
     """How an object is reached: the root, then one step after the other, the last being the object.
 
-    steps: `module app`, `.CACHE (dict)`, `['user:7'] (app.Session)`, `.items (list)`. The root is
+    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
     a module, or a variable of a function that is being executed; or "only C code, or garbage"
     where nothing else refers to what stands behind it.
     """
@@ -106,12 +105,15 @@ def referrers(kind: str | type, top: int) -> Referrers:
     return Referrers(qualified_name(target), shown, len(rows) - len(shown))
 
 
-def path(what: object) -> Path:
-    """Return the shortest path to an object; of a class, or its name, to some instance."""
+def path(what: object, *, show_keys: bool = False) -> Path:
+    """Return the shortest path to an object; of a class, or its name, to some instance.
+
+    show_keys: keys of dicts as they are, see `key_text`.
+    """
     target = _class(what) if type(what) is str else what
     code = _caller()
     root, name, objects = _native.memory_root_path(target, is_type(target), code, _OWN)
-    return Path(tuple(path_steps(root, name, objects)))
+    return Path(tuple(path_steps(root, name, objects, show_keys=show_keys)))
 
 
 def _class(name: str) -> type:
@@ -144,7 +146,13 @@ def _referrer(how: str, owner: Any, name: str | None) -> str:  # noqa: ANN401  #
     return f"{'dict of ' if how == 'dict' else ''}{qualified_name(owner)} (attribute {shown})"
 
 
-def path_steps(root: Any, name: str | None, objects: list[object]) -> Iterator[str]:  # noqa: ANN401
+def path_steps(
+    root: Any,  # noqa: ANN401
+    name: str | None,
+    objects: list[object],
+    *,
+    show_keys: bool = False,
+) -> Iterator[str]:
     """Yield the steps of a path that the extension has found."""
     in_namespace = False
     if type(root) is CodeType:
@@ -161,22 +169,11 @@ def path_steps(root: Any, name: str | None, objects: list[object]) -> Iterator[s
         if how == "dict":
             in_namespace = True
             continue
-        yield f"{_step(how, label, source, in_namespace)} ({qualified_name(type(target))})"
+        if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
+            step = f".{label}"
+        elif how in ("key", "index"):
+            step = f"[{key_text(label, whole=show_keys or how == 'index')}]"
+        else:
+            step = f"in the {qualified_name(type(source))}"
+        yield f"{step} ({qualified_name(type(target))})"
         in_namespace = False
-
-
-def _step(how: str, label: object, source: object, in_namespace: bool) -> str:  # noqa: FBT001
-    if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
-        return f".{label}"
-    if how in ("key", "index"):
-        return f"[{_key(label)}]"
-    return f"in the {qualified_name(type(source))}"
-
-
-def _key(key: Any) -> str:  # noqa: ANN401  # of many kinds
-    if type(key) is int:
-        return str(key) if abs(key) < _LARGE else "<int>"  # a very long one cannot be written
-    if type(key) is not str:
-        return f"<{qualified_name(type(key))}>"
-    shown = repr(key)
-    return shown if len(shown) <= _KEY_CHARACTERS else f"{shown[: _KEY_CHARACTERS - 3]}..."

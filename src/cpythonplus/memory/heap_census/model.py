@@ -102,10 +102,12 @@ class Census:
         self._must_be_here()
         return referrers(kind, top)
 
-    def path(self, what: object) -> Path:
+    def path(self, what: object, *, show_keys: bool = False) -> Path:
         """Return the shortest path to an object from a module, or from a variable of a function.
 
         what: the object; or a class, or its name as in `by_type`: then some instance is meant.
+        show_keys: texts and numbers that are keys of dicts as they are, up to 40 characters. They
+        may be what is not for everybody who sees a report, so that only their beginning is told.
 
         Variables of the function that calls this do not count. It is searched now, not when the
         census was taken; the program stands still meanwhile, for one walk over the heap for each
@@ -113,7 +115,7 @@ class Census:
         `memory.census()` raises.
         """
         self._must_be_here()
-        return path(what)
+        return path(what, show_keys=show_keys)
 
     def _must_be_here(self) -> None:
         if not any(row.type_id for row in self.by_type):

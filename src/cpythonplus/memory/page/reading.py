@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Final
 
+from cpythonplus.base.visible import visible
+
 __all__ = [
     "Examination",
     "Part",
@@ -31,18 +33,6 @@ _LONGEST: Final = 2_000
 _MOST: Final = 100
 _LARGEST: Final = 2**63
 _NOTHING: Final[dict[str, object]] = {}
-
-
-def visible(text: str) -> str:
-    """Return text with what is not printed replaced by its escape: backslash n, u202e, ...
-
-    Lone surrogates, control and direction characters, and separators other than the space.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def part(examination: Examination, name: str) -> Part | None:

@@ -86,7 +86,7 @@ def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
 
 
 def _holder(target: object) -> str:
-    """Return the shortest way to an object: `app.cache['user:7'].name`; "" if none is seen."""
+    """Return the shortest way to an object: `app.cache['use...].name`; "" if none is seen."""
     try:
         root, name, objects = _native.memory_root_path(target, False, None, _OWN)  # noqa: FBT003
     except (LookupError, UnsupportedPlatform):
