@@ -1,9 +1,10 @@
-"""Random calls of the tasklets' API at length: tests/tasklets/fuzz_calls.py again and again, with other seeds.
+"""Random calls of the tasklets' API at length: tests/tasklets/fuzz_calls.py with seed after seed.
 
     python tools/fuzz_calls.py [--calls 10000000] [--first SEED] [--jobs N]
 
-Every fifth run has a second thread.  A run that crashes, hangs or says something is listed, and what it said stays in
-build/fuzz_calls; the status is 1 then.  Runs depend on when signals come, so a seed need not fail each time.
+Every fifth run has a second thread.  A run that crashes, hangs or says something is listed, and
+what it said stays in build/fuzz_calls; the status is 1 then.  Runs depend on when signals come, so
+a seed need not fail each time.
 """
 
 import argparse

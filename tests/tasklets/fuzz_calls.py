@@ -2,10 +2,13 @@
 
     python fuzz_calls.py SEED CALLS [--thread]
 
-Tasklets, callbacks of the scheduler and of channels, a signal's handler, trace functions, finalisers and comparisons
-all call on.  Exceptions mean nothing here; a crash, a hang or a message of the interpreter does.  --thread: a
-second thread does the same with the same objects.  Prints how many calls were made.
+Tasklets, callbacks of the scheduler and of channels, a signal's handler, trace functions,
+finalisers and comparisons all call on.  Exceptions mean nothing here; a crash, a hang or a message
+of the interpreter does.  --thread: a second thread does the same with the same objects.  Prints
+how many calls were made.
 """
+
+# ruff: noqa: ANN401  # whatever it is: that is the point
 
 import argparse
 import contextvars
@@ -39,7 +42,7 @@ STUCK_TICKS = 50
 """Signals without a call between them, after which something waits for ever."""
 
 
-class Boom(Exception):
+class BoomError(Exception):
     """What is thrown."""
 
 
@@ -89,14 +92,14 @@ class Fuzz:
                 lambda: Meddler(self),
                 lambda: self.some(self.tasklets),
                 lambda: self.some(self.channels),
-                lambda: self.error(),
-                lambda: tasklets.bomb(Boom, Boom("value")),
+                self.error,
+                lambda: tasklets.bomb(BoomError, BoomError("value")),
                 lambda: self.body,
             )
         )()
 
     def error(self) -> Any:
-        return self.random.choice((Boom, Boom("thrown"), KeyError, tasklets.TaskletExit))
+        return self.random.choice((BoomError, BoomError("thrown"), KeyError, tasklets.TaskletExit))
 
     def one(self) -> None:
         """Make one call."""
@@ -112,24 +115,24 @@ class Fuzz:
         finally:
             self.depth -= 1
 
-    def body(self, *_: object, **__: object) -> Any:
+    def body(self, *_arguments: object, **_keywords: object) -> Any:
         """What tasklets run."""
         self.depth = 0
         for _ in range(self.random.randrange(8)):
             self.one()
             self.depth = 0
         if self.random.random() < 0.1:
-            raise Boom("at the end")
+            raise BoomError("at the end")
         return self.value()
 
     def at_signal(self, *_: object) -> None:
-        """Call on, and end what waits for ever: the calls of a handler in the middle of a lock's own code do."""
+        """Call on, and end what waits for ever: a handler inside of a lock's own code may."""
         if self.seen != self.calls:
             self.seen, self.stuck = self.calls, 0
         self.stuck += 1
         if self.stuck >= STUCK_TICKS:
             self.stuck = 0
-            raise Boom("waited for ever")
+            raise BoomError("waited for ever")
         if self.meddling_signals:
             self.meddle()
             self.seen = self.calls
@@ -157,7 +160,7 @@ class Fuzz:
         self.some(self.tasklets)(self.value())
 
     def do_bind(self) -> None:
-        arguments = self.random.choice(
+        arguments: tuple[Any, ...] = self.random.choice(
             ((), (None,), (self.body,), (self.body, (), {}), (None, (), {}))
         )
         self.some(self.tasklets).bind(*arguments)
@@ -178,7 +181,7 @@ class Fuzz:
         self.some(self.tasklets).throw(self.error(), pending=self.flag())
 
     def do_raise(self) -> None:
-        self.some(self.tasklets).raise_exception(Boom, 1)
+        self.some(self.tasklets).raise_exception(BoomError, 1)
 
     def do_kill(self) -> None:
         task = self.some(self.tasklets)
@@ -252,7 +255,7 @@ class Fuzz:
     def meddle_with_error(self, *_: object) -> None:
         self.meddle()
         if self.flag():
-            raise Boom("in the handler")
+            raise BoomError("in the handler")
 
     def trace(self, *_: object) -> Any:
         self.meddle()
@@ -319,8 +322,8 @@ class Fuzz:
         it = self.some(self.channels)
         self.random.choice(
             (
-                lambda: it.send_exception(Boom, 1),
-                lambda: it.send_throw(Boom, Boom("sent"), None),
+                lambda: it.send_exception(BoomError, 1),
+                lambda: it.send_throw(BoomError, BoomError("sent"), None),
                 lambda: it.send_sequence(iter((1, 2))),
                 lambda: next(it),
             )
@@ -444,7 +447,7 @@ class Derived(tasklets.tasklet):
     def __del__(self) -> None:
         self.fuzz.meddle()
         if self.fuzz.flag():
-            super().__del__()
+            super().__del__()  # type: ignore[misc]
 
 
 class DerivedChannel(tasklets.channel):
@@ -497,7 +500,7 @@ def main() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
     while thread.is_alive():  # signals do not end what waits for ever there
         for main in mains:
-            main.throw(Boom, pending=True)
+            main.throw(BoomError, pending=True)
         thread.join(TICK_S)
     sys.settrace(None)
     tasklets.set_schedule_callback(None)

@@ -862,7 +862,7 @@ print("end")
 
 class TestThreads:
     def test_one_that_is_met_while_it_cannot_switch_loses_nothing(self) -> None:
-        """It waits for another thread, which makes somebody else runnable, too: it may not switch to that."""
+        """The thread that meets it makes somebody else runnable first, to whom it may not go."""
         assert lines(
             """
 from cpythonplus import gil

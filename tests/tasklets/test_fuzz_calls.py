@@ -1,4 +1,4 @@
-"""Random calls of the whole API, by fuzz_calls.py: no crash, no hang, no message of the interpreter.
+"""Random calls of the whole API, by fuzz_calls.py: no crash, no hang, nothing on standard error.
 
 `make fuzz-calls` is the long form.
 """
