@@ -20,6 +20,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -470,6 +471,8 @@ def main() -> None:
     options = parser.parse_args()
     faulthandler.enable()
     faulthandler.dump_traceback_later(100, exit=True)
+    # A loop that is ended is interrupted, too, as anything is.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited")
     sys.unraisablehook = lambda _: None
     threading.excepthook = lambda _: None
     fuzz = Fuzz(options.seed, options.calls, frozenset(options.without.split(",")))
