@@ -34,13 +34,28 @@ plus_instrument_version(PyThreadState *tstate)
 
 #endif
 
+/* Not now: from 3.14 on the interpreter rewrites code with the lock of the list of threads held, and lets a list go
+ * meanwhile.  That runs whatever deallocations were put off, finalisers among them; one that switches, or calls
+ * sys.settrace(), waits for that lock for ever.  The next switch asks again. */
+static inline bool
+plus_instrument_must_wait(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return tstate->delete_later != NULL;
+#else
+    (void)tstate;
+    return false;
+#endif
+}
+
 /* For a tasklet that has just come back: the others are looked at as well, so that this happens once for each
  * change. */
 static inline void
 plus_instrument_if_changed(struct plus_scheduler *sched)
 {
 #if PLUS_INSTRUMENTED
-    if (sched->instrumented != plus_instrument_version(sched->tstate)) {
+    if (sched->instrumented != plus_instrument_version(sched->tstate) &&
+        !plus_instrument_must_wait(sched->tstate)) {
         plus_instrument_parked();
     }
 #endif
