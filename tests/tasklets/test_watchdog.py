@@ -31,7 +31,7 @@ from cpythonplus.tasklets import (
     schedule_remove,
     tasklet,
 )
-from tests.support import SANITIZED, run_child
+from tests.support import HAS_JIT, SANITIZED, run_child
 from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
@@ -962,6 +962,30 @@ class TestThreads:
 
 
 class TestMoments:
+    @pytest.mark.skipif(not HAS_JIT, reason="this interpreter has no JIT")
+    @pytest.mark.parametrize("kind", ["one line", "while", "counting", "calls"])
+    def test_a_loop_that_is_compiled(self, kind: str) -> None:
+        """The second time it has been compiled by then, unless it must not be."""
+        body = LOOPS[kind].replace("\n", "\n" + 16 * " ")
+        run_child(
+            f"""
+            import sys
+            from cpythonplus.tasklets import run_for, tasklet
+            assert sys._jit.is_enabled()
+
+            def hop(): return 1
+            def body():
+                {body}
+
+            task = tasklet(body)()
+            for seconds in (0.2, 0.1, 0):
+                assert run_for(seconds) is task
+                task.insert()
+            task.kill()
+            """,
+            env={"PYTHON_JIT": "1"},
+        )
+
     def test_the_first_watch_of_a_process(self) -> None:
         """What was parked then has run before any tool of sys.monitoring asked for events."""
         run_child(

@@ -20,6 +20,15 @@ plus_interrupts_on(struct plus_scheduler *sched);
 void
 plus_interrupts_off(struct plus_scheduler *sched);
 
+/* Whether code that runs may never report what is asked for meanwhile, so that it has to be on before.  1, 0, or -1
+ * with an exception. */
+#if PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000
+int
+plus_interrupts_come_too_late(void);
+#else
+#define plus_interrupts_come_too_late() 0
+#endif
+
 /* How often events were switched on or off here (3.11: 0); `pretended`, for tests: so many more from now on. */
 uint64_t
 plus_interrupts_changes(uint64_t pretended);
