@@ -55,7 +55,7 @@ def test_everything_reachable_is_immortal() -> None:
         mortal = [op for op in found if not is_immortal(op)]
         assert not mortal, mortal
         assert not is_immortal(found)  # new
-    """)
+    """, env=PYMALLOC)
 
 
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")

@@ -59,3 +59,77 @@ def test_compiled_code_stays_while_a_tasklet_is_parked_in_it() -> None:
         env={"PYTHON_JIT": "1"},
     )
     assert child.out.splitlines() == ["True", "False", f"[30000{5 * ', 1000'}]"]
+
+
+@own_stacks
+def test_what_a_parked_tasklet_says_of_itself() -> None:
+    """Its line, and each reference of its frames: the collector must see all, and none twice."""
+    program = """
+    import _opcode, gc, sys
+    from cpythonplus.tasklets import channel, run, tasklet
+
+    class Thing:
+        pass
+
+    def is_compiled(function):
+        for offset in range(0, len(function.__code__.co_code), 2):
+            try:
+                return _opcode.get_executor(function.__code__, offset) is not None
+            except ValueError:
+                pass
+        return False
+
+    def waits(send, count, thing):
+        both = [thing]
+        for i in range(count):
+            both = [thing, send(thing), both[0]]
+        return both
+
+    def main():
+        gets = channel()
+        task = tasklet(waits)(gets.send, 30_000, Thing())
+        run()
+        for i in range(20_000):
+            gets.receive()
+        assert is_compiled(waits) == sys._jit.is_enabled()
+        print(*sorted(type(each).__name__ for each in gc.get_referents(task)))
+        print(task.frame.f_lineno, task.frame.f_locals["i"])
+
+    main()
+    """
+    compiled, plain = (run_child(program, env={"PYTHON_JIT": mode}).out for mode in "10")
+    assert compiled == plain
+    assert compiled.endswith(" 19999\n")
+
+
+def test_variables_of_a_thread_that_computes() -> None:
+    """What `prefork` finds in frames that are somewhere in compiled code."""
+    run_child(
+        """
+        import sys, threading
+        from cpythonplus import prefork
+
+        def counts():
+            kept = tuple(object() for _ in range(3))
+            found.append(kept)
+            i = 0
+            while not stop:
+                i += 1
+            checked.append(kept)
+
+        stop, found, checked = [], [], []
+        thread = threading.Thread(target=counts)
+        thread.start()
+        while not found:
+            pass
+        for _ in range(300_000):
+            pass
+        assert sys._current_frames()[thread.ident].f_code is counts.__code__
+        prefork.prepare()
+        stop.append(True)
+        thread.join()
+        assert sys.getrefcount(checked[0]) == sys.getrefcount(None)
+        assert sys.getrefcount(checked[0][0]) == sys.getrefcount(None)
+        """,
+        env={"PYTHON_JIT": "1"},
+    )
