@@ -5,7 +5,7 @@ MEASURE = """
 import ctypes, gc, os, sys, threading, time
 
 if hasattr(sys, "_jit") and sys._jit.is_enabled():
-    # Code that it has compiled and that is not needed any more is given back a thousand pieces at a time.
+    # What it has compiled and does not need any more is given back a thousand pieces at a time.
     os.execve(sys.executable, sys.orig_argv, os.environ | {"PYTHON_JIT": "0"})
 
 

@@ -19,7 +19,8 @@ def check(program: str, **options: object) -> str:
 
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_everything_reachable_is_immortal() -> None:
-    check("""
+    check(
+        """
         import collections, enum, typing
         class Item:
             __slots__ = ("name", "rest")
@@ -55,7 +56,9 @@ def test_everything_reachable_is_immortal() -> None:
         mortal = [op for op in found if not is_immortal(op)]
         assert not mortal, mortal
         assert not is_immortal(found)  # new
-    """, env=PYMALLOC)
+    """,
+        env=PYMALLOC,
+    )
 
 
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
@@ -119,14 +122,17 @@ def test_what_can_be_switched_off() -> None:
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no pools")
 def test_free_blocks_are_filled_once() -> None:
-    check("""
+    check(
+        """
         holes = [bytearray(5) for _ in range(20_000)]
         del holes[::2]
         first = prefork.prepare()
         second = prefork.prepare()
         # The odd ones lie between the gaps; then there are none.
         assert first.filled_bytes > 100_000 > second.filled_bytes, (first, second)
-    """, env=PYMALLOC)
+    """,
+        env=PYMALLOC,
+    )
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no gaps to see")

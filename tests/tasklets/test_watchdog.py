@@ -5,8 +5,8 @@
 # mypy: disable-error-code="union-attr, unreachable, possibly-undefined, misc"
 # (wrong calls are part of the tests, and what other versions do not have)
 
+import dis
 import gc
-import opcode
 import signal
 import sys
 import threading
@@ -722,12 +722,11 @@ class TestMonitoring:
             tasklet(note)()
             interrupt()
             assert not any(set_events())
-        assert log == [True, False, False, False]
+        # 3.14's compiled loops do not hear of them later.
+        early = HAS_JIT and sys._jit.is_enabled() and sys.version_info < (3, 15)
+        assert log == [True, False, early, False]
 
     def test_a_loop_gets_rid_of_them(self) -> None:
-        names = {**opcode.opmap, **getattr(opcode, "_specialized_opmap", {})}
-        reporting = {value for name, value in names.items() if name.startswith("INSTRUMENTED")}
-
         def body() -> None:
             nonlocal seen
             for _ in range(300):
@@ -735,7 +734,8 @@ class TestMonitoring:
             seen = instrumented()
 
         def instrumented() -> bool:
-            return not reporting.isdisjoint(body.__code__._co_code_adaptive[::2])
+            code = dis.get_instructions(body, adaptive=True)
+            return any(each.opname.startswith("INSTRUMENTED") for each in code)
 
         seen = None
         task = tasklet(body)()

@@ -463,7 +463,8 @@ int
 plus_interrupts_come_too_late(void)
 {
     PyObject *jit = PySys_GetObject("_jit");
-    PyObject *result = jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : Py_NewRef(Py_False);
+    PyObject *result =
+        jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : Py_NewRef(Py_False);
     int is_enabled = result != NULL ? PyObject_IsTrue(result) : -1;
 
     Py_XDECREF(result);
