@@ -8,7 +8,6 @@ from tests.tasklets.engines import own_stacks
 pytestmark = pytest.mark.skipif(not HAS_JIT, reason="this interpreter has no JIT")
 
 
-@own_stacks
 def test_compiled_code_stays_while_a_tasklet_is_parked_in_it() -> None:
     """The interpreter frees code that is no longer valid after 1000 compilations or so."""
     child = run_child(
