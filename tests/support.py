@@ -19,6 +19,7 @@ SANITIZED = "CPYTHONPLUS_SANITIZER" in os.environ
 BUILD = os.environ.get("CPYTHONPLUS_BUILD_DIR")
 DEBUG = hasattr(sys, "gettotalrefcount")  # the interpreter asserts
 HAS_JIT = hasattr(sys, "_jit") and sys._jit.is_available()
+JIT_ON = hasattr(sys, "_jit") and sys._jit.is_enabled()
 # For a child that looks at how memory lies: a debug build has checks around each block.
 PYMALLOC = {"PYTHONMALLOC": "pymalloc"} if DEBUG else {}
 

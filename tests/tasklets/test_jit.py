@@ -132,3 +132,34 @@ def test_variables_of_a_thread_that_computes() -> None:
         """,
         env={"PYTHON_JIT": "1"},
     )
+
+
+def test_stacks_that_are_too_small_for_it_are_refused() -> None:
+    """3.14's overruns 123 KiB when it compiles, 3.15's crashes where little is left."""
+    child = run_child(
+        """
+        import sys
+        from cpythonplus.tasklets import run, stack_size, tasklet
+
+        def counts():
+            i = 0
+            while i < 20_000:
+                i += 1
+            sys._clear_internal_caches()
+
+        for size_bytes in (64 << 10, 256 << 10):
+            try:
+                stack_size(size_bytes)
+            except ValueError as error:
+                print(error)
+            tasklet(counts)()
+            run()
+        print("fine")
+        """,
+        env={"PYTHON_JIT": "1"},
+    )
+    refused, fine = child.out.splitlines()
+    assert refused == (
+        "stack size must be 0 or between 262144 and 1073741824 bytes (the JIT is on), not 65536"
+    )
+    assert fine == "fine"

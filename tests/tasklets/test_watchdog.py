@@ -31,7 +31,7 @@ from cpythonplus.tasklets import (
     schedule_remove,
     tasklet,
 )
-from tests.support import HAS_JIT, SANITIZED, run_child
+from tests.support import HAS_JIT, JIT_ON, SANITIZED, run_child
 from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
@@ -723,7 +723,7 @@ class TestMonitoring:
             interrupt()
             assert not any(set_events())
         # 3.14's compiled loops do not hear of them later.
-        early = HAS_JIT and sys._jit.is_enabled() and sys.version_info < (3, 15)
+        early = JIT_ON and sys.version_info < (3, 15)
         assert log == [True, False, early, False]
 
     def test_a_loop_gets_rid_of_them(self) -> None:

@@ -37,6 +37,23 @@ plus_compat_is_of_this_build(void)
 #endif
 }
 
+/* Whether the interpreter compiles what runs often: 1, 0, or -1 with an exception.  With the GIL held. */
+static inline int
+plus_compat_has_jit(void)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *jit = PySys_GetObject("_jit");
+    PyObject *enabled =
+        jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : Py_NewRef(Py_False);
+    int is_enabled = enabled != NULL ? PyObject_IsTrue(enabled) : -1;
+
+    Py_XDECREF(enabled);
+    return is_enabled;
+#else
+    return 0;
+#endif
+}
+
 /* May be called without the GIL: reads one atomic word. */
 static inline bool
 plus_compat_is_finalizing(void)

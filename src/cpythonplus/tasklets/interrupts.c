@@ -454,25 +454,6 @@ plus_interrupts_off(struct plus_scheduler *sched)
     }
 }
 
-#if PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000
-
-/* 3.14's JIT leaves a compiled loop that is no longer valid before the instruction that follows the jump back, and
- * one that jumps to itself (`while True: pass`) has none: nothing but an exception ends it.  With the events on it
- * is not compiled. */
-int
-plus_interrupts_come_too_late(void)
-{
-    PyObject *jit = PySys_GetObject("_jit");
-    PyObject *result =
-        jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : Py_NewRef(Py_False);
-    int is_enabled = result != NULL ? PyObject_IsTrue(result) : -1;
-
-    Py_XDECREF(result);
-    return is_enabled;
-}
-
-#endif
-
 uint64_t
 plus_interrupts_changes(uint64_t pretended)
 {
