@@ -2,7 +2,11 @@
 
 # A part of a program; it defines leaks(). mallinfo2 sees what C code keeps.
 MEASURE = """
-import ctypes, gc, sys, threading, time
+import ctypes, gc, os, sys, threading, time
+
+if hasattr(sys, "_jit") and sys._jit.is_enabled():
+    # What it has compiled and does not need any more is given back a thousand pieces at a time.
+    os.execve(sys.executable, sys.orig_argv, os.environ | {"PYTHON_JIT": "0"})
 
 
 class Mallinfo2(ctypes.Structure):

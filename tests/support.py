@@ -17,6 +17,20 @@ import pytest
 SOURCES = Path(__file__).resolve().parent.parent / "src" / "cpythonplus"
 SANITIZED = "CPYTHONPLUS_SANITIZER" in os.environ
 BUILD = os.environ.get("CPYTHONPLUS_BUILD_DIR")
+DEBUG = hasattr(sys, "gettotalrefcount")  # the interpreter asserts
+HAS_JIT = hasattr(sys, "_jit") and sys._jit.is_available()
+JIT_ON = hasattr(sys, "_jit") and sys._jit.is_enabled()
+# For a child that looks at how memory lies: a debug build has checks around each block.
+PYMALLOC = {"PYTHONMALLOC": "pymalloc"} if DEBUG else {}
+
+# What all but debug builds begin with, see the documentation of `warnings`.
+_USUAL_WARNINGS = (
+    "ignore::ResourceWarning",
+    "ignore::ImportWarning",
+    "ignore::PendingDeprecationWarning",
+    "ignore::DeprecationWarning",
+    "default::DeprecationWarning:__main__",
+)
 
 is_built = pytest.mark.skipif(
     BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test"
@@ -40,6 +54,9 @@ def child_environment(changes: Mapping[str, str] | None = None) -> dict[str, str
     result = {
         k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "CPYTHONPLUS_RUN"))
     }
+    if DEBUG:
+        # It shows all warnings: what a program leaves open at its end, to begin with.
+        result.setdefault("PYTHONWARNINGS", ",".join(_USUAL_WARNINGS))
     for name, value in (changes or {}).items():
         # A sanitizer's library has to stay the first one.
         joined = name == "LD_PRELOAD" and result.get(name)

@@ -21,6 +21,8 @@ browser=chromium-headless-shell
 # And links sites, in network namespaces, by the programs that a gateway has.
 site_packages=(wireguard-tools wireguard-go openssh-server openssh-client iperf3 nftables iproute2
     iputils-ping procps systemd systemd-container)
+# What asserts what others take for granted: the tests run on these too.
+debug_packages=(python3.14-dbg python3.15-dbg)
 # And has 1,000 tasklets use each of these servers.
 server_packages=(redis-server postgresql)
 inside=/srv/cpythonplus
@@ -145,9 +147,10 @@ make)
     has_browser "$sid" || add "$browser"
     has "$sid" "${site_packages[@]}" || add "${site_packages[@]}"
     has "$sid" "${server_packages[@]}" || add_servers
+    has "$sid" "${debug_packages[@]}" || add "${debug_packages[@]}"
     add_tunnels
     ;;
-version) inside_sid "$sid" "$2" -I -c 'import platform; print(platform.python_version())' ;;
+version) inside_sid "$sid" "$2" -I -c 'import platform, sys; print(platform.python_version() + sys.abiflags)' ;;
 run)
     shift
     prepare

@@ -14,6 +14,12 @@
 static int
 native_exec(PyObject *module)
 {
+    if (!plus_compat_is_of_this_build()) {
+        PyErr_SetString(PyExc_ImportError,
+                        "cpythonplus was built for " PLUS_COMPAT_BUILD
+                        " of CPython, which this is not: build it with this interpreter");
+        return -1;
+    }
     if (PyModule_AddFunctions(module, plus_exec_watch_methods) < 0 ||
         PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||

@@ -38,6 +38,8 @@ def in_child(body):
 
 def is_immortal(op):
     return sys.getrefcount(op) == sys.getrefcount(None)
+# It asserts that strings are mortal unless they are interned.
+DEBUG = hasattr(sys, "gettotalrefcount")
 '''
 
 

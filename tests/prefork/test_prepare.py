@@ -8,18 +8,19 @@ import pytest
 from cpythonplus import prefork
 from cpythonplus.prefork.preparing import Budget
 from tests.prefork.test_hazards import PRELUDE
-from tests.support import SANITIZED, run_child
+from tests.support import PYMALLOC, SANITIZED, run_child
 
 HAS_IMMORTAL = sys.version_info >= (3, 12)
 
 
-def check(program: str, **options: int) -> str:
+def check(program: str, **options: object) -> str:
     return run_child(PRELUDE + dedent(program), **options).out  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_everything_reachable_is_immortal() -> None:
-    check("""
+    check(
+        """
         import collections, enum, typing
         class Item:
             __slots__ = ("name", "rest")
@@ -50,10 +51,14 @@ def test_everything_reachable_is_immortal() -> None:
             data["items"][7].rest, data["items"][7].rest["size"], data["nested"][0][0]["deep"][1],
             Item.__dict__["name"], Item.__name__, str.__dict__["join"],
         ]
+        if DEBUG:
+            found = [op for op in found if not isinstance(op, str)]
         mortal = [op for op in found if not is_immortal(op)]
         assert not mortal, mortal
         assert not is_immortal(found)  # new
-    """)
+    """,
+        env=PYMALLOC,
+    )
 
 
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
@@ -62,16 +67,36 @@ def test_what_is_new_is_added_by_the_next_call() -> None:
         old = {"list": []}
         first = prefork.prepare()
         old["new"] = ["hung on an old dict"]
-        old["list"].append(text := "".join(["a ", "leaf"]))
+        old["list"].append(leaf := b"".join([b"a ", b"leaf"]))
         fresh = [object()]
         assert not is_immortal(fresh)
         second = prefork.prepare()
-        assert is_immortal(old["new"]) and is_immortal(text) and is_immortal(fresh[0])
+        assert is_immortal(old["new"]) and is_immortal(leaf) and is_immortal(fresh[0])
         assert second.objects < first.objects // 5
         third = prefork.prepare()
         assert third.objects < 100
         # But for the few that the calls themselves had in use.
         assert gc.get_freeze_count() > first.frozen - 100
+    """)
+
+
+@pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
+def test_strings_are_what_the_interpreter_asserts() -> None:
+    """The import reads code, whose names it interns: some of them have been strings of the heap."""
+    check("""
+        interned = sys.intern("".join(["interned ", "before"]))
+        kept = "".join(["interned ", "later"])
+        equal = "".join(["interned ", "later"])
+        prefork.prepare()
+        import wave
+        assert is_immortal(interned)
+        assert is_immortal(kept) == (not DEBUG)
+        assert sys.intern("".join(["interned ", "before"])) is interned
+        assert sys.intern(kept) is kept is sys.intern(equal)
+        prefork.prepare()
+        assert is_immortal(kept)
+        assert sys.intern("".join(["interned ", "later"])) is kept
+        import tarfile
     """)
 
 
@@ -97,14 +122,17 @@ def test_what_can_be_switched_off() -> None:
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no pools")
 def test_free_blocks_are_filled_once() -> None:
-    check("""
+    check(
+        """
         holes = [bytearray(5) for _ in range(20_000)]
         del holes[::2]
         first = prefork.prepare()
         second = prefork.prepare()
         # The odd ones lie between the gaps; then there are none.
         assert first.filled_bytes > 100_000 > second.filled_bytes, (first, second)
-    """)
+    """,
+        env=PYMALLOC,
+    )
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no gaps to see")
@@ -277,7 +305,8 @@ def test_a_worker_shares_what_it_looks_at() -> None:
                 os._exit(0)
             os.waitpid(pid, 0)
             return int(os.read(reader, 100))
-        data = [[f"{n}.{m}" for m in range(20)] for n in range(20_000)]
+        make = float if DEBUG else str
+        data = [[make(f"{n}.{m}") for m in range(20)] for n in range(20_000)]
         plain = cost(data)
         prefork.prepare()
         print(plain, cost(data))

@@ -17,6 +17,43 @@
 #define _Py_T_OBJECT T_OBJECT /* NULL reads as None */
 #endif
 
+#ifdef Py_REF_DEBUG
+#define PLUS_COMPAT_BUILD "a debug build"
+#else
+#define PLUS_COMPAT_BUILD "an ordinary build"
+#endif
+
+/* Debug builds load the extensions of ordinary ones as well.  This one looks into structures that differ, and does
+ * not do what they assert.  With the GIL held. */
+static inline bool
+plus_compat_is_of_this_build(void)
+{
+    bool is_debug = PySys_GetObject("gettotalrefcount") != NULL;
+
+#ifdef Py_REF_DEBUG
+    return is_debug;
+#else
+    return !is_debug;
+#endif
+}
+
+/* Whether the interpreter compiles what runs often: 1, 0, or -1 with an exception.  With the GIL held. */
+static inline int
+plus_compat_has_jit(void)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *jit = PySys_GetObject("_jit");
+    PyObject *enabled =
+        jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : Py_NewRef(Py_False);
+    int is_enabled = enabled != NULL ? PyObject_IsTrue(enabled) : -1;
+
+    Py_XDECREF(enabled);
+    return is_enabled;
+#else
+    return 0;
+#endif
+}
+
 /* May be called without the GIL: reads one atomic word. */
 static inline bool
 plus_compat_is_finalizing(void)

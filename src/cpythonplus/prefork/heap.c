@@ -62,6 +62,34 @@ is_immortal(PyObject *op)
 #endif
 }
 
+/* A debug build of the interpreter asserts wherever it meets a string that it is mortal unless its interned state says
+ * otherwise (unicode_check_consistency), and when it interns one that is not interned that it is mortal.  So strings
+ * that are not interned stay mortal there, and the others change their state.  Other builds ask for the state at two
+ * places: when a string's count gets to zero, and when the interpreter is done and frees the interned ones.  There it
+ * had better look mortal: what is immortal still refers to it. */
+static inline bool
+may_be_immortal(PyObject *op)
+{
+#ifdef Py_DEBUG
+    return !PyUnicode_Check(op) || PyUnicode_CHECK_INTERNED(op) != SSTATE_NOT_INTERNED;
+#else
+    (void)op;
+    return true;
+#endif
+}
+
+static inline void
+set_interned_state(PyObject *op, unsigned state)
+{
+#ifdef Py_DEBUG
+    if (PyUnicode_Check(op)) {
+        ((PyASCIIObject *)op)->state.interned = state;
+    }
+#else
+    (void)op, (void)state;
+#endif
+}
+
 static inline void
 make_immortal(PyObject *op)
 {
@@ -69,6 +97,7 @@ make_immortal(PyObject *op)
 #if PY_VERSION_HEX >= 0x030E0000
     op->ob_flags |= IMMORTAL_FLAG;
 #endif
+    set_interned_state(op, SSTATE_INTERNED_IMMORTAL);
 }
 
 static inline void
@@ -78,6 +107,7 @@ make_mortal(PyObject *op, Py_ssize_t count)
 #if PY_VERSION_HEX >= 0x030E0000
     op->ob_flags &= (uint16_t)~IMMORTAL_FLAG;
 #endif
+    set_interned_state(op, SSTATE_INTERNED_MORTAL);
 }
 
 static bool
@@ -320,7 +350,7 @@ treat(struct walk *walk, PyObject *op)
         return false;
     }
     enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
-    if (verdict == MORTAL || (verdict == WATCHABLE && is_watched(op))) {
+    if (verdict == MORTAL || (verdict == WATCHABLE && is_watched(op)) || !may_be_immortal(op)) {
         keep(walk, op, verdict);
         return false;
     }

@@ -361,11 +361,17 @@ plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **fro
     plus_pystate_save_rest(from, tstate);
     tstate->context = NULL; /* we have it */
     *from_sp = current;
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *executor = Py_XNewRef(tstate->current_executor); /* greenlet borrows it */
+#endif
     PyObject *result = GREENLET_SWITCH(way_to(to), NULL);
 
     while (own.going != from) {
         result = pass_on(result);
     }
+#if PY_VERSION_HEX >= 0x030E0000
+    Py_XDECREF(executor);
+#endif
     own.going = NULL;
     load(from, tstate);
     if (result == NULL) {

@@ -20,6 +20,16 @@ plus_interrupts_on(struct plus_scheduler *sched);
 void
 plus_interrupts_off(struct plus_scheduler *sched);
 
+/* Whether code that runs may never report what is asked for meanwhile, so that it has to be on before.  1, 0, or -1
+ * with an exception.  3.14's JIT leaves a compiled loop that is no longer valid before the instruction that follows
+ * the jump back, and one that jumps to itself (`while True: pass`) has none: nothing but an exception ends it.  With
+ * the events on it is not compiled. */
+static inline int
+plus_interrupts_come_too_late(void)
+{
+    return PY_VERSION_HEX < 0x030F0000 ? plus_compat_has_jit() : 0;
+}
+
 /* How often events were switched on or off here (3.11: 0); `pretended`, for tests: so many more from now on. */
 uint64_t
 plus_interrupts_changes(uint64_t pretended);

@@ -356,7 +356,7 @@ save(struct plus_pystate *state, PyThreadState *tstate)
     state->c_stack_top = impl->c_stack_top;
     state->c_stack_soft_limit = impl->c_stack_soft_limit;
     state->c_stack_hard_limit = impl->c_stack_hard_limit;
-    state->current_executor = tstate->current_executor;
+    state->current_executor = Py_XNewRef(tstate->current_executor);
 #endif
 }
 
@@ -409,6 +409,9 @@ plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **fro
     announce(from, to);
     plus_switch(from_sp, to_sp);
     arrive(from);
+#if PY_VERSION_HEX >= 0x030E0000
+    Py_CLEAR(from->current_executor);
+#endif
 }
 
 void
@@ -467,6 +470,9 @@ plus_pystate_clear(struct plus_pystate *state)
     Py_CLEAR(state->traceobj);
     Py_CLEAR(state->profileobj);
     Py_CLEAR(state->exc_item.exc_value);
+#if PY_VERSION_HEX >= 0x030E0000
+    Py_CLEAR(state->current_executor); /* of one that was given up */
+#endif
 }
 
 #endif

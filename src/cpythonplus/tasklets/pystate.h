@@ -41,6 +41,8 @@ struct plus_pystate {
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
     uintptr_t c_stack_top, c_stack_soft_limit, c_stack_hard_limit;
+    /* The machine code that the tasklet is in, NULL: none.  Strong while it is parked: when code is no longer valid the
+     * interpreter frees what no thread is in. */
     PyObject *current_executor;
 #endif
 #ifdef __SANITIZE_ADDRESS__

@@ -318,6 +318,9 @@ tasklets_set_trace_inheritance(PyObject *module, PyObject *flag)
 
 /* ---- stacks ----------------------------------------------------------------------------------- */
 
+/* To compile takes 3.14's JIT 123 KiB; where there is little left 3.15's crashes when it drops compiled code. */
+#define LEAST_BYTES_WITH_JIT ((size_t)256 << 10)
+
 static PyObject *
 tasklets_stack_size(PyObject *module, PyObject *args)
 {
@@ -331,11 +334,16 @@ tasklets_stack_size(PyObject *module, PyObject *args)
 
     if (PyTuple_GET_SIZE(args) == 1) {
         size_t wanted = bytes == 0 ? plus_default_stack_bytes() : (size_t)bytes;
+        int jit = plus_compat_has_jit();
+        size_t least = jit > 0 ? LEAST_BYTES_WITH_JIT : PLUS_STACK_BYTES_MIN;
 
-        if (bytes < 0 || wanted < PLUS_STACK_BYTES_MIN || wanted > PLUS_STACK_BYTES_MAX) {
+        if (jit < 0) {
+            return NULL;
+        }
+        if (bytes < 0 || wanted < least || wanted > PLUS_STACK_BYTES_MAX) {
             PyErr_Format(PyExc_ValueError,
-                         "stack size must be 0 or between %zu and %zu bytes, not %zd",
-                         PLUS_STACK_BYTES_MIN, PLUS_STACK_BYTES_MAX, bytes);
+                         "stack size must be 0 or between %zu and %zu bytes%s, not %zd", least,
+                         PLUS_STACK_BYTES_MAX, jit > 0 ? " (the JIT is on)" : "", bytes);
             return NULL;
         }
         plus_new_stack_bytes = (size_t)bytes;

@@ -59,12 +59,16 @@ begin_by_time(struct plus_scheduler *sched, double seconds)
     if (plus_deadline_prepare() < 0) {
         return -1;
     }
+    int at_once = sched->watch.soft ? 0 : seconds <= 0 ? 1 : plus_interrupts_come_too_late();
+
+    if (at_once < 0 || (at_once > 0 && count_events(sched) < 0)) {
+        return -1;
+    }
+    sched->watch.due = seconds <= 0;
     if (seconds > 0) {
         plus_deadline_set(sched, seconds);
-        return 0;
     }
-    sched->watch.due = true;
-    return sched->watch.soft ? 0 : count_events(sched);
+    return 0;
 }
 
 static int
@@ -202,7 +206,8 @@ plus_watchdog_event(struct plus_scheduler *sched, bool counts)
     if (task == watch->owner) {
         return 0;
     }
-    if (!watch->due && task->pending_irq != watch->serial && (!counts || --watch->left > 0)) {
+    if (!watch->due && task->pending_irq != watch->serial &&
+        (!counts || watch->interval == 0 || --watch->left > 0)) {
         return 0;
     }
     if (watch->soft) {
