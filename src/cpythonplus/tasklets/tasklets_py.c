@@ -692,6 +692,9 @@ plus_tasklets_exec(PyObject *module)
             return -1;
         }
     }
+    if (plus_bomb_prepare() < 0) {
+        return -1;
+    }
     /* `atomic` is the GIL's in this module. */
     if (PyType_Ready(&atomic_type) < 0 ||
         PyModule_AddObjectRef(module, "tasklet_atomic", (PyObject *)&atomic_type) < 0) {
