@@ -17,6 +17,8 @@ import pytest
 SOURCES = Path(__file__).resolve().parent.parent / "src" / "cpythonplus"
 SANITIZED = "CPYTHONPLUS_SANITIZER" in os.environ
 BUILD = os.environ.get("CPYTHONPLUS_BUILD_DIR")
+FREE_THREADED = "t" in sys.abiflags
+"""How the interpreter is built, whether its GIL is on or not; see the marker `needs_gil`."""
 
 is_built = pytest.mark.skipif(
     BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test"

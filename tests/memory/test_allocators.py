@@ -103,6 +103,7 @@ def test_numbers_out_of_range_are_refused() -> None:
         allocators.trim_regularly(1, 0)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's")
 def test_glibc_gives_back_by_itself() -> None:
     """Waits for the thread, and fails by the child's time limit: no time is asserted."""

@@ -11,6 +11,8 @@ import pytest
 from cpythonplus import _native, memory
 from cpythonplus.memory.heap_census import Census, Path, Referrers
 
+pytestmark = pytest.mark.needs_gil
+
 
 class Target:
     pass

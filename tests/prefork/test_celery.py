@@ -62,6 +62,7 @@ def worker(folder: Path, *options: str, **settings: object) -> Iterator[services
             yield services.Client(server, folder, env, "import json, shop")
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_children_share_a_prepared_heap(tmp_path: Path) -> None:
     with worker(tmp_path, "-c", "2") as shop:

@@ -220,6 +220,7 @@ def test_what_an_object_of_before_holds() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 def test_the_frozen_heap_is_listed_by_our_tools_and_by_others_after_unfreeze() -> None:
     check("""
         from cpythonplus import memory
@@ -290,6 +291,7 @@ SQLITE = """
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("how", ["dropped", "closed", "used"])
 def test_a_sqlite_connection(how: str, tmp_path: Path) -> None:
     pytest.importorskip("sqlite3")
@@ -853,6 +855,7 @@ PyInit_old(void)
 """
 
 
+@pytest.mark.needs_gil
 def test_c_extensions_with_inlined_counts(tmp_path: Path) -> None:
     build(tmp_path, "old", OLD_EXTENSION)
     check(

@@ -17,6 +17,7 @@ def check(program: str, **options: int) -> str:
     return run_child(PRELUDE + dedent(program), **options).out  # type: ignore[arg-type]
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_everything_reachable_is_immortal() -> None:
     check("""
@@ -56,6 +57,7 @@ def test_everything_reachable_is_immortal() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_what_is_new_is_added_by_the_next_call() -> None:
     check("""
@@ -95,6 +97,7 @@ def test_what_can_be_switched_off() -> None:
     assert "nothing made immortal" in out
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no pools")
 def test_free_blocks_are_filled_once() -> None:
     check("""
@@ -123,6 +126,7 @@ def test_a_parent_that_goes_on_working_does_not_lose_its_gaps_each_time() -> Non
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_a_walk_that_fails_leaves_the_heap_frozen() -> None:
     check("""
@@ -140,6 +144,7 @@ def test_a_walk_that_fails_leaves_the_heap_frozen() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("allocator", ["malloc", "pymalloc_debug", "debug", "mimalloc"])
 def test_another_allocator(allocator: str) -> None:
     if allocator == "mimalloc" and sys.version_info < (3, 13):
@@ -157,6 +162,7 @@ def test_another_allocator(allocator: str) -> None:
     )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_types_that_are_to_stay_mortal() -> None:
     check("""
@@ -243,6 +249,7 @@ def test_objects_that_lie_about_their_class() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("allocator", ["pymalloc", "malloc"])
 def test_has_grown(allocator: str) -> None:
     program = """
@@ -257,6 +264,7 @@ def test_has_grown(allocator: str) -> None:
     run_child(PRELUDE + dedent(program), env={"PYTHONMALLOC": allocator})
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_a_worker_shares_what_it_looks_at() -> None:
     # What all of this is for, in pages: looking at the whole catalogue makes next to none private.

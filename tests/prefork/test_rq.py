@@ -71,6 +71,7 @@ def worker(
             yield services.Client(server, folder, env, ASK)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_work_horses_share_a_prepared_heap(tmp_path: Path) -> None:
     with worker(tmp_path, CPYTHONPLUS_PREFORK_WARM_UP="jobs, jobs:warm") as queue:

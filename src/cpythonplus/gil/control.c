@@ -321,6 +321,10 @@ prepare_records(char reason[PLUS_REASON_SIZE])
 static int
 begin_installing(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
 {
+#ifdef Py_GIL_DISABLED /* also where it is on: it may go off when an import is over */
+    snprintf(reason, PLUS_REASON_SIZE, PLUS_FREE_THREADED);
+    return -1;
+#endif
     int rc = prepare_records(reason);
 
     if (rc < 0) {
