@@ -45,6 +45,7 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         assert str(caught.value).startswith(message)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_where_libraries_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocators, "_folders", lambda: iter([str(tmp_path)]))
@@ -66,6 +67,7 @@ def test_the_usual_folders_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
     assert folders[-2:] == ["/usr/lib", "/lib"]
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_the_environment_and_back(tmp_path: Path) -> None:
     path = library(tmp_path, "libjemalloc.so.2", JEMALLOC)
