@@ -18,7 +18,8 @@
 
 #include "gil/slots.h"
 
-/* Returns: R(NULL with MemoryError), I(-1 with MemoryError), N(NULL), E(-1 and errno), T(an error number). */
+/* Returns: R(NULL with MemoryError), I(-1 with MemoryError), N(NULL), C(NULL, an exception cleared), E(-1 and errno),
+ * T(an error number). */
 #define FUNCTIONS(F)                                                                               \
     F(PyBytes_FromString, R)                                                                       \
     F(PyBytes_FromStringAndSize, R)                                                                \
@@ -67,6 +68,7 @@
     F(PySequence_List, R)                                                                          \
     F(PySet_Add, I)                                                                                \
     F(PySet_New, R)                                                                                \
+    F(PyEval_GetFrame, C)                                                                          \
     F(PyThreadState_New, N)                                                                        \
     F(PyTuple_GetSlice, R)                                                                         \
     F(PyTuple_New, R)                                                                              \
@@ -104,7 +106,7 @@
     F(fork, E)                                                                                     \
     F(pthread_create, T)
 
-enum kind { R, I, N, E, T };
+enum kind { R, I, N, C, E, T };
 
 #define ROW(name, kind) {#name, kind},
 static struct {
@@ -141,6 +143,9 @@ fail(enum kind kind)
         state.on = false;
         PyErr_NoMemory();
         state.on = true;
+    }
+    if (kind == C) {
+        PyErr_Clear();
     }
     errno = ENOMEM;
     return (struct decision){0, result};
