@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import FREE_THREADED
+from tests.support import FREE_THREADED, WITHOUT_GIL
 
-WITHOUT_GIL = "needs an interpreter that is built with a GIL"
 # Importing the room is refused there.
 _USES_TASKLETS = re.compile(r"^from .*\b(tasklets|stackless)\b", re.MULTILINE)
 
