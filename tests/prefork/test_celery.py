@@ -81,6 +81,7 @@ def test_children_share_a_prepared_heap(tmp_path: Path) -> None:
         shop.ends()
 
 
+@pytest.mark.needs_gil
 @pytest.mark.slow
 @pytest.mark.any_version
 def test_a_child_that_grew_is_replaced_and_no_task_is_lost(tmp_path: Path) -> None:

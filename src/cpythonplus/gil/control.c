@@ -301,7 +301,7 @@ prepare(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
     return 0;
 }
 
-/* Before any record is made. */
+/* Before any record is made; then the calling thread has one. */
 static int
 prepare_records(char reason[PLUS_REASON_SIZE])
 {
@@ -309,6 +309,9 @@ prepare_records(char reason[PLUS_REASON_SIZE])
 
     if (rc == 0) {
         rc = plus_fork_register(&fork_hooks);
+    }
+    if (rc == 0 && plus_thread_try_self() == NULL) {
+        rc = -ENOMEM;
     }
     if (rc < 0) {
         snprintf(reason, PLUS_REASON_SIZE, "thread records cannot be kept: %s", strerror(-rc));
