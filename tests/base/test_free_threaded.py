@@ -160,12 +160,14 @@ def test_a_program_is_not_started_with_settings_that_end_it(name: str) -> None:
 @on_free_threaded
 def test_the_gil_stays_off() -> None:
     code = "import cpythonplus._native, sys; print(sys._is_gil_enabled())"
+    environment = child_environment()
+    environment.pop("PYTHON_GIL", None)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True,
         text=True,
         check=True,
-        env=child_environment(),
+        env=environment,
     )
     assert done.stdout == "False\n"
 

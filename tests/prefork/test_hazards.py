@@ -16,8 +16,7 @@ PRELUDE = '''
 import gc, os, sys
 from cpythonplus import prefork
 
-IMMORTAL = sys.version_info >= (3, 12) and not hasattr(sys, "_is_gil_enabled") or (
-    sys.version_info >= (3, 13) and sys._is_gil_enabled())
+IMMORTAL = sys.version_info >= (3, 12) and "t" not in sys.abiflags
 
 
 def in_child(body):
