@@ -31,6 +31,9 @@ _USUAL_WARNINGS = (
     "ignore::DeprecationWarning",
     "default::DeprecationWarning:__main__",
 )
+FREE_THREADED = "t" in sys.abiflags
+"""How the interpreter is built, whether its GIL is on or not; see the marker `needs_gil`."""
+WITHOUT_GIL = "needs an interpreter that is built with a GIL"
 
 is_built = pytest.mark.skipif(
     BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test"

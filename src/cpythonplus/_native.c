@@ -31,10 +31,7 @@ native_exec(PyObject *module)
         PyModule_AddFunctions(module, plus_memory_dicts_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_trim_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_agent_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_prefork_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_tasklets_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_io_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_timing_methods) < 0) {
+        PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
         return -1;
     }
     if (plus_atomic_init(module) < 0) {

@@ -70,6 +70,7 @@ atomic: Atomic
 
 # ---- memory -------------------------------------------------------------------------------------
 
+def memory_refuse_free_threaded() -> None: ...
 def memory_sort_garbage(
     garbage: list[object], start: int, known: Mapping[int, object], clear: bool, /
 ) -> tuple[list[tuple[int, int, int, int, int, int, list[object] | None]], bool]: ...

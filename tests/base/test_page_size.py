@@ -77,6 +77,7 @@ def test_what_counts_in_pages(large_pages: Path, page_bytes: int, name: str) -> 
     run_c_program(name, env)
 
 
+@pytest.mark.needs_gil
 @not_sanitized
 @sizes
 def test_tasklets(large_pages: Path, page_bytes: int) -> None:

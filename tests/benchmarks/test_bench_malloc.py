@@ -23,6 +23,7 @@ print("not shown")
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 @pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's")
 def test_a_script_is_measured(

@@ -30,6 +30,7 @@ from cpythonplus.benchmarks.testserver.flask_gunicorn.scenario import WORKERS
 from cpythonplus.cli.commands import bench
 from cpythonplus.cli.usage import UsageError
 from tests.benchmarks import canned
+from tests.support import FREE_THREADED, WITHOUT_GIL
 
 COMMANDS = Commands.of(sys.executable)
 TINY = Settings(1, 0.01, connections=3, sleepers=20, longest_sleep_s=0.02)
@@ -44,6 +45,8 @@ def needs(name: str, side: Side) -> None:
     case = case_called(name)
     for module in case.needs:
         pytest.importorskip(module)
+    if FREE_THREADED and side in {"tasklets", "scheduled"}:
+        pytest.skip(WITHOUT_GIL)
     if side in {"tasklets", "scheduled"}:
         pytest.importorskip("cpythonplus.tasklets", exc_type=ImportError)
     elif side in case.packages:

@@ -1,6 +1,5 @@
 """What becomes of the interpreters that a program under `cpythonplus run` starts."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,9 +7,9 @@ import pytest
 from cpythonplus.cli.features import Run, python_tag
 from cpythonplus.cli.startup import HOME
 from tests.cli.support import NOTHING, PYTHON, execute, run
+from tests.support import FREE_THREADED
 
 ACTIVE = "from cpythonplus import gil; print(gil.active(), flush=True)"
-FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 SCHEDULED = f"{not FREE_THREADED}\n"
 
 SPAWN = f"""\

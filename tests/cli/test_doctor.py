@@ -52,6 +52,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.needs_gil
 def test_one_line_for_each_root_cause(program: Path) -> None:
     done = cycles("program.py", "a", "b", cwd=program.parent)
     assert (done.status, done.out) == (0, "done a b\n")
@@ -65,6 +66,7 @@ def test_one_line_for_each_root_cause(program: Path) -> None:
     assert f"{program}:14: closure: in walk(): inner" in told
 
 
+@pytest.mark.needs_gil
 def test_json(program: Path, tmp_path: Path) -> None:
     """Standard output is the program's; a file is written whole, under the pid if so wished."""
     done = cycles("--json", "--kinds", "exception", "--no-hoards", str(program))
@@ -122,6 +124,7 @@ thread.join()
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize(
     ("end", "status"),
     [
@@ -152,6 +155,7 @@ subprocess.run([sys.executable, "-c", "print('child')"], check=True)
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize(("options", "processes"), [([], 1), (["--children"], 3)])
 def test_children(options: list[str], processes: int) -> None:
     done = cycles(*options, "-c", CHILDREN)
@@ -159,6 +163,7 @@ def test_children(options: list[str], processes: int) -> None:
     assert len(set(re.findall(r"doctor cycles, pid (\d+)", done.err))) == processes
 
 
+@pytest.mark.needs_gil
 def test_other_features_are_off_unless_asked_for() -> None:
     code = (
         "import os; print([x for x in os.environ['CPYTHONPLUS_RUN'].split(';') if x[-2:] == '=1'])"

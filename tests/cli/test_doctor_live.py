@@ -65,6 +65,7 @@ def target(*command: str, program: str = PROGRAM, **env: str) -> Iterator[subpro
             process.kill()
 
 
+@pytest.mark.needs_gil
 def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with target(*RUNNER) as process:
         pid = process.pid
@@ -172,6 +173,7 @@ def _sockets(pid: int) -> list[str]:
     return re.findall(rf"\S*/{pid}\.sock", Path("/proc/net/unix").read_text())
 
 
+@pytest.mark.needs_gil
 def test_watched_elsewhere_than_on_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +420,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.needs_gil
 def test_run_examines_the_program_at_its_end(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(ENDING)
     words = ["--json", "--output", "found.json", "--html", "page.html"]
@@ -433,6 +436,7 @@ def test_run_examines_the_program_at_its_end(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.needs_gil
 def test_run_tells_people_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(ENDING)
     done = execute([*MODULE, "doctor", "run", "--top", "5", "program.py"], cwd=tmp_path)

@@ -9,7 +9,10 @@ from cpythonplus.memory import allocators
 from tests.cli.support import MODULE, RUNNER, assert_refused, execute, run
 from tests.support import SANITIZED, compile_c
 
-pytestmark = pytest.mark.skipif(SANITIZED, reason="a sanitizer's library has to be preloaded first")
+pytestmark = [
+    pytest.mark.skipif(SANITIZED, reason="a sanitizer's library has to be preloaded first"),
+    pytest.mark.needs_gil,
+]
 
 PROGRAM = """
 import json, os, sys

@@ -10,6 +10,7 @@ import pytest
 
 from cpythonplus.cli.startup import HOME
 from tests.cli.support import NOTHING, Result, assert_refused, execute
+from tests.support import FREE_THREADED
 
 # An interpreter that has no cpythonplus of its own; outside of a venv there is none.
 BARE = str(getattr(sys, "_base_executable", sys.executable))
@@ -22,7 +23,6 @@ path = os.environ.get("PYTHONPATH", "").split(":")
 print([entry for entry in path if entry and "outside_site" not in entry])
 """
 ACTIVE = "from cpythonplus import gil; print(gil.active(), flush=True)"
-FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 SCHEDULED = f"{not FREE_THREADED}\n"
 
 Bare = Callable[..., Result]

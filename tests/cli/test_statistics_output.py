@@ -22,6 +22,7 @@ def without_addresses(text: str) -> str:
 PARTS = ("statistics of pid", "interactive: waits", "batch: holds", "MainThread", "atomic sections")
 
 
+@pytest.mark.needs_gil
 def test_table() -> None:
     result = run("--stats", "-c", "print('output')")
     assert (result.status, result.out) == (0, "output\n")

@@ -278,6 +278,7 @@ time.sleep(600)
         time.sleep(0.01)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize(
     ("side", "wrong"),
     [("stock", "plus"), ("plus", "stock"), ("stock", "tasklets"), ("tasklets", "stock")],

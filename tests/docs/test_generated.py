@@ -11,6 +11,7 @@ from tools import readme_table, reference
 RESULTS = sorted(readme_table.RESULTS.glob("*.json"))
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize(
     "page", sorted(reference.PAGES.glob("*.md")), ids=lambda page: str(page.name)
 )

@@ -53,6 +53,7 @@ def test_leave_without_enter(section: LockAtomic) -> None:
     assert not section.inside()
 
 
+@pytest.mark.needs_gil
 def test_exit_without_enter() -> None:
     with pytest.raises(RuntimeError, match="not entered"):
         atomic().__exit__(None, None, None)
@@ -144,6 +145,14 @@ def test_what_cannot_be_called_cannot_be_decorated(section: LockAtomic, wrong: o
         section(wrong)  # type: ignore[call-overload]
 
 
+def test_none_is_no_function(section: LockAtomic) -> None:
+    with pytest.raises(TypeError, match="not NoneType"):
+        section(None)  # type: ignore[call-overload]
+    with pytest.raises(TypeError):
+        section(function=len)  # type: ignore[call-overload]
+
+
+@pytest.mark.needs_gil
 def test_wrong_calls() -> None:
     with pytest.raises(TypeError):
         atomic(len, len)  # type: ignore[call-overload]
@@ -168,6 +177,7 @@ def test_wrong_configuration(section: LockAtomic) -> None:
     section.configure(limit_ms=20.0, report=None)
 
 
+@pytest.mark.needs_gil
 def test_lock_atomic_excludes_other_sections() -> None:
     inside = 0
     seen: set[int] = set()
@@ -203,6 +213,7 @@ def _steps(log: list[bool]) -> Generator[int]:
     log.append(atomic.inside())
 
 
+@pytest.mark.needs_gil
 def test_a_generator_resumed_in_its_thread() -> None:
     log: list[bool] = []
     steps = _steps(log)
@@ -214,6 +225,7 @@ def test_a_generator_resumed_in_its_thread() -> None:
     assert not atomic.inside()
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("end", ["close", "throw", "collected"])
 def test_a_generator_that_ends_while_suspended(end: str) -> None:
     steps = _steps([])
@@ -227,6 +239,7 @@ def test_a_generator_that_ends_while_suspended(end: str) -> None:
     assert not atomic.inside()
 
 
+@pytest.mark.needs_gil
 def test_a_generator_resumed_in_another_thread() -> None:
     steps = _steps([])
     next(steps)
@@ -250,6 +263,7 @@ def test_a_generator_resumed_in_another_thread() -> None:
     assert not atomic.inside()  # it has been ended here
 
 
+@pytest.mark.needs_gil
 def test_a_section_belongs_to_one_thread() -> None:
     section = atomic()
     caught: list[BaseException] = []
@@ -269,6 +283,7 @@ def test_a_section_belongs_to_one_thread() -> None:
     assert not atomic.inside()
 
 
+@pytest.mark.needs_gil
 def test_left_in_another_thread_after_the_first_has_ended() -> None:
     section = atomic()
     thread = threading.Thread(target=section.__enter__)
@@ -281,6 +296,7 @@ def test_left_in_another_thread_after_the_first_has_ended() -> None:
     assert not atomic.inside()
 
 
+@pytest.mark.needs_gil
 def test_a_coroutine_suspended_inside() -> None:
     order: list[tuple[str, bool]] = []
 
@@ -313,6 +329,7 @@ def test_a_coroutine_suspended_inside() -> None:
 # Beside other threads
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("state", STATES)
 def test_nobody_gets_in_between(state: str) -> None:
     run(
@@ -333,6 +350,7 @@ def test_nobody_gets_in_between(state: str) -> None:
     )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("state", STATES)
 def test_a_blocking_call_inside_lets_others_run(state: str) -> None:
     run(
@@ -348,6 +366,7 @@ def test_a_blocking_call_inside_lets_others_run(state: str) -> None:
     )
 
 
+@pytest.mark.needs_gil
 def test_across_install_and_uninstall() -> None:
     run(
         """
@@ -379,6 +398,7 @@ def test_across_install_and_uninstall() -> None:
     )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("state", STATES)
 def test_a_thread_that_ends_inside(state: str) -> None:
     run(
@@ -399,6 +419,7 @@ def test_a_thread_that_ends_inside(state: str) -> None:
     )
 
 
+@pytest.mark.needs_gil
 def test_threads_that_wait_for_ever_inside() -> None:
     run(
         """
@@ -419,6 +440,7 @@ def test_threads_that_wait_for_ever_inside() -> None:
     )
 
 
+@pytest.mark.needs_gil
 def test_overlong_sections_are_counted_and_reported() -> None:
     child = run(
         """
@@ -487,6 +509,7 @@ def test_overlong_sections_are_counted_and_reported() -> None:
     assert child.err == ""
 
 
+@pytest.mark.needs_gil
 def test_a_forked_child_inside_goes_on_inside() -> None:
     run(
         """
@@ -504,6 +527,7 @@ def test_a_forked_child_inside_goes_on_inside() -> None:
     )
 
 
+@pytest.mark.needs_gil
 def test_sections_one_after_the_other_let_others_in() -> None:
     """Nobody is kept waiting longer than the section that he stands before."""
     for state in STATES:
@@ -528,6 +552,7 @@ def test_sections_one_after_the_other_let_others_in() -> None:
         )
 
 
+@pytest.mark.needs_gil
 def test_leave_inside_a_with_block_is_an_error() -> None:
     run(
         """
@@ -547,6 +572,7 @@ def test_leave_inside_a_with_block_is_an_error() -> None:
     )
 
 
+@pytest.mark.needs_gil
 def test_one_section_object_for_many_threads() -> None:
     """Whoever finds it entered by another gets an error; nobody's depth is changed."""
     run(

@@ -8,6 +8,8 @@ import pytest
 from tests.gil.load import run
 from tests.support import SOURCES, compile_c, run_child
 
+pytestmark = pytest.mark.needs_gil
+
 # A library that has put functions of its own into the interpreter's slots before us.
 REDIRECT = r"""
 #include <Python.h>

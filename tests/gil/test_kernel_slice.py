@@ -24,9 +24,10 @@ def kernel() -> tuple[int, ...]:
     return tuple(map(int, platform.release().split("-")[0].split(".")[:2]))
 
 
-pytestmark = pytest.mark.skipif(
-    kernel() < (6, 12), reason="the kernel has no slices of a thread's own"
-)
+pytestmark = [
+    pytest.mark.needs_gil,
+    pytest.mark.skipif(kernel() < (6, 12), reason="the kernel has no slices of a thread's own"),
+]
 
 
 def test_only_who_computes_has_a_long_slice() -> None:

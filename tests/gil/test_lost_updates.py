@@ -4,6 +4,8 @@ import pytest
 
 from tests.gil.load import STATES, run
 
+pytestmark = pytest.mark.needs_gil
+
 PROGRAM = """
 sys.setswitchinterval(1e-6)
 if gil.active():

@@ -11,6 +11,8 @@ from tests.gil.load import run
 from tests.leaks import MEASURE
 from tests.support import SANITIZED
 
+pytestmark = pytest.mark.needs_gil
+
 # Each public callable, as a program's line; `f` and `report` are defined below.
 CALLS = {
     "gil.Policy": "gil.Policy(spin_us=5)",

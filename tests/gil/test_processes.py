@@ -7,6 +7,8 @@ import pytest
 
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 # What the programs have in common.
 PRELUDE = """
 import os, sys, threading, time

@@ -6,6 +6,8 @@ import pytest
 
 from tests.gil.load import run
 
+pytestmark = pytest.mark.needs_gil
+
 try:
     ctypes.c_char.in_dll(ctypes.CDLL(None), "__libc_single_threaded")
 except ValueError:

@@ -4,6 +4,8 @@ import pytest
 
 from tests.gil.load import run
 
+pytestmark = pytest.mark.needs_gil
+
 
 def test_an_interactive_waiter_asks_a_batch_holder_at_once() -> None:
     run(

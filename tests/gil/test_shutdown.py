@@ -4,6 +4,8 @@ import pytest
 
 from tests.gil.load import run
 
+pytestmark = pytest.mark.needs_gil
+
 ENDS = {
     "falls off the end": ("", 0),
     "sys.exit": ("sys.exit(7)", 7),

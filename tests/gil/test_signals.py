@@ -13,6 +13,8 @@ import pytest
 from tests.gil.load import PRELUDE, STATES, run
 from tests.support import SANITIZED, finish_child, start_child
 
+pytestmark = pytest.mark.needs_gil
+
 
 @pytest.mark.parametrize("waits", ["while True: pass", "threading.Event().wait()"])
 def test_ctrl_c_arrives_beside_cpu_threads(waits: str) -> None:

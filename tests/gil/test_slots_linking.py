@@ -8,6 +8,8 @@ import pytest
 
 from tests.support import SOURCES, compile_c
 
+pytestmark = pytest.mark.needs_gil
+
 HERE = Path(__file__).resolve().parent
 KINDS = [
     ("-Wl,-z,lazy",),

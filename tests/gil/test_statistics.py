@@ -1,6 +1,10 @@
 """What is counted, and that the numbers belong together."""
 
+import pytest
+
 from tests.gil.load import run
+
+pytestmark = pytest.mark.needs_gil
 
 
 def test_zeros_before_anything() -> None:

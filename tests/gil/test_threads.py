@@ -7,6 +7,8 @@ import pytest
 from tests.gil.load import STATES, run
 from tests.support import compile_c
 
+pytestmark = pytest.mark.needs_gil
+
 NATIVE = r"""
 #include <pthread.h>
 #include <semaphore.h>

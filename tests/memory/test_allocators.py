@@ -45,6 +45,7 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         assert str(caught.value).startswith(message)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_where_libraries_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocators, "_folders", lambda: iter([str(tmp_path)]))
@@ -66,6 +67,7 @@ def test_the_usual_folders_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
     assert folders[-2:] == ["/usr/lib", "/lib"]
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_the_environment_and_back(tmp_path: Path) -> None:
     path = library(tmp_path, "libjemalloc.so.2", JEMALLOC)
@@ -103,6 +105,7 @@ def test_numbers_out_of_range_are_refused() -> None:
         allocators.trim_regularly(1, 0)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's")
 def test_glibc_gives_back_by_itself() -> None:
     """Waits for the thread, and fails by the child's time limit: no time is asserted."""

@@ -18,6 +18,8 @@ from cpythonplus.memory.hidden_caches import Cache, Caches
 from cpythonplus.memory.hidden_caches.finding import find_rows
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 SIZE = 1000
 
 

@@ -17,6 +17,8 @@ from cpythonplus.memory.heap_census import Census, Difference, Row
 from tests.memory.heaps import HEAPS, ManyNames, Plain, Slotted
 from tests.support import SANITIZED, finish_child, run_child, start_child
 
+pytestmark = pytest.mark.needs_gil
+
 NUMBER = 500
 _NAMES = [sys.intern(f"name{i}") for i in range(50)]
 

@@ -12,6 +12,8 @@ from cpythonplus import _native, memory
 from cpythonplus.memory.cycles.holders import every_object, find_holders
 from cpythonplus.memory.heap_census import Census, Path, Referrers
 
+pytestmark = pytest.mark.needs_gil
+
 
 class Target:
     pass

@@ -353,6 +353,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 }
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("name", CASES)
 def test_closing_leaves_nothing_to_the_collector(name: str) -> None:
     use, function, expected = CASES[name]
@@ -587,6 +588,7 @@ def generated(cells: int, parameters: int) -> Any:
     return namespace["outer"]
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize(("cells", "parameters"), [(3, 2), (200, 0), (10, 300), (200, 300)])
 def test_many_variables(cells: int, parameters: int) -> None:
     outer = generated(cells, parameters)
@@ -609,6 +611,7 @@ def test_code_that_begins_differently_is_refused(monkeypatch: pytest.MonkeyPatch
         closing(recursive)
 
 
+@pytest.mark.needs_gil
 def test_a_traced_function_is_closed_too() -> None:
     lines = []
 
@@ -634,6 +637,7 @@ def test_a_traced_function_is_closed_too() -> None:
     assert len(lines) == 12
 
 
+@pytest.mark.needs_gil
 def test_an_argument_that_is_raised_makes_no_cycle() -> None:
     @closing
     def outer(error: BaseException) -> None:

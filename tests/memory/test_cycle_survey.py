@@ -58,6 +58,7 @@ def test_components_are_counted_and_bystanders_are_not() -> None:
     assert sorted(map(sorted, components)) == [[1, 2], [4]]
 
 
+@pytest.mark.needs_gil
 def test_a_driver_s_cycles_are_named_and_counted_twice() -> None:
     found = cycle_survey.survey(["functools"])
     (driver,) = found["drivers"]

@@ -17,6 +17,8 @@ from cpythonplus.memory.key_sharing.causes import Counts, explain
 from cpythonplus.memory.key_sharing.rehearsal import refusal
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 COUNT = 600
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 PROGRAM = """
 import gc, sys
 from cpythonplus import memory

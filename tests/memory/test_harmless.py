@@ -10,6 +10,8 @@ from cpythonplus.memory.cycles import hoards
 from cpythonplus.memory.key_sharing import finding
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:

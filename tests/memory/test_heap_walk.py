@@ -8,6 +8,8 @@ import pytest
 from cpythonplus import _native
 from tests.support import SANITIZED, run_child
 
+pytestmark = pytest.mark.needs_gil
+
 
 @dataclass
 class Counts:

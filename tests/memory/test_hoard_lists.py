@@ -1,6 +1,10 @@
 """Many exceptions at one place are one hoard."""
 
+import pytest
+
 from cpythonplus.memory.cycles.hoards import find_hoards
+
+pytestmark = pytest.mark.needs_gil
 
 recent: list[ValueError] = []
 

@@ -15,6 +15,8 @@ from cpythonplus.memory import cycles
 from cpythonplus.memory.cycles import Hoard
 from cpythonplus.memory.cycles.hoards import find_hoards
 
+pytestmark = pytest.mark.needs_gil
+
 KEPT: list[BaseException] = []
 SIZE = 100_000
 

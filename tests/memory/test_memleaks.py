@@ -8,6 +8,8 @@ from cpythonplus import _native
 from tests.leaks import MEASURE
 from tests.support import SANITIZED, run_child
 
+pytestmark = pytest.mark.needs_gil
+
 # Lines of a program for each function of the extension.
 CALLS = {
     "memory_sort_garbage": {

@@ -16,6 +16,8 @@ from cpythonplus.memory.cycles.naming import causes
 from cpythonplus.memory.cycles.report import Cause, Kind
 from tests.memory.garbage import components_of, garbage_of
 
+pytestmark = pytest.mark.needs_gil
+
 
 def named(leak: Callable[[], object]) -> list[Cause]:
     with garbage_of(leak) as components:

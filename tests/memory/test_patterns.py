@@ -9,6 +9,8 @@ from cpythonplus.memory import cycles
 from tests.memory.patterns.pattern import Pattern
 from tests.memory.patterns.table import PATTERNS
 
+pytestmark = pytest.mark.needs_gil
+
 
 @pytest.fixture(scope="module")
 def watch() -> Iterator[cycles.Watch]:

@@ -16,6 +16,8 @@ from cpythonplus.memory.cycles import Cause, Kind
 from cpythonplus.memory.no_cycles import allowing
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 pytest_plugins = "pytester"
 
 PLUGIN = "cpythonplus.memory.pytest_plugin"

@@ -15,6 +15,8 @@ import pytest
 
 from cpythonplus.memory import cycles
 
+pytestmark = pytest.mark.needs_gil
+
 Pool = list[Any]
 
 

@@ -318,6 +318,7 @@ def test_notes_stand_beside_a_row_as_far_as_they_fit() -> None:
     assert any(re.search(r"free in Python's arenas +note on arena_free$", x) for x in lines)
 
 
+@pytest.mark.needs_gil
 def test_what_the_rooms_functions_return_is_understood() -> None:
     """The names of the fields are theirs: what is renamed there would be missing here."""
     told = {

@@ -144,6 +144,7 @@ def resident(heaps: Heaps, name: str) -> Resident:
 STATES = ["fresh", "survivors", "remedied", "classic", "table", "threads", "mappings"]
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("name", STATES)
 def test_the_parts_add_up(heaps: Heaps, name: str) -> None:
     found = resident(heaps, name)
@@ -156,6 +157,7 @@ def test_the_parts_add_up(heaps: Heaps, name: str) -> None:
         assert found.part("mappings") < 0.03 * found.rss_bytes
 
 
+@pytest.mark.needs_gil
 def test_arenas_are_what_pymalloc_says(heaps: Heaps) -> None:
     arenas = resident(heaps, "now").arenas
     stats = {
@@ -169,6 +171,7 @@ def test_arenas_are_what_pymalloc_says(heaps: Heaps) -> None:
     assert arenas.live_bytes == pytest.approx(allocated, rel=0.02)
 
 
+@pytest.mark.needs_gil
 def test_survivors_are_named(heaps: Heaps) -> None:
     found = resident(heaps, "survivors")
     assert found.arenas.free_in_them_bytes > 5 * MIB
@@ -185,11 +188,13 @@ def test_survivors_are_named(heaps: Heaps) -> None:
     assert "in_subprocess" in first.remedy
 
 
+@pytest.mark.needs_gil
 def test_what_lived_before_pins_nothing(heaps: Heaps) -> None:
     before, after = resident(heaps, "survivors"), resident(heaps, "remedied")
     assert after.arenas.free_in_them_bytes < before.arenas.free_in_them_bytes / 3
 
 
+@pytest.mark.needs_gil
 def test_the_classic(heaps: Heaps) -> None:
     found = resident(heaps, "classic")
     assert found.part("c_heap_free") + found.part("c_heap_top") > 18 * MIB
@@ -203,6 +208,7 @@ def test_the_classic(heaps: Heaps) -> None:
     assert heaps["returned"] == pytest.approx(heaps["returnable"], rel=0.1)
 
 
+@pytest.mark.needs_gil
 def test_the_owner_of_the_last_block(heaps: Heaps) -> None:
     found = resident(heaps, "table")
     pins = [pin for pin in found.pins if pin.place == "c_heap_top"]
@@ -211,6 +217,7 @@ def test_the_owner_of_the_last_block(heaps: Heaps) -> None:
     assert lists[0].size_bytes >= 40_000
 
 
+@pytest.mark.needs_gil
 def test_heaps_and_stacks_of_threads(heaps: Heaps) -> None:
     found = resident(heaps, "threads")
     assert found.part("thread_heaps_free") > 4 * MIB
@@ -218,6 +225,7 @@ def test_heaps_and_stacks_of_threads(heaps: Heaps) -> None:
     assert "4 threads" in next(part.note for part in found.parts if part.name == "stacks")
 
 
+@pytest.mark.needs_gil
 def test_mappings(heaps: Heaps) -> None:
     found = resident(heaps, "mappings")
     assert found.part("large_blocks") == pytest.approx(12 * MIB, rel=0.05)
@@ -234,6 +242,7 @@ def test_a_fresh_process_has_nothing_to_do(heaps: Heaps) -> None:
     assert any("Nothing to do" in advice.remedy for advice in found.verdict)
 
 
+@pytest.mark.needs_gil
 def test_text(heaps: Heaps) -> None:
     text = heaps["survivors"]["text"]
     assert text == resident(heaps, "survivors").text(20)
@@ -245,6 +254,7 @@ def test_text(heaps: Heaps) -> None:
 # ---- other allocators ---------------------------------------------------------------------------
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(
     SANITIZED, reason="the sanitizer's allocator takes the place of the C library's"
 )
@@ -257,6 +267,7 @@ def test_without_pymalloc() -> None:
     assert found.part("c_heap_used") > 3 * MIB
 
 
+@pytest.mark.needs_gil
 def test_with_debug_hooks() -> None:
     child = run_child(HEAD + 'show("heap")' + TAIL, env={"PYTHONMALLOC": "debug"})
     found = resident(json.loads(child.out), "heap")
@@ -351,6 +362,7 @@ def test_odd_heaps_are_no_heaps() -> None:
     assert child.out == "alive\n"
 
 
+@pytest.mark.needs_gil
 def test_arguments() -> None:
     with pytest.raises(ValueError, match="length"):
         _native.memory_c_heap(8192, 4096, True, True)

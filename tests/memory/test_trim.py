@@ -52,6 +52,7 @@ def rss_of(trimmed: Trimmed, name: str) -> int:
     return next(step.freed_bytes for step in trimmed.steps if step.name == name)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="objects do not come from pymalloc there")
 def test_empty_pools_go_back() -> None:
     out = run_child(
@@ -74,6 +75,7 @@ print(json.dumps([first.to_json(), again.to_json()]))
     assert abs(again.freed_bytes) < 2 * 1024 * 1024, "nothing is left to give"
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's")
 def test_the_end_of_the_c_heap_does_not_matter() -> None:
     out = run_child(
@@ -92,6 +94,7 @@ def test_the_end_of_the_c_heap_does_not_matter() -> None:
     assert rss_of(trimmed, "c_heap") > 0.95 * 100_000 * 600
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="objects do not come from pymalloc there")
 @pytest.mark.parametrize("allocator", ["pymalloc", "pymalloc_debug"])
 def test_pymalloc_goes_on(allocator: str) -> None:
@@ -128,6 +131,7 @@ def test_threads_and_forks_in_between() -> None:
     )
 
 
+@pytest.mark.needs_gil
 def test_what_cannot_be_done_is_told() -> None:
     out = run_child(
         """

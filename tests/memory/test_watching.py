@@ -18,6 +18,8 @@ from cpythonplus.memory.cycles import Cause, Cycle, watching
 from cpythonplus.memory.cycles.naming import causes
 from tests.support import run_child
 
+pytestmark = pytest.mark.needs_gil
+
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
 

@@ -210,6 +210,7 @@ def test_a_class_is_refused(kind: type) -> None:
     assert weakref.getweakrefcount(kind) == before
 
 
+@pytest.mark.needs_gil
 def test_a_finalizer_s_own_error_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     thing = Pooled()
     finalizer = weakref.finalize(thing, print)

@@ -238,6 +238,7 @@ CASES = {
 }
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_what_the_worker_did(case: Case) -> None:
     answer = ask(case.setup, case.work)
@@ -246,6 +247,7 @@ def test_what_the_worker_did(case: Case) -> None:
         assert answer.words("by_type", case.name, case.category) >= case.words, answer
 
 
+@pytest.mark.needs_gil
 def test_what_is_written_back_is_restored() -> None:
     answer = ask("items = [Item() for _ in range(COUNT)]", "for item in items: pass")
     share = answer.share(Category.RESTORED)
@@ -254,6 +256,7 @@ def test_what_is_written_back_is_restored() -> None:
     assert answer.words("by_type", "__main__.Item", Category.REFERENCE_COUNTS) < 100, answer
 
 
+@pytest.mark.needs_gil
 def test_inline_caches_are_named_by_file() -> None:
     answer = ask(
         """
@@ -275,11 +278,13 @@ def test_inline_caches_are_named_by_file() -> None:
     assert answer.words("by_type", "code", Category.INLINE_CACHES) >= 400, answer
 
 
+@pytest.mark.needs_gil
 def test_new_memory_is_new_pages() -> None:
     answer = ask("", "return bytes(8_000_000) + b'x'")
     assert answer.share(Category.NEW_PAGES)["bytes"] >= 8_000_000, answer
 
 
+@pytest.mark.needs_gil
 def test_a_class_of_another_module_is_named_with_it() -> None:
     answer = ask(
         "from fractions import Fraction\nitems = [Fraction(1, 3) for _ in range(COUNT)]",
@@ -291,6 +296,7 @@ def test_a_class_of_another_module_is_named_with_it() -> None:
     assert answer.words("by_module", "fractions", Category.REFERENCE_COUNTS) >= count
 
 
+@pytest.mark.needs_gil
 def test_shares_add_up() -> None:
     answer = ask("items = [Item() for _ in range(COUNT)]", "return items[::2]")
     shares = answer.report["by_category"]
@@ -299,6 +305,7 @@ def test_shares_add_up() -> None:
     assert sum(each["bytes"] for each in answer.report["by_type"]) <= answer.report["private_bytes"]
 
 
+@pytest.mark.needs_gil
 def test_a_worker_asks_about_itself() -> None:
     """Compared with its parent, and printed as tables."""
     child = run_child(
@@ -626,6 +633,7 @@ def test_objects_that_cannot_be_found_are_not_guessed_at() -> None:
     assert child.out == "fine\n", child
 
 
+@pytest.mark.needs_gil
 def test_objects_that_come_from_malloc_are_found() -> None:
     child = run_child(
         """
@@ -680,6 +688,7 @@ def test_addresses_where_nothing_is(address: int) -> None:
 
 
 @pytest.mark.skipif(DEBUG, reason="the debugging allocator is in use: that is another test")
+@pytest.mark.needs_gil
 def test_own_objects_are_recognised() -> None:
     """The layout that is expected is the one that this interpreter has."""
     own = mappings(os.getpid())

@@ -62,6 +62,7 @@ def worker(folder: Path, *options: str, **settings: object) -> Iterator[services
             yield services.Client(server, folder, env, "import json, shop")
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_children_share_a_prepared_heap(tmp_path: Path) -> None:
     with worker(tmp_path, "-c", "2") as shop:
@@ -80,6 +81,7 @@ def test_children_share_a_prepared_heap(tmp_path: Path) -> None:
         shop.ends()
 
 
+@pytest.mark.needs_gil
 @pytest.mark.slow
 @pytest.mark.any_version
 def test_a_child_that_grew_is_replaced_and_no_task_is_lost(tmp_path: Path) -> None:

@@ -551,6 +551,7 @@ GROWS = """
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize(
     ("words", "setting", "prepares"),
     [

@@ -16,8 +16,7 @@ PRELUDE = '''
 import gc, os, sys
 from cpythonplus import prefork
 
-IMMORTAL = sys.version_info >= (3, 12) and not hasattr(sys, "_is_gil_enabled") or (
-    sys.version_info >= (3, 13) and sys._is_gil_enabled())
+IMMORTAL = sys.version_info >= (3, 12) and "t" not in sys.abiflags
 
 
 def in_child(body):
@@ -222,6 +221,7 @@ def test_what_an_object_of_before_holds() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 def test_the_frozen_heap_is_listed_by_our_tools_and_by_others_after_unfreeze() -> None:
     check("""
         from cpythonplus import memory
@@ -292,6 +292,7 @@ SQLITE = """
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("how", ["dropped", "closed", "used"])
 def test_a_sqlite_connection(how: str, tmp_path: Path) -> None:
     pytest.importorskip("sqlite3")
@@ -855,6 +856,7 @@ PyInit_old(void)
 """
 
 
+@pytest.mark.needs_gil
 def test_c_extensions_with_inlined_counts(tmp_path: Path) -> None:
     build(tmp_path, "old", OLD_EXTENSION)
     check(

@@ -7,6 +7,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pytest
+
 from tests.support import run_child
 
 IMMORTAL = sys.version_info >= (3, 12)
@@ -69,6 +71,7 @@ def _path(folder: Path) -> str:
     return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(folder)]))
 
 
+@pytest.mark.needs_gil
 def test_a_forked_pool_is_prepared_once(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
@@ -89,6 +92,7 @@ def test_a_forked_pool_is_prepared_once(tmp_path: Path) -> None:
     assert err.count("prepared: ") == 1
 
 
+@pytest.mark.needs_gil
 def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
@@ -175,6 +179,7 @@ def test_children_end_as_ever(tmp_path: Path) -> None:
     assert err.count("prepared: ") == 1
 
 
+@pytest.mark.needs_gil
 def test_the_fork_server_is_prepared_after_what_it_preloads(tmp_path: Path) -> None:
     answer, _ = run(
         tmp_path,
@@ -194,6 +199,7 @@ def test_the_fork_server_is_prepared_after_what_it_preloads(tmp_path: Path) -> N
     assert all(each["warm"] and each["gil"] and each["native_locks"] for each in answer)
 
 
+@pytest.mark.needs_gil
 def test_the_fork_server_with_a_list_of_ones_own(tmp_path: Path) -> None:
     """Not the last one of the list: what comes later is prepared before the first fork."""
     answer, _ = run(
@@ -245,6 +251,7 @@ def test_an_unknown_multiprocessing_is_left_alone(tmp_path: Path) -> None:
     assert err.count("set_forkserver_preload") == 1
 
 
+@pytest.mark.needs_gil
 def test_a_warm_up_that_fails_is_told_and_the_pool_works(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,

@@ -17,6 +17,7 @@ def check(program: str, **options: object) -> str:
     return run_child(PRELUDE + dedent(program), **options).out  # type: ignore[arg-type]
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_everything_reachable_is_immortal() -> None:
     check(
@@ -61,6 +62,7 @@ def test_everything_reachable_is_immortal() -> None:
     )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_what_is_new_is_added_by_the_next_call() -> None:
     check("""
@@ -120,6 +122,7 @@ def test_what_can_be_switched_off() -> None:
     assert "nothing made immortal" in out
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no pools")
 def test_free_blocks_are_filled_once() -> None:
     check(
@@ -151,6 +154,7 @@ def test_a_parent_that_goes_on_working_does_not_lose_its_gaps_each_time() -> Non
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_a_walk_that_fails_leaves_the_heap_frozen() -> None:
     check("""
@@ -168,6 +172,7 @@ def test_a_walk_that_fails_leaves_the_heap_frozen() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("allocator", ["malloc", "pymalloc_debug", "debug", "mimalloc"])
 def test_another_allocator(allocator: str) -> None:
     if allocator == "mimalloc" and sys.version_info < (3, 13):
@@ -185,6 +190,7 @@ def test_another_allocator(allocator: str) -> None:
     )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_types_that_are_to_stay_mortal() -> None:
     check("""
@@ -271,6 +277,7 @@ def test_objects_that_lie_about_their_class() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("allocator", ["pymalloc", "malloc"])
 def test_has_grown(allocator: str) -> None:
     program = """
@@ -285,6 +292,7 @@ def test_has_grown(allocator: str) -> None:
     run_child(PRELUDE + dedent(program), env={"PYTHONMALLOC": allocator})
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_a_worker_shares_what_it_looks_at() -> None:
     # What all of this is for, in pages: looking at the whole catalogue makes next to none private.

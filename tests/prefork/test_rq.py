@@ -71,6 +71,7 @@ def worker(
             yield services.Client(server, folder, env, ASK)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.any_version
 def test_work_horses_share_a_prepared_heap(tmp_path: Path) -> None:
     with worker(tmp_path, CPYTHONPLUS_PREFORK_WARM_UP="jobs, jobs:warm") as queue:
@@ -91,6 +92,7 @@ def test_work_horses_share_a_prepared_heap(tmp_path: Path) -> None:
         queue.ends()
 
 
+@pytest.mark.needs_gil
 @pytest.mark.slow
 @pytest.mark.any_version
 def test_a_subclass_has_its_own_warm_up(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from contextlib import suppress
 
 import pytest
 
-from cpythonplus import tasklets
 from tests.servers import postgres_server, redis_server
 
 __all__ = ["only_main", "postgres_server", "redis_server"]
@@ -18,6 +17,8 @@ def only_main(request: pytest.FixtureRequest) -> Iterator[None]:
     A test runner has threads of its own, beside which nothing would be a deadlock.
     """
     with_threads = request.cls is not None and "Threads" in request.cls.__name__
+    from cpythonplus import tasklets
+
     before = tasklets.set_foreign_wakers(with_threads)
     yield
     tasklets.set_foreign_wakers(before)

@@ -40,9 +40,9 @@ SHORT_S = 0.0003
 
 TICK_S = 0.003
 
-STACKS = (64 << 10, 256 << 10, 1 << 20) if sys.version_info < (3, 14) else (256 << 10, 1 << 20)
-"""Bytes.  On small ones the interpreter puts deallocations off, and from 3.14 on sys.settrace() runs
-finalisers while it holds a lock that the next sys.settrace() wants."""
+STACKS = (256 << 10, 1 << 20) if sys.version_info >= (3, 14) else (64 << 10, 256 << 10, 1 << 20)
+"""Bytes.  On small ones the interpreter puts deallocations off; from 3.14 on sys.settrace() runs
+them, finalisers too, while it holds a lock that the next sys.settrace() wants."""
 
 STUCK_TICKS = 50
 """Signals without a call between them, after which something waits for ever."""

@@ -177,6 +177,7 @@ assert statuses == [0] * 4, statuses
 )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fork_in_the_middle() -> None:
     run(FORKS.format(install="gil.install()"), before="")

@@ -483,6 +483,7 @@ def test_a_wait_that_a_fork_interrupted_ends_in_the_child(name: str, ends: str) 
     )
 
 
+@pytest.mark.needs_gil
 def test_forks_while_others_are_busy_with_everything() -> None:
     run(
         """

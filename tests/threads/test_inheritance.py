@@ -178,6 +178,7 @@ def wait():
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("wait", [CHAIN, INSIDE_A_WAIT], ids=["chain", "handler"])
 def test_nothing_stays_lent_when_waits_time_out(wait: str) -> None:
     run(NOTHING_STAYS_LENT.format(wait=wait), before="")

@@ -54,6 +54,11 @@ plus_compat_has_jit(void)
 #endif
 }
 
+/* What a build without a GIL refuses with, wherever this package would read the interpreter's private layouts, count
+ * on reference counts or on standing still.  With PYTHON_GIL=1 too: the build decides, and a GIL that is on may be so
+ * for the moment of an import only. */
+#define PLUS_FREE_THREADED "a free-threaded build keeps objects and their references in another way"
+
 /* May be called without the GIL: reads one atomic word. */
 static inline bool
 plus_compat_is_finalizing(void)

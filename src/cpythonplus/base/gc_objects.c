@@ -126,7 +126,7 @@ const char *
 plus_gc_objects_refusal(void)
 {
 #ifdef Py_GIL_DISABLED
-    return "a free-threaded build has no lists of objects";
+    return PLUS_FREE_THREADED;
 #else
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != rings.interpreter || !rings.tried) {
         rings.generations = NULL;

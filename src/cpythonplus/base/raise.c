@@ -36,6 +36,17 @@ plus_raise_unsupported(const char *reason)
     return NULL;
 }
 
+bool
+plus_refuses_free_threaded(void)
+{
+#ifdef Py_GIL_DISABLED
+    plus_raise_unsupported(PLUS_FREE_THREADED);
+    return true;
+#else
+    return false;
+#endif
+}
+
 PyObject *
 plus_raise_errno(const char *call, int error)
 {

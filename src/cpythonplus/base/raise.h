@@ -17,6 +17,10 @@ plus_raise_from(const char *module_name, const char *name);
 PyObject *
 plus_raise_unsupported(const char *reason);
 
+/* On a free-threaded build: true, with UnsupportedPlatform raised.  Asked before the first look. */
+bool
+plus_refuses_free_threaded(void);
+
 /* Raises OSError for `error` (positive errno) with the name of the call.  Returns NULL. */
 PyObject *
 plus_raise_errno(const char *call, int error);

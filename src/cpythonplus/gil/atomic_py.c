@@ -140,14 +140,28 @@ leave(struct plus_thread *self)
     }
 }
 
+/* The calling thread's record; NULL with MemoryError. */
+static struct plus_thread *
+own_record(void)
+{
+    struct plus_thread *self = plus_thread_try_self();
+
+    if (self == NULL) {
+        PyErr_NoMemory();
+    }
+    return self;
+}
+
 bool
 plus_atomic_hold(void)
 {
-    if (prepare() < 0) {
+    struct plus_thread *self = prepare() < 0 ? NULL : own_record();
+
+    if (self == NULL) {
         PyErr_Clear();
         return false;
     }
-    enter(plus_thread_self());
+    enter(self);
     return true;
 }
 
@@ -194,8 +208,11 @@ static PyObject *
 section_enter(PyObject *op, PyObject *ignored)
 {
     section *s = (section *)op;
-    struct plus_thread *self = plus_thread_self();
+    struct plus_thread *self = own_record();
 
+    if (self == NULL) {
+        return NULL;
+    }
     if (s->count > 0 && s->owner != self->serial) {
         PyErr_SetString(PyExc_RuntimeError, "atomic section is entered in another thread already");
         return NULL;
@@ -210,8 +227,11 @@ static PyObject *
 section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     section *s = (section *)op;
-    struct plus_thread *self = plus_thread_self();
+    struct plus_thread *self = own_record();
 
+    if (self == NULL) {
+        return NULL;
+    }
     if (s->count == 0) {
         PyErr_SetString(PyExc_RuntimeError, "atomic section is not entered");
         return NULL;
@@ -326,10 +346,12 @@ entry_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames
 static PyObject *
 entry_enter(PyObject *op, PyObject *ignored)
 {
-    if (prepare() < 0) {
+    struct plus_thread *self = prepare() < 0 ? NULL : own_record();
+
+    if (self == NULL) {
         return NULL;
     }
-    enter(plus_thread_self());
+    enter(self);
     Py_RETURN_NONE;
 }
 

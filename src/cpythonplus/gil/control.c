@@ -301,7 +301,7 @@ prepare(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
     return 0;
 }
 
-/* Before any record is made. */
+/* Before any record is made; then the calling thread has one. */
 static int
 prepare_records(char reason[PLUS_REASON_SIZE])
 {
@@ -309,6 +309,9 @@ prepare_records(char reason[PLUS_REASON_SIZE])
 
     if (rc == 0) {
         rc = plus_fork_register(&fork_hooks);
+    }
+    if (rc == 0 && plus_thread_try_self() == NULL) {
+        rc = -ENOMEM;
     }
     if (rc < 0) {
         snprintf(reason, PLUS_REASON_SIZE, "thread records cannot be kept: %s", strerror(-rc));
@@ -321,6 +324,10 @@ prepare_records(char reason[PLUS_REASON_SIZE])
 static int
 begin_installing(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
 {
+#ifdef Py_GIL_DISABLED /* also where it is on: it may go off when an import is over */
+    snprintf(reason, PLUS_REASON_SIZE, PLUS_FREE_THREADED);
+    return -1;
+#endif
     int rc = prepare_records(reason);
 
     if (rc < 0) {

@@ -26,9 +26,12 @@ _PROOF_LIMIT_S = 5.0
 
 
 def free_threaded() -> bool:
-    """Return whether this interpreter runs without a GIL, so that there is nothing to schedule."""
-    enabled = getattr(sys, "_is_gil_enabled", None)
-    return enabled is not None and not enabled()
+    """Return whether this interpreter is built to run without a GIL.
+
+    Not whether its GIL is on: it may be so for the moment of an import, or by PYTHON_GIL=1, and
+    works in another way then, too.
+    """
+    return "t" in getattr(sys, "abiflags", "")
 
 
 def install(policy: "Policy | None" = None) -> bool:
@@ -36,9 +39,10 @@ def install(policy: "Policy | None" = None) -> bool:
 
     May be called again at any time, by any thread, also to change the policy.
 
-    Returns True when the GIL is scheduled now, False on a free-threaded build, where there is no
-    GIL and nothing was done.  Raises UnsupportedPlatform with the reason where the interpreter or
-    the system is not as expected (checked with a probe); then nothing has been changed.
+    Returns True when the GIL is scheduled now, False on a free-threaded build, where nothing was
+    done, whether its GIL is on or not.  Raises UnsupportedPlatform with the reason where the
+    interpreter or the system is not as expected (checked with a probe); then nothing has been
+    changed.
     """
     if policy is None:
         return install_numbers({})

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 import threading
 import traceback
 from collections.abc import Callable
@@ -18,6 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MAX_LIMIT_MS = 1e9
+_NOTHING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def _decorate(function: Callable[P, R], section: Callable[[], Any] | None = None
 
 
 class LockAtomic:
-    """What ``atomic`` is where there is no GIL: one re-entrant lock for the whole process.
+    """What ``atomic`` is on a free-threaded build: one re-entrant lock for the whole process.
 
     Atomic sections exclude each other, and nothing else: other threads run beside them.  The lock
     is not given up around a blocking call.
@@ -86,12 +88,12 @@ class LockAtomic:
         self._local = threading.local()
 
     @overload
-    def __call__(self) -> "LockSection": ...
+    def __call__(self, /) -> "LockSection": ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]: ...
-    def __call__(self, function: Callable[..., Any] | None = None) -> Any:
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    def __call__(self, function: Any = _NOTHING, /) -> Any:
         """Return a section, or ``function`` run inside one."""
-        return LockSection(self) if function is None else _decorate(function, self)
+        return LockSection(self) if function is _NOTHING else _decorate(function, self)
 
     def enter(self) -> None:
         """Begin an atomic section of this thread.  Sections nest."""
@@ -149,6 +151,10 @@ if TYPE_CHECKING:
     from cpythonplus._native import atomic
 elif free_threaded():
     atomic = LockAtomic()
+    # Nobody else is inside when a process forks, as with a GIL: the child could not leave for them.
+    os.register_at_fork(
+        before=atomic.enter, after_in_parent=atomic.leave, after_in_child=atomic.leave
+    )
 else:
     try:
         from cpythonplus._native import atomic

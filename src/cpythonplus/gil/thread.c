@@ -113,8 +113,7 @@ make_record(void)
     struct plus_thread *thread = calloc(1, sizeof(*thread));
 
     if (thread == NULL) {
-        fprintf(stderr, "cpythonplus: no memory for a thread's record\n");
-        abort();
+        return NULL;
     }
     thread->ident = pthread_self();
     thread->native_id = (pid_t)syscall(SYS_gettid);
@@ -136,11 +135,23 @@ make_record(void)
 }
 
 struct plus_thread *
-plus_thread_self(void)
+plus_thread_try_self(void)
 {
     struct plus_thread *thread = plus_thread_own;
 
     return thread != NULL ? thread : make_record();
+}
+
+struct plus_thread *
+plus_thread_self(void)
+{
+    struct plus_thread *thread = plus_thread_try_self();
+
+    if (thread == NULL) {
+        fprintf(stderr, "cpythonplus: no memory for a thread's record\n");
+        abort();
+    }
+    return thread;
 }
 
 unsigned

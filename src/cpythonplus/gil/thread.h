@@ -116,6 +116,10 @@ plus_thread_if_single(void)
 struct plus_thread *
 plus_thread_self(void);
 
+/* The same for callers who can tell: NULL when out of memory. */
+struct plus_thread *
+plus_thread_try_self(void);
+
 /* Calls visit(thread, argument) for the record with this serial, under the registry's lock, if there is
  * one. */
 void

@@ -98,13 +98,15 @@ def find_library(name: str) -> str:
 
     Looked for: in LD_LIBRARY_PATH, in this Python's own `lib` (conda) and `cmeel.prefix/lib`
     (pip), where the dynamic linker looks, and in the usual folders.  Empty for `glibc-tuned`.
-    Raises AllocatorError, with how to install it.
+    Raises AllocatorError, with how to install it; on a free-threaded build, too.
     """
     kind = kind_of(name)
     if kind == "glibc-tuned":
         if not _is_glibc():
             raise AllocatorError("glibc-tuned: this Python's C library is not glibc")
         return ""
+    if "t" in sys.abiflags:  # PYTHONMALLOC=malloc ends it as it starts
+        raise AllocatorError(f"{kind}: a free-threaded Python has an allocator of its own")
     if os.sep in name:
         return os.path.abspath(name)
     folders = list(_folders())

@@ -5,6 +5,7 @@
 
 #include "../base/gc_objects.h"
 #include "../base/live_frames.h"
+#include "../base/raise.h"
 #include "fixed_costs.h"
 #include "free_lists.h"
 #include "granules.h"
@@ -23,6 +24,9 @@ memory_exclusively_held(PyObject *module, PyObject *args)
     PyObject *roots, *spared;
     Py_ssize_t objects, size_bytes;
 
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (!PyArg_ParseTuple(args, "O!O!:memory_exclusively_held", &PyTuple_Type, &roots,
                           &PyTuple_Type, &spared)) {
         return NULL;

@@ -133,6 +133,9 @@ memory_census(PyObject *module, PyObject *unused)
 static PyObject *
 memory_object_parts(PyObject *module, PyObject *op)
 {
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     plus_layouts_verify();
     struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
     struct plus_parts parts = plus_parts_of(&how, op);

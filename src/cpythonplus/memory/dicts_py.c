@@ -1,5 +1,7 @@
 /* What key_sharing/ needs of C. */
 #include "binding.h"
+
+#include "../base/raise.h"
 #include "dict_tally.h"
 #include "heap_walk.h"
 
@@ -127,6 +129,9 @@ memory_attributes_of(PyObject *module, PyObject *op)
     static const char *const storages[] = {"none", "inline", "split", "combined"};
     struct plus_attributes attributes;
 
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (!plus_type_shares_keys(Py_TYPE(op))) {
         Py_RETURN_NONE;
     }
@@ -140,6 +145,9 @@ memory_table_of(PyObject *module, PyObject *op)
 {
     struct plus_table table;
 
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (!plus_table_of(op, &table)) {
         Py_RETURN_NONE;
     }

@@ -4,6 +4,7 @@
 #include <frameobject.h>
 #include <stdlib.h>
 
+#include "../base/raise.h"
 #include "batch.h"
 #include "frame_variables.h"
 #include "guard.h"
@@ -257,6 +258,9 @@ memory_sort_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
     PyObject *rows = NULL;
     int unknown = 0, done = 0;
 
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (read_list(args, count, 4, "memory_sort_garbage takes a list, a start, a dict and a flag",
                   &start) < 0) {
         return NULL;
@@ -286,6 +290,9 @@ memory_clear_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
     Py_ssize_t start;
     int status = -1;
 
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (read_list(args, count, 2, "memory_clear_garbage takes a list and a start", &start) < 0) {
         return NULL;
     }
@@ -317,6 +324,9 @@ memory_exceptions_among(PyObject *module, PyObject *objects)
 static PyObject *
 memory_referrers_among(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (count != 2 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
         PyErr_SetString(PyExc_TypeError, "memory_referrers_among takes two lists");
         return NULL;
@@ -329,6 +339,9 @@ memory_traceback_holds(PyObject *module, PyObject *exception)
 {
     Py_ssize_t objects, size_bytes;
 
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
     if (!PyExceptionInstance_Check(exception)) {
         PyErr_SetString(PyExc_TypeError, "memory_traceback_holds takes an exception");
         return NULL;
@@ -355,7 +368,19 @@ memory_object_bytes(PyObject *module, PyObject *op)
     return PyLong_FromSsize_t(plus_object_bytes(op));
 }
 
+static PyObject *
+memory_refuse_free_threaded(PyObject *module, PyObject *unused)
+{
+    if (plus_refuses_free_threaded()) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 PyMethodDef plus_memory_methods[] = {
+    {"memory_refuse_free_threaded", memory_refuse_free_threaded, METH_NOARGS,
+     PyDoc_STR("memory_refuse_free_threaded($module, /)\n--\n\n"
+               "Raise UnsupportedPlatform on a free-threaded build, whatever its GIL does.")},
     {"memory_sort_garbage", (PyCFunction)(void (*)(void))memory_sort_garbage, METH_FASTCALL,
      PyDoc_STR(
          "memory_sort_garbage($module, garbage, start, known, clear, /)\n--\n\n"

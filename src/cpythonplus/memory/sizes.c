@@ -72,9 +72,11 @@ plus_object_bytes(PyObject *op)
     if (size < 0) {
         size = plain_bytes(op);
     }
+#ifndef Py_GIL_DISABLED /* there the collector has its notes in the object */
     if (PyType_IS_GC(type)) {
         size += 2 * (Py_ssize_t)sizeof(void *);
     }
+#endif
 #ifdef Py_TPFLAGS_PREHEADER
     bool words = (type->tp_flags & Py_TPFLAGS_PREHEADER) != 0;
 #else

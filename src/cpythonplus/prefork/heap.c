@@ -571,7 +571,7 @@ const char *
 plus_heap_refusal(void)
 {
 #ifdef Py_GIL_DISABLED
-    return "a free-threaded build counts references in another way";
+    return PLUS_FREE_THREADED;
 #else
     return "objects can be immortal from CPython 3.12 on";
 #endif

@@ -4,7 +4,8 @@
 
 #include "../base/compat.h"
 
-extern PyMethodDef plus_tasklets_methods[], plus_io_methods[], plus_timing_methods[];
+/* io_py.c, timing_py.c */
+extern PyMethodDef plus_io_methods[], plus_timing_methods[];
 
 /* Adds the types and functions, unless the interpreter cannot have them; then `tasklets_refusal` alone.  0 or -1
  * with an exception. */

@@ -13,15 +13,16 @@ static PyObject *
 channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     struct plus_channel *channel = (struct plus_channel *)type->tp_alloc(type, 0);
-    PyFrameObject *frame = PyEval_GetFrame();
 
-    if (channel != NULL) {
-        channel->preference = -1; /* the receiver goes first */
-        channel->descriptor = -1;
-        if (frame != NULL) {
-            channel->made_by = (PyObject *)PyFrame_GetCode(frame);
-            channel->made_at = PyFrame_GetLasti(frame);
-        }
+    if (channel == NULL) {
+        return NULL;
+    }
+    PyFrameObject *frame = PyEval_GetFrame(); /* takes an exception away where it has no memory */
+    channel->preference = -1;                 /* the receiver goes first */
+    channel->descriptor = -1;
+    if (frame != NULL) {
+        channel->made_by = (PyObject *)PyFrame_GetCode(frame);
+        channel->made_at = PyFrame_GetLasti(frame);
     }
     return (PyObject *)channel;
 }

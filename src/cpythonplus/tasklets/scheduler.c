@@ -519,11 +519,12 @@ plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
 
     PyErr_Fetch(&type, &value, &traceback);
     sched->holds_gil = hold;
-    if (!hold) {
-        plus_atomic_let_go();
+    if (hold) {
+        /* Where the ground differs, or without memory, only the watchdog is kept away. */
+        sched->in_section = plus_atomic_hold();
     }
-    else {
-        (void)plus_atomic_hold(); /* where the ground differs, only the watchdog is kept away */
+    else if (sched->in_section) {
+        plus_atomic_let_go();
     }
     PyErr_Restore(type, value, traceback);
 }

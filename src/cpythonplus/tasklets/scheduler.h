@@ -197,8 +197,12 @@ plus_set_value(struct plus_tasklet *task, PyObject *value)
 
 /* ---- bombs: exceptions on their way into a tasklet (bomb.c) ---- */
 
+/* What plus_bomb_from_error() falls back on.  -1 with MemoryError. */
+int
+plus_bomb_prepare(void);
+/* Of the current exception, which is cleared; never NULL: of MemoryError in its place if there is no memory. */
 PyObject *
-plus_bomb_from_error(void); /* of the current exception, which is cleared; never NULL */
+plus_bomb_from_error(void);
 /* As `raise` has it: class or instance, value, traceback (NULL or None: not given).  NULL with an exception. */
 PyObject *
 plus_bomb_from_triple(PyObject *exc, PyObject *value, PyObject *traceback);

@@ -85,6 +85,7 @@ struct plus_scheduler {
     int switch_trap;
     bool stacks_fit;     /* their size, to the address space */
     bool holds_gil;      /* for a tasklet with the flag `atomic` */
+    bool in_section;     /* and that could be done */
     bool in_callback;    /* inside a channel or schedule callback, or a handler, see below */
     bool in_handler;     /* of a signal that came while all of the thread waited */
     bool thread_blocked; /* waits for another thread to make a tasklet runnable */

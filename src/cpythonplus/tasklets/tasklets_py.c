@@ -547,9 +547,13 @@ static PyTypeObject atomic_type = {
 
 /* ---- tables ----------------------------------------------------------------------------------- */
 
-PyMethodDef plus_tasklets_methods[] = {
+static PyMethodDef refusal_method[] = {
     {"tasklets_refusal", tasklets_refusal, METH_NOARGS,
      PyDoc_STR("tasklets_refusal($module, /)\n--\n\nWhy there are no tasklets here, or None.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef tasklets_methods[] = {
     {"tasklets_kill_all", tasklets_kill_all, METH_NOARGS,
      PyDoc_STR("tasklets_kill_all($module, /)\n--\n\n"
                "End this thread's tasklets that have begun, as at the thread's end.")},
@@ -688,8 +692,16 @@ plus_tasklets_exec(PyObject *module)
     PyTypeObject *types[] = {&plus_tasklet_type, &plus_channel_type, &plus_bomb_type,
                              &plus_delivery_type};
 
+    if (PyModule_AddFunctions(module, refusal_method) < 0) {
+        return -1;
+    }
     if (plus_pystate_refusal() != NULL) {
         return 0;
+    }
+    if (PyModule_AddFunctions(module, tasklets_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_io_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_timing_methods) < 0) {
+        return -1;
     }
     if (plus_waiters_exec(module) < 0 || plus_task_locks_exec(module) < 0 ||
         plus_task_local_exec(module) < 0) {
@@ -699,6 +711,9 @@ plus_tasklets_exec(PyObject *module)
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;
         }
+    }
+    if (plus_bomb_prepare() < 0) {
+        return -1;
     }
     /* `atomic` is the GIL's in this module. */
     if (PyType_Ready(&atomic_type) < 0 ||

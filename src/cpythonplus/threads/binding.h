@@ -41,6 +41,17 @@ typedef struct {
     bool recursive;
 } plus_condition_object;
 
+/* Takes the last item off a list of ours, for which PyList_SetSlice() may want memory. */
+static inline void
+plus_list_drop_last(PyObject *list)
+{
+    Py_ssize_t last = PyList_GET_SIZE(list) - 1;
+    PyObject *item = PyList_GET_ITEM(list, last);
+
+    Py_SET_SIZE((PyVarObject *)list, last);
+    Py_DECREF(item);
+}
+
 /* How many of the types stand for a class that is written in Python. */
 #define PLUS_STANDARDS 8
 

@@ -24,22 +24,45 @@ leave(plus_queue_object *self)
  * Serving those who wait; with the mutex held
  */
 
-/* Ends the wait of the first waiter if it is one that `takes` an item, or offers one. */
+/* Ends the wait of the first waiter if it takes an item: it has this one. */
 static bool
-grant_first(struct plus_waitq *queue, bool takes, PyObject **item)
+hand_to_first(struct plus_waitq *queue, PyObject *item)
 {
     _Atomic uint32_t *sleeper = NULL;
 
     plus_waitq_lock(queue);
     struct plus_waiter *first = queue->head;
-    bool granted = first != NULL && first->takes == takes && (takes || first->item != NULL);
+    bool granted = first != NULL && first->takes;
     if (granted) {
-        if (takes) {
-            first->item = Py_NewRef(*item);
-        }
-        else {
-            *item = Py_NewRef((PyObject *)first->item);
-        }
+        first->item = Py_NewRef(item);
+        sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
+    }
+    plus_waitq_unlock(queue);
+    plus_waitq_rouse(sleeper);
+    return granted;
+}
+
+/* What the first waiter wants to put, or NULL. */
+static PyObject *
+offer_of_first(struct plus_waitq *queue)
+{
+    plus_waitq_lock(queue);
+    const struct plus_waiter *first = queue->head;
+    PyObject *item = first != NULL && !first->takes ? Py_XNewRef((PyObject *)first->item) : NULL;
+    plus_waitq_unlock(queue);
+    return item;
+}
+
+/* Ends the wait of the first waiter if it still is one that wants to put this. */
+static bool
+accept_offer(struct plus_waitq *queue, const PyObject *item)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    plus_waitq_lock(queue);
+    struct plus_waiter *first = queue->head;
+    bool granted = first != NULL && !first->takes && first->item == item;
+    if (granted) {
         sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
     }
     plus_waitq_unlock(queue);
@@ -53,7 +76,7 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
     struct plus_waitq *getters = &self->not_empty->queue;
 
     if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
-        grant_first(getters, true, &item)) {
+        hand_to_first(getters, item)) {
         self->unfinished++;
         return 0;
     }
@@ -67,28 +90,45 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
     return 0;
 }
 
-/* An item was taken out, so there is a place. */
-static int
-fill_place(plus_queue_object *self, enum plus_queue_kind kind)
+/* Puts what the first waiter wants to put.  Its wait is ended when the item is in: with no memory for that, the waiter
+ * has to be told, and not who takes.  It may have given up meanwhile. */
+static bool
+put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
 {
     struct plus_waitq *putters = &self->not_full->queue;
-    PyObject *item;
+    PyObject *item = offer_of_first(putters);
+    bool done = false;
 
-    if (plus_waitq_length(putters) == 0) {
-        return 0;
+    if (item == NULL) {
+        return false;
+    }
+    if (plus_store_put(self, kind, item) < 0) {
+        PyErr_Clear(); /* it tries by itself */
+    }
+    else if (accept_offer(putters, item)) {
+        self->unfinished++;
+        done = true;
+    }
+    else if (plus_store_take_back(self, kind) < 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+    }
+    Py_DECREF(item);
+    return done;
+}
+
+/* An item was taken out, so there is a place. */
+static void
+fill_place(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    if (plus_waitq_length(&self->not_full->queue) == 0) {
+        return;
     }
     /* To compare items for a heap runs Python code, whose exceptions belong to the one who puts. */
-    if ((kind == PLUS_QUEUE_FIFO || kind == PLUS_QUEUE_LIFO) && self->limit > 0 &&
-        !self->is_shutdown && plus_store_size(self, kind) < self->limit &&
-        grant_first(putters, false, &item)) {
-        int rc = plus_store_put(self, kind, item);
-
-        Py_DECREF(item);
-        self->unfinished += rc == 0;
-        return rc;
+    bool plain = (kind == PLUS_QUEUE_FIFO || kind == PLUS_QUEUE_LIFO) && self->limit > 0 &&
+                 !self->is_shutdown && plus_store_size(self, kind) < self->limit;
+    if (!plain || !put_for_first(self, kind)) {
+        plus_condition_notify(self->not_full, 1);
     }
-    plus_condition_notify(self->not_full, 1);
-    return 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -184,7 +224,7 @@ give_back(plus_queue_object *self, PyObject *item)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    if (!grant_first(&self->not_empty->queue, true, &item)) {
+    if (!hand_to_first(&self->not_empty->queue, item)) {
         if (plus_store_put_back(self, plus_store_kind(self), item) < 0) {
             PyErr_WriteUnraisable((PyObject *)self);
         }
@@ -264,8 +304,8 @@ get_locked(plus_queue_object *self, uint64_t deadline_ns)
     }
     /* Also after an item that never was in the container: who put it was woken for a place that is
      * still free. */
-    if (item != NULL && fill_place(self, kind) < 0) {
-        PyErr_WriteUnraisable((PyObject *)self);
+    if (item != NULL) {
+        fill_place(self, kind);
     }
     return item;
 }
@@ -281,6 +321,23 @@ plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
     return item;
 }
 
+/* Its place is made first: what was taken must not get lost for want of one. */
+static int
+take_into(plus_queue_object *self, PyObject *items)
+{
+    Py_ssize_t place = PyList_GET_SIZE(items);
+
+    if (PyList_Append(items, Py_None) < 0) {
+        return -1;
+    }
+    PyObject *item = plus_store_get(self, plus_store_kind(self));
+    if (item == NULL) {
+        plus_list_drop_last(items);
+        return -1;
+    }
+    return PyList_SetItem(items, place, item);
+}
+
 /* As many as are there, up to `limit`; what comes meanwhile, from those who waited for a place, is not
  * taken too.  -1 with an exception; the list has what was taken before. */
 static int
@@ -289,11 +346,7 @@ take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
     Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
 
     for (Py_ssize_t i = 0; i < size && i < limit; i++) {
-        PyObject *item = plus_store_get(self, plus_store_kind(self));
-        int rc = item != NULL ? PyList_Append(items, item) : -1;
-
-        Py_XDECREF(item);
-        if (rc < 0) {
+        if (take_into(self, items) < 0) {
             return -1;
         }
     }
@@ -308,9 +361,7 @@ drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 
     PyErr_Fetch(&type, &value, &traceback);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
-        if (fill_place(self, plus_store_kind(self)) < 0) {
-            PyErr_WriteUnraisable((PyObject *)self);
-        }
+        fill_place(self, plus_store_kind(self));
     }
     PyErr_Restore(type, value, traceback);
     return rc;

@@ -167,6 +167,15 @@ plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject
 }
 
 int
+plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    PyObject *item = kind == PLUS_QUEUE_FIFO ? PyObject_CallMethod(self->queue, "pop", NULL)
+                                             : pop_last(self->queue);
+    Py_XDECREF(item);
+    return item != NULL ? 0 : -1;
+}
+
+int
 plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
 {
     if (self->limit >= 0) {

@@ -65,6 +65,9 @@ plus_store_get(plus_queue_object *self, enum plus_queue_kind kind);
 /* Puts back what was taken last. */
 int
 plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item);
+/* Takes out again what was put last, into a deque or list. */
+int
+plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind);
 
 /* Whether `size` items are as many as may be in it: 1 or 0, -1 with an exception. */
 int

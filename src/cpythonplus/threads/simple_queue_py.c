@@ -290,6 +290,24 @@ simple_queue_get_nowait(PyObject *op, PyObject *ignored)
     return get(simple_queue(op), 0);
 }
 
+/* 1: an item is in the list; 0: there is none; -1 with an exception.  The item's place is made first: what was taken
+ * must not get lost for want of one. */
+static int
+take_into(simple_queue_object *self, PyObject *items)
+{
+    Py_ssize_t place = PyList_GET_SIZE(items);
+
+    if (PyList_Append(items, Py_None) < 0) {
+        return -1;
+    }
+    PyObject *item = take(self);
+    if (item == NULL) {
+        plus_list_drop_last(items);
+        return 0;
+    }
+    return PyList_SetItem(items, place, item) < 0 ? -1 : 1;
+}
+
 static PyObject *
 simple_queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -303,14 +321,16 @@ simple_queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObje
     }
     PyObject *items = PyList_New(0);
     while (items != NULL && limit-- > 0) {
-        PyObject *item = take(self);
-        if (item == NULL) {
-            break;
-        }
-        if (PyList_Append(items, item) < 0) {
+        int rc = take_into(self, items);
+        if (rc < 0 && PyList_GET_SIZE(items) == 0) {
             Py_CLEAR(items);
         }
-        Py_DECREF(item);
+        else if (rc < 0) {
+            PyErr_WriteUnraisable(op); /* what was taken is returned */
+        }
+        if (rc <= 0) {
+            break;
+        }
     }
     return items;
 }

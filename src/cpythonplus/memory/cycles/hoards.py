@@ -25,8 +25,10 @@ def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
     `min_bytes` together are left out, and so is what the calling thread handles just now.
 
     Looks at every object that the collector knows, some times: 0.1 s for a million of them. What
-    `gc.freeze()` hid is seen, too. Runs no user code.
+    `gc.freeze()` hid is seen, too. Runs no user code. Raises UnsupportedPlatform on a free-threaded
+    build.
     """
+    _native.memory_refuse_free_threaded()
     handled = _handled_here()
     errors = [
         error

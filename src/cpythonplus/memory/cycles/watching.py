@@ -17,7 +17,6 @@ garbage without the collector (a second copy of its algorithm, over a heap that 
 import atexit
 import gc
 import os
-import sys
 import threading
 import time
 import weakref
@@ -26,7 +25,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from cpythonplus import _native
-from cpythonplus.base.errors import UnsupportedPlatform
 from cpythonplus.memory.cycles.hoards import find_hoards
 from cpythonplus.memory.cycles.naming import causes
 from cpythonplus.memory.cycles.report import Cause, Cycle, Hoard, Kind, Report
@@ -288,8 +286,7 @@ class Watch:
         """
         if self.running:
             raise RuntimeError("the watch runs already")
-        if "free-threading" in sys.version:
-            raise UnsupportedPlatform("cycles cannot be watched on a free-threaded CPython")
+        _native.memory_refuse_free_threaded()
         if self._collect:
             gc.collect()
         self._tallies.clear()

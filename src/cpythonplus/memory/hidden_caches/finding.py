@@ -35,6 +35,8 @@ def caches() -> Caches:
     size_bytes is what clearing would free: objects that only the cache refers to.  Runs no code of
     the program and changes nothing.  Other threads wait meanwhile, about as long as for
     two or three collections.
+
+    Raises UnsupportedPlatform on a free-threaded build.
     """
     rows, left_out = find_rows()
     fixed = sorted(_fixed_costs(left_out), key=lambda cost: -cost.size_bytes)
@@ -48,6 +50,7 @@ def caches() -> Caches:
 
 def find_rows() -> tuple[list[Cache], list[str]]:
     """Return the caches, the largest first, and what could not be counted."""
+    _native.memory_refuse_free_threaded()
     left_out: list[str] = []
     rows = [*_free_lists(left_out), *standard_rows(), *_of_objects(left_out)]
     return sorted(rows, key=lambda row: -row.size_bytes), left_out

@@ -24,10 +24,11 @@ def dicts(*, worth_bytes: int = 64 * 1024, top: int = 20) -> Dicts:
     Makes no dict of an instance, runs no code of the program and changes nothing.  Other threads
     wait meanwhile, about as long as for a collection.
 
-    Raises ValueError for numbers below 0.
+    Raises ValueError for numbers below 0, and UnsupportedPlatform on a free-threaded build.
     """
     if worth_bytes < 0 or top < 0:
         raise ValueError("worth_bytes and top must not be negative")
+    _native.memory_refuse_free_threaded()
     reason = refusal()
     if reason:
         return Dicts((), (), 0, 0, (f"Dicts: {reason}.",))

@@ -1,0 +1,38 @@
+"""What the files of all rooms get from pytest: what needs a GIL is skipped where there is none."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support import FREE_THREADED, WITHOUT_GIL
+
+# Importing the room is refused there.
+_USES_TASKLETS = re.compile(r"^from .*\b(tasklets|stackless)\b", re.MULTILINE)
+
+
+class _Refused(pytest.Module):
+    """A file that cannot be imported without a GIL."""
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        pytest.skip(WITHOUT_GIL, allow_module_level=True)
+
+
+def _imports_tasklets(path: Path) -> bool:
+    return path.parent.name == "tasklets" or bool(_USES_TASKLETS.search(path.read_text("utf-8")))
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Leave out what imports tasklets."""
+    if FREE_THREADED and _imports_tasklets(module_path):
+        return _Refused.from_parent(parent, path=module_path)
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what is marked."""
+    for item in items:
+        if FREE_THREADED and item.get_closest_marker("needs_gil"):
+            item.add_marker(pytest.mark.skip(reason=WITHOUT_GIL))
