@@ -12,6 +12,7 @@ pytestmark = pytest.mark.needs_gil
 
 # Lines of a program for each function of the extension.
 CALLS = {
+    "memory_refuse_free_threaded": {"with a GIL": "_native.memory_refuse_free_threaded()"},
     "memory_sort_garbage": {
         "known": "sort(ring(), 0, KNOWN, True)",
         "unknown": "sort(ring(), 0, {}, True)",

@@ -16,10 +16,10 @@ PROGRAM = Path(__file__).with_name("fuzz_calls.py")
 CALLS = 3000
 
 
-def fuzz(seed: int, *args: str) -> None:
-    child = finish_child(start_child(PROGRAM, args=(str(seed), str(CALLS), *args)), timeout=120)
+def fuzz(seed: int, calls: int = CALLS, *args: str) -> None:
+    child = finish_child(start_child(PROGRAM, args=(str(seed), str(calls), *args)), timeout=120)
     assert (child.status, child.err) == (0, ""), f"seed {seed}\n{child}"
-    assert int(child.out.split()[0]) > CALLS * 0.9, child.out  # exceptions interrupt the counting
+    assert int(child.out.split()[0]) > calls * 0.9, child.out  # exceptions interrupt the counting
 
 
 @own_stacks
@@ -39,4 +39,4 @@ def test_nothing_crashes_at_length(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 205))
 def test_nothing_crashes_with_two_threads(seed: int) -> None:
-    fuzz(seed, "--thread")
+    fuzz(seed, 500, "--thread")
