@@ -60,6 +60,11 @@ usable() {
         echo "arm64: Linux $kernel is older than 6.7"
         return 1
     fi
+    if ! unshare --user --map-root-user --mount \
+        sh -c 'mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc' 2>/dev/null; then
+        echo "arm64: no binfmt_misc in a user namespace here"
+        return 1
+    fi
 }
 
 make_arm64() {

@@ -406,6 +406,22 @@ class TestOwners:
         replace_file(path, b"", mode=0o644, keep_owner=False)
         assert (path.stat().st_uid, path.stat().st_gid) == (0, 0)
 
+    def test_a_file_that_may_be_changed_in_a_folder_that_may_not(self, open_folder: Path) -> None:
+        """It cannot be replaced: it is written over, as a mount of a single file is."""
+        path = open_folder / "report"
+        path.write_text("an old report")
+        os.chown(path, NOBODY, NOBODY)
+        assert in_child(lambda: write_output(path, "report"), uid=NOBODY) == 0
+        assert (path.read_text(), path.stat().st_uid) == ("report", NOBODY)
+
+    def test_a_private_report_stays_private(self, shared: Path) -> None:
+        path = shared / "report"
+        path.touch()
+        path.chmod(0o600)
+        with umask(0o022):
+            write_output(path, "report")
+        assert (path.read_text(), mode_of(path)) == ("report", 0o600)
+
     def test_a_report_is_not_given_to_whoever_put_a_file_there(self, shared: Path) -> None:
         path = shared / "report"
         path.touch()

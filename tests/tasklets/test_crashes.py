@@ -801,11 +801,35 @@ print("end")
 """
         ) == [
             "end",
-            "cannot switch tasklets at interpreter finalization",
+            "You cannot run an unbound(dead) tasklet",
             "went",
             "You cannot run an unbound(dead) tasklet",
             "True",
         ]
+
+    def test_who_waits_alone_waits_while_the_interpreter_is_taken_apart(self) -> None:
+        """As on stock: a client that closes in a finaliser may pause, or wait for a lock."""
+        assert lines(
+            """
+from cpythonplus.tasklets import io, locks
+import time
+io.patch()
+
+class Late:
+    def __init__(self):
+        self.lock = locks.Lock()
+        self.lock.acquire()
+
+    def __del__(self, sleep=time.sleep, out=sys.stdout):
+        sleep(0)
+        sleep(0.001)
+        out.write(f"{self.lock.acquire(timeout=0.001)}\\n")
+        schedule()
+
+late = Late()
+print("end")
+"""
+        ) == ["end", "False"]
 
     def test_of_the_process_from_within(self) -> None:
         parked = "tasklet(schedule_remove)(); tasklet(channel().receive)(); schedule()\n"

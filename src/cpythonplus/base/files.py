@@ -48,6 +48,8 @@ _RANDOM_BYTES = 4
 _MOST_OF_A_NAME = 240
 """Bytes; file systems allow 255."""
 _TRIES = 8
+_NAME_STAYS = frozenset({errno.EBUSY, errno.EACCES, errno.EROFS, errno.EXDEV})
+"""A mount of a single file, or a file that may be changed in a folder that may not."""
 _NO_UNNAMED_FILES = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 
 
@@ -88,7 +90,8 @@ def write_output(path: AnyPath, text: str) -> None:
     A new file has the mode that the umask leaves; an old one is replaced and keeps mode and, where
     that is allowed, owner, if nobody else could have put it there. One of the folder's owner stays
     his, unless nobody but this user may read it. It is not brought to the disk: a report can be
-    made again, and the end of a program should not wait.
+    made again, and the end of a program should not wait. A file of one's own whose name cannot be
+    given to another one, such as a mount of a single file, is written over.
 
     Devices, FIFOs and open descriptors (/dev/stdout) are written into; so is what a link leads
     to. Neither is done for somebody else's in a folder that he can change: UnsafeFileError. A FIFO
@@ -100,11 +103,19 @@ def write_output(path: AnyPath, text: str) -> None:
             place.write_into(data)
             return
         old, mode = place.old, None
-        if old is not None and not place.is_shared:
+        if old is not None and (not place.is_shared or old.st_uid == os.geteuid()):
             mode = old.st_mode & 0o777
-        elif old is not None and old.st_uid != place.owner:
+        elif old is not None and old.st_uid == place.owner:
+            mode = old.st_mode & 0o777 & ~_umask()
+            old = old if mode & _OTHERS else None
+        else:
             old = None  # of anybody's who can write into /tmp
-        place.put(data, mode, old, is_owned=False, sync=False)
+        try:
+            place.put(data, mode, old, is_owned=False, sync=False)
+        except OSError as error:
+            if old is None or place.is_shared or error.errno not in _NAME_STAYS:
+                raise
+            place.write_over(data)
 
 
 def replace_link(path: AnyPath, target: str) -> None:
@@ -140,7 +151,7 @@ def make_folder(path: AnyPath, mode: int = FOLDER_MODE) -> None:
     # By its descriptor: where others can change the folder above, the name may be theirs by now.
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.fchmod(folder, mode)
+        os.fchmod(folder, mode | (os.fstat(folder).st_mode & stat.S_ISGID))
     finally:
         os.close(folder)
 
@@ -261,6 +272,14 @@ class _Place:
         except BaseException:
             _unlink(fresh, self.folder)
             raise
+
+    def write_over(self, data: bytes) -> None:
+        """Write into the file that stands here, which cannot be replaced."""
+        file = os.open(self.name, _FRESH | os.O_TRUNC | os.O_NOFOLLOW, dir_fd=self.folder)
+        try:
+            _write(file, data)
+        finally:
+            os.close(file)
 
     def write_into(self, data: bytes) -> None:
         """Write into the device, FIFO or open descriptor that stands here."""
@@ -397,6 +416,12 @@ def _with_name(folder: int, name: str, mode: int | None) -> tuple[str, int]:
     _fail(errno.EAGAIN)
 
 
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def _first_mode(mode: int | None) -> int:
     return 0o666 if mode is None else 0o600
 
@@ -499,7 +524,8 @@ def _is_fresh_name(name: str) -> bool:
 
 
 def _remove_if_left_over(name: str, folder: int) -> None:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    # For writing, too: NFS locks no others exclusively.
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     file = os.open(name, flags, dir_fd=folder)
     try:
         status = os.fstat(file)

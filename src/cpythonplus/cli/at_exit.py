@@ -11,6 +11,8 @@ import atexit
 import os
 import sys
 
+from cpythonplus.base.visible import visible, visible_lines
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +29,9 @@ def register(report: "Callable[..., None]", arguments: tuple[object, ...], what:
     Registered before the program begins, so called last, after the program's own functions.
     what: how the line calls it that tells why there is none.
     """
+    # Now: at the end there may be no way to it (chroot, descriptors used up).
+    import cpythonplus.base.files  # noqa: F401
+
     # Before the program changes it: its own folder may hold a json.py or a rich.py.
     path = [*sys.path, os.path.dirname(os.path.dirname(os.path.dirname(__file__)))]
     atexit.register(_at_exit, report, arguments, what, path)
@@ -98,8 +103,6 @@ def write_report(text: str, output: object, program_pid: int) -> None:
 
     Names in it may hold what a terminal takes for a command: that is escaped. JSON has none.
     """
-    from cpythonplus.base.visible import visible_lines
-
     text = visible_lines(text)
     if output is None:
         flush_program_output()
@@ -112,8 +115,6 @@ def write_report(text: str, output: object, program_pid: int) -> None:
 
 def command_line() -> str:
     """Return the command line of the process, cut to something that can stand in a heading."""
-    from cpythonplus.base.visible import visible
-
     text = visible(" ".join(" ".join(_ARGUMENTS[1:]).split()))
     return text if len(text) <= WIDTH_OF_A_COMMAND else text[: WIDTH_OF_A_COMMAND - 3] + "..."
 
@@ -158,8 +159,6 @@ def write_to_stderr(text: str) -> None:
 def tell(message: str) -> None:
     """Write one line of ours on standard error, if that can be."""
     try:
-        from cpythonplus.base.visible import visible
-
         write_to_stderr(f"cpythonplus: {visible(' '.join(message.split()))}\n")
     except BaseException:
         pass

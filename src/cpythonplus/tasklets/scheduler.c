@@ -445,11 +445,6 @@ is_over(void)
 static bool
 refuse_here(const struct plus_scheduler *sched)
 {
-    if (is_over()) {
-        PyErr_SetString(plus_compat_finalization_error(),
-                        "cannot switch tasklets at interpreter finalization");
-        return true;
-    }
     if (sched->in_callback) {
         PyErr_SetString(PyExc_RuntimeError,
                         sched->in_handler
@@ -987,6 +982,11 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
     if (next != prev) {
         if (sched->switch_trap) {
             PyErr_SetString(PyExc_RuntimeError, "switch_trap");
+            return -1;
+        }
+        if (is_over()) { /* to wait alone is no harm */
+            PyErr_SetString(plus_compat_finalization_error(),
+                            "cannot switch tasklets at interpreter finalization");
             return -1;
         }
         if (refuse_here(sched)) {

@@ -142,7 +142,10 @@ tasklet_finalize(PyObject *op)
 
     killer->uncalled = uncalled;
 
-    if (result == NULL) {
+    if (result == NULL && plus_compat_is_finalizing()) {
+        PyErr_Clear(); /* nothing is switched any more */
+    }
+    else if (result == NULL) {
         PyErr_WriteUnraisable(op);
     }
     Py_XDECREF(result);
