@@ -748,17 +748,17 @@ def leaves():
         print("exit in a tasklet at exit")
 
 class Late:
-    def __del__(self, run=run, tasklet=tasklet, out=sys.stdout):
+    def __del__(self, run=run, tasklet=tasklet, write=os.write):
         try:
-            tasklet(out.write)("not reached\\n")
+            tasklet(write)(1, b"not reached\\n")
             run()
         except RuntimeError as error:
-            out.write(f"{error}\\n")
+            write(1, f"{error}\\n".encode())
 
 late = Late()
 parked = tasklet(waits)()
 run()
-print("end")
+print("end", flush=True)
 """
         ) == [
             "end",
@@ -785,19 +785,19 @@ class Late:
         self.task = tasklet(resists)()
         self.task.run()
 
-    def __del__(self, out=sys.stdout):
+    def __del__(self, write=os.write):  # sys.stdout may have been flushed for the last time
         for call in self.task.run, self.task.kill, self.task.insert:
             try:
                 call()
-                out.write("went\\n")
+                write(1, b"went\\n")
             except RuntimeError as error:
-                out.write(f"{error}\\n")
-        out.write(f"{self.task.alive}\\n")
+                write(1, f"{error}\\n".encode())
+        write(1, f"{self.task.alive}\\n".encode())
 
 import types
 sys.modules["late"] = types.ModuleType("late")
 sys.modules["late"].it = Late()  # the frame keeps this program's own variables
-print("end")
+print("end", flush=True)
 """
         ) == [
             "end",
@@ -820,14 +820,14 @@ class Late:
         self.lock = locks.Lock()
         self.lock.acquire()
 
-    def __del__(self, sleep=time.sleep, out=sys.stdout):
+    def __del__(self, sleep=time.sleep, write=os.write):
         sleep(0)
         sleep(0.001)
-        out.write(f"{self.lock.acquire(timeout=0.001)}\\n")
+        write(1, f"{self.lock.acquire(timeout=0.001)}\\n".encode())
         schedule()
 
 late = Late()
-print("end")
+print("end", flush=True)
 """
         ) == ["end", "False"]
 
