@@ -83,7 +83,7 @@ def test_what_counts_in_pages(large_pages: Path, page_bytes: int, name: str) -> 
 def test_tasklets(large_pages: Path, page_bytes: int) -> None:
     child = run_child(
         """
-        import os
+        import os, sys
         from cpythonplus import tasklets
 
         def body(depth, gate):
@@ -91,7 +91,8 @@ def test_tasklets(large_pages: Path, page_bytes: int) -> None:
                 return sorted([depth], key=lambda _: body(depth - 1, gate))
             return gate.receive()
 
-        for size in (64 << 10, 200_000, 8 << 20):
+        is_jit_on = hasattr(sys, "_jit") and sys._jit.is_enabled()  # wants 256 KiB at least
+        for size in (300_000, 8 << 20) if is_jit_on else (64 << 10, 200_000, 8 << 20):
             tasklets.stack_size(size)
             gate = tasklets.channel()
             parked = [tasklets.tasklet(body)(5, gate) for _ in range(100)]
