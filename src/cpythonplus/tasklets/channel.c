@@ -2,6 +2,11 @@
  *
  * Semantics: Stackless Python 3.x, Stackless/module/channelobject.c.
  */
+/* What switches has no buffers, and the check of the stack protector would be a tenth of a switch. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#pragma GCC optimize("no-stack-protector")
+#endif
+
 #include "scheduler.h"
 
 #include "../base/clock.h"
