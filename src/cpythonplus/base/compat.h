@@ -70,6 +70,26 @@ plus_compat_is_finalizing(void)
 #endif
 }
 
+/* The exception that is set, taken away, with its traceback. */
+static inline PyObject *
+plus_compat_take_exception(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+#endif
+}
+
 /* What an interpreter that finalises refuses with; borrowed. */
 static inline PyObject *
 plus_compat_finalization_error(void)

@@ -18,26 +18,6 @@ raise_again(void *arg)
     return -1;
 }
 
-/* The exception that is set, taken away. */
-static PyObject *
-take_exception(void)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    return PyErr_GetRaisedException();
-#else
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback != NULL) {
-        PyException_SetTraceback(value, traceback);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    return value;
-#endif
-}
-
 static void
 give_back(PyObject *error)
 {
@@ -95,7 +75,7 @@ call_guarded(PyObject *callable, PyObject *const *args, Py_ssize_t count)
 
     for (int i = 0; i < TRIES; i++) {
         PyObject *result = call_with_room(callable, args, count);
-        PyObject *error = result == NULL ? take_exception() : NULL;
+        PyObject *error = result == NULL ? plus_compat_take_exception() : NULL;
         bool done = result != NULL || is_own(error);
 
         Py_XDECREF(result);

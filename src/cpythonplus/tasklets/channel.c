@@ -113,19 +113,14 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
 static void
 raise_later(struct plus_tasklet *task)
 {
-    PyObject *type, *value, *traceback;
+    PyObject *exception = plus_compat_take_exception();
 
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (value != NULL && traceback != NULL) {
-        PyException_SetTraceback(value, traceback);
-    }
     if (task->due == NULL) {
-        task->due = Py_XNewRef(value);
+        task->due = exception;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    else {
+        Py_DECREF(exception);
+    }
 }
 
 static int

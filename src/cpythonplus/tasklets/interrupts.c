@@ -556,16 +556,7 @@ is_nop(PyFrameObject *frame)
 static void
 keep_for_next_instruction(struct plus_tasklet *task, PyFrameObject *frame)
 {
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback != NULL) {
-        (void)PyException_SetTraceback(value, traceback);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    Py_XSETREF(task->thrown, value);
+    Py_XSETREF(task->thrown, plus_compat_take_exception());
     ask_for_opcodes(frame);
 }
 

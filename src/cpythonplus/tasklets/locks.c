@@ -194,15 +194,8 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
 static PyObject *
 add_exception(PyObject *earlier)
 {
-    PyObject *type, *value, *traceback;
+    PyObject *value = plus_compat_take_exception();
 
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback != NULL) {
-        (void)PyException_SetTraceback(value, traceback);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
     if (earlier != NULL && earlier != value) {
         PyException_SetContext(value, earlier);
     }
