@@ -1,4 +1,7 @@
-"""What the files of all rooms get from pytest: what needs a GIL is skipped where there is none."""
+"""What the files of all rooms get from pytest.
+
+A fixture of several rooms; what needs a GIL is skipped where there is none.
+"""
 
 import re
 from pathlib import Path
@@ -20,6 +23,15 @@ class _Refused(pytest.Module):
 
 def _imports_tasklets(path: Path) -> bool:
     return path.parent.name == "tasklets" or bool(_USES_TASKLETS.search(path.read_text("utf-8")))
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A folder such as /tmp."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
 
 
 def pytest_pycollect_makemodule(

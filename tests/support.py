@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -50,6 +50,16 @@ class Child:
 
     def __str__(self) -> str:
         return f"status {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+@contextmanager
+def under(umask: int) -> Iterator[None]:
+    """Have this process make files under another umask."""
+    before = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def child_environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:

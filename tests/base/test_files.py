@@ -22,6 +22,7 @@ from cpythonplus.base.files import (
     replace_link,
     write_output,
 )
+from tests.support import under
 
 pytestmark = pytest.mark.any_version
 
@@ -51,15 +52,6 @@ def write(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
-    """A folder such as /tmp."""
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    return folder
-
-
-@pytest.fixture
 def victim(tmp_path: Path) -> Iterator[Path]:
     """Somebody's file, which nobody of all these may touch."""
     path = tmp_path / "victim"
@@ -73,15 +65,6 @@ def victim(tmp_path: Path) -> Iterator[Path]:
         before.st_mode,
         before.st_uid,
     )
-
-
-@contextmanager
-def umask(value: int) -> Iterator[None]:
-    before = os.umask(value)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def mode_of(path: Path) -> int:
@@ -125,7 +108,7 @@ def test_the_mode_is_as_told_whatever_the_umask(tmp_path: Path, way: str, mode: 
     assert way
     path = tmp_path / "file"
     for value in (0o777, 0o077, 0):
-        with umask(value):
+        with under(value):
             replace_file(path, str(value).encode(), mode=mode)
         assert (mode_of(path), path.read_text()) == (mode, str(value))
     assert names(tmp_path) == {"file"}
@@ -137,7 +120,7 @@ def test_a_report_has_the_mode_of_the_umask_and_then_keeps_its_own(
 ) -> None:
     assert way
     path = tmp_path / "report"
-    with umask(value):
+    with under(value):
         write_output(path, "ä\udc80\n")
     assert mode_of(path) == 0o666 & ~value
     assert path.read_bytes() == "ä\\udc80\n".encode()
@@ -418,7 +401,7 @@ class TestOwners:
         path = shared / "report"
         path.touch()
         path.chmod(0o600)
-        with umask(0o022):
+        with under(0o022):
             write_output(path, "report")
         assert (path.read_text(), mode_of(path)) == ("report", 0o600)
 
@@ -427,7 +410,7 @@ class TestOwners:
         path.touch()
         path.chmod(0o666)
         os.chown(path, 1234, 1234)
-        with umask(0o077):
+        with under(0o077):
             write_output(path, "report")
         assert (path.stat().st_uid, mode_of(path)) == (0, 0o600)
 
@@ -442,7 +425,7 @@ class TestOwners:
         for each in (tmp_path, path):
             os.chown(each, 1234, 4321)
         path.chmod(0o666)
-        with umask(value):
+        with under(value):
             write_output(path, "report")
         status = path.stat()
         assert (status.st_uid, mode_of(path)) == (owner, 0o666 & ~value)
@@ -670,7 +653,7 @@ def test_short_writes_go_on(
 @pytest.mark.parametrize("value", [0, 0o077, 0o027])
 def test_new_folders_have_their_modes_whatever_the_umask(tmp_path: Path, value: int) -> None:
     tmp_path.chmod(0o750)
-    with umask(value):
+    with under(value):
         make_folder(tmp_path / "a" / "b" / "c", 0o700)
         make_folder(f"{tmp_path}/d/")
     modes = {name: mode_of(tmp_path / name) for name in ("a", "a/b", "a/b/c", "d", "")}

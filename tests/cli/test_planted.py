@@ -21,15 +21,6 @@ REFUSED = "is a symbolic link in a folder that others can change"
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
-    """A folder such as /tmp."""
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    return folder
-
-
-@pytest.fixture
 def victim(tmp_path: Path) -> Path:
     path = tmp_path / "victim"
     path.write_text("precious")

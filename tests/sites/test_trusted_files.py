@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from cpythonplus.sites.machine import Machine
 from cpythonplus.sites.secrets import SecretError
 from tests.sites.simulated import Simulated
 from tests.sites.test_apply_command import FILE, PRIVATE, sites
+from tests.support import under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,15 +41,6 @@ def _umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
-
-
-@contextmanager
-def under(umask: int) -> Iterator[None]:
-    before = os.umask(umask)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def modes(folder: Path) -> dict[str, str]:
