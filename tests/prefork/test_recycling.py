@@ -168,11 +168,11 @@ def test_a_limit_below_what_a_fresh_worker_needs(
     assert "every 100 s at most" in message
 
 
-@pytest.mark.parametrize("error", [PermissionError(13, "no"), RuntimeError("old kernel")])
-def test_memory_that_cannot_be_read(world: World, error: Exception) -> None:
+@pytest.mark.parametrize("kind", [PermissionError, RuntimeError])
+def test_memory_that_cannot_be_read(world: World, kind: type[Exception]) -> None:
     def read(_: int) -> ProcessMemory:
         world.readings += 1
-        raise error
+        raise kind("no")
 
     recycler = Recycler(LIMIT, Board(1), read=read, clock=world.clock)
     for _ in range(50):
