@@ -465,8 +465,8 @@ class DerivedChannel(tasklets.channel):
         self.fuzz.meddle()
 
 
-def main() -> None:
-    """Do it."""
+def arguments() -> argparse.Namespace:
+    """Return what to do, and without what."""
     parser = argparse.ArgumentParser()
     parser.add_argument("seed", type=int)
     parser.add_argument("calls", type=int)
@@ -474,13 +474,23 @@ def main() -> None:
     parser.add_argument("--no-signals", action="store_true")
     parser.add_argument("--without", default="", metavar="NAME,...", help="of operations")
     options = parser.parse_args()
+    options.without = set(options.without.split(","))
+    if options.thread and sys.version_info < (3, 12):
+        # What is traced in a section outside the main thread: docs/explanation/atomic-sections.md.
+        options.without |= {"atomic", "flags"}
+    return options
+
+
+def main() -> None:
+    """Do it."""
+    options = arguments()
     faulthandler.enable()
     faulthandler.dump_traceback_later(100, exit=True)
     # A loop that is ended is interrupted, too, as anything is.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited")
     sys.unraisablehook = lambda _: None
     threading.excepthook = lambda _: None
-    fuzz = Fuzz(options.seed, options.calls, frozenset(options.without.split(",")))
+    fuzz = Fuzz(options.seed, options.calls, frozenset(options.without))
     Derived.fuzz = DerivedChannel.fuzz = fuzz
     signal.signal(signal.SIGALRM, fuzz.at_signal)
     signal.setitimer(signal.ITIMER_REAL, TICK_S, TICK_S)
@@ -506,6 +516,7 @@ def main() -> None:
         thread.start()
     go_on()
     signal.setitimer(signal.ITIMER_REAL, 0)
+    sys.settrace(None)
     for _ in range(STUCK_TICKS * 20):  # signals do not end what waits for ever there
         if not thread.is_alive():
             break
@@ -516,7 +527,6 @@ def main() -> None:
     else:  # nor can anybody, in a callback: for a lock that a paused tasklet of this thread has
         print(fuzz.calls, "and one thread that waits for ever", flush=True)
         os._exit(0)
-    sys.settrace(None)
     tasklets.set_schedule_callback(None)
     tasklets.set_channel_callback(None)
     tasklets.set_error_handler(None)
