@@ -45,6 +45,7 @@ MORE_ARROWS = {
 LOOSE_FILES = {
     "__init__.py": EVERYTHING - {"benchmarks", "cli"},
     "__main__.py": frozenset({"cli"}),
+    "_start.py": frozenset({"cli"}),
     "stackless.py": frozenset({"tasklets"}),
     "_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
     "_native.pyi": EVERYTHING - {"benchmarks", "cli", "sites"},

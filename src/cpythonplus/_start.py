@@ -1,8 +1,8 @@
-"""What `cpythonplus.start` calls: the start-up hook of `cpythonplus run` from Python 3.15 on (PEP 829).
+"""Called by `cpythonplus.start`: the start-up hook of `cpythonplus run` from Python 3.15 on (PEP 829).
 
-Every interpreter that finds the package calls it while it imports `site`, whatever it is started for. So
-it looks at one variable, and imports nothing that is not loaded then. `cpythonplus.pth` does the same
-on older versions; where both files are, 3.15 leaves the line of the `.pth` out.
+Every interpreter that finds the package calls it while it imports `site`, whatever it is started
+for. So it looks at one variable, and imports nothing that is not loaded then. `cpythonplus.pth`
+does the same on older versions; where both files are, 3.15 leaves the line of the `.pth` out.
 """
 
 import os
