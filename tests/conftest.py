@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import FREE_THREADED, WITHOUT_GIL
 
-# Under nohup, and in the background of some shells, SIGINT is ignored, which child processes would inherit.
+# In the background of some shells SIGINT is ignored, which child processes would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""Called by `cpythonplus.start`: the start-up hook of `cpythonplus run` from Python 3.15 on (PEP 829).
+"""Called by `cpythonplus.start`: what starts `cpythonplus run` from Python 3.15 on (PEP 829).
 
 Every interpreter that finds the package calls it while it imports `site`, whatever it is started
 for. So it looks at one variable, and imports nothing that is not loaded then. `cpythonplus.pth`

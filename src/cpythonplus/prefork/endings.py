@@ -130,7 +130,7 @@ def exists(pid: int, ticks: int) -> bool:
 
 
 def is_hidden(pid: int) -> bool:
-    """Whether there is such a process, but `/proc` does not show it: another user's, under hidepid=2."""
+    """Whether there is one that `/proc` does not show: another user's, under hidepid=2."""
     return pid > 0 and not (_PROC / str(pid)).exists() and _can_be_signalled(pid)
 
 
