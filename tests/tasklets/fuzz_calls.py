@@ -39,8 +39,8 @@ KEPT = 12
 SHORT_S = 0.0003
 
 TICK_S = 0.003 if sys.version_info >= (3, 12) else 0.012
-"""Between two signals.  On 3.11 a traced thread stands still while one waits for the main thread, which needs
-5 ms to get the GIL."""
+"""Between two signals.  On 3.11 a traced thread stands still while one waits for the main thread,
+which needs 5 ms to get the GIL."""
 
 STACKS = (256 << 10, 1 << 20) if sys.version_info >= (3, 14) else (64 << 10, 256 << 10, 1 << 20)
 """Bytes.  On small ones the interpreter puts deallocations off; from 3.14 on sys.settrace() runs
