@@ -486,6 +486,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Do it."""
     options = arguments()
+    for name in io.__all__:  # an import that another tasklet interrupts holds its lock for ever
+        getattr(io, name)
     faulthandler.enable()
     faulthandler.dump_traceback_later(100, exit=True)
     # A loop that is ended is interrupted, too, as anything is.
