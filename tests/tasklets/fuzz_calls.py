@@ -70,6 +70,8 @@ class Fuzz:
         self.queues: list[Any] = [locks.Queue(2), locks.SimpleQueue()]
         self.waits: list[Any] = [locks.Event(), locks.Condition(), locks.Semaphore()]
         self.local = locks.local()
+        # An import that another tasklet interrupts holds its lock for ever.
+        self.imported = [getattr(io, name) for name in io.__all__]
         self.operations: list[Call] = [
             getattr(self, name)
             for name in dir(self)
@@ -486,8 +488,6 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Do it."""
     options = arguments()
-    for name in io.__all__:  # an import that another tasklet interrupts holds its lock for ever
-        getattr(io, name)
     faulthandler.enable()
     faulthandler.dump_traceback_later(100, exit=True)
     # A loop that is ended is interrupted, too, as anything is.
