@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
 from cpythonplus_sites.commands import clock, sites
 from sites.tests.site_texts import GOOD
+from tests.support import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.any_version
 
@@ -58,3 +61,39 @@ def test_a_picture_is_not_written_through_a_link(
     assert sites.main(["diagram", "--file", str(file), "--svg", str(path)]) == 0
     assert victim.read_text() == "precious"
     assert not path.samefile(victim)
+
+
+def tune(stdout: IO[bytes] | int) -> tuple[int, bytes]:
+    """The status of an action that prints a few lines, and what it writes on standard error."""
+    command = [sys.executable, "-m", "cpythonplus_sites", "tune"]
+    done = subprocess.run(
+        command,
+        check=False,
+        env=child_environment(),
+        timeout=60,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_reader_that_has_gone_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert tune(writer) == (0, b"")
+    finally:
+        os.close(writer)
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        line = b"cpythonplus-sites: standard output: No space left on device\n"
+        assert tune(full) == (2, line)
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_that_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, name, None)
+    assert sites.main([]) == 0
+    assert sites.main(["nonsense"]) == 2
