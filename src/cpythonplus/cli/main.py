@@ -87,14 +87,15 @@ def call(command: str, arguments: list[str]) -> int:
 
 
 def call_of_sites(command: str, arguments: list[str]) -> int:
-    """Do as `call`, for the commands of the room `sites`."""
-    if command == "clock":
-        from cpythonplus.cli.commands import clock
+    """Do as `call`, for the commands of another distribution, which need not be installed."""
+    from importlib import import_module
+    from importlib.util import find_spec
 
-        return clock.main(arguments)
-    from cpythonplus.cli.commands import sites
-
-    return sites.main(arguments)
+    if find_spec("cpythonplus_sites") is None:
+        needs = f"cpythonplus {command} needs the distribution cpythonplus-sites"
+        return complain(needs, "pip install cpythonplus-sites")
+    status: int = import_module(f"cpythonplus_sites.commands.{command}").main(arguments)
+    return status
 
 
 def version_line() -> str:

@@ -5,8 +5,6 @@ import sys
 USAGE_STATUS = 2
 """The exit status for everything that is wrong before the program starts, as with `python`."""
 
-ROOT_UMASK = 0o022
-
 
 class UsageError(Exception):
     """Something that the caller has to put right; its text is the line that is shown."""
@@ -29,17 +27,6 @@ def complain(command: str, message: str) -> int:
         except (OSError, ValueError):
             pass
     return USAGE_STATUS
-
-
-def restrain_umask() -> None:
-    """Have what root makes, and the programs that it starts, be nobody else's to change.
-
-    Whatever is trusted later has a mode of its own besides. Another user's umask is his affair.
-    """
-    import os
-
-    if os.geteuid() == 0:
-        os.umask(ROOT_UMASK)
 
 
 def suggestion(word: str, known: list[str]) -> str:
