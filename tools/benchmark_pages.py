@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 if __name__ == "__main__":
     # As a script it has its own folder here, not the one that `tools` is in.
@@ -39,7 +39,7 @@ from cpythonplus.benchmarks.common.results import (
     geometric_mean_ratio,
 )
 from cpythonplus.benchmarks.common.targets import TARGETS, Target
-from tools import requests_chart
+from tools import headline_chart, requests_chart
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "benchmarks"
@@ -68,6 +68,8 @@ _OPTIONAL = {
 
 _IN_ONE_ROW = {"requests": "p50 / p99, ms", "crowds": "CPU / wall, ms"}
 """Scenarios with many cases, of which each has one row for all its targets; and what it shows."""
+
+T = TypeVar("T")
 
 _OTHERS = ("compat-", "cycle-", "cycles-", "cpython-tests-")
 """How results begin that are no benchmark's: of compat/farm.py, cycle_patterns.py, cycle_survey.py
@@ -656,13 +658,23 @@ def made(results: Path, pages: Path) -> dict[Path, str]:
 
 
 def charts(results: Path) -> dict[str, str]:
-    """Return the charts, by their names, of the newest interpreter that was measured."""
+    """Return the charts, by their names; each is of the newest interpreter that has its cases."""
     found = {}
-    for report in GILTEST.reports(results):
-        drawn = requests_chart.chart(report, version(report))
-        if drawn is not None:
-            found["requests.svg"] = drawn
+    requests = _newest(GILTEST, results, requests_chart.chart)
+    if requests:
+        found["requests.svg"] = requests
+    latency = _newest(GILTEST, results, headline_chart.latency)
+    memory = _newest(PREFORK, results, headline_chart.memory)
+    if latency and memory:
+        bars = (latency, memory)
+        found["headline.svg"] = headline_chart.chart(bars, headline_chart.LIGHT)
+        found["headline-dark.svg"] = headline_chart.chart(bars, headline_chart.DARK)
     return found
+
+
+def _newest(page: Page, results: Path, draw: Callable[[Report, str], T | None]) -> T | None:
+    reports = reversed(page.reports(results))
+    return next((drawn for r in reports if (drawn := draw(r, version(r)))), None)
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """The pages of docs/benchmarks: their tables, index and charts."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,21 @@ def test_the_pages_are_up_to_date() -> None:
     assert stale == [], "run: python tools/benchmark_pages.py"
 
 
+def test_numbers_that_readme_links_stand_in_the_page() -> None:
+    """`[1,244 → 366 MiB](docs/benchmarks/prefork.md)`: both numbers are in that page's tables."""
+    readme = (benchmark_pages.ROOT / "README.md").read_text("utf-8")
+    linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)\)", readme)
+    assert len(linked) > 5
+    for words, path in linked:
+        page = (benchmark_pages.ROOT / path).read_text("utf-8")
+        measured = {number for line in page.splitlines() if "|" in line for number in numbers(line)}
+        assert numbers(words) <= measured, f"{words}: not in {path}"
+
+
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d[\d,.]*\d|\d", text))
+
+
 def test_the_chart_is_of_the_newest_version_with_requests(tmp_path: Path) -> None:
     assert benchmark_pages.charts(tmp_path) == {}
     for python in ("3.9.9", "3.13.0"):
@@ -60,6 +76,18 @@ def test_the_chart_is_of_the_newest_version_with_requests(tmp_path: Path) -> Non
     shown = {case for case in REQUESTS_BESIDE if f">{case}<" in drawn}
     assert shown == REQUESTS_BESIDE
     assert drawn.count("<circle") == 3 * (len(shown) + 1)
+
+
+def test_the_headline_has_a_bar_for_each_side(tmp_path: Path) -> None:
+    written(tmp_path, "giltest", "3.13.0")
+    assert "headline.svg" not in benchmark_pages.charts(tmp_path)
+    written(tmp_path, "prefork", "3.12.1")
+    drawn = benchmark_pages.charts(tmp_path)
+    for name in ("headline.svg", "headline-dark.svg"):
+        assert "CPython 3.13.0" in drawn[name]
+        assert "CPython 3.12.1" in drawn[name]
+        assert drawn[name].count("<rect") == 1 + 2 * 3
+    assert drawn["headline.svg"] != drawn["headline-dark.svg"]
 
 
 def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path) -> None:
