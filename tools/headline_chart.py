@@ -7,8 +7,8 @@ from html import escape
 from cpythonplus.benchmarks.common import formats
 from cpythonplus.benchmarks.common.results import Report
 
-WIDTH, HEIGHT = 760, 170
-LEFT, LONGEST, TOP, ROW = 90, 210, 54, 34
+WIDTH, HEIGHT = 760, 160
+LEFT, LONGEST, TOP, ROW = 96, 190, 54, 34
 
 
 @dataclass(frozen=True, slots=True)
