@@ -663,13 +663,37 @@ def charts(results: Path) -> dict[str, str]:
     requests = _newest(GILTEST, results, requests_chart.chart)
     if requests:
         found["requests.svg"] = requests
-    latency = _newest(GILTEST, results, headline_chart.latency)
-    memory = _newest(PREFORK, results, headline_chart.memory)
+    latency = _newest(GILTEST, results, latency_bars)
+    memory = _newest(PREFORK, results, memory_bars)
     if latency and memory:
         bars = (latency, memory)
         found["headline.svg"] = headline_chart.chart(bars, headline_chart.LIGHT)
         found["headline-dark.svg"] = headline_chart.chart(bars, headline_chart.DARK)
     return found
+
+
+def latency_bars(report: Report, python: str) -> headline_chart.Bars | None:
+    """Return p99 of giltest's requests of 5 ms beside one thread; None if it lacks."""
+    case = report.case("requests-5ms-beside-1")
+    values = requests_chart.p99s(case, report) if case else []
+    sides = ("no thread", "stock", "cpythonplus")
+    title, below = "p99 beside a thread that computes", f"requests of 5 ms, CPython {python}"
+    return _bars(title, below, "ms", dict(zip(sides, values, strict=True))) if values else None
+
+
+def memory_bars(report: Report, python: str) -> headline_chart.Bars | None:
+    """Return the memory of prefork's eight workers; None if it lacks."""
+    case = report.case("memory-8")
+    sides: dict[str, Side] = {"gc.freeze": "gc.freeze", "stock": "stock", "cpythonplus": "plus"}
+    shown = {name: case.shown(side) for name, side in sides.items()} if case else {}
+    values = {name: outcome.rate for name, outcome in shown.items() if outcome}
+    title, below = "Memory of 8 gunicorn workers", f"Django, 110,000 items, CPython {python}"
+    return _bars(title, below, "MiB", values) if len(values) == len(sides) else None
+
+
+def _bars(title: str, below: str, unit: str, values: dict[str, float]) -> headline_chart.Bars:
+    labels = {name: f"{formats.number(value)} {unit}" for name, value in values.items()}
+    return headline_chart.Bars(title, below, values, labels)
 
 
 def _newest(page: Page, results: Path, draw: Callable[[Report, str], T | None]) -> T | None:

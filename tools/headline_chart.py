@@ -4,9 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from cpythonplus.benchmarks.common import formats
-from cpythonplus.benchmarks.common.results import Report
-
 WIDTH, HEIGHT = 760, 160
 LEFT, LONGEST, TOP, ROW = 96, 190, 54, 34
 
@@ -27,45 +24,12 @@ DARK = Colours("#0d1117", "#e6edf3", "#6e7681", "#2f81f7")
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One chart: a value for each side, the shorter the better."""
+    """One chart: a value for each side, the shorter the better; `cpythonplus` is ours."""
 
     title: str
     below: str
-    unit: str
     values: dict[str, float]
-
-
-def latency(report: Report, version: str) -> Bars | None:
-    """Return p99 of giltest's requests of 5 ms beside one thread; None if it lacks."""
-    case = report.case("requests-5ms-beside-1")
-    alone = report.case(case.alone) if case else None
-    if case is None or alone is None:
-        return None
-    shown = {
-        "stock": case.shown("stock"),
-        "cpythonplus": case.shown("plus"),
-        "no thread": alone.shown("stock"),
-    }
-    values = {name: o.latency.p99_ms for name, o in shown.items() if o and o.latency}
-    title = "p99 beside a thread that computes"
-    below = f"requests of 5 ms, CPython {version}"
-    return Bars(title, below, "ms", values) if len(values) == len(shown) else None
-
-
-def memory(report: Report, version: str) -> Bars | None:
-    """Return the memory of prefork's eight workers; None if it lacks."""
-    case = report.case("memory-8")
-    if case is None:
-        return None
-    shown = {
-        "stock": case.shown("stock"),
-        "cpythonplus": case.shown("plus"),
-        "gc.freeze": case.shown("gc.freeze"),
-    }
-    values = {name: o.rate for name, o in shown.items() if o}
-    below = f"Django, 110,000 items, CPython {version}"
-    title = "Memory of 8 gunicorn workers"
-    return Bars(title, below, "MiB", values) if len(values) == len(shown) else None
+    labels: dict[str, str]
 
 
 def chart(charts: Sequence[Bars], colours: Colours) -> str:
@@ -93,5 +57,4 @@ def _drawn(place: int, bars: Bars, colours: Colours) -> Iterator[str]:
         fill = colours.plus if name == "cpythonplus" else colours.stock
         yield f'<text x="{start - 8:g}" y="{y + 17}" text-anchor="end">{escape(name)}</text>'
         yield f'<rect x="{start:g}" y="{y}" width="{long:.1f}" height="24" fill="{fill}"/>'
-        label = f"{formats.number(value)} {bars.unit}"
-        yield f'<text x="{start + long + 6:.1f}" y="{y + 17}">{escape(label)}</text>'
+        yield f'<text x="{start + long + 6:.1f}" y="{y + 17}">{escape(bars.labels[name])}</text>'
