@@ -4,7 +4,7 @@
     python tools/benchmark_pages.py --check        changes nothing; exit status 1 if one is outdated
     python tools/benchmark_pages.py --slim FILE... rewrites raw results without latency curves
 
-One result for each suite and version of the interpreter, made by `python -m benchmarks NAME`:
+One file per benchmark and version of Python, made by `python -m benchmarks NAME --json FILE`:
 `3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`; `doctor-3.13.json` has some
 cases of `memory`. Each has a page of its own, with the tables between two marks. A slim file has
 all rounds, with rate, p50, p99 and max of each; whether targets are reached is computed from the
@@ -39,7 +39,8 @@ from cpythonplus.benchmarks.common.results import (
     geometric_mean_ratio,
 )
 from cpythonplus.benchmarks.common.targets import TARGETS, Target
-from tools import headline_chart, requests_chart
+from tools import requests_chart
+from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "benchmarks"
@@ -68,8 +69,6 @@ _OPTIONAL = {
 
 _IN_ONE_ROW = {"requests": "p50 / p99, ms", "crowds": "CPU / wall, ms"}
 """Scenarios with many cases, of which each has one row for all its targets; and what it shows."""
-
-T = TypeVar("T")
 
 _OTHERS = ("compat-", "cycle-", "cycles-", "cpython-tests-")
 """How results begin that are no benchmark's: of compat/farm.py, cycle_patterns.py, cycle_survey.py
@@ -667,12 +666,12 @@ def charts(results: Path) -> dict[str, str]:
     memory = _newest(PREFORK, results, memory_bars)
     if latency and memory:
         bars = (latency, memory)
-        found["headline.svg"] = headline_chart.chart(bars, headline_chart.LIGHT)
-        found["headline-dark.svg"] = headline_chart.chart(bars, headline_chart.DARK)
+        found["headline.svg"] = bar_charts(bars, LIGHT)
+        found["headline-dark.svg"] = bar_charts(bars, DARK)
     return found
 
 
-def latency_bars(report: Report, python: str) -> headline_chart.Bars | None:
+def latency_bars(report: Report, python: str) -> Bars | None:
     """Return p99 of giltest's requests of 5 ms beside one thread; None if it lacks."""
     case = report.case("requests-5ms-beside-1")
     values = requests_chart.p99s(case, report) if case else []
@@ -681,7 +680,7 @@ def latency_bars(report: Report, python: str) -> headline_chart.Bars | None:
     return _bars(title, below, "ms", dict(zip(sides, values, strict=True))) if values else None
 
 
-def memory_bars(report: Report, python: str) -> headline_chart.Bars | None:
+def memory_bars(report: Report, python: str) -> Bars | None:
     """Return the memory of prefork's eight workers; None if it lacks."""
     case = report.case("memory-8")
     sides: dict[str, Side] = {"gc.freeze": "gc.freeze", "stock": "stock", "cpythonplus": "plus"}
@@ -691,9 +690,12 @@ def memory_bars(report: Report, python: str) -> headline_chart.Bars | None:
     return _bars(title, below, "MiB", values) if len(values) == len(sides) else None
 
 
-def _bars(title: str, below: str, unit: str, values: dict[str, float]) -> headline_chart.Bars:
+def _bars(title: str, below: str, unit: str, values: dict[str, float]) -> Bars:
     labels = {name: f"{formats.number(value)} {unit}" for name, value in values.items()}
-    return headline_chart.Bars(title, below, values, labels)
+    return Bars(title, below, values, labels)
+
+
+T = TypeVar("T")
 
 
 def _newest(page: Page, results: Path, draw: Callable[[Report, str], T | None]) -> T | None:

@@ -32,7 +32,7 @@ class Bars:
     labels: dict[str, str]
 
 
-def chart(charts: Sequence[Bars], colours: Colours) -> str:
+def bar_charts(charts: Sequence[Bars], colours: Colours) -> str:
     """Return the charts beside each other as SVG."""
     parts = [part for place, bars in enumerate(charts) for part in _drawn(place, bars, colours)]
     titles = " and ".join(bars.title for bars in charts)
