@@ -222,7 +222,7 @@ def _cell(target: Target, report: Report) -> str:
     match target.quantity:
         # The rate of `extra_cpu_s` is the CPU time itself.
         case "ratio" | "extra_cpu_s":
-            return _rate_cell(case) if target.value(report) is not None else "-"
+            return _rate_cell(case) if _is_shown(target, report) else "-"
         case "p99_ms":
             return _p99_cell(case)
         case "min_share":
@@ -235,6 +235,13 @@ def _cell(target: Target, report: Report) -> str:
         case _:
             value = target.value(report)
             return "-" if value is None else formats.measured(target.quantity, value)
+
+
+def _is_shown(target: Target, report: Report) -> bool:
+    """Return whether the case's rate stands in this row: where no other row of it has a target."""
+    alike = [t for t in TARGETS if (t.case, t.quantity) == (target.case, target.quantity)]
+    stated = [t for t in alike if t.value(report) is not None]
+    return target in stated or (not stated and target is alike[0])
 
 
 _WHAT = {

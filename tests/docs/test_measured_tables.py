@@ -216,6 +216,15 @@ def test_prefork_has_a_row_for_each_target_and_the_peer(tmp_path: Path) -> None:
     assert "stock → gc.freeze before the fork" in found
 
 
+def test_what_was_measured_is_shown_on_versions_without_a_target(tmp_path: Path) -> None:
+    for python in ("3.11.9", "3.13.0"):
+        written(tmp_path, "prefork", python)
+    of_targets, _ = PREFORK.text(tmp_path).split("\n\n", 1)
+    older, newer, target, _ = rows(of_targets)["Catalogue, 4 workers, MiB"]
+    assert older == newer != "-"
+    assert target.endswith("from 3.12 on")
+
+
 def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: Path) -> None:
     for python in ("3.12.1", "3.13.0"):
         written(tmp_path, "tasklets", python)
