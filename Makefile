@@ -107,9 +107,9 @@ soak: ## an hour of everything at once in tasklets; SOAK_ARGS='--side gevent --s
 	@$(in_env) --group test -- python tools/soak.py $(SOAK_ARGS)
 
 .PHONY: docs
-docs: ## rewrite the generated parts of docs/reference, README's measured tables, drawn pictures
+docs: ## rewrite the generated parts of docs/reference, the tables of docs/benchmarks, drawn pictures
 	@$(in_env) --group test -- python tools/reference.py
-	@$(in_env) --group test -- python tools/readme_table.py
+	@$(in_env) --group test -- python tools/benchmark_pages.py
 	@$(in_env) --group test -- python tools/stack_pictures.py
 	@$(in_env) --group test -- python tools/cpython_tests_page.py
 	@$(in_env) --group test -- python -m tools.compat_serve.page

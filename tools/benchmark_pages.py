@@ -1,14 +1,14 @@
-"""Writes the measured tables of README.md, and its chart, from the results in benchmarks/results/.
+"""Writes the measured parts of docs/benchmarks/ from the results in benchmarks/results/.
 
-    python tools/readme_table.py                rewrites the tables
-    python tools/readme_table.py --check        changes nothing; exit status 1 when one is outdated
-    python tools/readme_table.py --slim FILE... rewrites raw results without their latency curves
+    python tools/benchmark_pages.py                rewrites the tables, their index, the charts
+    python tools/benchmark_pages.py --check        changes nothing; exit status 1 if one is outdated
+    python tools/benchmark_pages.py --slim FILE... rewrites raw results without latency curves
 
-One file per benchmark and version of the interpreter, made by `cpythonplus bench NAME --json FILE`:
+One file per benchmark and version of Python, made by `python -m benchmarks NAME --json FILE`:
 `3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`; `doctor-3.13.json` has some
-cases of `memory`. Each has a block between two marks of its own. A slim file has all rounds, with
-rate, p50, p99 and max of each; whether targets are reached is computed from the rounds here, by the
-package's own targets.
+cases of `memory`. Each has a page of its own, with the tables between two marks. A slim file has
+all rounds, with rate, p50, p99 and max of each; whether targets are reached is computed from the
+rounds here, by the benchmarks' own targets.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 if __name__ == "__main__":
     # As a script it has its own folder here, not the one that `tools` is in.
@@ -40,9 +40,10 @@ from cpythonplus.benchmarks.common.results import (
 )
 from cpythonplus.benchmarks.common.targets import TARGETS, Target
 from tools import requests_chart
+from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
 
 BEGIN = "<!-- measured:begin -->"
@@ -221,7 +222,7 @@ def _cell(target: Target, report: Report) -> str:
     match target.quantity:
         # The rate of `extra_cpu_s` is the CPU time itself.
         case "ratio" | "extra_cpu_s":
-            return _rate_cell(case) if target.value(report) is not None else "-"
+            return _rate_cell(case) if _is_shown(target, report) else "-"
         case "p99_ms":
             return _p99_cell(case)
         case "min_share":
@@ -234,6 +235,13 @@ def _cell(target: Target, report: Report) -> str:
         case _:
             value = target.value(report)
             return "-" if value is None else formats.measured(target.quantity, value)
+
+
+def _is_shown(target: Target, report: Report) -> bool:
+    """Return whether the case's rate stands in this row: where no other row of it has a target."""
+    alike = [t for t in TARGETS if (t.case, t.quantity) == (target.case, target.quantity)]
+    stated = [t for t in alike if t.value(report) is not None]
+    return target in stated or (not stated and target is alike[0])
 
 
 _WHAT = {
@@ -386,7 +394,7 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
 
 _STOCK_AND_PLUS = ("stock → plus", "target", "reached")
 _TASKLETS_COLUMNS = ("tasklets", "target", "reached")
-_RAW = "Raw results: [`benchmarks/results`](benchmarks/results)."
+_RAW = "Raw results: [`benchmarks/results`](../../benchmarks/results)."
 
 
 def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
@@ -555,147 +563,177 @@ def _number(value: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What stands between one pair of marks."""
+class Page:
+    """One page of docs/benchmarks, and what stands between its marks."""
 
     benchmark: str
-    begin: str
-    end: str
     paragraphs: Callable[[Sequence[Report]], list[list[str]]]
     part: str = ""
     """How its results are called where they are of some cases of the benchmark only."""
 
     @property
-    def prefix(self) -> str:
-        """How the files of its results begin."""
+    def name(self) -> str:
+        """The page's name, with which the files of its results begin."""
         return self.part or self.benchmark
 
     def reports(self, folder: Path) -> list[Report]:
-        """Return the reports of this benchmark in `folder`, one for each version.
+        """Return the reports of this page in `folder`, one for each version, the oldest first.
 
         Raises TableError for two of one version, and for a report of another benchmark.
         """
-        return results(folder, self.benchmark, self.prefix)
+        files = [path for path in sorted(folder.glob("*.json")) if _page_of(path) == self.name]
+        reports = [read(path) for path in files]
+        for path, report in zip(files, reports, strict=True):
+            if report.benchmark != self.benchmark:
+                raise TableError(
+                    f"{path.name} is a result of {report.benchmark}, not of {self.benchmark}"
+                )
+        versions = [version(report) for report in reports]
+        twice = {each for each in versions if versions.count(each) > 1}
+        if twice:
+            raise TableError(f"there are several results for {', '.join(sorted(twice))}")
+        return sorted(reports, key=_order)
 
-    def text(self, reports: Sequence[Report]) -> str:
+    def text(self, folder: Path) -> str:
         """Return what stands between the marks."""
+        reports = self.reports(folder)
         if not reports:
             return NOT_MEASURED
-        paragraphs = self.paragraphs(sorted(reports, key=_order))
-        return "\n\n".join("\n".join(lines) for lines in paragraphs if lines)
-
-    def filled(self, readme: str, text: str) -> str:
-        """Return the README's text with `text` between the marks."""
-        head, begin, rest = readme.partition(self.begin)
-        _, end, tail = rest.partition(self.end)
-        if not begin or not end:
-            raise TableError(f"the README has no {self.begin} ... {self.end}")
-        return f"{head}{begin}\n{text}\n{end}{tail}"
+        return "\n\n".join("\n".join(lines) for lines in self.paragraphs(reports) if lines)
 
 
-GILTEST = Block("giltest", BEGIN, END, giltest_table)
-BLOCKS = (
+GILTEST = Page("giltest", giltest_table)
+PREFORK = Page("prefork", prefork_table)
+SUITES = (
     GILTEST,
-    Block("threads", "<!-- threads:begin -->", "<!-- threads:end -->", threads_table),
-    Block("testserver", "<!-- testserver:begin -->", "<!-- testserver:end -->", testserver_table),
-    Block("prefork", "<!-- prefork:begin -->", "<!-- prefork:end -->", prefork_table),
-    Block("tasklets", "<!-- tasklets:begin -->", "<!-- tasklets:end -->", tasklets_table),
-    Block("tasklet-io", "<!-- tasklet-io:begin -->", "<!-- tasklet-io:end -->", tasklet_io_table),
-    Block("memory", "<!-- memory:begin -->", "<!-- memory:end -->", memory_table),
-    Block("memory", "<!-- doctor:begin -->", "<!-- doctor:end -->", memory_table, "doctor"),
-    Block("sites", "<!-- bench-sites:begin -->", "<!-- bench-sites:end -->", sites_table),
+    Page("threads", threads_table),
+    Page("testserver", testserver_table),
+    PREFORK,
+    Page("tasklets", tasklets_table),
+    Page("tasklet-io", tasklet_io_table),
+    Page("memory", memory_table),
+    Page("memory", memory_table, "doctor"),
+    Page("sites", sites_table),
 )
 
 
-def table(reports: Sequence[Report]) -> str:
-    """Return what stands between the marks of giltest."""
-    return GILTEST.text(reports)
+def _page_of(path: Path) -> str:
+    """Return which page a file's results are for, by its name; those of giltest have no prefix."""
+    if path.name.startswith(_OTHERS):
+        return ""
+    prefix, _, _ = path.stem.rpartition("-")
+    return prefix if prefix in {page.name for page in SUITES} else GILTEST.name
 
 
-def _prefix_of(path: Path) -> str:
-    """Return which block's results a file has, by its name; that of giltest has no prefix."""
-    prefix, dash, _ = path.stem.rpartition("-")
-    named = {block.prefix for block in BLOCKS if block is not GILTEST}
-    return prefix if dash and prefix in named else GILTEST.prefix
+def index(folder: Path) -> str:
+    """Return the table of docs/benchmarks/README.md: how many targets each suite reaches."""
+    lines = [
+        "| suite | versions | measured | targets | reached on all of them |",
+        "|---|---|---|--:|--:|",
+    ]
+    for page in SUITES:
+        reports = page.reports(folder)
+        verdicts = [[v for r in reports if (v := target.verdict(r))] for target in TARGETS]
+        stated = [found for found in verdicts if found]
+        reached = sum(all(verdict.reached for verdict in found) for found in stated)
+        versions = ", ".join(".".join(version(report).split(".")[:2]) for report in reports)
+        dates = sorted({report.machine.get("date", "")[:10] for report in reports})
+        measured = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "-"
+        cells = (f"[{page.name}]({page.name}.md)", versions or "-", measured)
+        lines.append(f"| {' | '.join(cells)} | {len(stated)} | {reached} |")
+    return "\n".join(lines)
 
 
-def results(folder: Path, benchmark: str = "giltest", prefix: str = "giltest") -> list[Report]:
-    """Return the reports of `benchmark` in files that begin with `prefix`; see `Block.reports`."""
-    files = [path for path in sorted(folder.glob("*.json")) if not path.name.startswith(_OTHERS)]
-    paths = [path for path in files if _prefix_of(path) == prefix]
-    reports = [read(path) for path in paths]
-    for path, report in zip(paths, reports, strict=True):
-        if report.benchmark != benchmark:
-            raise TableError(f"{path.name} is a result of {report.benchmark}, not of {benchmark}")
-    versions = [version(report) for report in reports]
-    twice = {each for each in versions if versions.count(each) > 1}
-    if twice:
-        raise TableError(f"there are several results for {', '.join(sorted(twice))}")
-    return reports
+def filled(page: str, text: str) -> str:
+    """Return the text of a page with `text` between the marks."""
+    head, begin, rest = page.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise TableError(f"there is no {BEGIN} ... {END} in a page")
+    return f"{head}{begin}\n{text}\n{end}{tail}"
 
 
-def filled(readme: str, text: str) -> str:
-    """Return the README's text with `text` between the marks of giltest."""
-    return GILTEST.filled(readme, text)
+def made(results: Path, pages: Path) -> dict[Path, str]:
+    """Return all files of `pages` that are made of `results`, as they should be."""
+    texts = {pages / f"{page.name}.md": page.text(results) for page in SUITES}
+    texts[pages / "README.md"] = index(results)
+    return {
+        **{path: filled(path.read_text("utf-8"), text) for path, text in texts.items()},
+        **{pages / name: drawn for name, drawn in charts(results).items()},
+    }
 
 
-def updated(readme: str, folder: Path) -> str:
-    """Return the README's text with all tables made anew from the results in `folder`."""
-    for block in BLOCKS:
-        readme = block.filled(readme, block.text(block.reports(folder)))
-    return readme
+def charts(results: Path) -> dict[str, str]:
+    """Return the charts, by their names; each is of the newest interpreter that has its cases."""
+    found = {}
+    requests = _newest(GILTEST, results, requests_chart.chart)
+    if requests:
+        found["requests.svg"] = requests
+    latency = _newest(GILTEST, results, latency_bars)
+    memory = _newest(PREFORK, results, memory_bars)
+    if latency and memory:
+        bars = (latency, memory)
+        found["headline.svg"] = bar_charts(bars, LIGHT)
+        found["headline-dark.svg"] = bar_charts(bars, DARK)
+    return found
 
 
-EXPLANATION = ROOT / "docs" / "explanation" / "shared-memory.md"
+def latency_bars(report: Report, python: str) -> Bars | None:
+    """Return p99 of giltest's requests of 5 ms beside one thread; None if it lacks."""
+    case = report.case("requests-5ms-beside-1")
+    values = requests_chart.p99s(case, report) if case else []
+    sides = ("no thread", "stock", "cpythonplus")
+    title, below = "p99 beside a thread that computes", f"requests of 5 ms, CPython {python}"
+    return _bars(title, below, "ms", dict(zip(sides, values, strict=True))) if values else None
 
 
-def explained(page: str, folder: Path) -> str:
-    """Return the explanation's text with its table, which is README's too, made anew."""
-    block = next(block for block in BLOCKS if block.benchmark == "prefork")
-    text = block.text(block.reports(folder)).replace("](benchmarks/", "](../../benchmarks/")
-    return block.filled(page, text)
+def memory_bars(report: Report, python: str) -> Bars | None:
+    """Return the memory of prefork's eight workers; None if it lacks."""
+    case = report.case("memory-8")
+    sides: dict[str, Side] = {"gc.freeze": "gc.freeze", "stock": "stock", "cpythonplus": "plus"}
+    shown = {name: case.shown(side) for name, side in sides.items()} if case else {}
+    values = {name: outcome.rate for name, outcome in shown.items() if outcome}
+    title, below = "Memory of 8 gunicorn workers", f"Django, 110,000 items, CPython {python}"
+    return _bars(title, below, "MiB", values) if len(values) == len(sides) else None
 
 
-CHART = ROOT / "docs" / "explanation" / "requests.svg"
+def _bars(title: str, below: str, unit: str, values: dict[str, float]) -> Bars:
+    labels = {name: f"{formats.number(value)} {unit}" for name, value in values.items()}
+    return Bars(title, below, values, labels)
 
 
-def charted(picture: str, folder: Path) -> str:
-    """Return README's first chart, of the newest interpreter that has its requests measured."""
-    for report in sorted(GILTEST.reports(folder), key=_order, reverse=True):
-        drawn = requests_chart.chart(report, version(report))
-        if drawn is not None:
-            return drawn
-    return picture
+T = TypeVar("T")
+
+
+def _newest(page: Page, results: Path, draw: Callable[[Report, str], T | None]) -> T | None:
+    reports = reversed(page.reports(results))
+    return next((drawn for r in reports if (drawn := draw(r, version(r)))), None)
 
 
 def main() -> int:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description="Write the README's tables of measurements.")
+    parser = argparse.ArgumentParser(description="Write the measured parts of docs/benchmarks/.")
     parser.add_argument("--check", action="store_true", help="change nothing, only tell")
     parser.add_argument("--slim", nargs="+", type=Path, metavar="FILE", help="drop latency curves")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of raw results")
-    parser.add_argument("--readme", type=Path, default=README, help="file with the table")
+    parser.add_argument("--pages", type=Path, default=PAGES, help="folder of the pages")
     options = parser.parse_args()
     try:
         if options.slim:
             for path in options.slim:
                 slim(path)
             return 0
-        pages: list[tuple[Path, Callable[[str, Path], str]]] = [(options.readme, updated)]
-        if options.readme == README:
-            pages += [(EXPLANATION, explained), (CHART, charted)]
-        before = {path: path.read_text("utf-8") for path, _ in pages}
-        after = {path: make(before[path], options.results) for path, make in pages}
+        after = made(options.results, options.pages)
     except (TableError, OSError) as error:
-        print(f"readme_table: {error}", file=sys.stderr)
+        print(f"benchmark_pages: {error}", file=sys.stderr)
         return 2
-    stale = [path for path in before if before[path] != after[path]]
+    stale = [p for p, text in after.items() if not p.exists() or p.read_text("utf-8") != text]
     for path in stale:
         if options.check:
-            print(f"readme_table: {path.name} is not up to date: run tools/readme_table.py")
+            print(f"benchmark_pages: {path.name} is not up to date: run tools/benchmark_pages.py")
         else:
             path.write_text(after[path], "utf-8")
-            print(f"readme_table: {path.name} rewritten")
+            print(f"benchmark_pages: {path.name} rewritten")
     return int(options.check and bool(stale))
 
 
