@@ -2,7 +2,7 @@
 
     base <- gil <- threads <- tasklets      memory, prefork: base only      sites: none of the C
     (but for one file of prefork and one of memory, which use the other rooms' public API)
-    cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
+    cli: the public Python API only
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
 """
@@ -20,9 +20,7 @@ pytestmark = pytest.mark.any_version
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
 
-EVERYTHING = frozenset(
-    {"base", "gil", "threads", "tasklets", "memory", "prefork", "sites", "benchmarks", "cli"}
-)
+EVERYTHING = frozenset({"base", "gil", "threads", "tasklets", "memory", "prefork", "sites", "cli"})
 # Which other rooms a room may use.
 ARROWS = {
     "base": frozenset[str](),
@@ -32,7 +30,6 @@ ARROWS = {
     "memory": frozenset({"base"}),
     "prefork": frozenset({"base"}),
     "sites": frozenset({"base"}),
-    "benchmarks": EVERYTHING - {"cli"},
     "cli": EVERYTHING,
 }
 # Some files may use more than their room: a server's workers get what these rooms have, and the
@@ -43,15 +40,15 @@ MORE_ARROWS = {
 }
 # Files beside the rooms.
 LOOSE_FILES = {
-    "__init__.py": EVERYTHING - {"benchmarks", "cli"},
+    "__init__.py": EVERYTHING - {"cli"},
     "__main__.py": frozenset({"cli"}),
     "stackless.py": frozenset({"tasklets"}),
-    "_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
-    "_native.pyi": EVERYTHING - {"benchmarks", "cli", "sites"},
-    "_test_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
+    "_native.c": EVERYTHING - {"cli", "sites"},
+    "_native.pyi": EVERYTHING - {"cli", "sites"},
+    "_test_native.c": EVERYTHING - {"cli", "sites"},
 }
-WITHOUT_C = frozenset({"sites", "benchmarks", "cli"})
-PUBLIC_API_ONLY = frozenset({"benchmarks", "cli"})
+WITHOUT_C = frozenset({"sites", "cli"})
+PUBLIC_API_ONLY = frozenset({"cli"})
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
@@ -173,8 +170,7 @@ def test_the_rooms_depend_one_way() -> None:
         ("sites/a.py", "from cpythonplus import _native\n", ":1: sites -> _native"),
         ("cli/a.py", "from cpythonplus._native import f\n", ":1: cli -> _native"),
         ("cli/a.py", "from cpythonplus.gil._x import f\n", ":1: cli -> gil._x.f"),
-        ("benchmarks/a.py", "from cpythonplus.gil import _x\n", ":1: benchmarks -> gil._x"),
-        ("benchmarks/deep/er/a.py", "from cpythonplus.cli import main\n", ":1: benchmarks -> cli"),
+        ("memory/deep/er/a.py", "from cpythonplus.cli import main\n", ":1: memory -> cli"),
         ("base/a.h", '\n#include "../gil/queue.h"\n', ":2: base -> gil"),
         ("base/a.c", '#include "gil/queue.h"\n', ":1: base -> gil"),
         ("memory/a.c", '#  include "../gil/queue.h"\n', ":1: memory -> gil"),
@@ -199,7 +195,7 @@ def test_a_forbidden_arrow_is_found(tmp_path: Path, file: str, text: str, expect
     [
         ("gil/a.py", "from cpythonplus.base import UnsupportedPlatform\n"),
         ("gil/a.py", "from cpythonplus import _native\n"),
-        ("cli/a.py", "from cpythonplus import __version__, gil\nimport cpythonplus.benchmarks\n"),
+        ("cli/a.py", "from cpythonplus import __version__, gil\nimport cpythonplus.memory\n"),
         ("cli/a.py", "import gil, base\nfrom cpythonplus.cli._private import x\n"),
         ("gil/a.c", '#include "queue.h"\n#include "../base/futex.h"\n#include <gil/none.h>\n'),
         ("_native.c", '#include "gil/queue.h"\n#include "base/futex.h"\n'),
@@ -350,23 +346,12 @@ WRITING_METHODS = frozenset(
     | {"rename", "renames", "mkdir", "makedirs", "mkfifo", "mkstemp", "NamedTemporaryFile"}
     | {"copy", "copy2", "copyfile", "copytree", "move", "truncate", "O_CREAT", "O_TRUNC"}
 )
-OWN_FOLDER = "in a folder that the benchmark has just made for itself (mkdtemp, 0700)"
 OTHER_WRITERS = {
     "base/files.py": "the writer",
     "sites/clock.py": "works as a file alone, without the package",
     "sites/applying.py": "opens a lock in the folder of the keys, which nobody else can change",
     "sites/key_change.py": "renames a key in the folder of the keys",
     "memory/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
-    "benchmarks/common/worker.py": OWN_FOLDER,
-    "benchmarks/giltest/kernels/worker.py": OWN_FOLDER,
-    "benchmarks/memory/corpus.py": OWN_FOLDER,
-    "benchmarks/memory/malloc_worker.py": OWN_FOLDER,
-    "benchmarks/memory/census_worker.py": "/proc/self/clear_refs",
-    "benchmarks/prefork/configuration.py": OWN_FOLDER,
-    "benchmarks/sites/bed.py": OWN_FOLDER,
-    "benchmarks/sites/delay.py": OWN_FOLDER,
-    "benchmarks/sites/tunnels.py": OWN_FOLDER,
-    "benchmarks/tasklet_io/certificate.py": OWN_FOLDER,
 }
 
 

@@ -32,7 +32,7 @@ def listed() -> dict[str, Any]:
 def test_it_has_every_dependency_with_version_and_licence() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    used = [entry for name in ("report", "serve", "sites") for entry in extras[name]]
+    used = [entry for name in ("serve", "sites") for entry in extras[name]]
     components = listed()
     for text in [*project["dependencies"], *used]:
         requirement = Requirement(text)
@@ -63,10 +63,11 @@ def test_it_names_no_address() -> None:
 def test_what_replaces_insides_has_an_upper_bound() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (pin,) = re.findall(r"^gunicorn==(\d+)", lock_file("runtime").read_text(), re.MULTILINE)
-    for extra in ("serve", "bench"):
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    for entries in (project["optional-dependencies"]["serve"], groups["bench"], groups["demo"]):
         (bounds,) = (
             requirement.specifier
-            for requirement in map(Requirement, project["optional-dependencies"][extra])
+            for requirement in map(Requirement, entries)
             if requirement.name == "gunicorn"
         )
         assert bounds.contains(f"{pin}.99")

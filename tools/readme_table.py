@@ -4,7 +4,7 @@
     python tools/readme_table.py --check        changes nothing; exit status 1 when one is outdated
     python tools/readme_table.py --slim FILE... rewrites raw results without their latency curves
 
-One file per benchmark and version of the interpreter, made by `cpythonplus bench NAME --json FILE`:
+One file per benchmark and version of Python, made by `python -m benchmarks NAME --json FILE`:
 `3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`; `doctor-3.13.json` has some
 cases of `memory`. Each has a block between two marks of its own. A slim file has all rounds, with
 rate, p50, p99 and max of each; whether targets are reached is computed from the rounds here, by the
@@ -24,9 +24,9 @@ if __name__ == "__main__":
     # As a script it has its own folder here, not the one that `tools` is in.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from cpythonplus.benchmarks.common import formats, rows
-from cpythonplus.benchmarks.common.percentiles import Latency
-from cpythonplus.benchmarks.common.results import (
+from benchmarks.common import formats, rows
+from benchmarks.common.percentiles import Latency
+from benchmarks.common.results import (
     ALL_SIDES,
     FIGURES,
     SCHEMA_VERSION,
@@ -38,7 +38,7 @@ from cpythonplus.benchmarks.common.results import (
     Side,
     geometric_mean_ratio,
 )
-from cpythonplus.benchmarks.common.targets import TARGETS, Target
+from benchmarks.common.targets import TARGETS, Target
 from tools import requests_chart
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +82,7 @@ class TableError(Exception):
 
 
 def read(path: Path) -> Report:
-    """Return the report that `bench --json`, perhaps made slim, left in `path`; or TableError."""
+    """Return the report that a run with `--json` left in `path`, slim or not; or TableError."""
     try:
         raw = json.loads(path.read_text("utf-8"))
         if raw["schema"] != SCHEMA_VERSION:

@@ -62,7 +62,6 @@ def sources_fingerprint() -> str:
     paths = [ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml")]
     paths += [ROOT / name for name in ("README.md", "LICENSE")]
     paths += (ROOT / "src").rglob("*")
-    paths += (ROOT / "examples").rglob("*")
     paths += (p for p in (ROOT / "tests").rglob("*") if p.suffix in {".c", ".h", ".build"})
     digest = hashlib.sha256()
     for path in sorted(paths):
@@ -75,16 +74,16 @@ def sources_fingerprint() -> str:
 def locked_groups() -> dict[str, list[str]]:
     """What each lock file is for: a group's own requirements, sorted.
 
-    Those of the project and of its `bench` extra are in every environment, as the group `build` is.
-    `runtime` is what users get with all extras that are more than a comparison.
+    Those of the project are in every environment, as the group `build` is. `runtime` is what users
+    get with all extras.
     """
     with (ROOT / "pyproject.toml").open("rb") as file:
         pyproject = tomllib.load(file)
     project, table = pyproject["project"], pyproject["dependency-groups"]
     groups = {name: {entry for entry in table[name] if isinstance(entry, str)} for name in table}
-    extras = project["optional-dependencies"]
-    groups["build"] |= {*project["dependencies"], *extras["bench"]}
-    used = (extras.get(name, []) for name in ("report", "serve", "sites"))
+    extras = project.get("optional-dependencies", {})
+    groups["build"] |= {*project["dependencies"]}
+    used = (extras.get(name, []) for name in ("serve", "sites"))
     groups["runtime"] = {*project["dependencies"], *(entry for each in used for entry in each)}
     return {name: sorted(entries) for name, entries in groups.items() if entries}
 

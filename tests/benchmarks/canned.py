@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from cpythonplus.benchmarks.common import targets
-from cpythonplus.benchmarks.common.engine import Case
-from cpythonplus.benchmarks.common.percentiles import summarise
-from cpythonplus.benchmarks.common.results import (
+from benchmarks.common import targets
+from benchmarks.common.engine import Case
+from benchmarks.common.percentiles import summarise
+from benchmarks.common.results import (
     FIGURES,
     CaseResult,
     Outcome,
@@ -14,7 +14,7 @@ from cpythonplus.benchmarks.common.results import (
     Share,
     Side,
 )
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.suites import SUITES
 
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 

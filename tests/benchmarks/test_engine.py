@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import engine, machine, targets
-from cpythonplus.benchmarks.common.children import Commands
-from cpythonplus.benchmarks.common.engine import Case, Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError, UsageError
-from cpythonplus.benchmarks.common.results import (
+from benchmarks.common import engine, machine, targets
+from benchmarks.common.children import Commands
+from benchmarks.common.engine import Case, Settings
+from benchmarks.common.errors import MeasurementError, UsageError
+from benchmarks.common.results import (
     CaseResult,
     Outcome,
     Report,
@@ -17,7 +17,7 @@ from cpythonplus.benchmarks.common.results import (
     Side,
     geometric_mean_ratio,
 )
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.suites import SUITES
 from tests.benchmarks import canned
 
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])
@@ -106,7 +106,7 @@ def test_names_are_unique(suite: str) -> None:
 
 def test_an_interpreter_that_lacks_something_is_found_out_before_measuring() -> None:
     case = Case("a", "a", "a", "a", fake("a").measure, needs=("no_such_module_xyz",))
-    with pytest.raises(UsageError, match="lacks no_such_module_xyz; install with"):
+    with pytest.raises(UsageError, match="lacks no_such_module_xyz; they are in"):
         engine.check_interpreter(STOCK_TWICE, [case], own_command=True)
     with pytest.raises(UsageError, match="cannot run the interpreter /nowhere/python"):
         engine.check_interpreter(Commands.of("/nowhere/python"), [], own_command=False)

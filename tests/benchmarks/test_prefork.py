@@ -1,24 +1,22 @@
-"""What `bench prefork` is made of; the servers themselves are in test_prefork_servers.py."""
+"""What the suite `prefork` is made of; the servers themselves are in test_prefork_servers.py."""
 
 import mmap
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import targets
-from cpythonplus.benchmarks.common.engine import Case
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import Report
-from cpythonplus.benchmarks.common.rows import HEADINGS, rows
-from cpythonplus.benchmarks.prefork import application, memory, mix
-from cpythonplus.benchmarks.suites import SUITES, prefork
-from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
+from benchmarks.common import targets
+from benchmarks.common.engine import Case
+from benchmarks.common.results import Report
+from benchmarks.common.rows import HEADINGS, rows
+from benchmarks.prefork import memory, mix
+from benchmarks.suites import SUITES, prefork
 from examples.django_catalogue import catalogue
 from tests.benchmarks import canned
 
@@ -228,33 +226,23 @@ def test_stopping_is_judged_by_time_and_rise(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--items", "0"], "prefork: argument --items: '0' is not a number from 1 on"),
+        (["--items", "0"], "argument --items: '0' is not a number from 1 on"),
         (["--workers", "many"], "'many' is not a number from 1 on"),
         (["--seconds", "3"], "unrecognized arguments: --seconds"),
         (["--sides", "peer"], "there is no side 'peer'; sides are stock, plus, gc.freeze, gc-off"),
         (["--workers", "2", "--only", "memory-4"], "no case is called 'memory-4'"),
     ],
 )
-def test_a_wrong_request_is_one_line(arguments: list[str], line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        bench.main(["prefork", *arguments])
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_wrong_request_is_one_line(
+    arguments: list[str], line: str, refusal: Callable[..., str]
+) -> None:
+    assert line in refusal("prefork", *arguments)
 
 
-def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
+def test_a_missing_package_names_the_group(tmp_path: Path, refusal: Callable[..., str]) -> None:
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {os.path.realpath("/proc/self/exe")} -I -S "$@"\n')
     bare.chmod(0o755)
-    with pytest.raises(UsageError) as caught:
-        bench.main(["prefork", "--python", str(bare), "--plus-command", "stub"])
-    line = str(caught.value)
-    assert "lacks django, gunicorn, rest_framework; install with: " in line
-    assert line.endswith("pip install 'cpythonplus[bench]'")
-
-
-def test_a_missing_application_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(application, "__file__", str(tmp_path / "application.py"))
-    with pytest.raises(MeasurementError, match="example application is not installed"):
-        application.environment(0)
+    line = refusal("prefork", "--python", str(bare), "--plus-command", "stub")
+    assert "lacks django, gunicorn, rest_framework" in line
+    assert line.endswith("dependency group bench")

@@ -16,14 +16,14 @@ from statistics import fmean, pvariance
 
 import pytest
 
-from cpythonplus.benchmarks.common import cpu, rows, targets
-from cpythonplus.benchmarks.common.children import Commands
-from cpythonplus.benchmarks.common.engine import Case, Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import CaseResult, Outcome, Report
-from cpythonplus.benchmarks.giltest.requests import client, protocol, scenario, worker
-from cpythonplus.benchmarks.giltest.requests.scenario import Load
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.common import cpu, rows, targets
+from benchmarks.common.children import ROOT, Commands
+from benchmarks.common.engine import Case, Settings
+from benchmarks.common.errors import MeasurementError
+from benchmarks.common.results import CaseResult, Outcome, Report
+from benchmarks.giltest.requests import client, protocol, scenario, worker
+from benchmarks.giltest.requests.scenario import Load
+from benchmarks.suites import SUITES
 from tests.benchmarks import canned
 
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])
@@ -385,10 +385,7 @@ def test_client_and_server_agree_on_what_they_say(tmp_path: Path) -> None:
     """The server's side by hand: ready, begin, end, noted, on the first connection."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        code = (
-            "import json, sys; from cpythonplus.benchmarks.giltest.requests import client;"
-            "client.main()"
-        )
+        code = "from benchmarks.giltest.requests import client; client.main()"
         parameters = {
             "port": listener.getsockname()[1],
             "connections": 1,
@@ -399,7 +396,7 @@ def test_client_and_server_agree_on_what_they_say(tmp_path: Path) -> None:
             "limit_s": 30,
             "result": str(tmp_path / "result.json"),
         }
-        process = subprocess.Popen([sys.executable, "-c", code, json.dumps(parameters)])
+        process = subprocess.Popen([sys.executable, "-c", code, json.dumps(parameters)], cwd=ROOT)
         with _told(process):
             control, connection = listener.accept()[0], listener.accept()[0]
             with control, connection:

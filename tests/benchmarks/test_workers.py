@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import children
-from cpythonplus.benchmarks.common.children import Children, Commands
-from cpythonplus.benchmarks.common.engine import Case, Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import Outcome, Side
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.common import children
+from benchmarks.common.children import Children, Commands
+from benchmarks.common.engine import Case, Settings
+from benchmarks.common.errors import MeasurementError
+from benchmarks.common.results import Outcome, Side
+from benchmarks.suites import SUITES
 
 pytestmark = pytest.mark.slow  # all together
 
@@ -101,7 +101,7 @@ def test_a_side_has_the_features_that_it_says(name: str, side: Side) -> None:
 
 def worker(tmp_path: Path, code: str) -> Path:
     script = tmp_path / "worker.py"
-    script.write_text("from cpythonplus.benchmarks.common import worker\n" + code)
+    script.write_text("from benchmarks.common import worker\n" + code)
     return script
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common.results import Report
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.common.results import Report
+from benchmarks.suites import SUITES
 from tests.benchmarks import canned
 from tools import readme_table
 
