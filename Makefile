@@ -107,7 +107,7 @@ docs: ## rewrite the generated parts of docs/reference, README's measured tables
 
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
-	@$(in_env) --group survey -- python tools/cycle_survey.py --write
+	@$(in_env) --group survey -- python -m survey.cycles --write
 
 .PHONY: lock
 lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones
@@ -121,4 +121,4 @@ sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
 	rm -rf build dist .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mesonpy-*
-	find src benchmarks tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src benchmarks survey tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

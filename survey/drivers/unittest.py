@@ -4,7 +4,7 @@ import io
 import unittest
 from unittest import mock
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 
 class _Tests(unittest.TestCase):
@@ -108,7 +108,7 @@ def mock_autospec() -> None:
 
 
 def mock_patch() -> None:
-    with mock.patch("tools.cycle_drivers.unittest._run"):
+    with mock.patch("survey.drivers.unittest._run"):
         _run(_Tests)
 
 
@@ -162,7 +162,7 @@ def mock_that_was_not_called() -> None:
 
 def patch_of_what_is_missing() -> None:
     def work() -> None:
-        with mock.patch("tools.cycle_drivers.unittest.missing"):
+        with mock.patch("survey.drivers.unittest.missing"):
             pass
 
     fails(AttributeError, work)

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/explanation/cycles-in-cpython.md, for tools/cycle_patterns.py."""
+"""Draws the pictures of docs/explanation/cycles-in-cpython.md, for survey/patterns.py."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

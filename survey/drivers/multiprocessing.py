@@ -5,7 +5,7 @@ import multiprocessing.pool
 import threading
 from multiprocessing import connection, shared_memory
 
-from tools.cycle_drivers.support import Refused, fails
+from survey.drivers.support import Refused, fails
 
 _REFUSED = Refused()
 _CONTEXT = multiprocessing.get_context("fork")

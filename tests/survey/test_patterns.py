@@ -4,37 +4,35 @@ import sys
 
 import pytest
 
+from survey import patterns
 from tests.docs import pages
-from tools import cycle_patterns
 
-TITLES = {pattern.title: pattern.kind for pattern in cycle_patterns.patterns()}
+TITLES = {pattern.title: pattern.kind for pattern in patterns.patterns()}
 
 
 def test_tables_are_up_to_date() -> None:
-    text = cycle_patterns.PAGE.read_text("utf-8")
-    assert cycle_patterns.filled(text, cycle_patterns.stored()) == text, (
-        "run: python -m tools.cycle_patterns"
-    )
+    text = patterns.PAGE.read_text("utf-8")
+    assert patterns.filled(text, patterns.stored()) == text, "run: python -m survey.patterns"
 
 
 def test_pictures_are_up_to_date() -> None:
-    for name, drawn in cycle_patterns.pictures(cycle_patterns.stored()).items():
-        text = cycle_patterns.PAGE.with_name(name).read_text("utf-8")
-        assert drawn == text, f"{name}: run: python -m tools.cycle_patterns"
+    for name, drawn in patterns.pictures(patterns.stored()).items():
+        text = patterns.PAGE.with_name(name).read_text("utf-8")
+        assert drawn == text, f"{name}: run: python -m survey.patterns"
 
 
 def test_every_pattern_was_counted_on_every_version() -> None:
-    results = cycle_patterns.stored()
-    assert [cycle_patterns.minor(result["python"]) for result in results][:1] == [(2, 7)]
+    results = patterns.stored()
+    assert [patterns.minor(result["python"]) for result in results][:1] == [(2, 7)]
     assert len(results) >= 6
     for result in results:
         assert set(result["objects"]) == set(TITLES), "run it with all interpreters again"
 
 
 def test_clean_patterns_leave_nothing_and_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycle_patterns, "WORKER_OPTIONS", {"JOBS": 200, "LIVE_CONTAINERS": 2})
-    result = cycle_patterns.measured(sys.executable)
-    assert cycle_patterns.minor(result["python"]) == sys.version_info[:2]
+    monkeypatch.setattr(patterns, "WORKER_OPTIONS", {"JOBS": 200, "LIVE_CONTAINERS": 2})
+    result = patterns.measured(sys.executable)
+    assert patterns.minor(result["python"]) == sys.version_info[:2]
     clean = {title for title, kind in TITLES.items() if kind == "clean"}
     # What the standard library's own patterns leave depends on its version.
     own = {title for title, kind in TITLES.items() if kind not in ("clean", "library")}
@@ -48,7 +46,7 @@ def test_clean_patterns_leave_nothing_and_the_others_do(monkeypatch: pytest.Monk
 def test_new_results_replace_those_of_the_same_version() -> None:
     old = [{"python": "3.9.1"}, {"python": "3.13.0"}]
     new = [{"python": "3.13.2"}, {"python": "3.10.0"}]
-    names = [result["python"] for result in cycle_patterns.merged(old, new)]
+    names = [result["python"] for result in patterns.merged(old, new)]
     assert names == ["3.9.1", "3.10.0", "3.13.2"]
 
 
@@ -61,17 +59,17 @@ def test_new_results_replace_those_of_the_same_version() -> None:
     ],
 )
 def test_an_interpreter_that_fails_is_one_line(command: str, message: str) -> None:
-    with pytest.raises(cycle_patterns.PatternsError, match=message) as caught:
-        cycle_patterns.measured(command)
+    with pytest.raises(patterns.PatternsError, match=message) as caught:
+        patterns.measured(command)
     assert "\n" not in str(caught.value)
 
 
 def test_a_page_without_marks_is_refused() -> None:
-    with pytest.raises(cycle_patterns.PatternsError, match="cycle-patterns:begin"):
-        cycle_patterns.filled("nothing", [])
+    with pytest.raises(patterns.PatternsError, match="cycle-patterns:begin"):
+        patterns.filled("nothing", [])
 
 
 def test_the_page_has_both_pictures() -> None:
-    text = cycle_patterns.PAGE.read_text("utf-8")
+    text = patterns.PAGE.read_text("utf-8")
     linked = set(pages.links(text))
     assert {"cycle-exception.svg", "cycle-steps.svg"} <= linked

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Generator
 
 from tornado import gen, httpclient, httpserver, locks, queues, template, testing, web, websocket
 
-from tools.cycle_drivers.support import Refused, Server, awaits_failing, fails, pages
+from survey.drivers.support import Refused, Server, awaits_failing, fails, pages
 
 _SERVER = Server(pages)
 _REFUSED = Refused()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
-from tools.cycle_drivers.support import Refused, Server, awaits_failing, fails, pages
+from survey.drivers.support import Refused, Server, awaits_failing, fails, pages
 
 _SERVER = Server(pages)
 _REFUSED = Refused()

@@ -3,7 +3,7 @@
 import click
 from click.testing import CliRunner
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _RUNNER = CliRunner()
 

@@ -3,7 +3,7 @@
 import sqlalchemy
 from sqlalchemy import event, exc, orm, pool
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _ENGINE = sqlalchemy.create_engine("sqlite://", poolclass=pool.StaticPool)
 

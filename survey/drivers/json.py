@@ -3,7 +3,7 @@
 import io
 import json
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _DATA = {"a": [1, 2.5, None, True], "b": {"c": "text"}}
 

@@ -3,7 +3,7 @@
 import urllib3
 from urllib3 import exceptions
 
-from tools.cycle_drivers.support import Refused, Server, fails, pages
+from survey.drivers.support import Refused, Server, fails, pages
 
 _SERVER = Server(pages)
 _REFUSED = Refused()

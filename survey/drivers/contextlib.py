@@ -5,7 +5,7 @@ import contextlib
 import io
 from collections.abc import AsyncIterator, Coroutine, Iterator
 
-from tools.cycle_drivers.support import awaits_failing, fails
+from survey.drivers.support import awaits_failing, fails
 
 # One loop for all calls: what a loop leaves behind is asyncio's.
 _LOOP = asyncio.new_event_loop()

@@ -5,7 +5,7 @@ from botocore import UNSIGNED, exceptions
 from botocore.client import Config
 from botocore.stub import Stubber
 
-from tools.cycle_drivers.support import Refused, Server, fails, response
+from survey.drivers.support import Refused, Server, fails, response
 
 _XML = "Content-Type: application/xml"
 _LISTED = b"""<?xml version="1.0"?><ListBucketResult><Name>b</Name><KeyCount>1</KeyCount>

@@ -2,7 +2,7 @@
 
 import ast
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _SOURCE = (
     "class A:\n    def f(self, x: int = 3) -> str:\n        return f'{x!r:>5}' + str([1, *x])\n"

@@ -1,12 +1,12 @@
 """Drives real packages, and tells which lines of theirs leave cyclic garbage.
 
-    python tools/cycle_survey.py [DRIVER...]     prints what was found, as a table
-    python tools/cycle_survey.py --json FILE     the same, raw
-    python tools/cycle_survey.py --write         all drivers; writes benchmarks/results/ and docs
-    python tools/cycle_survey.py --table         writes docs anew from the results that are there
-    python tools/cycle_survey.py --table --check changes nothing; status 1 when docs are outdated
+    python -m survey.cycles [DRIVER...]     prints what was found, as a table
+    python -m survey.cycles --json FILE     the same, raw
+    python -m survey.cycles --write         all drivers; writes survey/results/ and docs
+    python -m survey.cycles --table         writes docs anew from the results that are there
+    python -m survey.cycles --table --check changes nothing; status 1 when docs are outdated
 
-Each file of tools/cycle_drivers/ is a driver: it calls one package through its public interface,
+Each file of survey/drivers/ is a driver: it calls one package through its public interface,
 on its ordinary paths (`ORDINARY`) and where something goes wrong (`ERRORS`). A driver runs in a
 process of its own. Each of its callables is called twice before anything counts, so that what is
 made once is not taken for a leak, then CALLS times twice over: under `memory.cycles.watch()`, and
@@ -36,8 +36,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-DRIVERS = ROOT / "tools" / "cycle_drivers"
-RESULTS = ROOT / "benchmarks" / "results"
+DRIVERS = ROOT / "survey" / "drivers"
+RESULTS = ROOT / "survey" / "results"
 PAGE = ROOT / "docs" / "reference" / "cycles-in-packages.md"
 BEGIN = "<!-- survey:begin -->"
 END = "<!-- survey:end -->"
@@ -157,7 +157,7 @@ def drive_one(call: Callable[[], object], path: str) -> dict[str, Any]:
 def drive(name: str) -> dict[str, Any]:
     """All of one driver, in this process; `missing` is set where its package is not installed."""
     try:
-        driver = importlib.import_module(f"tools.cycle_drivers.{name}")
+        driver = importlib.import_module(f"survey.drivers.{name}")
     except ModuleNotFoundError as error:
         return {"driver": name, "missing": str(error), "runs": [], "versions": {}}
     # Only what the calls leave is looked at, when they are over.
@@ -192,7 +192,7 @@ def names() -> list[str]:
 
 def run(name: str) -> dict[str, Any]:
     """The driver's findings, from a process of its own."""
-    command = [sys.executable, __file__, "--drive", name]
+    command = [sys.executable, "-m", "survey.cycles", "--drive", name]
     try:
         done = subprocess.run(
             command,
@@ -475,10 +475,10 @@ def write_page(*, check: bool) -> int:
     if new == text:
         return 0
     if check:
-        print(f"cycle_survey: {PAGE.name} is not up to date: run tools/cycle_survey.py --table")
+        print(f"survey: {PAGE.name} is not up to date: python -m survey.cycles --table")
         return 1
     PAGE.write_text(new, "utf-8")
-    print(f"cycle_survey: {PAGE.name} rewritten")
+    print(f"survey: {PAGE.name} rewritten")
     return 0
 
 
@@ -524,7 +524,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for."""
     options = options_of(arguments)
     if options.drive:
-        sys.path.insert(0, str(ROOT))
         print("\n" + json.dumps(drive(options.drive)), flush=True)
         # Threads of servers, loops that were never closed: nothing that has to be tidied up.
         os._exit(0)
@@ -540,7 +539,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.json:
             options.json.write_text(as_text(result), "utf-8")
     except (SurveyError, OSError) as error:
-        print(f"cycle_survey: {error}", file=sys.stderr)
+        print(f"survey: {error}", file=sys.stderr)
         return 2
     return show(result)
 

@@ -8,7 +8,7 @@ from redis import asyncio as aioredis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tools.cycle_drivers.support import Connection, Refused, Server, awaits_failing, fails
+from survey.drivers.support import Connection, Refused, Server, awaits_failing, fails
 
 _ANSWERS: dict[bytes, bytes | None] = {
     b"GET": b"$1\r\nx\r\n",

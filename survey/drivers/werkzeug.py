@@ -12,7 +12,7 @@ from werkzeug.routing import BuildError, Map, RequestRedirect, Rule, Submount
 from werkzeug.test import Client, EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _RULES = [
     Rule("/", endpoint="index"),

@@ -5,7 +5,7 @@ import asyncio
 import jinja2
 from jinja2 import sandbox
 
-from tools.cycle_drivers.support import awaits_failing, fails
+from survey.drivers.support import awaits_failing, fails
 
 _LOOP = asyncio.new_event_loop()
 _PAGES = {

@@ -6,7 +6,7 @@ import logging.config
 import logging.handlers
 import queue
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _logger = logging.getLogger("survey")
 _logger.propagate = False

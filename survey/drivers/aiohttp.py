@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 import aiohttp
 from aiohttp import test_utils, web
 
-from tools.cycle_drivers.support import Refused, Server, awaits_failing, pages
+from survey.drivers.support import Refused, Server, awaits_failing, pages
 
 _SERVER = Server(pages)
 _REFUSED = Refused()

@@ -6,7 +6,7 @@ from typing import NoReturn
 import flask
 from flask import testing, views
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 _APP = flask.Flask("survey")
 _APP.secret_key = "no secret"

@@ -10,7 +10,7 @@ from django.conf import settings
 settings.configure(
     SECRET_KEY="no secret",
     ALLOWED_HOSTS=["*"],
-    ROOT_URLCONF="tools.cycle_drivers.django",
+    ROOT_URLCONF="survey.drivers.django",
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
     INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"],
     MIDDLEWARE=[
@@ -56,7 +56,7 @@ from django.shortcuts import get_object_or_404, render  # noqa: E402
 from django.template import loader  # noqa: E402
 from django.test import Client, RequestFactory  # noqa: E402
 
-from tools.cycle_drivers.support import fails  # noqa: E402
+from survey.drivers.support import fails  # noqa: E402
 
 management.call_command("migrate", verbosity=0)
 Group.objects.create(name="taken")

@@ -1,12 +1,12 @@
 """Measures what common patterns leave for the garbage collector, on several interpreters.
 
-    python -m tools.cycle_patterns --python python2.7 --python 'chroot /srv/sid python3.15' ...
-    python -m tools.cycle_patterns              writes tables and pictures anew, measures nothing
+    python -m survey.patterns --python python2.7 --python 'chroot /srv/sid python3.15' ...
+    python -m survey.patterns              writes tables and pictures anew, measures nothing
 
 Each COMMAND starts an interpreter that reads its program from standard input, 2.7 or later. Results
-go into benchmarks/results/cycle-patterns.json, in the place of those of the same version (3.13),
+go into survey/results/cycle-patterns.json, in the place of those of the same version (3.13),
 and from there into docs/explanation/cycles-in-cpython.md and the pictures beside it. The patterns
-are in tools/cycle_patterns.txt, what counts them is in tools/cycle_patterns_worker.txt.
+are in survey/patterns.txt, what counts them is in survey/patterns_worker.txt.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools import cycle_pictures
+from survey import pictures as drawing
 
-TOOLS = Path(__file__).resolve().parent
-RESULTS = TOOLS.parent / "benchmarks" / "results" / "cycle-patterns.json"
-PAGE = TOOLS.parent / "docs" / "explanation" / "cycles-in-cpython.md"
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results" / "cycle-patterns.json"
+PAGE = FOLDER.parent / "docs" / "explanation" / "cycles-in-cpython.md"
 TIMEOUT_S = 120
 WORKER_OPTIONS: dict[str, int] = {}
 """Constants of the worker that are to be others: it is small in the tests."""
@@ -45,7 +45,7 @@ class Pattern:
 
 def patterns() -> list[Pattern]:
     """Return the patterns, in the order of the file."""
-    text = (TOOLS / "cycle_patterns.txt").read_text("utf-8")
+    text = (FOLDER / "patterns.txt").read_text("utf-8")
     parts = re.split(r"^=== \[(\w+)\] (.*)\n", text, flags=re.MULTILINE)[1:]
     return [Pattern(*parts[n : n + 3]) for n in range(0, len(parts), 3)]
 
@@ -56,7 +56,7 @@ def patterns() -> list[Pattern]:
 def measured(command: str) -> dict[str, Any]:
     """Return what the interpreter that `command` starts has counted; or raise PatternsError."""
     sources = json.dumps([pattern.source for pattern in patterns()])
-    worker = (TOOLS / "cycle_patterns_worker.txt").read_text("utf-8")
+    worker = (FOLDER / "patterns_worker.txt").read_text("utf-8")
     options = "".join(f"{name} = {value}\n" for name, value in WORKER_OPTIONS.items())
     head = f"import json\nPATTERNS = json.loads({sources!r})\n"
     program = f"{head}{worker}{options}main()\n"
@@ -166,23 +166,21 @@ def pictures(results: list[dict[str, Any]]) -> dict[str, str]:
     series = {r["python"]: r["steps"]["kept"] for r in results if r["steps"]}
     clean = [r["steps"]["clean"] for r in results if r["steps"]][-1]
     return {
-        "cycle-exception.svg": cycle_pictures.exception(),
-        "cycle-steps.svg": cycle_pictures.steps(series, clean),
+        "cycle-exception.svg": drawing.exception(),
+        "cycle-steps.svg": drawing.steps(series, clean),
     }
 
 
 def main() -> int:
     """Measure, and write all files; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="tools.cycle_patterns", description=__doc__.split("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="survey.patterns", description=__doc__.split("\n")[0])
     parser.add_argument("--python", action="append", default=[], metavar="COMMAND")
     given = parser.parse_args()
     try:
         results = merged(stored(), [measured(command) for command in given.python])
         page = filled(PAGE.read_text("utf-8"), results)
     except PatternsError as error:
-        print(f"cycle_patterns: {error}", file=sys.stderr)
+        print(f"patterns: {error}", file=sys.stderr)
         return 1
     if given.python:
         lines = ",\n".join(json.dumps(result) for result in results)

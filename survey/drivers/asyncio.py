@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 
-from tools.cycle_drivers.support import Refused, awaits_failing, fails
+from survey.drivers.support import Refused, awaits_failing, fails
 
 _REFUSED = Refused()
 _LOOP = asyncio.new_event_loop()

@@ -2,7 +2,7 @@
 
 import requests
 
-from tools.cycle_drivers.support import Refused, Server, fails, pages
+from survey.drivers.support import Refused, Server, fails, pages
 
 _SERVER = Server(pages)
 _REFUSED = Refused()

@@ -2,7 +2,7 @@
 
 import functools
 
-from tools.cycle_drivers.support import fails
+from survey.drivers.support import fails
 
 
 def _refuse(*_: object) -> object:
