@@ -7,23 +7,25 @@ import math
 import shlex
 import signal
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import malloc_command
+from benchmarks import scenarios
 from benchmarks.common import engine, page, terminal
 from benchmarks.common.children import Commands
 from benchmarks.common.errors import UsageError
 from benchmarks.common.results import ALL_SIDES, SIDES
-from benchmarks.sites import scenario as tunnels
-from benchmarks.suites import SUITES, prefork
+from benchmarks.memory.malloc import command as malloc
+from benchmarks.scenarios import SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
     from typing import Any, NoReturn
 
+    from benchmarks.common.catalogue import Suite
     from benchmarks.common.results import Side
 
 MAX_SECONDS = 3600
@@ -31,53 +33,6 @@ MAX_SECONDS = 3600
 USAGE_STATUS = 2
 INTERRUPTED_STATUS = 130
 """128 + SIGINT, as a shell reports it."""
-
-DEFAULTS = {
-    # Rounds, seconds and starts of an interpreter; the second of each for --quick.
-    "giltest": (engine.Settings(5, 1.0, 25), engine.Settings(2, 0.3, 5, arrivals=10)),
-    "threads": (engine.Settings(3, 0.5), engine.Settings(1, 0.1, idle_s=1.0)),
-    "testserver": (engine.Settings(3, 2.0), engine.Settings(1, 0.5)),
-    # It goes by requests, not by seconds.
-    "prefork": (engine.Settings(3, 1.0), engine.Settings(1, 1.0, items=2000, requests=60)),
-    "tasklets": (engine.Settings(5, 0.5), engine.Settings(1, 0.1, parked=2000, many=20_000)),
-    "tasklet-io": (
-        engine.Settings(5, 1.0),
-        engine.Settings(1, 0.2, connections=50, sleepers=500, longest_sleep_s=0.2),
-    ),
-    "memory": (
-        engine.Settings(5, 2.0),
-        engine.Settings(1, 0.3, idle_s=4.0, heap_mib=100, many=20_000),
-    ),
-    "sites": (engine.Settings(3, 5.0), engine.Settings(1, 1.0)),
-    "demo": (engine.Settings(2, 1.5), engine.Settings(1, 1.0)),
-}
-
-_HELP = {
-    "giltest": "how threads hand the GIL to each other: echo, pairs, requests, crowds, start-up",
-    "threads": "what waiting for another thread costs: locks, queues, executors, idle threads",
-    "testserver": "threaded HTTP servers under load: http.server, Flask under gunicorn",
-    "prefork": "what preforked workers share: a Django service under gunicorn, its memory, its end",
-    "tasklets": "tasklets beside greenlet, gevent, asyncio, Go and threads: switches, memory",
-    "tasklet-io": "sockets, sleep, locks and channels of tasklets beside gevent, uvloop, asyncio",
-    "memory": "what looking for cycles costs a Flask application; memory that does not come back",
-    "sites": "a TCP stream between two sites: WireGuard, ssh, OpenVPN, no tunnel; needs root",
-    "demo": "Flask under gunicorn beside a CPU-bound job; under a minute",
-}
-
-_OPTIONAL_SIDES = {"prefork": {"gc-off"}}
-"""Sides of a benchmark that are measured only when they are named."""
-
-_COUNTS = {
-    "tasklets": {
-        "parked": "parked ones whose memory is measured",
-        "many": "parked ones that are each woken once",
-    },
-    "tasklet-io": {
-        "connections": "connections of the echo servers",
-        "sleepers": "those that sleep at once",
-    },
-}
-"""Options that are named as the settings that they change, and what is counted."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     args = parser().parse_args(arguments)
     try:
-        return malloc_command.run(args) if args.benchmark == "malloc" else run(args)
+        return malloc.run(args) if args.benchmark == "malloc" else run(args)
     except UsageError as error:
         return _complain(args, str(error))
     except KeyboardInterrupt:
@@ -107,39 +62,43 @@ def parser() -> argparse.ArgumentParser:
         prog="benchmarks", description="Measure this Python with cpythonplus and without it."
     )
     kinds = found.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
-    for name in SUITES:
-        _add_benchmark(kinds, name)
+    for suite in SUITES.values():
+        _add_suite(kinds, suite)
     # It has a script, and no cases.
-    summary = malloc_command.SUMMARY
-    malloc_command.add_arguments(
-        kinds.add_parser("malloc", help=summary, description=_sentence(summary))
+    malloc.add_arguments(
+        kinds.add_parser("malloc", help=malloc.SUMMARY, description=_sentence(malloc.SUMMARY))
     )
     return found
 
 
-def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
-    full, quick = DEFAULTS[name]
-    parser = kinds.add_parser(name, help=_HELP[name], description=_sentence(_HELP[name]))
+def _add_suite(kinds: argparse._SubParsersAction[Any], suite: Suite) -> None:
+    full, quick = suite.full, suite.quick
+    parser = kinds.add_parser(suite.name, help=suite.help, description=_sentence(suite.help))
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{quick.rounds} round(s) of {_size(name, quick)}: to see that it works",
+        help=f"{quick.rounds} round(s) of {suite.size.format(quick)}: to see that it works",
     )
     parser.add_argument(
         "--rounds", type=_count, metavar="N", help=f"rounds on each side ({full.rounds})"
     )
-    if name == "prefork":
-        _add_prefork_options(parser, full)
-    else:
+    if "seconds" in suite.size:
         parser.add_argument(
             "--seconds",
             type=_seconds,
             metavar="S",
             help=f"length of one measurement in seconds ({full.seconds:g})",
         )
-    for option, what in _COUNTS.get(name, {}).items():
+    for option, what in suite.counts.items():
         default = getattr(full, option)
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=f"{what} ({default})")
+    if suite.has_workers:
+        parser.add_argument(
+            "--workers",
+            type=_count,
+            metavar="N",
+            help="as many workers in all cases (as their names say)",
+        )
     parser.add_argument(
         "--only",
         type=_names,
@@ -147,26 +106,23 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
         metavar="NAME,...",
         help="only these scenarios or cases; * matches anything (see --list)",
     )
-    base, *others = _sides_of(name)
-    if (base, *others) != SIDES:
-        optional = _OPTIONAL_SIDES.get(name, set())
+    sides = _sides_of(suite)
+    if sides != SIDES:
+        optional = ", ".join(sorted(suite.unless_named))
         parser.add_argument(
             "--sides",
-            type=partial(_sides, _sides_of(name)),
-            default=[side for side in _sides_of(name) if side not in optional],
+            type=partial(_sides, sides),
+            default=[side for side in sides if side not in suite.unless_named],
             metavar="NAME,...",
-            help=f"only these sides beside {base} ({', '.join(others)})"
-            + (f"; all but {', '.join(sorted(optional))} unless given" if optional else ""),
+            help=f"only these sides beside {sides[0]} ({', '.join(sides[1:])})"
+            + (f"; all but {optional} unless given" if optional else ""),
         )
     parser.add_argument("--list", action="store_true", help="list the cases and measure nothing")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the raw results of all rounds"
     )
     parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a self-contained page with charts",
+        "--html", type=Path, metavar="FILE", help="write a self-contained page with charts"
     )
     parser.add_argument(
         "--python",
@@ -179,34 +135,9 @@ def _add_benchmark(kinds: argparse._SubParsersAction[Any], name: str) -> None:
     parser.add_argument("--plus-command", type=shlex.split, help=argparse.SUPPRESS)
 
 
-def _size(name: str, settings: engine.Settings) -> str:
-    """Return how large one measurement is, in words."""
-    if name == "prefork":
-        return f"{settings.items} items, {settings.requests} requests a worker"
-    return f"{settings.seconds:g} s"
-
-
-def _add_prefork_options(parser: argparse.ArgumentParser, full: engine.Settings) -> None:
-    parser.add_argument(
-        "--items", type=_count, metavar="N", help=f"items in the catalogue ({full.items})"
-    )
-    parser.add_argument(
-        "--requests",
-        type=_count,
-        metavar="N",
-        help=f"requests for each worker in one measurement ({full.requests})",
-    )
-    parser.add_argument(
-        "--workers",
-        type=_count,
-        metavar="N",
-        help="as many workers in all cases (4 and 8, as their names say)",
-    )
-
-
-def _sides_of(name: str) -> tuple[Side, ...]:
-    """Return the sides that any case of a benchmark has, in the order in which they are shown."""
-    found = {side for case in SUITES[name]() for side in case.sides}
+def _sides_of(suite: Suite) -> tuple[Side, ...]:
+    """Return the sides that any case of a suite has, in the order in which they are shown."""
+    found = {side for case in scenarios.cases_of(suite.name) for side in case.sides}
     return tuple(side for side in ALL_SIDES if side in found)
 
 
@@ -255,7 +186,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises UsageError, before anything is measured, for what cannot be done.
     """
-    cases = engine.select(_cases(args), args.only)
+    suite = SUITES[args.benchmark]
+    workers = getattr(args, "workers", None)
+    cases = scenarios.cases_of(suite.name, **({"workers": workers} if workers else {}))
+    cases = engine.select(cases, args.only)
     if args.quick:
         cases = engine.quick(cases)
     if args.list:
@@ -264,29 +198,14 @@ def run(args: argparse.Namespace) -> int:
         terminal.check_writable(path)
     if args.html:
         page.require()
+    suite.check()
     own = args.plus_command is not None
-    if args.benchmark == "sites":
-        tunnels.check()
-    commands = Commands.of(args.python, _plus_command(args))
+    plus = args.plus_command if own else ["-m", "cpythonplus", suite.plus]
+    commands = Commands.of(args.python, plus if own and plus else [args.python, *plus])
     engine.check_interpreter(commands, cases, own_command=own)
-    sides = getattr(args, "sides", SIDES)  # most benchmarks have no others
+    sides = getattr(args, "sides", SIDES)  # most suites have no others
     cases = engine.with_sides(cases, commands, sides, own_command=own)
     return _measure(args, cases, commands)
-
-
-def _cases(args: argparse.Namespace) -> list[engine.Case]:
-    if args.benchmark == "prefork":
-        return prefork(args.workers)
-    return SUITES[args.benchmark]()
-
-
-def _plus_command(args: argparse.Namespace) -> list[str] | None:
-    """Return what starts the plus side; None for `cpythonplus run`."""
-    if args.plus_command is not None:
-        return args.plus_command or [args.python]
-    if args.benchmark == "prefork":
-        return [args.python, "-m", "cpythonplus", "serve"]
-    return None
 
 
 def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Commands) -> int:
@@ -296,6 +215,7 @@ def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Comma
         report = engine.run(args.benchmark, cases, commands, settings, terminal.progress())
     finally:
         signal.signal(signal.SIGTERM, previous)
+    report.targets = [verdict.as_dict() for verdict in scenarios.verdicts(report)]
     # First what took minutes to get, then what a reader may have turned away from.
     if args.json:
         report.write_json(args.json)
@@ -314,23 +234,11 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _settings(args: argparse.Namespace) -> engine.Settings:
-    full, quick = DEFAULTS[args.benchmark]
-    chosen = quick if args.quick else full
-    return engine.Settings(
-        rounds=args.rounds or chosen.rounds,
-        seconds=getattr(args, "seconds", None) or chosen.seconds,
-        startup_rounds=max(chosen.startup_rounds, args.rounds or 0),
-        idle_s=chosen.idle_s,
-        heap_mib=chosen.heap_mib,
-        arrivals=chosen.arrivals,
-        items=getattr(args, "items", None) or chosen.items,
-        requests=getattr(args, "requests", None) or chosen.requests,
-        parked=getattr(args, "parked", None) or chosen.parked,
-        many=getattr(args, "many", None) or chosen.many,
-        connections=getattr(args, "connections", None) or chosen.connections,
-        sleepers=getattr(args, "sleepers", None) or chosen.sleepers,
-        longest_sleep_s=chosen.longest_sleep_s,
-    )
+    suite = SUITES[args.benchmark]
+    chosen = suite.quick if args.quick else suite.full
+    names = ("rounds", "seconds", *suite.counts)
+    given = {name: value for name in names if (value := getattr(args, name, None))}
+    return replace(chosen, startup_rounds=max(chosen.startup_rounds, args.rounds or 0), **given)
 
 
 def _list(cases: Sequence[engine.Case]) -> int:

@@ -38,7 +38,8 @@ from benchmarks.common.results import (
     Side,
     geometric_mean_ratio,
 )
-from benchmarks.common.targets import TARGETS, Target
+from benchmarks.common.targets import Target
+from benchmarks.scenarios import TARGETS
 from tools import requests_chart
 
 ROOT = Path(__file__).resolve().parent.parent

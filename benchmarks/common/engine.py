@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from benchmarks.common import machine, targets
+from benchmarks.common import machine
 from benchmarks.common.children import Commands
 from benchmarks.common.errors import MeasurementError, UsageError
 from benchmarks.common.results import (
@@ -304,7 +304,6 @@ def run(
             )
     finally:
         progress.end()
-    report.targets = [verdict.as_dict() for verdict in targets.verdicts(report)]
     return report
 
 

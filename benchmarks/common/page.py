@@ -13,6 +13,7 @@ from benchmarks.common import formats, rows
 from benchmarks.common.errors import UsageError
 from benchmarks.common.percentiles import Latency
 from benchmarks.common.results import ALL_SIDES, SIDES, CaseResult, Report, Side
+from benchmarks.scenarios import SUITES, TABLES
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -162,7 +163,7 @@ def _two_sides(report: Report) -> str:
     """Return what stock and plus are, where the benchmark has them."""
     if not set(SIDES) <= set(_sides(report.cases)):
         return ""
-    command = "serve" if report.benchmark == "prefork" else "run"
+    command = SUITES[report.benchmark].plus
     return (
         f'<span class="swatch" style="background:{COLOURS["stock"]}"></span> stock: the '
         f'interpreter as it is. <span class="swatch" style="background:{COLOURS["plus"]}"></span> '
@@ -182,17 +183,17 @@ def _others(report: Report) -> str:
 
 def _section(report: Report, scenario: str) -> str:
     cases = [case for case in report.scenario(scenario) if case.rounds]
-    title = rows.SCENARIO_TITLES.get(scenario, scenario)
-    if scenario == "kernels":
+    table = TABLES[scenario]
+    if table.mean:
         figures = [_ratios(cases)]
-    elif scenario == "startup":
+    elif table.starts:
         figures = [_startup(cases)]
     else:
         figures = [_rates(cases), _latencies(cases)]
     charts = "".join(
         f'<div class="chart">{_html(figure)}</div>' for figure in figures if figure is not None
     )
-    return f"<section><h2>{escape(title)}</h2>{charts}{_table(report, scenario)}</section>"
+    return f"<section><h2>{escape(table.title)}</h2>{charts}{_table(report, scenario)}</section>"
 
 
 def _html(figure: Figure) -> str:

@@ -14,48 +14,13 @@ from benchmarks.common.results import (
     Side,
     geometric_mean_ratio,
 )
+from benchmarks.scenarios import TABLES
 
 _NAMED = 3
 """How many cases a warning names."""
 
 _LATE_MS = 1.0
 """How late the client of an open loop may send one request in a hundred, without a warning."""
-
-SCENARIO_TITLES = {
-    "echo": "Echo over a TCP socket, client in another process",
-    "pairs": "Producer/consumer pairs",
-    "requests": "Requests that compute, in an open loop (median round by p99)",
-    "crowds": "Threads that are woken all at once (median round)",
-    "efficiency": "CPU threads",
-    "kernels": "Single-threaded work (fastest sample)",
-    "startup": "Start-up (median)",
-    "http": "Threaded HTTP server of the standard library",
-    "flask": "Flask under gunicorn's gthread worker",
-    "worker": "Flask under gunicorn: worker classes (median round)",
-    "handover": "Hand-over between two threads",
-    "stream": "One-way streams through a queue",
-    "uncontended": "Nobody else wants it (fastest sample)",
-    "executor": "ThreadPoolExecutor",
-    "idle": "CPU time of 32 threads that wait (median round)",
-    "memory": "Django catalogue: memory of master and workers after the load (sum of Pss)",
-    "stop": "Django catalogue: stopping the server",
-    "recycling": "Django catalogue: each worker replaced after 500 requests",
-    "channel": "Channel round trip between two (fastest sample)",
-    "schedule": "Switch between two that call schedule() (fastest sample)",
-    "spawn": "Spawn and finish, 100 at a time (fastest sample)",
-    "depth": "Switch between two deep ones, and between two shallow ones (fastest samples)",
-    "parked": "Memory of a parked one",
-    "resident": "What resident() tells of heaps of known content",
-    "server": "Echo server on loopback, a core for it and one for its client (median round)",
-    "sleeping": "How late sleepers wake (median round)",
-    "crossing": "Hand-over between two threads (median round)",
-    "free-lock": "A lock that nobody else wants (fastest sample)",
-    "million": "Very many parked in one process, each then woken once",
-    "classic": "Memory that does not come back: resident after trim(), or 10 s later",
-    "attach": "A process that is looked at: how long it stands still (median round)",
-    "line": "One TCP stream between two sites (median round)",
-    "small": "Small Django application (imports only): memory (sum of Pss)",
-}
 
 HEADINGS = (
     *("side", "rate", "ns each", "p50", "p99", "max", "p50 to alone", "p99 to alone", "min share"),
@@ -64,13 +29,7 @@ HEADINGS = (
 )
 """Of the columns between the case's title and its targets."""
 
-_IN_MICROSECONDS = ("handover", "executor", "crossing")
-"""Scenarios whose latencies are too short for milliseconds."""
-
-_RATED_BY_P99 = ("requests",)
-"""Scenarios whose rate is p99, which has a column of its own already."""
-
-COSTS_OF_ONE = ("uncontended",)
+COSTS_OF_ONE = frozenset(name for name, table in TABLES.items() if table.cost_of_one)
 """Scenarios where what one operation takes says more than how many of them fit into a second."""
 
 
@@ -135,7 +94,7 @@ def rows(report: Report, scenario: str) -> list[Row]:
         for case in cases
         for side in case.sides()
     ]
-    mean = geometric_mean_ratio(cases) if scenario == "kernels" else None
+    mean = geometric_mean_ratio(cases) if TABLES[scenario].mean else None
     if mean is not None:
         found.append(
             Row(
@@ -151,7 +110,7 @@ def rows(report: Report, scenario: str) -> list[Row]:
                 maximum="",
                 share="",
                 ratio=formats.ratio(mean),
-                verdicts=tuple(by_case["kernels"]),
+                verdicts=tuple(by_case[scenario]),
             )
         )
     return found
@@ -204,11 +163,12 @@ def _row(
 ) -> Row:
     shown, ratio, share = case.shown(side), case.ratio(side), case.min_share(side)
     latency = shown.latency if shown else None
-    unit, factor = ("us", 1e3) if case.scenario in _IN_MICROSECONDS else ("ms", 1.0)
+    table = TABLES[case.scenario]
+    unit, factor = table.latency_unit, 1e3 if table.latency_unit == "us" else 1.0
     rate, p99 = formats.number(shown.rate) if shown else "-", ""
-    if case.scenario in _RATED_BY_P99:
+    if table.rated_by_p99:
         rate, p99 = "", "-"  # where there is none; else it is written below
-    priced = shown is not None and shown.rate > 0 and case.scenario in COSTS_OF_ONE
+    priced = shown is not None and shown.rate > 0 and table.cost_of_one
     remarks = ["not installed"] if side in case.absent else []
     if failed := sum(1 for r in case.failures() if r.side == side):
         remarks.append(f"{failed} failed")

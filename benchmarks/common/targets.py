@@ -1,12 +1,12 @@
-"""What the benchmarks are meant to show, as data, and whether a run showed it.
+"""What a run must show, as data, and whether it did.
 
-The one home of the targets; tables, page and JSON take them from here. They are stated for a
-machine with two cores. A target that is not reached is said so and fails nothing.
+Targets are stated in the scenarios, for a machine with two cores. One that is not reached is said
+so and fails nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -19,9 +19,6 @@ from benchmarks.common.results import (
     Side,
     geometric_mean_ratio,
 )
-
-POLICY_SHARE = 0.05
-"""Least part of the GIL's time for all waiting CPU threads together: `gil.Policy.batch_share`."""
 
 MEASURABLE = 0.1
 """Part of a cost by which two equal sides may differ without anybody being able to tell."""
@@ -278,152 +275,6 @@ _OF_TARGET: dict[Quantity, Callable[[CaseResult, Target], float | None]] = {
 }
 
 
-def _pairs() -> Iterable[Target]:
-    for kind in ("lock", "condition", "queue"):
-        for place in ("alone", "pinned"):
-            yield Target(f"{kind}-{place}", "ratio", 0.97)
-
-
-def _requests() -> Iterable[Target]:
-    """What requests that compute may lose to CPU threads, and those to them."""
-    beside = [f"{work}ms-beside-{n}" for work in ("0.3", "2", "5", "15", "50") for n in (1, 2, 8)]
-    for load in (*beside, *(f"5ms-beside-1-over-{count}" for count in (1, 16, 64))):
-        yield Target(f"requests-{load}", "p50_to_alone", 1.15, at_least=False)
-        yield Target(f"requests-{load}", "p99_to_alone", 1.3, at_least=False)
-        yield Target(f"requests-{load}", "figure", 0.95, figure="kept")
-
-
-def _crowds() -> Iterable[Target]:
-    for kind in ("sleep", "event", "semaphore", "barrier", "condition"):
-        for size in (100, 1000, 1500, 10_000):
-            case = f"crowds-{kind}-{size}"
-            yield Target(case, "ratio", 1.5, at_least=False)
-            # As fast as stock, as far as one can tell.
-            yield Target(case, "figure_ratio", 1 + MEASURABLE, at_least=False, figure="joined_ms")
-
-
-def _threads() -> Iterable[Target]:
-    for kind in ("lock", "condition", "event", "semaphore", "simplequeue", "queue"):
-        yield Target(f"handover-{kind}", "ratio", 10)
-        yield Target(f"handover-{kind}-pinned", "ratio", 2.0 if kind == "condition" else 1.0)
-    for kind in ("lock", "condition"):
-        yield Target(f"handover-{kind}-busy", "ratio", 5)
-    # From 3.14 on stock's own queue is four times as fast as before.
-    for threads in (1, 4):
-        yield Target(f"stream-queue-{threads}", "ratio", 10, before=(3, 14))
-        yield Target(f"stream-queue-{threads}", "ratio", 4, since=(3, 14))
-    yield Target("stream-simplequeue-1", "ratio", 1.0)
-    yield Target("uncontended-lock", "ratio", 1.0)
-    yield Target("uncontended-condition", "ratio", 3)
-    yield Target("executor-single", "ratio", 3)
-    yield Target("executor-thousand", "ratio", 2)
-    for kind in ("waiting", "polling"):
-        yield Target(f"idle-{kind}", "extra_cpu_s", 0.05, at_least=False)
-    yield Target("flask-50", "ratio", 1.1)
-
-
-def _prefork() -> Iterable[Target]:
-    # Before 3.12 there are no immortal objects: nothing is demanded of memory there.
-    immortal = (3, 12)
-    for case, limit in (("memory-4", 0.46), ("memory-8", 0.33)):
-        yield Target(case, "ratio", limit, at_least=False, since=immortal)
-        yield Target(case, "private_mib", 10, at_least=False, since=immortal, before=(3, 14))
-        yield Target(case, "private_mib", 13, at_least=False, since=(3, 14))
-        yield Target(case, "figure_ratio", 1.0, figure="requests_per_s")
-        yield Target(case, "figure_ratio", 1 / 7, at_least=False, figure="faults", since=immortal)
-    yield Target("memory-collected-4", "ratio", 0.42, at_least=False, since=immortal)
-    yield Target("stop-8", "rate_s", 0.6, at_least=False)
-    # Two samples of the same memory differ by some pages: 1 MiB is less than 0.1 % of stock's.
-    yield Target("stop-8", "rise_mib", 1, at_least=False)
-    yield Target("max-requests-4", "ratio", 4)
-    yield Target("max-requests-4", "p99_ms", 20, at_least=False)
-    yield Target("small-4", "ratio", 0.55, at_least=False, since=immortal)
-
-
-def _memory() -> Iterable[Target]:
-    """What watching for cycles may cost, and what is to be told of resident memory."""
-    for case in ("watch-requests", "watch-errors"):
-        yield Target(case, "cost_to", 1.15, at_least=False, side="gc-off")
-    yield Target("pytest-1000", "cost_to", 1.10, at_least=False)
-    yield Target("lint-5000", "cost", 10, at_least=False, unit="s")
-    yield Target("attach-socket", "cost", 100, at_least=False, unit="ms")
-    yield Target("classic-strings", "figure", 95, figure="returned")
-    for side in ("jemalloc", "mimalloc", "glibc-tuned"):
-        yield Target("classic-strings", "figure_of", 90, figure="returned", side=side)
-    for case in ("census-1m", "census-5m", "census-10m"):
-        yield Target(case, "times_faster", 20, side="peer")
-        for figure, limit in (("to_collect", 1), ("extra_percent", 2), ("off_percent", 1)):
-            yield Target(case, "figure", limit, at_least=False, figure=figure)
-    for heap in ("fresh", "fragmented", "threads", "mmap", "c-heap", "jemalloc"):
-        yield Target(f"resident-{heap}", "cost", 3, at_least=False, unit="%")
-    for heap in ("classic", "survivors"):
-        yield Target(f"resident-{heap}", "cost", 90, unit="%")
-
-
-def _tasklets() -> Iterable[Target]:
-    yield Target("channel", "cost_to", 0.5, at_least=False, side="go")
-    yield Target("channel", "times_faster", 20, side="gevent")
-    yield Target("channel", "cost", 130, at_least=False, unit="ns")
-    yield Target("schedule", "cost_to", 1.0, at_least=False, side="go")
-    yield Target("spawn", "cost_to", 0.6, at_least=False, side="go")
-    yield Target("spawn", "times_faster", 50, side="greenlet")
-    yield Target("depth-python-200", "figure", 1.2, at_least=False, figure="to_shallow")
-    yield Target("depth-c-50", "figure", 1.2, at_least=False, figure="to_shallow")
-    yield Target("parked", "cost", 8.8, at_least=False, unit="KB")  # 8.6 KiB
-    yield Target("parked", "figure", 4.6, at_least=False, figure="small_kb")  # 4.5 KiB
-    yield Target("parked", "figure", 2.7, at_least=False, figure="cold_kb")
-    yield Target("million", "figure", 4, at_least=False, figure="peak_gb")
-
-
-_SERVERS: tuple[tuple[str, float, Side], ...] = (
-    ("echo-many", 1.5, "gevent"),
-    ("echo-many", 0.8, "uvloop"),
-    ("echo-tls", 1.0, "gevent"),
-)
-
-
-def _tasklet_io() -> Iterable[Target]:
-    for case, limit, side in _SERVERS:
-        yield Target(case, "cost_to", limit, side=side)
-        # What a client that is slower than a server does not hide.
-        yield Target(case, "figure_to", limit, figure="per_cpu_s", side=side)
-    yield Target("sleeping", "cost_to", 1.0, at_least=False, side="gevent")
-    yield Target("crossing", "cost_to", 5, side="queue.Queue")
-    for case in ("lock-with", "lock-calls"):
-        yield Target(case, "cost_to", 1.5, at_least=False, side="threads")
-
-
-def _sites() -> Iterable[Target]:
-    yield Target("way-80", "cost_to", 2, side="ssh")
-    yield Target("tuned-80", "times_case", 2, other="way-80")
-
-
-TARGETS: tuple[Target, ...] = (
-    Target("echo-beside-1", "ratio", 200),
-    Target("echo-beside-1", "rate_against", 1.0, other="echo-beside-0"),
-    Target("echo-beside-1", "p99_ms", 0.1, at_least=False),
-    Target("echo-beside-2", "ratio", 400),
-    Target("echo-beside-2", "p99_ms", 0.2, at_least=False),
-    Target("echo-beside-8", "ratio", 500),
-    Target("echo-beside-8", "p99_ms", 1.0, at_least=False),
-    *(Target(f"echo-beside-{n}", "min_share", POLICY_SHARE / n) for n in (1, 2, 8)),
-    Target("efficiency-2", "ratio", 0.99),
-    *_pairs(),
-    *_requests(),
-    *_crowds(),
-    Target("kernels", "geometric_mean", 0.99),
-    Target("startup-module", "extra_ms", 30, at_least=False),
-    Target("startup-script", "extra_ms", 30, at_least=False),
-    *_threads(),
-    Target("flask-10-cpu", "p99_to_alone", 1.3, at_least=False),
-    *_prefork(),
-    *_tasklets(),
-    *_tasklet_io(),
-    *_memory(),
-    *_sites(),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A target and what a run says about it."""
@@ -438,9 +289,3 @@ class Verdict:
     def as_dict(self) -> dict[str, object]:
         """Return the verdict, JSON-ready."""
         return asdict(self)
-
-
-def verdicts(report: Report, targets: Iterable[Target] = TARGETS) -> list[Verdict]:
-    """Return the verdict on each target that `report` measured."""
-    found = (target.verdict(report) for target in targets)
-    return [verdict for verdict in found if verdict is not None]

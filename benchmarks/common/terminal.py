@@ -15,6 +15,7 @@ from rich.text import Text
 
 from benchmarks.common import formats, rows
 from benchmarks.common.errors import UsageError
+from benchmarks.scenarios import TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,7 @@ def _table(report: Report, scenario: str) -> Table:
     found = rows.rows(report, scenario)
     columns = rows.used_columns(found)
     table = Table(
-        title=rows.SCENARIO_TITLES.get(scenario, scenario),
+        title=TABLES[scenario].title,
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,

@@ -42,3 +42,9 @@ def finish(parameters: dict[str, Any], result: dict[str, Any]) -> None:
     result["scheduled"] = scheduled()
     result["patched"] = patched()
     Path(parameters["result"]).write_text(json.dumps(result), encoding="utf-8")
+
+
+def field(path: str, name: str) -> int:
+    """Return a field of a file in /proc that the kernel tells in KiB, in bytes."""
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(name))

@@ -1,1 +1,1 @@
-"""What looking for cycles costs the program that is watched."""
+"""What looking into memory costs, and what it tells."""

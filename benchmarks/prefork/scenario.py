@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.prefork import application, client
 from benchmarks.prefork.collecting import collect_everywhere
 from benchmarks.prefork.memory import MIB
@@ -199,3 +201,35 @@ def _load(
     )
     found = worker.result_from(server.child)
     return _Load(found["latencies_ns"], found["elapsed_ns"], found["errors"])
+
+
+def _targets() -> Iterator[Target]:
+    # Before 3.12 there are no immortal objects: nothing is demanded of memory there.
+    immortal = (3, 12)
+    for case, limit in (("memory-4", 0.46), ("memory-8", 0.33)):
+        yield Target(case, "ratio", limit, at_least=False, since=immortal)
+        yield Target(case, "private_mib", 10, at_least=False, since=immortal, before=(3, 14))
+        yield Target(case, "private_mib", 13, at_least=False, since=(3, 14))
+        yield Target(case, "figure_ratio", 1.0, figure="requests_per_s")
+        yield Target(case, "figure_ratio", 1 / 7, at_least=False, figure="faults", since=immortal)
+    yield Target("memory-collected-4", "ratio", 0.42, at_least=False, since=immortal)
+    yield Target("stop-8", "rate_s", 0.6, at_least=False)
+    # Two samples of the same memory differ by some pages: 1 MiB is less than 0.1 % of stock's.
+    yield Target("stop-8", "rise_mib", 1, at_least=False)
+    yield Target("max-requests-4", "ratio", 4)
+    yield Target("max-requests-4", "p99_ms", 20, at_least=False)
+    yield Target("small-4", "ratio", 0.55, at_least=False, since=immortal)
+
+
+SCENARIO = Scenario(
+    cases={"prefork": cases},
+    tables={
+        "memory": Table(
+            "Django catalogue: memory of master and workers after the load (sum of Pss)"
+        ),
+        "small": Table("Small Django application (imports only): memory (sum of Pss)"),
+        "stop": Table("Django catalogue: stopping the server"),
+        "recycling": Table("Django catalogue: each worker replaced after 500 requests"),
+    },
+    targets=tuple(_targets()),
+)

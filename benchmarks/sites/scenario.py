@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError, UsageError
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private
 from benchmarks.sites.tunnels import PROGRAMS
 from cpythonplus.sites import tuning
@@ -111,3 +113,13 @@ def _measure(
         notes=(result["kind"], result["congestion"], *lost),
         figures={name: result[name] for name in names},
     )
+
+
+SCENARIO = Scenario(
+    cases={"sites": cases},
+    tables={"line": Table("One TCP stream between two sites (median round)")},
+    targets=(
+        Target("way-80", "cost_to", 2, side="ssh"),
+        Target("tuned-80", "times_case", 2, other="way-80"),
+    ),
+)

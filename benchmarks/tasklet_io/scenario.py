@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.tasklet_io.measure import (
     Load,
     measure_crossing,
@@ -98,3 +100,33 @@ def _case(
         own="tasklets",
         packages=PACKAGES,
     )
+
+
+def _targets() -> Iterator[Target]:
+    servers: tuple[tuple[str, float, Side], ...] = (
+        ("echo-many", 1.5, "gevent"),
+        ("echo-many", 0.8, "uvloop"),
+        ("echo-tls", 1.0, "gevent"),
+    )
+    for case, limit, side in servers:
+        yield Target(case, "cost_to", limit, side=side)
+        # What a client that is slower than a server does not hide.
+        yield Target(case, "figure_to", limit, figure="per_cpu_s", side=side)
+    yield Target("sleeping", "cost_to", 1.0, at_least=False, side="gevent")
+    yield Target("crossing", "cost_to", 5, side="queue.Queue")
+    for case in ("lock-with", "lock-calls"):
+        yield Target(case, "cost_to", 1.5, at_least=False, side="threads")
+
+
+SCENARIO = Scenario(
+    cases={"tasklet-io": cases},
+    tables={
+        "server": Table(
+            "Echo server on loopback, a core for it and one for its client (median round)"
+        ),
+        "sleeping": Table("How late sleepers wake (median round)"),
+        "crossing": Table("Hand-over between two threads (median round)", latency_unit="us"),
+        "free-lock": Table("A lock that nobody else wants (fastest sample)"),
+    },
+    targets=tuple(_targets()),
+)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.engine import Case
 from benchmarks.common.results import Side
+from benchmarks.common.targets import Target
 from benchmarks.tasklets.measure import measure, measure_many, measure_parked
 
 SIDES: tuple[Side, ...] = ("tasklets", "greenlet", "gevent", "asyncio", "go", "threads")
@@ -85,3 +87,32 @@ def _case(
         programs=PROGRAMS,
         once=once,
     )
+
+
+SCENARIO = Scenario(
+    cases={"tasklets": cases},
+    tables={
+        "channel": Table("Channel round trip between two (fastest sample)"),
+        "schedule": Table("Switch between two that call schedule() (fastest sample)"),
+        "spawn": Table("Spawn and finish, 100 at a time (fastest sample)"),
+        "depth": Table(
+            "Switch between two deep ones, and between two shallow ones (fastest samples)"
+        ),
+        "parked": Table("Memory of a parked one"),
+        "million": Table("Very many parked in one process, each then woken once"),
+    },
+    targets=(
+        Target("channel", "cost_to", 0.5, at_least=False, side="go"),
+        Target("channel", "times_faster", 20, side="gevent"),
+        Target("channel", "cost", 130, at_least=False, unit="ns"),
+        Target("schedule", "cost_to", 1.0, at_least=False, side="go"),
+        Target("spawn", "cost_to", 0.6, at_least=False, side="go"),
+        Target("spawn", "times_faster", 50, side="greenlet"),
+        Target("depth-python-200", "figure", 1.2, at_least=False, figure="to_shallow"),
+        Target("depth-c-50", "figure", 1.2, at_least=False, figure="to_shallow"),
+        Target("parked", "cost", 8.8, at_least=False, unit="KB"),  # 8.6 KiB
+        Target("parked", "figure", 4.6, at_least=False, figure="small_kb"),  # 4.5 KiB
+        Target("parked", "figure", 2.7, at_least=False, figure="cold_kb"),
+        Target("million", "figure", 4, at_least=False, figure="peak_gb"),
+    ),
+)

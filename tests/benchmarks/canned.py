@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from benchmarks.common import targets
 from benchmarks.common.engine import Case
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import (
@@ -14,7 +13,7 @@ from benchmarks.common.results import (
     Share,
     Side,
 )
-from benchmarks.suites import SUITES
+from benchmarks.scenarios import cases_of, verdicts
 
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 
@@ -74,7 +73,7 @@ def _with_figures(entry: Round) -> Round:
 def report(benchmark: str = "giltest") -> Report:
     """Return a report with two rounds of each case of `benchmark`, one of each further side."""
     cases = []
-    for place, case in enumerate(SUITES[benchmark]()):
+    for place, case in enumerate(cases_of(benchmark)):
         stock, plus = ECHO.get(
             case.name, ((900 + 100 * place, 1, 8, 40), (890 + 101 * place, 0.9, 2, 5))
         )
@@ -95,5 +94,5 @@ def report(benchmark: str = "giltest") -> Report:
         if benchmark in WITH_FIGURES or found.scenario in _SCENARIOS_WITH_FIGURES:
             found.rounds = [_with_figures(entry) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
-    made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]
+    made.targets = [verdict.as_dict() for verdict in verdicts(made)]
     return made

@@ -15,7 +15,7 @@ from benchmarks.command import main
 from benchmarks.common import engine, formats, page, terminal
 from benchmarks.common.children import ROOT
 from benchmarks.common.results import Outcome, Report, Round
-from benchmarks.suites import SUITES
+from benchmarks.scenarios import SUITES, cases_of
 from tests.benchmarks import canned
 
 
@@ -43,7 +43,7 @@ def test_columns_without_anything_are_left_out() -> None:
     report.cases = [case for case in report.cases if case.scenario == "efficiency"]
     for case in report.cases:
         case.rounds = canned.result(
-            engine.select(SUITES["giltest"](), [case.name])[0],
+            engine.select(cases_of("giltest"), [case.name])[0],
             ("stock", Outcome(rate=1)),
             ("plus", Outcome(rate=2)),
         ).rounds

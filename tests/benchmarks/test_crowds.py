@@ -9,20 +9,20 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.command import main
-from benchmarks.common import engine, targets
+from benchmarks.common import engine
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import UsageError
 from benchmarks.common.results import Outcome, Report
 from benchmarks.giltest.crowds import scenario, worker
-from benchmarks.suites import SUITES
+from benchmarks.scenarios import cases_of, verdicts
 from tests.benchmarks import canned
 
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["giltest"]() if case.name == name)
+    return next(case for case in cases_of("giltest") if case.name == name)
 
 
 @pytest.mark.parametrize("kind", worker.KINDS)
@@ -90,7 +90,7 @@ def test_there_is_a_case_for_each_kind_and_size() -> None:
 def test_a_quick_run_leaves_the_largest_out(
     capsys: pytest.CaptureFixture[str], refusal: Callable[..., str]
 ) -> None:
-    large = [case.name for case in SUITES["giltest"]() if not case.in_quick]
+    large = [case.name for case in cases_of("giltest") if not case.in_quick]
     assert large == [f"crowds-{kind}-10000" for kind in worker.KINDS]
     assert main(["giltest", "--quick", "--list", "--only", "crowds-event*"]) == 0
     assert "crowds-event-1500" in (listed := capsys.readouterr().out)
@@ -111,7 +111,7 @@ def test_the_targets_are_cpu_time_and_wall_time(
         ("stock", Outcome(100, figures={"joined_ms": 50})),
         ("plus", Outcome(cpu_ms, figures={"joined_ms": wall_ms})),
     )
-    found = targets.verdicts(Report("giltest", dict(canned.MACHINE), {}, [measured]))
+    found = verdicts(Report("giltest", dict(canned.MACHINE), {}, [measured]))
     assert [v.target for v in found] == ["<= 1.5 x stock", "wall ms <= 1.1 x stock"]
     assert [v.reached for v in found] == [reached, reached]
     assert [v.value for v in found] == pytest.approx([cpu_ms / 100, wall_ms / 50])

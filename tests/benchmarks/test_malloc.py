@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import malloc_command
 from benchmarks.command import main
-from benchmarks.memory import allocating
-from benchmarks.memory.allocating import Comparison, Round
+from benchmarks.memory.malloc import command, comparing
+from benchmarks.memory.malloc.comparing import Comparison, Round
 from cpythonplus.memory import allocators
 from tests.support import SANITIZED
 
@@ -54,11 +53,11 @@ def test_a_script_is_measured(
 def test_a_script_that_fails(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("1 / 0\n")
-    found = allocating.compare([str(script)], sides=["stock"], rounds=2, idle_s=0)
+    found = comparing.compare([str(script)], sides=["stock"], rounds=2, idle_s=0)
     assert found.rounds == {"stock": []}
     assert "ZeroDivisionError" in found.notes["stock"]
     script.write_text("import os; os._exit(0)\n")
-    found = allocating.compare([str(script)], sides=["stock"], rounds=1, idle_s=0)
+    found = comparing.compare([str(script)], sides=["stock"], rounds=1, idle_s=0)
     assert "without its last words" in found.notes["stock"]
 
 
@@ -67,7 +66,7 @@ def test_the_table() -> None:
     mib = 1 << 20
     rounds = [Round(s, 9 * mib, 8 * mib, (3 - s) * mib) for s in (1, 3, 2)]
     found = Comparison("x.py", 5.0, {"stock": rounds, "jemalloc": []}, {"jemalloc": "why not"})
-    assert malloc_command.table(found) == (
+    assert command.table(found) == (
         "allocator    time  at most  at the end  5 s later\n"
         "stock      2.00 s    9 MiB       8 MiB      1 MiB\n"
         "jemalloc   why not\n"

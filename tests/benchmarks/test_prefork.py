@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.common import targets
 from benchmarks.common.engine import Case
 from benchmarks.common.results import Report
 from benchmarks.common.rows import HEADINGS, rows
 from benchmarks.prefork import memory, mix
-from benchmarks.suites import SUITES, prefork
+from benchmarks.scenarios import TARGETS, cases_of, verdicts
 from examples.django_catalogue import catalogue
 from tests.benchmarks import canned
 
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.any_version
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["prefork"]() if case.name == name)
+    return next(case for case in cases_of("prefork") if case.name == name)
 
 
 def report(name: str, *, python: str = "3.13.0", **figures: tuple[float, float]) -> Report:
@@ -38,7 +37,7 @@ def report(name: str, *, python: str = "3.13.0", **figures: tuple[float, float])
     ]
     case = canned.result(case_called(name), ("stock", sides[0]), ("plus", sides[1]))
     made = Report("prefork", {"python": f"CPython {python}"}, {}, [case])
-    made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]
+    made.targets = [verdict.as_dict() for verdict in verdicts(made)]
     return made
 
 
@@ -160,17 +159,17 @@ def test_a_child_belongs_to_the_tree_until_it_has_ended() -> None:
 
 
 def test_the_cases_have_the_workers_that_their_names_say() -> None:
-    names = [case.name for case in prefork()]
+    names = [case.name for case in cases_of("prefork")]
     assert names == [
         *("memory-4", "memory-8", "memory-collected-4", "small-4"),
         *("stop-8", "max-requests-4"),
     ]
-    few = prefork(2)
+    few = cases_of("prefork", workers=2)
     assert [case.name for case in few] == [
         *("memory-2", "memory-collected-2", "small-2", "stop-2", "max-requests-2")
     ]
     assert all("2 workers" in case.title for case in few)
-    stated = {t.case for t in targets.TARGETS}
+    stated = {t.case for t in TARGETS}
     assert set(names) <= stated
 
 

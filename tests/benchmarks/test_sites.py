@@ -11,17 +11,16 @@ from typing import cast
 
 import pytest
 
-from benchmarks.common import targets
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Settings
 from benchmarks.common.errors import MeasurementError, UsageError
 from benchmarks.common.results import Outcome, Round, Side
+from benchmarks.scenarios import cases_of, verdicts
 from benchmarks.sites import bed, delay, iperf, nfqueue, scenario, tunnels
-from benchmarks.suites import SUITES
 from tests.benchmarks import canned
 
 COMMANDS = Commands.of(sys.executable)
-CASES = {case.name: case for case in SUITES["sites"]()}
+CASES = {case.name: case for case in cases_of("sites")}
 
 
 # ---- the packet queue's messages ----------------------------------------------------------------
@@ -225,10 +224,10 @@ def test_the_targets_are_ratios_of_one_run() -> None:
             Round(r.side, r.number, r.position, Outcome(rate)) if r.side == side else r
             for r in found.rounds
         ]
-    verdicts = {v.case: v for v in targets.verdicts(report)}
-    assert (verdicts["way-80"].target, verdicts["way-80"].value) == (">= 2 x ssh", 2.5)
-    assert (verdicts["tuned-80"].target, verdicts["tuned-80"].value) == (">= 2 x way-80", 3.0)
-    assert verdicts["tuned-80"].reached
+    judged = {v.case: v for v in verdicts(report)}
+    assert (judged["way-80"].target, judged["way-80"].value) == (">= 2 x ssh", 2.5)
+    assert (judged["tuned-80"].target, judged["tuned-80"].value) == (">= 2 x way-80", 3.0)
+    assert judged["tuned-80"].reached
 
 
 # ---- a real bed ---------------------------------------------------------------------------------

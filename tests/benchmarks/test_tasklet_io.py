@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.common import engine, machine, rows, targets
+from benchmarks.common import engine, machine, rows
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.results import ALL_SIDES, FIGURES, Side
-from benchmarks.suites import SUITES
+from benchmarks.scenarios import cases_of, verdicts
 from benchmarks.tasklet_io import client, crossing, locking, scenario, sleeping, workers
 from benchmarks.tasklet_io.measure import certificate, listener
 from benchmarks.tasklet_io.sides import over_asyncio
@@ -35,7 +35,7 @@ TINY = Settings(1, 0.01, connections=3, sleepers=20, longest_sleep_s=0.02)
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["tasklet-io"]() if case.name == name)
+    return next(case for case in cases_of("tasklet-io") if case.name == name)
 
 
 def needs(name: str, side: Side) -> None:
@@ -317,7 +317,7 @@ def test_what_is_not_installed_has_a_line(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.any_version
 def test_targets_are_stated_for_rates_and_for_processor_time() -> None:
     report = canned.report("tasklet-io")
-    judged = {(v.case, v.target): v for v in targets.verdicts(report)}
+    judged = {(v.case, v.target): v for v in verdicts(report)}
     rate = judged["echo-many", ">= 1.5 x gevent"]
     assert rate.value == pytest.approx(900 / 890)
     assert not rate.reached

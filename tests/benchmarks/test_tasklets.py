@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.common import engine, machine, rows, targets
+from benchmarks.common import engine, machine, rows
 from benchmarks.common.children import ROOT, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.results import Outcome, Report, Side
-from benchmarks.suites import SUITES
+from benchmarks.scenarios import cases_of, verdicts
 from benchmarks.tasklets import measure, scenario, worker
 from benchmarks.tasklets.sides import over_asyncio, over_threads
 from benchmarks.tasklets.sides.protocol import BATCH, Depth, Peer, answer, ask
@@ -31,7 +31,7 @@ TINY = Settings(1, 0.01, parked=50, many=120)
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["tasklets"]() if case.name == name)
+    return next(case for case in cases_of("tasklets") if case.name == name)
 
 
 def needs(side: Side) -> None:
@@ -258,7 +258,7 @@ def run_with(missing: list[str], monkeypatch: pytest.MonkeyPatch) -> Report:
     costs = {"tasklets": 100.0, "greenlet": 400.0, "asyncio": 5000.0, "threads": 9000.0}
     cases = [
         replace(case, measure=lambda _, side, __: Outcome(costs[side]))
-        for case in engine.select(SUITES["tasklets"](), ["channel", "million"])
+        for case in engine.select(cases_of("tasklets"), ["channel", "million"])
     ]
     found = engine.with_sides(cases, COMMANDS, scenario.SIDES, own_command=False)
     monkeypatch.setattr(machine, "describe", lambda *_: dict(canned.MACHINE))
@@ -275,7 +275,7 @@ def test_what_is_not_installed_has_a_line_that_says_so(monkeypatch: pytest.Monke
     assert rows.heading(rows.HEADINGS.index("to stock"), list(found.values())) == "to tasklets"
     # That is no failure, and nothing is judged against what was not measured.
     assert report.failures() == []
-    assert [v["target"] for v in report.targets] == ["<= 130 ns"]
+    assert [v.target for v in verdicts(report)] == ["<= 130 ns"]
     assert report.as_dict()["cases"][0]["absent"] == ("gevent", "go")  # type: ignore[index]
 
 
@@ -293,7 +293,7 @@ def test_a_machine_without_room_is_told_and_nothing_started() -> None:
 
 
 def test_targets_are_stated_for_tasklets() -> None:
-    judged = {v.target: v for v in targets.verdicts(canned.report("tasklets"))}
+    judged = {v.target: v for v in verdicts(canned.report("tasklets"))}
     assert judged["<= 0.5 x go"].value == pytest.approx(810 / 450)
     assert judged[">= 20 x faster than gevent"].value == pytest.approx(450 / 810)
     assert not judged["<= 130 ns"].reached

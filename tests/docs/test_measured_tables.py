@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.common.results import Report
-from benchmarks.suites import SUITES
+from benchmarks.scenarios import cases_of
 from tests.benchmarks import canned
 from tools import readme_table
 
 THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, _SITES = readme_table.BLOCKS[1:]
 REQUESTS_BESIDE = {
     case.title
-    for case in SUITES["giltest"]()
+    for case in cases_of("giltest")
     if case.scenario == "requests" and case.alone and "connection" not in case.title
 }
 README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)

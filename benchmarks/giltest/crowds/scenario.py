@@ -1,11 +1,14 @@
 """A hundred to ten thousand threads that wait and are woken all at once."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import MEASURABLE, Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -57,3 +60,20 @@ def _measure(kind: str, size: int, commands: Commands, side: Side, settings: Set
         patched=result["patched"],
         figures={"joined_ms": result["joined_ms"]},
     )
+
+
+def _targets() -> Iterator[Target]:
+    for kind in _TITLES:
+        for size in SIZES:
+            case = f"crowds-{kind}-{size}"
+            yield Target(case, "ratio", 1.5, at_least=False)
+            # As fast as stock, as far as one can tell.
+            yield Target(case, "figure_ratio", 1 + MEASURABLE, at_least=False, figure="joined_ms")
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={"crowds": Table("Threads that are woken all at once (median round)")},
+    targets=tuple(_targets()),
+    place=5,
+)

@@ -3,13 +3,18 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings, shares_of
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 _CLIENT = Path(__file__).with_name("client.py")
+
+POLICY_SHARE = 0.05
+"""Least part of the GIL's time for all waiting CPU threads together: `gil.Policy.batch_share`."""
 
 
 def cases() -> list[Case]:
@@ -54,3 +59,20 @@ def _measure(cpu_threads: int, commands: Commands, side: Side, settings: Setting
         shares=shares_of(served["shares"]),
         scheduled=served["scheduled"],
     )
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={"echo": Table("Echo over a TCP socket, client in another process")},
+    targets=(
+        Target("echo-beside-1", "ratio", 200),
+        Target("echo-beside-1", "rate_against", 1.0, other="echo-beside-0"),
+        Target("echo-beside-1", "p99_ms", 0.1, at_least=False),
+        Target("echo-beside-2", "ratio", 400),
+        Target("echo-beside-2", "p99_ms", 0.2, at_least=False),
+        Target("echo-beside-8", "ratio", 500),
+        Target("echo-beside-8", "p99_ms", 1.0, at_least=False),
+        *(Target(f"echo-beside-{n}", "min_share", POLICY_SHARE / n) for n in (1, 2, 8)),
+    ),
+    place=1,
+)

@@ -3,9 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -35,3 +37,11 @@ def _measure(threads: int, commands: Commands, side: Side, settings: Settings) -
             limit_s=settings.limit_s,
         ).result()
     return Outcome(rate=result["rate"], scheduled=result["scheduled"])
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={"efficiency": Table("CPU threads")},
+    targets=(Target("efficiency-2", "ratio", 0.99),),
+    place=2,
+)

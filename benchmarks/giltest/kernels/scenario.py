@@ -3,10 +3,12 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -42,3 +44,11 @@ def _measure(kernel: str, commands: Commands, side: Side, settings: Settings) ->
         latency=summarise(result["latencies_ns"]),
         scheduled=result["scheduled"],
     )
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={"kernels": Table("Single-threaded work (fastest sample)", mean=True)},
+    targets=(Target("kernels", "geometric_mean", 0.99),),
+    place=6,
+)

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings, shares_of
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -68,3 +70,15 @@ def _measure(
         shares=shares_of(result["shares"]),
         scheduled=result["scheduled"],
     )
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={"pairs": Table("Producer/consumer pairs")},
+    targets=tuple(
+        Target(f"{kind}-{place}", "ratio", 0.97)
+        for kind in ("lock", "condition", "queue")
+        for place in ("alone", "pinned")
+    ),
+    place=3,
+)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.percentiles import nearest_rank, summarise
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 _CLIENT = Path(__file__).with_name("client.py")
@@ -131,3 +133,24 @@ def outcome(load: Load, measured: Mapping[str, Any], served: Mapping[str, Any]) 
     return Outcome(
         rate=latency.p99_ms, latency=latency, scheduled=served["scheduled"], figures=figures
     )
+
+
+def _targets() -> Iterator[Target]:
+    """What requests that compute may lose to CPU threads, and those to them."""
+    for load in LOADS:
+        if load.cpu_threads:
+            yield Target(load.name, "p50_to_alone", 1.15, at_least=False)
+            yield Target(load.name, "p99_to_alone", 1.3, at_least=False)
+            yield Target(load.name, "figure", 0.95, figure="kept")
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={
+        "requests": Table(
+            "Requests that compute, in an open loop (median round by p99)", rated_by_p99=True
+        )
+    },
+    targets=tuple(_targets()),
+    place=4,
+)

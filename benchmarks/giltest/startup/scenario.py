@@ -4,11 +4,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from benchmarks.common import children, machine
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _PROGRAM = ("-c", "pass")
 
@@ -46,3 +48,14 @@ def _measure(how: str, commands: Commands, side: Side, settings: Settings) -> Ou
         prefix = [_console_script(commands.python), "run"]
     elapsed_ns = children.timed_run([*prefix, *_PROGRAM], settings.limit_s)
     return Outcome(rate=1e9 / elapsed_ns, latency=summarise([elapsed_ns]))
+
+
+SCENARIO = Scenario(
+    cases={"giltest": cases},
+    tables={"startup": Table("Start-up (median)", starts=True)},
+    targets=(
+        Target("startup-module", "extra_ms", 30, at_least=False),
+        Target("startup-script", "extra_ms", 30, at_least=False),
+    ),
+    place=7,
+)

@@ -1,11 +1,14 @@
 """A Flask application under gunicorn, one worker process: gthread's 16 threads, or tasklets."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Child, Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.testserver.background import (
     CALIBRATION_VARIABLE,
     CPU_THREADS_VARIABLE,
@@ -85,3 +88,33 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
         return children.start(command, "gunicorn", listener=listener, env=environment), port
 
     return measure_server(start, load, commands, settings)
+
+
+def _as_in_threads() -> list[Case]:
+    """Return the case that is in two suites, with the sides of `threads`."""
+    sides: tuple[Side, ...] = ("stock", "plus", "threads-only")
+    return [replace(case, sides=sides) for case in cases((Load(50, 0),))]
+
+
+def _demonstration() -> list[Case]:
+    """Return the application without and with a job."""
+    return cases((*USERS, Load(10, 0), Load(10, 1)))
+
+
+SCENARIO = Scenario(
+    cases={
+        "testserver": cases,
+        "threads": _as_in_threads,
+        "tasklet-io": worker_cases,
+        "demo": _demonstration,
+    },
+    tables={
+        "flask": Table("Flask under gunicorn's gthread worker"),
+        "worker": Table("Flask under gunicorn: worker classes (median round)"),
+    },
+    targets=(
+        Target("flask-50", "ratio", 1.1),
+        Target("flask-10-cpu", "p99_to_alone", 1.3, at_least=False),
+    ),
+    place=7,
+)

@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Child, Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
@@ -40,3 +41,10 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
         return server.child, port
 
     return measure_server(start, load, commands, settings)
+
+
+SCENARIO = Scenario(
+    cases={"testserver": cases},
+    tables={"http": Table("Threaded HTTP server of the standard library")},
+    place=6,
+)

@@ -3,9 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.threads.measure import WITHOUT_PEER, measure
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -33,3 +35,11 @@ def cases() -> list[Case]:
 
 def _measure(kind: str, commands: Commands, side: Side, settings: Settings) -> Outcome:
     return measure(_WORKER, {"kind": kind}, commands, side, settings)
+
+
+SCENARIO = Scenario(
+    cases={"threads": cases},
+    tables={"executor": Table("ThreadPoolExecutor", latency_unit="us")},
+    targets=(Target("executor-single", "ratio", 3), Target("executor-thousand", "ratio", 2)),
+    place=4,
+)

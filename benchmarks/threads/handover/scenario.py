@@ -1,11 +1,14 @@
 """A turn handed to and fro over each primitive: on all cores, on one, beside a process."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.threads.measure import WITH_PEER, measure
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -54,3 +57,19 @@ def _measure(kind: str, where: str, commands: Commands, side: Side, settings: Se
         pinned=where == _ONE_CORE,
         beside_process=where == _BUSY,
     )
+
+
+def _targets() -> Iterator[Target]:
+    for kind in ("lock", "condition", "event", "semaphore", "simplequeue", "queue"):
+        yield Target(f"handover-{kind}", "ratio", 10)
+        yield Target(f"handover-{kind}-pinned", "ratio", 2.0 if kind == "condition" else 1.0)
+    for kind in ("lock", "condition"):
+        yield Target(f"handover-{kind}-busy", "ratio", 5)
+
+
+SCENARIO = Scenario(
+    cases={"threads": cases},
+    tables={"handover": Table("Hand-over between two threads", latency_unit="us")},
+    targets=tuple(_targets()),
+    place=1,
+)

@@ -3,9 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.threads.measure import measure
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -41,3 +43,14 @@ def _measure(kind: str, commands: Commands, side: Side, settings: Settings) -> O
         settings,
         extra_s=settings.idle_s,
     )
+
+
+SCENARIO = Scenario(
+    cases={"threads": cases},
+    tables={"idle": Table("CPU time of 32 threads that wait (median round)")},
+    targets=(
+        Target("idle-waiting", "extra_cpu_s", 0.05, at_least=False),
+        Target("idle-polling", "extra_cpu_s", 0.05, at_least=False),
+    ),
+    place=5,
+)

@@ -3,9 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from benchmarks.threads.measure import WITH_PEER, measure
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -38,3 +40,14 @@ def cases() -> list[Case]:
 
 def _measure(kind: str, commands: Commands, side: Side, settings: Settings) -> Outcome:
     return measure(_WORKER, {"kind": kind}, commands, side, settings)
+
+
+SCENARIO = Scenario(
+    cases={"threads": cases},
+    tables={"uncontended": Table("Nobody else wants it (fastest sample)", cost_of_one=True)},
+    targets=(
+        Target("uncontended-lock", "ratio", 1.0),
+        Target("uncontended-condition", "ratio", 3),
+    ),
+    place=3,
+)

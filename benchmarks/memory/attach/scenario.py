@@ -4,11 +4,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
-_WORKER = Path(__file__).with_name("attach_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 _SINCE = (3, 14)
 
 
@@ -61,3 +63,13 @@ def _measure(
             limit_s=settings.limit_s,
         ).result()
     return Outcome(rate=result["rate"], scheduled=result["scheduled"])
+
+
+SCENARIO = Scenario(
+    cases={"memory": cases},
+    tables={
+        "attach": Table("A process that is looked at: how long it stands still (median round)")
+    },
+    targets=(Target("attach-socket", "cost", 100, at_least=False, unit="ms"),),
+    place=4,
+)

@@ -3,12 +3,14 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 from cpythonplus.memory import allocators
 
-_WORKER = Path(__file__).with_name("classic_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 _SIDES: tuple[Side, ...] = ("stock", "plus", "jemalloc", "mimalloc", "glibc-tuned")
 
 
@@ -55,3 +57,18 @@ def _measure(what: str, commands: Commands, side: Side, settings: Settings) -> O
             env=added,
         ).result()
     return Outcome(rate=result["rate"], figures=result["figures"])
+
+
+SCENARIO = Scenario(
+    cases={"memory": cases},
+    tables={
+        "classic": Table("Memory that does not come back: resident after trim(), or 10 s later")
+    },
+    targets=(
+        Target("classic-strings", "figure", 95, figure="returned"),
+        Target("classic-strings", "figure_of", 90, figure="returned", side="jemalloc"),
+        Target("classic-strings", "figure_of", 90, figure="returned", side="mimalloc"),
+        Target("classic-strings", "figure_of", 90, figure="returned", side="glibc-tuned"),
+    ),
+    place=3,
+)

@@ -3,9 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -50,3 +52,14 @@ def _measure(errors: bool, commands: Commands, side: Side, settings: Settings) -
             limit_s=settings.limit_s,
         ).result()
     return Outcome(rate=result["rate"], scheduled=result["scheduled"])
+
+
+SCENARIO = Scenario(
+    cases={"memory": cases},
+    tables={"watch": Table("Requests to a Flask application, watched (median round)")},
+    targets=(
+        Target("watch-requests", "cost_to", 1.15, at_least=False, side="gc-off"),
+        Target("watch-errors", "cost_to", 1.15, at_least=False, side="gc-off"),
+    ),
+    place=1,
+)

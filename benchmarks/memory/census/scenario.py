@@ -1,13 +1,16 @@
 """The cases about counting objects: heaps of one, five and ten million."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
-_WORKER = Path(__file__).with_name("census_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 _MILLIONS = (1, 5, 10)
 _FULL_MIB = 500
 """`Settings.heap_mib` where nothing is made smaller to be quick."""
@@ -42,3 +45,19 @@ def _measure(millions: int, commands: Commands, side: Side, settings: Settings) 
             limit_s=settings.limit_s + 60 * millions,
         ).result()
     return Outcome(rate=result["rate"], figures=result["figures"])
+
+
+def _targets() -> Iterator[Target]:
+    for millions in _MILLIONS:
+        case = f"census-{millions}m"
+        yield Target(case, "times_faster", 20, side="peer")
+        for figure, limit in (("to_collect", 1), ("extra_percent", 2), ("off_percent", 1)):
+            yield Target(case, "figure", limit, at_least=False, figure=figure)
+
+
+SCENARIO = Scenario(
+    cases={"memory": cases},
+    tables={"census": Table("Counting the objects of large heaps")},
+    targets=tuple(_targets()),
+    place=5,
+)

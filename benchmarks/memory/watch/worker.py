@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.common import worker
-from benchmarks.memory.app import app
+from benchmarks.memory.watch.app import app
 
 Request = Callable[[], object]
 

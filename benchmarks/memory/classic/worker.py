@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from benchmarks.common import worker
-from benchmarks.memory.malloc_worker import field
+from benchmarks.common.worker import field
 
 MIB = 1024 * 1024
 STRING_BYTES = {"strings": 600, "survivors": 100}

@@ -18,7 +18,7 @@ __all__ = ["Comparison", "Round", "compare", "under"]
 
 STOCK = "stock"
 SIDES = (STOCK, *allocators.KINDS)
-_WORKER = Path(__file__).with_name("malloc_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.common import terminal
 from benchmarks.common.errors import UsageError
-from benchmarks.memory import allocating
+from benchmarks.memory.malloc import comparing
 
 SUMMARY = "run a script under several allocators: its time, and the memory that stays"
 
@@ -32,9 +32,9 @@ def add_arguments(found: argparse.ArgumentParser) -> None:
     found.add_argument(
         "--only",
         type=_sides,
-        default=list(allocating.SIDES),
+        default=list(comparing.SIDES),
         metavar="NAME,...",
-        help=f"only these of {', '.join(allocating.SIDES)}",
+        help=f"only these of {', '.join(comparing.SIDES)}",
     )
     found.add_argument("--json", type=Path, metavar="FILE", help="write all rounds")
     found.add_argument("script", metavar="SCRIPT", help="a Python program; its output is not shown")
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     progress = terminal.progress()
     progress.begin(args.rounds * len(args.only))
     try:
-        found = allocating.compare(
+        found = comparing.compare(
             [args.script, *args.arguments],
             sides=args.only,
             rounds=args.rounds,
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def table(found: allocating.Comparison) -> str:
+def table(found: comparing.Comparison) -> str:
     """Return the table as text."""
     rows = found.rows()
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
@@ -104,7 +104,7 @@ def _seconds(text: str) -> float:
 def _sides(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in allocating.SIDES:
-            known = ", ".join(allocating.SIDES)
+        if name not in comparing.SIDES:
+            known = ", ".join(comparing.SIDES)
             raise argparse.ArgumentTypeError(f"{name!r} is none of {known}")
     return names

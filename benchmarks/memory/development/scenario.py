@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands, environment
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.results import Outcome, Side
-from benchmarks.memory import corpus
+from benchmarks.common.targets import Target
+from benchmarks.memory.development import corpus
 
 _LIMIT_S = 300.0
 _STARTS = 5
@@ -116,3 +118,14 @@ def _run(command: Sequence[str], *, statuses: set[int]) -> float:
         last = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         raise MeasurementError(f"{command[2]} ended with {done.returncode}: {last[-1:]}")
     return seconds
+
+
+SCENARIO = Scenario(
+    cases={"memory": cases},
+    tables={"development": Table("Tests without cycles, and the linter (median round)")},
+    targets=(
+        Target("pytest-1000", "cost_to", 1.10, at_least=False),
+        Target("lint-5000", "cost", 10, at_least=False, unit="s"),
+    ),
+    place=2,
+)

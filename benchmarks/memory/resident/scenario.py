@@ -4,12 +4,14 @@ import os
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.results import Outcome, Side
+from benchmarks.common.targets import Target
 
-_WORKER = Path(__file__).with_name("explaining_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 _FULL_MIB = 500
 _QUICK_MIB = 60
 
@@ -74,3 +76,14 @@ def _measure(heap: str, commands: Commands, side: Side, settings: Settings) -> O
     finally:
         allocators.remove(added, os.environ)
     return Outcome(rate=result["rate"], notes=tuple(result["notes"]))
+
+
+SCENARIO = Scenario(
+    cases={"memory": cases},
+    tables={"resident": Table("What resident() tells of heaps of known content")},
+    targets=(
+        *(Target(f"resident-{heap}", "cost", 3, at_least=False, unit="%") for heap in HEAPS),
+        *(Target(f"resident-{heap}", "cost", 90, unit="%") for heap in PINS),
+    ),
+    place=6,
+)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import worker
-from benchmarks.memory.malloc_worker import field
+from benchmarks.common.worker import field
 
 _ROUNDS = 3
 _OBJECTS_OF_ONE = 9
