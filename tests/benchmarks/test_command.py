@@ -17,6 +17,7 @@ from benchmarks.common.children import ROOT
 from benchmarks.common.results import Outcome, Report, Round
 from benchmarks.scenarios import SUITES, cases_of
 from tests.benchmarks import canned
+from tests.support import WITH_CTRL_C
 
 
 def shown(report: Report) -> str:
@@ -269,7 +270,7 @@ def test_a_whole_run_of_threads(tmp_path: Path) -> None:
 def test_a_signal_ends_the_run_and_its_children(number: signal.Signals, status: int) -> None:
     options = ["--seconds", "60", "--only", "efficiency-1"]
     with subprocess.Popen(
-        command("giltest", *options),
+        [*WITH_CTRL_C, *command("giltest", *options)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

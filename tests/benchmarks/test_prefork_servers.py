@@ -14,9 +14,10 @@ import pytest
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Settings
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.prefork import application, memory, scenario, server
-from tests.support import child_environment, run_child
+from tests.support import WITH_CTRL_C, child_environment, run_child
 
 pytestmark = pytest.mark.slow  # all together
 
@@ -114,7 +115,7 @@ def test_nothing_is_left_after_an_interruption() -> None:
         options = ["--workers", "2", "--items", "2000", "--requests", "100000", "--only", "stop-2"]
         options += ["--plus-command", ""]
         with subprocess.Popen(
-            [sys.executable, "-m", "benchmarks", "prefork", *options],
+            [*WITH_CTRL_C, sys.executable, "-m", "benchmarks", "prefork", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
