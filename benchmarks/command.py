@@ -16,7 +16,7 @@ from benchmarks import scenarios
 from benchmarks.common import engine, page, terminal
 from benchmarks.common.children import Commands
 from benchmarks.common.errors import UsageError
-from benchmarks.common.results import ALL_SIDES, SIDES
+from benchmarks.common.sides import ALL_SIDES, SIDES
 from benchmarks.memory.malloc import command as malloc
 from benchmarks.scenarios import SUITES
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from benchmarks.common.catalogue import Suite
-    from benchmarks.common.results import Side
+    from benchmarks.common.sides import Side
 
 MAX_SECONDS = 3600
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,26 @@ def _listed(file: str, name: str) -> list[Any]:
     return [getattr(import_module(".".join(path.with_suffix("").parts)), name) for path in found]
 
 
-_SCENARIOS: list[Scenario] = sorted(
+SCENARIOS: list[Scenario] = sorted(
     _listed("scenario", "SCENARIO"), key=lambda scenario: scenario.place
 )
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in _listed("suite", "SUITE")
-    if any(suite.name in scenario.cases for scenario in _SCENARIOS)
+    if any(suite.name in scenario.cases for scenario in SCENARIOS)
 }
-TABLES = {name: table for scenario in _SCENARIOS for name, table in scenario.tables.items()}
-TARGETS = tuple(target for scenario in _SCENARIOS for target in scenario.targets)
+TABLES = {name: table for scenario in SCENARIOS for name, table in scenario.tables.items()}
+FIGURES = {name: text for scenario in SCENARIOS for name, text in scenario.figures.items()}
+TARGETS = tuple(
+    replace(target, heading=scenario.figures.get(target.figure, ""))
+    for scenario in SCENARIOS
+    for target in scenario.targets
+)
 
 
 def cases_of(suite: str, **options: int) -> list[Case]:
     """Return the cases of a suite; `options` are for what makes them."""
-    made = (each.cases[suite](**options) for each in _SCENARIOS if suite in each.cases)
+    made = (each.cases[suite](**options) for each in SCENARIOS if suite in each.cases)
     return [case for cases in made for case in cases]
 
 

@@ -27,19 +27,17 @@ if __name__ == "__main__":
 from benchmarks.common import formats, rows
 from benchmarks.common.percentiles import Latency
 from benchmarks.common.results import (
-    ALL_SIDES,
-    FIGURES,
     SCHEMA_VERSION,
     CaseResult,
     Outcome,
     Report,
     Round,
     Share,
-    Side,
     geometric_mean_ratio,
 )
+from benchmarks.common.sides import ALL_SIDES, Side
 from benchmarks.common.targets import Target
-from benchmarks.scenarios import TARGETS
+from benchmarks.scenarios import FIGURES, TARGETS
 from tools import requests_chart
 
 ROOT = Path(__file__).resolve().parent.parent

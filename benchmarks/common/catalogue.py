@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Side
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 
 
@@ -35,6 +35,8 @@ class Scenario:
     """What makes the cases, by the suite that has them."""
     tables: Mapping[str, Table]
     """By `Case.scenario`."""
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """Headings of the columns for `Outcome.figures`, in order; one that is not here has none."""
     targets: tuple[Target, ...] = ()
     """What a run must show."""
     place: int = 0

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Side
+from benchmarks.common.sides import Side
 
 ROOT = Path(__file__).resolve().parents[2]
 """Of the checkout: what the children import `benchmarks` and `examples` from."""

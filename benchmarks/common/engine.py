@@ -12,15 +12,8 @@ from typing import Any, Literal, Protocol
 from benchmarks.common import machine
 from benchmarks.common.children import Commands
 from benchmarks.common.errors import MeasurementError, UsageError
-from benchmarks.common.results import (
-    SIDES,
-    CaseResult,
-    Outcome,
-    Report,
-    Round,
-    Share,
-    Side,
-)
+from benchmarks.common.results import CaseResult, Outcome, Report, Round, Share
+from benchmarks.common.sides import SIDES, Side
 from cpythonplus.memory import allocators
 
 

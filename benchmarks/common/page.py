@@ -12,66 +12,15 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common import formats, rows
 from benchmarks.common.errors import UsageError
 from benchmarks.common.percentiles import Latency
-from benchmarks.common.results import ALL_SIDES, SIDES, CaseResult, Report, Side
+from benchmarks.common.results import CaseResult, Report
+from benchmarks.common.sides import ALL_SIDES, LOOKS, SIDES, Side
 from benchmarks.scenarios import SUITES, TABLES
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-COLOURS: dict[Side, str] = {
-    "stock": "#8a8f98",
-    "plus": "#1f6feb",
-    "threads-only": "#7fb2ff",
-    "peer": "#d29922",
-    "gc.freeze": "#d29922",
-    "gc-off": "#b07aa1",
-    "watch": "#1f6feb",
-    "tasklets": "#1f6feb",
-    "scheduled": "#7fb2ff",
-    "greenlet": "#2f9e6e",
-    "gevent": "#9bc53d",
-    "uvloop": "#2f9e6e",
-    "asyncio": "#8a8f98",
-    "streams": "#c4c8ce",
-    "go": "#d29922",
-    "threads": "#b07aa1",
-    "queue.Queue": "#8a8f98",
-    "SimpleQueue": "#c4c8ce",
-    "jemalloc": "#2f9e6e",
-    "mimalloc": "#d29922",
-    "glibc-tuned": "#b07aa1",
-    "direct": "#9aa0a6",
-    "wireguard": "#1b7f5c",
-    "ssh": "#c46210",
-    "openvpn": "#4e79a7",
-}
 _SPREAD = 0.64
 """Part of a category's height over which the lines of its sides are spread."""
-_OTHER_SIDES = {
-    "threads-only": "the same with <code>--no-gil</code>",
-    "peer": "another package in place of the standard library, the interpreter as it is",
-    "gc.freeze": "stock with <code>gc.freeze()</code> before the fork",
-    "gc-off": "stock with the garbage collector kept off",
-    "watch": "under <code>memory.cycles.watch()</code>",
-    "jemalloc": "under <code>cpythonplus run --malloc jemalloc</code>",
-    "mimalloc": "under <code>cpythonplus run --malloc mimalloc</code>",
-    "glibc-tuned": "under <code>cpythonplus run --malloc glibc-tuned</code>",
-    "direct": "routed, without a tunnel",
-    "wireguard": "through WireGuard between the gateways",
-    "ssh": "through <code>ssh -w</code> between the gateways",
-    "openvpn": "through OpenVPN over UDP between the gateways",
-    "tasklets": "<code>cpythonplus.tasklets</code>",
-    "scheduled": "tasklets, under <code>cpythonplus run</code>",
-    "greenlet": "switches by name",
-    "gevent": "its greenlets, queues and event loop",
-    "uvloop": "asyncio's protocols and tasks on uvloop's loop",
-    "asyncio": "tasks, queues and protocols of the standard library",
-    "streams": "asyncio's streams",
-    "go": "goroutines, on one core",
-    "threads": "of the operating system",
-    "queue.Queue": "of the standard library",
-    "SimpleQueue": "of the standard library",
-}
 _INK = "#24292f"
 _GRID = "#e4e7eb"
 _ROOM = 1.2
@@ -149,7 +98,7 @@ def render(report: Report) -> str:
 <body>
 <h1>{escape(title)}</h1>
 <p class="lead">{escape(subtitle)}</p>
-<p>{_two_sides(report)}{_others(report)} Measured in alternation, each time in a fresh process.</p>
+<p>{_what_sides_are(report)} Measured in alternation, each time in a fresh process.</p>
 {warnings}
 {sections}
 <h2>Machine and settings</h2>
@@ -159,25 +108,13 @@ def render(report: Report) -> str:
 """
 
 
-def _two_sides(report: Report) -> str:
-    """Return what stock and plus are, where the benchmark has them."""
-    if not set(SIDES) <= set(_sides(report.cases)):
-        return ""
+def _what_sides_are(report: Report) -> str:
+    """Return the legend of the charts: the sides, and what they are."""
     command = SUITES[report.benchmark].plus
-    return (
-        f'<span class="swatch" style="background:{COLOURS["stock"]}"></span> stock: the '
-        f'interpreter as it is. <span class="swatch" style="background:{COLOURS["plus"]}"></span> '
-        f"plus: the same interpreter under <code>cpythonplus {command}</code>."
-    )
-
-
-def _others(report: Report) -> str:
-    """Return what the sides beside stock and plus are, as far as there are any."""
-    return "".join(
-        f' <span class="swatch" style="background:{COLOURS[side]}"></span> {side}: '
-        f"{_OTHER_SIDES[side]}."
+    return " ".join(
+        f'<span class="swatch" style="background:{LOOKS[side].colour}"></span> {side}: '
+        f"{LOOKS[side].words.format(command=command)}."
         for side in _sides(report.cases)
-        if side in _OTHER_SIDES
     )
 
 
@@ -335,7 +272,7 @@ def _rates(cases: list[CaseResult]) -> Figure | None:
                 y=labels,
                 x=rates,
                 orientation="h",
-                marker={"color": COLOURS[side]},
+                marker={"color": LOOKS[side].colour},
                 text=[formats.number(rate) if rate else "" for rate in rates],
                 textposition="outside",
                 cliponaxis=False,
@@ -386,13 +323,13 @@ def _latencies(cases: list[CaseResult]) -> Figure | None:
                     x=marks,
                     y=[place + shift] * len(marks),
                     mode="lines+markers",
-                    line={"color": COLOURS[side], "width": 3},
+                    line={"color": LOOKS[side].colour, "width": 3},
                     marker={
-                        "color": COLOURS[side],
+                        "color": LOOKS[side].colour,
                         "opacity": 1,
                         "size": [11, 12, 16],
                         "symbol": ["circle", "diamond", "line-ns"],
-                        "line": {"color": COLOURS[side], "width": [0, 0, 3]},
+                        "line": {"color": LOOKS[side].colour, "width": [0, 0, 3]},
                     },
                     text=[
                         f"{name} {_duration(ms)}"
@@ -439,7 +376,7 @@ def _ratios(cases: list[CaseResult]) -> Figure | None:
             y=labels,
             x=off,
             orientation="h",
-            marker={"color": COLOURS["plus"]},
+            marker={"color": LOOKS["plus"].colour},
             text=[formats.ratio(ratio) for _, ratio in known],
             textposition="outside",
             cliponaxis=False,
@@ -479,7 +416,7 @@ def _startup(cases: list[CaseResult]) -> Figure | None:
                 y=labels,
                 x=times[side],
                 orientation="h",
-                marker={"color": COLOURS[side]},
+                marker={"color": LOOKS[side].colour},
                 text=[f"{ms:.1f}" if ms else "" for ms in times[side]],
                 textposition="outside",
                 cliponaxis=False,

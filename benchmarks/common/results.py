@@ -10,82 +10,12 @@ from dataclasses import asdict, dataclass, field
 from math import exp, log
 from pathlib import Path
 from statistics import median_low
-from typing import Literal, get_args
+from typing import Literal
 
 from benchmarks.common.percentiles import Latency
+from benchmarks.common.sides import ALL_SIDES, SIDES, Side
 
 SCHEMA_VERSION = 1
-
-Side = Literal[
-    "stock",
-    "plus",
-    "threads-only",
-    "peer",
-    "gc.freeze",
-    "gc-off",
-    "watch",
-    "tasklets",
-    "scheduled",
-    "greenlet",
-    "gevent",
-    "uvloop",
-    "asyncio",
-    "streams",
-    "go",
-    "threads",
-    "queue.Queue",
-    "SimpleQueue",
-    "jemalloc",
-    "mimalloc",
-    "glibc-tuned",
-    "direct",
-    "wireguard",
-    "ssh",
-    "openvpn",
-]
-"""`stock`: the interpreter as it is; `plus`: under `cpythonplus run` (servers that fork: `serve`);
-`threads-only`: under `cpythonplus run --no-gil`; `peer`: stock, with another package in place of
-the standard library; `gc.freeze`: stock, with `gc.freeze()` before the fork; `gc-off`: stock, with
-the collector off; `watch`: stock, under `memory.cycles.watch()`. From `tasklets` on: what the same
-work is written with (`scheduled`: tasklets, under `cpythonplus run`); from `jemalloc` on: stock,
-with another allocator; from `direct` on: what a stream between two sites goes through.
-"""
-
-SIDES: tuple[Side, ...] = ("stock", "plus")
-"""What a case has that does not say otherwise."""
-ALL_SIDES: tuple[Side, ...] = get_args(Side)
-
-
-FIGURES = {
-    "private_mib": "private MiB",
-    "faults": "page faults",
-    "requests_per_s": "requests/s",
-    "before_mib": "MiB before",
-    "peak_mib": "MiB at most",
-    "shallow_ns": "shallow ns",
-    "to_shallow": "to shallow",
-    "cold_kb": "cold KB",
-    "small_kb": "small-stack KB",
-    "wake_s": "waking s",
-    "peak_gb": "GB at most",
-    "full_mib": "MiB taken",
-    "after_mib": "MiB once freed",
-    "returned": "% given back",
-    "collect_ms": "gc.collect() ms",
-    "to_collect": "pause to gc.collect()",
-    "extra_percent": "% extra memory",
-    "off_percent": "% off tracemalloc",
-    "per_cpu_s": "per CPU s",
-    "server_percent": "server %",
-    "early_percent": "% too early",
-    "rtt_ms": "RTT ms",
-    "retransmits": "sent again",
-    "helper_percent": "% CPU for delay",
-    "computing_share": "CPU share",
-    "kept": "kept",
-    "joined_ms": "wall ms",
-}
-"""Headings of the columns for `Outcome.figures`, in order; one that is not here has no column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +44,7 @@ class Outcome:
     """Whether the child's `threading` and `queue` were replaced; None where it does not tell."""
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
-    """Whatever else was measured, by a name of FIGURES."""
+    """Whatever else was measured, by name; those that a scenario has a heading for are columns."""
 
 
 @dataclass(frozen=True, slots=True)

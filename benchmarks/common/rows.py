@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.common import formats
-from benchmarks.common.results import (
-    FIGURES,
-    CaseResult,
-    Report,
-    Side,
-    geometric_mean_ratio,
-)
-from benchmarks.scenarios import TABLES
+from benchmarks.common.results import CaseResult, Report, geometric_mean_ratio
+from benchmarks.common.sides import Side
+from benchmarks.scenarios import FIGURES, TABLES
 
 _NAMED = 3
 """How many cases a warning names."""

@@ -11,14 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from benchmarks.common.percentiles import Latency
-from benchmarks.common.results import (
-    FIGURES,
-    SIDES,
-    CaseResult,
-    Report,
-    Side,
-    geometric_mean_ratio,
-)
+from benchmarks.common.results import CaseResult, Report, geometric_mean_ratio
+from benchmarks.common.sides import SIDES, Side
 
 MEASURABLE = 0.1
 """Part of a cost by which two equal sides may differ without anybody being able to tell."""
@@ -62,6 +56,8 @@ class Target:
     `times_case`: the case whose own side is."""
     figure: str = ""
     """For `figure_ratio`, `figure`, `figure_of` and `figure_to`: which of the outcome's figures."""
+    heading: str = ""
+    """Of that figure's column; scenarios.py fills it in."""
     side: Side = "stock"
     """For `cost_to`, `times_faster` and `figure_to`: the yardstick; for `figure_of`: its own."""
     unit: str = ""
@@ -78,7 +74,7 @@ class Target:
             sign=sign,
             limit=f"{self.limit:.3g}",
             part=f"{MEASURABLE:.0%}",
-            figure=FIGURES.get(self.figure, ""),
+            figure=self.heading,
             side=self.side,
             unit=self.unit,
             other=self.other,

@@ -12,7 +12,8 @@ from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.percentiles import summarise
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.prefork import application, client
 from benchmarks.prefork.collecting import collect_everywhere
@@ -230,6 +231,13 @@ SCENARIO = Scenario(
         "small": Table("Small Django application (imports only): memory (sum of Pss)"),
         "stop": Table("Django catalogue: stopping the server"),
         "recycling": Table("Django catalogue: each worker replaced after 500 requests"),
+    },
+    figures={
+        "private_mib": "private MiB",
+        "faults": "page faults",
+        "requests_per_s": "requests/s",
+        "before_mib": "MiB before",
+        "peak_mib": "MiB at most",
     },
     targets=tuple(_targets()),
 )

@@ -17,7 +17,7 @@ from threading import Event, Thread
 
 from benchmarks.common.children import Child, Children, Commands, loopback_listener
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Side
+from benchmarks.common.sides import Side
 from benchmarks.prefork import application, configuration, memory
 
 LIMIT_S = 600

@@ -13,7 +13,8 @@ from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError, UsageError
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private
 from benchmarks.sites.tunnels import PROGRAMS
@@ -118,6 +119,7 @@ def _measure(
 SCENARIO = Scenario(
     cases={"sites": cases},
     tables={"line": Table("One TCP stream between two sites (median round)")},
+    figures={"rtt_ms": "RTT ms", "retransmits": "sent again", "helper_percent": "% CPU for delay"},
     targets=(
         Target("way-80", "cost_to", 2, side="ssh"),
         Target("tuned-80", "times_case", 2, other="way-80"),

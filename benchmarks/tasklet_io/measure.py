@@ -16,7 +16,8 @@ from typing import Any
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Settings
 from benchmarks.common.percentiles import summarise
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.tasklet_io.sides.protocol import BACKLOG
 
 _FOLDER = Path(__file__).parent

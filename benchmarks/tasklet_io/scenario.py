@@ -9,7 +9,8 @@ from typing import Literal
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.tasklet_io.measure import (
     Load,
@@ -127,6 +128,11 @@ SCENARIO = Scenario(
         "sleeping": Table("How late sleepers wake (median round)"),
         "crossing": Table("Hand-over between two threads (median round)", latency_unit="us"),
         "free-lock": Table("A lock that nobody else wants (fastest sample)"),
+    },
+    figures={
+        "per_cpu_s": "per CPU s",
+        "server_percent": "server %",
+        "early_percent": "% too early",
     },
     targets=tuple(_targets()),
 )

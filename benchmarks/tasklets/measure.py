@@ -14,7 +14,8 @@ from pathlib import Path
 from benchmarks.common.children import Children, Commands, environment
 from benchmarks.common.engine import Settings
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 
 _WORKER = Path(__file__).with_name("worker.py")
 _GO = Path(__file__).with_name("go") / "main.go"

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.engine import Case
-from benchmarks.common.results import Side
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.tasklets.measure import measure, measure_many, measure_parked
 
@@ -100,6 +100,14 @@ SCENARIO = Scenario(
         ),
         "parked": Table("Memory of a parked one"),
         "million": Table("Very many parked in one process, each then woken once"),
+    },
+    figures={
+        "shallow_ns": "shallow ns",
+        "to_shallow": "to shallow",
+        "cold_kb": "cold KB",
+        "small_kb": "small-stack KB",
+        "wake_s": "waking s",
+        "peak_gb": "GB at most",
     },
     targets=(
         Target("channel", "cost_to", 0.5, at_least=False, side="go"),

@@ -10,7 +10,8 @@ from pathlib import Path
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Settings
 from benchmarks.common.percentiles import summarise
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 
 WITHOUT_PEER: tuple[Side, ...] = ("stock", "plus", "threads-only")
 WITH_PEER: tuple[Side, ...] = (*WITHOUT_PEER, "peer")

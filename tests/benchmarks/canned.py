@@ -4,16 +4,9 @@ from dataclasses import replace
 
 from benchmarks.common.engine import Case
 from benchmarks.common.percentiles import summarise
-from benchmarks.common.results import (
-    FIGURES,
-    CaseResult,
-    Outcome,
-    Report,
-    Round,
-    Share,
-    Side,
-)
-from benchmarks.scenarios import cases_of, verdicts
+from benchmarks.common.results import CaseResult, Outcome, Report, Round, Share
+from benchmarks.common.sides import Side
+from benchmarks.scenarios import FIGURES, cases_of, verdicts
 
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 

@@ -9,14 +9,8 @@ from benchmarks.common import engine, machine
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError, UsageError
-from benchmarks.common.results import (
-    CaseResult,
-    Outcome,
-    Report,
-    Share,
-    Side,
-    geometric_mean_ratio,
-)
+from benchmarks.common.results import CaseResult, Outcome, Report, Share, geometric_mean_ratio
+from benchmarks.common.sides import Side
 from benchmarks.giltest.echo import scenario as echo
 from benchmarks.scenarios import SUITES, TARGETS, cases_of, verdicts
 from tests.benchmarks import canned

@@ -286,7 +286,7 @@ def result(name: str, stock: tuple[float, float], plus: tuple[float, float]) -> 
         return replace(found, figures={"computing_share": 0.7 * kept, "kept": kept})
 
     rounds = (("stock", measured(*stock, 0.9)), ("plus", measured(*plus, 0.96)))
-    return canned.result(case_called(name), *rounds)  # type: ignore[arg-type]
+    return canned.result(case_called(name), *rounds)
 
 
 def report() -> Report:

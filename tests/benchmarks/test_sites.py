@@ -14,7 +14,8 @@ import pytest
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Settings
 from benchmarks.common.errors import MeasurementError, UsageError
-from benchmarks.common.results import Outcome, Round, Side
+from benchmarks.common.results import Outcome, Round
+from benchmarks.common.sides import Side
 from benchmarks.scenarios import cases_of, verdicts
 from benchmarks.sites import bed, delay, iperf, nfqueue, scenario, tunnels
 from tests.benchmarks import canned

@@ -20,8 +20,8 @@ from benchmarks.common import engine, machine, rows
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import ALL_SIDES, FIGURES, Side
-from benchmarks.scenarios import cases_of, verdicts
+from benchmarks.common.sides import ALL_SIDES, Side
+from benchmarks.scenarios import FIGURES, cases_of, verdicts
 from benchmarks.tasklet_io import client, crossing, locking, scenario, sleeping, workers
 from benchmarks.tasklet_io.measure import certificate, listener
 from benchmarks.tasklet_io.sides import over_asyncio

@@ -19,7 +19,8 @@ from benchmarks.common import engine, machine, rows
 from benchmarks.common.children import ROOT, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Outcome, Report, Side
+from benchmarks.common.results import Outcome, Report
+from benchmarks.common.sides import Side
 from benchmarks.scenarios import cases_of, verdicts
 from benchmarks.tasklets import measure, scenario, worker
 from benchmarks.tasklets.sides import over_asyncio, over_threads

@@ -13,7 +13,8 @@ from benchmarks.common import children
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.scenarios import SUITES, cases_of
 
 pytestmark = pytest.mark.slow  # all together

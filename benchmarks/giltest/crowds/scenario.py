@@ -7,7 +7,8 @@ from pathlib import Path
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import MEASURABLE, Target
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -74,6 +75,7 @@ def _targets() -> Iterator[Target]:
 SCENARIO = Scenario(
     cases={"giltest": cases},
     tables={"crowds": Table("Threads that are woken all at once (median round)")},
+    figures={"joined_ms": "wall ms"},
     targets=tuple(_targets()),
     place=5,
 )

@@ -13,7 +13,8 @@ from benchmarks.common.children import Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.percentiles import nearest_rank, summarise
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -151,6 +152,7 @@ SCENARIO = Scenario(
             "Requests that compute, in an open loop (median round by p99)", rated_by_p99=True
         )
     },
+    figures={"computing_share": "CPU share", "kept": "kept"},
     targets=tuple(_targets()),
     place=4,
 )

@@ -9,7 +9,8 @@ from benchmarks.common.children import Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.percentiles import summarise
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 
 _PROGRAM = ("-c", "pass")

@@ -7,7 +7,8 @@ from pathlib import Path
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -58,6 +59,12 @@ def _targets() -> Iterator[Target]:
 SCENARIO = Scenario(
     cases={"memory": cases},
     tables={"census": Table("Counting the objects of large heaps")},
+    figures={
+        "collect_ms": "gc.collect() ms",
+        "to_collect": "pause to gc.collect()",
+        "extra_percent": "% extra memory",
+        "off_percent": "% off tracemalloc",
+    },
     targets=tuple(_targets()),
     place=5,
 )

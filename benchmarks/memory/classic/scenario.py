@@ -6,7 +6,8 @@ from pathlib import Path
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from cpythonplus.memory import allocators
 
@@ -64,6 +65,7 @@ SCENARIO = Scenario(
     tables={
         "classic": Table("Memory that does not come back: resident after trim(), or 10 s later")
     },
+    figures={"full_mib": "MiB taken", "after_mib": "MiB once freed", "returned": "% given back"},
     targets=(
         Target("classic-strings", "figure", 95, figure="returned"),
         Target("classic-strings", "figure_of", 90, figure="returned", side="jemalloc"),

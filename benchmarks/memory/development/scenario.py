@@ -10,7 +10,8 @@ from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Commands, environment
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.memory.development import corpus
 

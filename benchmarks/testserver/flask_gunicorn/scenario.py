@@ -7,7 +7,8 @@ from functools import partial
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Child, Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.testserver.background import (
     CALIBRATION_VARIABLE,

@@ -6,7 +6,8 @@ from pathlib import Path
 from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Child, Children, Commands, loopback_listener
 from benchmarks.common.engine import Case, Settings
-from benchmarks.common.results import Outcome, Side
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
 from benchmarks.testserver.load import LOADS, Load, measure_server
 
 _WORKER = Path(__file__).with_name("worker.py")
