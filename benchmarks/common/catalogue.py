@@ -22,9 +22,7 @@ class Table:
     cost_of_one: bool = False
     """Whether what one operation takes says more than how many of them fit into a second."""
     mean: bool = False
-    """Whether the geometric mean of the ratios is what counts; the chart is one of ratios, then."""
-    starts: bool = False
-    """Whether the chart is one of starts of an interpreter."""
+    """Whether the geometric mean of the ratios is what counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,6 @@ class Resources(html.parser.HTMLParser):
 @pytest.mark.parametrize("benchmark", SUITES)
 @pytest.mark.any_version
 def test_the_page_is_self_contained(benchmark: str, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     path = tmp_path / "page.html"
     page.write(canned.report(benchmark), path)
     parser = Resources()
@@ -157,7 +156,6 @@ def test_the_page_is_self_contained(benchmark: str, tmp_path: Path) -> None:
 
 
 def test_a_page_of_failures_only() -> None:
-    pytest.importorskip("plotly")
     report = canned.report()
     for case in report.cases:
         case.rounds = [Round("stock", 0, 0, None, "broken")]
@@ -195,14 +193,6 @@ def test_a_wrong_request_is_one_line(
     arguments: list[str], line: str, refusal: Callable[..., str]
 ) -> None:
     assert line in refusal(*arguments)
-
-
-def test_a_missing_plotting_library_is_said_before_measuring(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: Callable[..., str]
-) -> None:
-    monkeypatch.setattr(page, "find_spec", lambda _: None)
-    assert "--html needs plotly" in refusal("giltest", "--html", str(tmp_path / "x.html"))
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

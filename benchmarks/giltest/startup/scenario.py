@@ -53,7 +53,7 @@ def _measure(how: str, commands: Commands, side: Side, settings: Settings) -> Ou
 
 SCENARIO = Scenario(
     cases={"giltest": cases},
-    tables={"startup": Table("Start-up (median)", starts=True)},
+    tables={"startup": Table("Start-up (median)")},
     targets=(
         Target("startup-module", "extra_ms", 30, at_least=False),
         Target("startup-script", "extra_ms", 30, at_least=False),
