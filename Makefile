@@ -3,7 +3,7 @@
 #
 #   PYTHON=...       another interpreter than the newest usable one on PATH
 #   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
-#   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`
+#   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`; SUITES: which of them
 #   COMPAT_ARGS=...  packages and options for `compat`
 #   SOAK_ARGS=...    options for `soak`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
@@ -18,6 +18,7 @@ export PYTHON
 
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SUITES ?= giltest threads testserver tasklets tasklet-io memory
 COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_CALLS ?= 10000000
@@ -32,7 +33,7 @@ help: ## show this list
 .PHONY: demo
 demo: ## the main job: a Flask service beside a CPU-bound job, stock and plus, as a table
 	@mkdir -p build/demo
-	@$(in_env) -- cpythonplus bench demo --json build/demo/demo.json --html build/demo/demo.html
+	@$(in_env) --group demo -- python -m benchmarks demo --json build/demo/demo.json $(BENCH_ARGS)
 
 # The tests are mostly child processes that wait for each other, so four workers keep two cores busy.
 workers := -n 4 --dist worksteal
@@ -56,12 +57,8 @@ format: ## rewrite Python and C files in the project's format
 .PHONY: bench
 bench: ## all benchmarks, stock and plus in one run; raw results in build/bench
 	@mkdir -p build/bench
-	@$(in_env) -- cpythonplus bench giltest --json build/bench/giltest.json --html build/bench/giltest.html $(BENCH_ARGS)
-	@$(in_env) -- cpythonplus bench threads --json build/bench/threads.json --html build/bench/threads.html $(BENCH_ARGS)
-	@$(in_env) -- cpythonplus bench testserver --json build/bench/testserver.json --html build/bench/testserver.html $(BENCH_ARGS)
-	@$(in_env) -- cpythonplus bench tasklets --json build/bench/tasklets.json --html build/bench/tasklets.html $(BENCH_ARGS)
-	@$(in_env) -- cpythonplus bench tasklet-io --json build/bench/tasklet-io.json --html build/bench/tasklet-io.html $(BENCH_ARGS)
-	@$(in_env) -- cpythonplus bench memory --json build/bench/memory.json --html build/bench/memory.html $(BENCH_ARGS)
+	@for suite in $(SUITES); do $(in_env) --group bench -- python -m benchmarks $$suite \
+		--json build/bench/$$suite.json --html build/bench/$$suite.html $(BENCH_ARGS); done
 
 .PHONY: sanitize
 sanitize: ## the tests under the address and undefined sanitizers, C programs under the thread one
@@ -117,7 +114,7 @@ docs: ## rewrite the generated parts of docs/reference, the tables of docs/bench
 
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
-	@$(in_env) --group survey -- python tools/cycle_survey.py --write
+	@$(in_env) --group survey -- python -m survey.cycles --write
 
 .PHONY: lock
 lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones
@@ -131,4 +128,4 @@ sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
 	rm -rf build dist .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mesonpy-*
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src benchmarks survey tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,6 +35,9 @@ FREE_THREADED = "t" in sys.abiflags
 """How the interpreter is built, whether its GIL is on or not; see the marker `needs_gil`."""
 WITHOUT_GIL = "needs an interpreter that is built with a GIL"
 
+WITH_CTRL_C = ("env", "--default-signal=INT")
+"""In front of a command that is to be interrupted: under nohup it would inherit that it is not."""
+
 is_built = pytest.mark.skipif(
     BUILD is None, reason="CPYTHONPLUS_BUILD_DIR is not set: use make test"
 )

@@ -2,7 +2,7 @@
 
     base <- gil <- threads <- tasklets      memory, prefork: base only
     (but for one file of prefork and one of memory, which use the other rooms' public API)
-    cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
+    cli: the public Python API only
     the distribution in sites/: nothing of this package
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
 SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
-EVERYTHING = frozenset(
-    {"base", "gil", "threads", "tasklets", "memory", "prefork", "benchmarks", "cli"}
-)
+EVERYTHING = frozenset({"base", "gil", "threads", "tasklets", "memory", "prefork", "cli"})
 # Which other rooms a room may use.
 ARROWS = {
     "base": frozenset[str](),
@@ -33,7 +31,6 @@ ARROWS = {
     "tasklets": frozenset({"base", "gil", "threads"}),
     "memory": frozenset({"base"}),
     "prefork": frozenset({"base"}),
-    "benchmarks": EVERYTHING - {"cli"},
     "cli": EVERYTHING,
 }
 # Some files may use more than their room: a server's workers get what these rooms have, and the
@@ -44,16 +41,16 @@ MORE_ARROWS = {
 }
 # Files beside the rooms.
 LOOSE_FILES = {
-    "__init__.py": EVERYTHING - {"benchmarks", "cli"},
+    "__init__.py": EVERYTHING - {"cli"},
     "__main__.py": frozenset({"cli"}),
     "_start.py": frozenset({"cli"}),
     "stackless.py": frozenset({"tasklets"}),
-    "_native.c": EVERYTHING - {"benchmarks", "cli"},
-    "_native.pyi": EVERYTHING - {"benchmarks", "cli"},
-    "_test_native.c": EVERYTHING - {"benchmarks", "cli"},
+    "_native.c": EVERYTHING - {"cli"},
+    "_native.pyi": EVERYTHING - {"cli"},
+    "_test_native.c": EVERYTHING - {"cli"},
 }
-WITHOUT_C = frozenset({"benchmarks", "cli"})
-PUBLIC_API_ONLY = frozenset({"benchmarks", "cli"})
+WITHOUT_C = frozenset({"cli"})
+PUBLIC_API_ONLY = frozenset({"cli"})
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
@@ -179,8 +176,7 @@ def test_the_distribution_of_its_own_uses_none_of_them() -> None:
         ("prefork/a.py", "import cpythonplus.memory\n", ":1: prefork -> memory"),
         ("cli/a.py", "from cpythonplus._native import f\n", ":1: cli -> _native"),
         ("cli/a.py", "from cpythonplus.gil._x import f\n", ":1: cli -> gil._x.f"),
-        ("benchmarks/a.py", "from cpythonplus.gil import _x\n", ":1: benchmarks -> gil._x"),
-        ("benchmarks/deep/er/a.py", "from cpythonplus.cli import main\n", ":1: benchmarks -> cli"),
+        ("memory/deep/er/a.py", "from cpythonplus.cli import main\n", ":1: memory -> cli"),
         ("base/a.h", '\n#include "../gil/queue.h"\n', ":2: base -> gil"),
         ("base/a.c", '#include "gil/queue.h"\n', ":1: base -> gil"),
         ("memory/a.c", '#  include "../gil/queue.h"\n', ":1: memory -> gil"),
@@ -205,7 +201,7 @@ def test_a_forbidden_arrow_is_found(tmp_path: Path, file: str, text: str, expect
     [
         ("gil/a.py", "from cpythonplus.base import UnsupportedPlatform\n"),
         ("gil/a.py", "from cpythonplus import _native\n"),
-        ("cli/a.py", "from cpythonplus import __version__, gil\nimport cpythonplus.benchmarks\n"),
+        ("cli/a.py", "from cpythonplus import __version__, gil\nimport cpythonplus.memory\n"),
         ("cli/a.py", "import gil, base\nfrom cpythonplus.cli._private import x\n"),
         ("gil/a.c", '#include "queue.h"\n#include "../base/futex.h"\n#include <gil/none.h>\n'),
         ("_native.c", '#include "gil/queue.h"\n#include "base/futex.h"\n'),
@@ -356,20 +352,9 @@ WRITING_METHODS = frozenset(
     | {"rename", "renames", "mkdir", "makedirs", "mkfifo", "mkstemp", "NamedTemporaryFile"}
     | {"copy", "copy2", "copyfile", "copytree", "move", "truncate", "O_CREAT", "O_TRUNC"}
 )
-OWN_FOLDER = "in a folder that the benchmark has just made for itself (mkdtemp, 0700)"
 OTHER_WRITERS = {
     "base/files.py": "the writer",
     "memory/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
-    "benchmarks/common/worker.py": OWN_FOLDER,
-    "benchmarks/giltest/kernels/worker.py": OWN_FOLDER,
-    "benchmarks/memory/corpus.py": OWN_FOLDER,
-    "benchmarks/memory/malloc_worker.py": OWN_FOLDER,
-    "benchmarks/memory/census_worker.py": "/proc/self/clear_refs",
-    "benchmarks/prefork/configuration.py": OWN_FOLDER,
-    "benchmarks/sites/bed.py": OWN_FOLDER,
-    "benchmarks/sites/delay.py": OWN_FOLDER,
-    "benchmarks/sites/tunnels.py": OWN_FOLDER,
-    "benchmarks/tasklet_io/certificate.py": OWN_FOLDER,
 }
 WRITERS_OF_SITES = {
     "files.py": "the writer, by a link",

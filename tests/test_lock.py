@@ -17,7 +17,6 @@ pytestmark = pytest.mark.any_version
 PROJECT = """
 [project]
 dependencies = ["locked-thing>=1"]
-optional-dependencies.bench = []
 [dependency-groups]
 build = []
 """

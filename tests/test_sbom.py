@@ -34,7 +34,7 @@ def listed(folder: Path = ROOT) -> dict[str, Any]:
 def test_it_has_every_dependency_with_version_and_licence(folder: Path, group: str) -> None:
     project = pyproject(folder)["project"]
     extras = project.get("optional-dependencies", {})
-    used = [entry for name in ("report", "serve") for entry in extras.get(name, [])]
+    used = extras.get("serve", [])
     components = listed(folder)
     for text in [*project["dependencies"], *used]:
         requirement = Requirement(text)
@@ -67,10 +67,11 @@ def test_it_names_no_address(folder: Path, group: str) -> None:
 def test_what_replaces_insides_has_an_upper_bound() -> None:
     project = pyproject(ROOT)["project"]
     (pin,) = re.findall(r"^gunicorn==(\d+)", lock_file("runtime").read_text(), re.MULTILINE)
-    for extra in ("serve", "bench"):
+    groups = pyproject(ROOT)["dependency-groups"]
+    for entries in (project["optional-dependencies"]["serve"], groups["bench"], groups["demo"]):
         (bounds,) = (
             requirement.specifier
-            for requirement in map(Requirement, project["optional-dependencies"][extra])
+            for requirement in map(Requirement, entries)
             if requirement.name == "gunicorn"
         )
         assert bounds.contains(f"{pin}.99")

@@ -24,21 +24,20 @@ if __name__ == "__main__":
     # As a script it has its own folder here, not the one that `tools` is in.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from cpythonplus.benchmarks.common import formats, rows
-from cpythonplus.benchmarks.common.percentiles import Latency
-from cpythonplus.benchmarks.common.results import (
-    ALL_SIDES,
-    FIGURES,
+from benchmarks.common import formats, rows
+from benchmarks.common.percentiles import Latency
+from benchmarks.common.results import (
     SCHEMA_VERSION,
     CaseResult,
     Outcome,
     Report,
     Round,
     Share,
-    Side,
     geometric_mean_ratio,
 )
-from cpythonplus.benchmarks.common.targets import TARGETS, Target
+from benchmarks.common.sides import ALL_SIDES, Side
+from benchmarks.common.targets import Target
+from benchmarks.scenarios import FIGURES, TARGETS
 from tools import requests_chart
 from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
 
@@ -70,9 +69,8 @@ _OPTIONAL = {
 _IN_ONE_ROW = {"requests": "p50 / p99, ms", "crowds": "CPU / wall, ms"}
 """Scenarios with many cases, of which each has one row for all its targets; and what it shows."""
 
-_OTHERS = ("compat-", "cycle-", "cycles-", "cpython-tests-")
-"""How results begin that are no benchmark's: of compat/farm.py, cycle_patterns.py, cycle_survey.py
-and cpython_tests.py in tools/."""
+_OTHERS = ("compat-", "cpython-tests-")
+"""How results begin that are no benchmark's: of compat/farm.py and cpython_tests.py in tools/."""
 
 
 class TableError(Exception):
@@ -83,7 +81,7 @@ class TableError(Exception):
 
 
 def read(path: Path) -> Report:
-    """Return the report that `bench --json`, perhaps made slim, left in `path`; or TableError."""
+    """Return the report that a run with `--json` left in `path`, slim or not; or TableError."""
     try:
         raw = json.loads(path.read_text("utf-8"))
         if raw["schema"] != SCHEMA_VERSION:

@@ -5,7 +5,7 @@
 
 A page is written by hand but for what stands between `<!-- generated: NAME -->` and
 `<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
-`doctor run help`, `doctor cycles help`, `bench options`, `lint options`, `lint rules`,
+`doctor run help`, `doctor cycles help`, `lint options`, `lint rules`,
 `environment keys`, or the dotted name of a public class, function, method or object of the package.
 The installed package is what is read; the text is the same on every version of Python.
 """
@@ -283,21 +283,6 @@ class _Parser(argparse.ArgumentParser):
         return action
 
 
-def bench_options() -> str:
-    """Return the benchmarks with their options."""
-    from cpythonplus.cli.commands import bench
-
-    subparsers = _Parser(prog="cpythonplus").add_subparsers()
-    bench.add_parser(subparsers)
-    benchmarks: dict[str, _Parser] = subparsers.choices["bench"].commands
-    parts = []
-    for name, parser in benchmarks.items():
-        rows = [("option", "what it does")]
-        rows += option_rows(parser)
-        parts.append(f"### bench {name}\n\n{parser.description}\n\n{table(rows)}")
-    return "\n".join(parts)
-
-
 def option_rows(parser: _Parser) -> list[tuple[str, str]]:
     """Return the arguments of a parser with what they do."""
     rows = []
@@ -363,7 +348,6 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "doctor help": doctor_help,
     "doctor run help": doctor_run_help,
     "doctor cycles help": doctor_cycles_help,
-    "bench options": bench_options,
     "lint options": lint_options,
     "lint rules": lint_rules,
     "environment keys": environment_keys,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from cpythonplus.benchmarks.common.results import CaseResult, Report
+from benchmarks.common.results import CaseResult, Report
 from tools.stack_pictures import INK, WIDTH, line, picture, text
 
 STOCK, PLUS = "#cf222e", "#0969da"

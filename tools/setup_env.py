@@ -63,7 +63,6 @@ def sources_fingerprint() -> str:
     paths = [ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml")]
     paths += [ROOT / name for name in ("README.md", "LICENSE")]
     paths += (ROOT / "src").rglob("*")
-    paths += (ROOT / "examples").rglob("*")
     paths += (p for p in (ROOT / "tests").rglob("*") if p.suffix in {".c", ".h", ".build"})
     return files_fingerprint(paths)
 
@@ -87,17 +86,16 @@ def pyproject(folder: Path) -> dict[str, Any]:
 def locked_groups() -> dict[str, list[str]]:
     """What each lock file is for: a group's own requirements, sorted.
 
-    Those of the project and of its `bench` extra are in every environment, as the group `build` is.
-    `runtime` is what users get with all extras that are more than a comparison, `sites` what those
-    of the distribution in sites/ get.
+    Those of the project are in every environment, as the group `build` is. `runtime` is what users
+    get with all extras that are more than a comparison, `sites` what those of the distribution in
+    sites/ get.
     """
     top = pyproject(ROOT)
     project, table = top["project"], top["dependency-groups"]
     groups = {name: {entry for entry in table[name] if isinstance(entry, str)} for name in table}
-    extras = project["optional-dependencies"]
-    groups["build"] |= {*project["dependencies"], *extras["bench"]}
-    used = (extras.get(name, []) for name in ("report", "serve"))
-    groups["runtime"] = {*project["dependencies"], *(entry for each in used for entry in each)}
+    extras = project.get("optional-dependencies", {})
+    groups["build"] |= {*project["dependencies"]}
+    groups["runtime"] = {*project["dependencies"], *extras.get("serve", [])}
     groups["sites"] = {*pyproject(SITES)["project"]["dependencies"]}
     return {name: sorted(entries) for name, entries in groups.items() if entries}
 

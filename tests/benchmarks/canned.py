@@ -2,19 +2,11 @@
 
 from dataclasses import replace
 
-from cpythonplus.benchmarks.common import targets
-from cpythonplus.benchmarks.common.engine import Case
-from cpythonplus.benchmarks.common.percentiles import summarise
-from cpythonplus.benchmarks.common.results import (
-    FIGURES,
-    CaseResult,
-    Outcome,
-    Report,
-    Round,
-    Share,
-    Side,
-)
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.common.engine import Case
+from benchmarks.common.percentiles import summarise
+from benchmarks.common.results import CaseResult, Outcome, Report, Round, Share
+from benchmarks.common.sides import Side
+from benchmarks.scenarios import FIGURES, cases_of, verdicts
 
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 
@@ -74,7 +66,7 @@ def _with_figures(entry: Round) -> Round:
 def report(benchmark: str = "giltest") -> Report:
     """Return a report with two rounds of each case of `benchmark`, one of each further side."""
     cases = []
-    for place, case in enumerate(SUITES[benchmark]()):
+    for place, case in enumerate(cases_of(benchmark)):
         stock, plus = ECHO.get(
             case.name, ((900 + 100 * place, 1, 8, 40), (890 + 101 * place, 0.9, 2, 5))
         )
@@ -95,5 +87,5 @@ def report(benchmark: str = "giltest") -> Report:
         if benchmark in WITH_FIGURES or found.scenario in _SCENARIOS_WITH_FIGURES:
             found.rounds = [_with_figures(entry) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
-    made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]
+    made.targets = [verdict.as_dict() for verdict in verdicts(made)]
     return made

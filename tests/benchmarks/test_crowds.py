@@ -3,26 +3,26 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from cpythonplus.benchmarks.common import engine, targets
-from cpythonplus.benchmarks.common.children import Commands
-from cpythonplus.benchmarks.common.engine import Case, Settings
-from cpythonplus.benchmarks.common.errors import UsageError
-from cpythonplus.benchmarks.common.results import Outcome, Report
-from cpythonplus.benchmarks.giltest.crowds import scenario, worker
-from cpythonplus.benchmarks.suites import SUITES
-from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError as CommandUsageError
+from benchmarks.command import main
+from benchmarks.common import engine
+from benchmarks.common.children import Commands
+from benchmarks.common.engine import Case, Settings
+from benchmarks.common.errors import UsageError
+from benchmarks.common.results import Outcome, Report
+from benchmarks.giltest.crowds import scenario, worker
+from benchmarks.scenarios import cases_of, verdicts
 from tests.benchmarks import canned
 
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["giltest"]() if case.name == name)
+    return next(case for case in cases_of("giltest") if case.name == name)
 
 
 @pytest.mark.parametrize("kind", worker.KINDS)
@@ -87,14 +87,16 @@ def test_there_is_a_case_for_each_kind_and_size() -> None:
     assert names == {f"crowds-{kind}-{size}" for kind in worker.KINDS for size in scenario.SIZES}
 
 
-def test_a_quick_run_leaves_the_largest_out(capsys: pytest.CaptureFixture[str]) -> None:
-    large = [case.name for case in SUITES["giltest"]() if not case.in_quick]
+def test_a_quick_run_leaves_the_largest_out(
+    capsys: pytest.CaptureFixture[str], refusal: Callable[..., str]
+) -> None:
+    large = [case.name for case in cases_of("giltest") if not case.in_quick]
     assert large == [f"crowds-{kind}-10000" for kind in worker.KINDS]
-    assert bench.main(["giltest", "--quick", "--list", "--only", "crowds-event*"]) == 0
+    assert main(["giltest", "--quick", "--list", "--only", "crowds-event*"]) == 0
     assert "crowds-event-1500" in (listed := capsys.readouterr().out)
     assert "10000" not in listed
-    with pytest.raises(CommandUsageError, match="--quick leaves out crowds-event-10000"):
-        bench.main(["giltest", "--quick", "--only", "crowds-event-10000"])
+    told = refusal("giltest", "--quick", "--only", "crowds-event-10000")
+    assert "--quick leaves out crowds-event-10000" in told
     case = replace(case_called("echo-beside-0"), in_quick=False)
     with pytest.raises(UsageError, match="leaves out echo-beside-0"):
         engine.quick([case])
@@ -109,7 +111,7 @@ def test_the_targets_are_cpu_time_and_wall_time(
         ("stock", Outcome(100, figures={"joined_ms": 50})),
         ("plus", Outcome(cpu_ms, figures={"joined_ms": wall_ms})),
     )
-    found = targets.verdicts(Report("giltest", dict(canned.MACHINE), {}, [measured]))
+    found = verdicts(Report("giltest", dict(canned.MACHINE), {}, [measured]))
     assert [v.target for v in found] == ["<= 1.5 x stock", "wall ms <= 1.1 x stock"]
     assert [v.reached for v in found] == [reached, reached]
     assert [v.value for v in found] == pytest.approx([cpu_ms / 100, wall_ms / 50])

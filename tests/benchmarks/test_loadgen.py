@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cpythonplus.benchmarks.common.loadgen import Answer, AnswerError, Load
+from benchmarks.common.loadgen import Answer, AnswerError, Load
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Reply = Callable[[int], tuple[bytes, bool]]

@@ -1,6 +1,6 @@
 import pytest
 
-from cpythonplus.benchmarks.common.percentiles import CURVE, nearest_rank, summarise
+from benchmarks.common.percentiles import CURVE, nearest_rank, summarise
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,21 @@
-"""What `bench prefork` is made of; the servers themselves are in test_prefork_servers.py."""
+"""What the suite `prefork` is made of; the servers themselves are in test_prefork_servers.py."""
 
 import mmap
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import targets
-from cpythonplus.benchmarks.common.engine import Case
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import Report
-from cpythonplus.benchmarks.common.rows import HEADINGS, rows
-from cpythonplus.benchmarks.prefork import application, memory, mix
-from cpythonplus.benchmarks.suites import SUITES, prefork
-from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
+from benchmarks.common.engine import Case
+from benchmarks.common.results import Report
+from benchmarks.common.rows import HEADINGS, rows
+from benchmarks.prefork import memory, mix
+from benchmarks.scenarios import TARGETS, cases_of, verdicts
 from examples.django_catalogue import catalogue
 from tests.benchmarks import canned
 
@@ -26,7 +23,7 @@ pytestmark = pytest.mark.any_version
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["prefork"]() if case.name == name)
+    return next(case for case in cases_of("prefork") if case.name == name)
 
 
 def report(name: str, *, python: str = "3.13.0", **figures: tuple[float, float]) -> Report:
@@ -40,7 +37,7 @@ def report(name: str, *, python: str = "3.13.0", **figures: tuple[float, float])
     ]
     case = canned.result(case_called(name), ("stock", sides[0]), ("plus", sides[1]))
     made = Report("prefork", {"python": f"CPython {python}"}, {}, [case])
-    made.targets = [verdict.as_dict() for verdict in targets.verdicts(made)]
+    made.targets = [verdict.as_dict() for verdict in verdicts(made)]
     return made
 
 
@@ -162,17 +159,17 @@ def test_a_child_belongs_to_the_tree_until_it_has_ended() -> None:
 
 
 def test_the_cases_have_the_workers_that_their_names_say() -> None:
-    names = [case.name for case in prefork()]
+    names = [case.name for case in cases_of("prefork")]
     assert names == [
         *("memory-4", "memory-8", "memory-collected-4", "small-4"),
         *("stop-8", "max-requests-4"),
     ]
-    few = prefork(2)
+    few = cases_of("prefork", workers=2)
     assert [case.name for case in few] == [
         *("memory-2", "memory-collected-2", "small-2", "stop-2", "max-requests-2")
     ]
     assert all("2 workers" in case.title for case in few)
-    stated = {t.case for t in targets.TARGETS}
+    stated = {t.case for t in TARGETS}
     assert set(names) <= stated
 
 
@@ -228,33 +225,23 @@ def test_stopping_is_judged_by_time_and_rise(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--items", "0"], "prefork: argument --items: '0' is not a number from 1 on"),
+        (["--items", "0"], "argument --items: '0' is not a number from 1 on"),
         (["--workers", "many"], "'many' is not a number from 1 on"),
         (["--seconds", "3"], "unrecognized arguments: --seconds"),
         (["--sides", "peer"], "there is no side 'peer'; sides are stock, plus, gc.freeze, gc-off"),
         (["--workers", "2", "--only", "memory-4"], "no case is called 'memory-4'"),
     ],
 )
-def test_a_wrong_request_is_one_line(arguments: list[str], line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        bench.main(["prefork", *arguments])
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_wrong_request_is_one_line(
+    arguments: list[str], line: str, refusal: Callable[..., str]
+) -> None:
+    assert line in refusal("prefork", *arguments)
 
 
-def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
+def test_a_missing_package_names_the_group(tmp_path: Path, refusal: Callable[..., str]) -> None:
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {os.path.realpath("/proc/self/exe")} -I -S "$@"\n')
     bare.chmod(0o755)
-    with pytest.raises(UsageError) as caught:
-        bench.main(["prefork", "--python", str(bare), "--plus-command", "stub"])
-    line = str(caught.value)
-    assert "lacks django, gunicorn, rest_framework; install with: " in line
-    assert line.endswith("pip install 'cpythonplus[bench]'")
-
-
-def test_a_missing_application_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(application, "__file__", str(tmp_path / "application.py"))
-    with pytest.raises(MeasurementError, match="example application is not installed"):
-        application.environment(0)
+    line = refusal("prefork", "--python", str(bare), "--plus-command", "stub")
+    assert "lacks django, gunicorn, rest_framework" in line
+    assert line.endswith("dependency group bench")

@@ -1,4 +1,4 @@
-"""One tiny measurement with each kind of server of `bench prefork`; no time is asserted."""
+"""One tiny measurement with each kind of server of the benchmark `prefork`; no time is asserted."""
 
 import os
 import signal
@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from cpythonplus.benchmarks.common.children import Commands
-from cpythonplus.benchmarks.common.engine import Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import Outcome, Side
-from cpythonplus.benchmarks.prefork import application, memory, scenario, server
-from tests.support import child_environment, run_child
+from benchmarks.common.children import Commands
+from benchmarks.common.engine import Settings
+from benchmarks.common.errors import MeasurementError
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
+from benchmarks.prefork import application, memory, scenario, server
+from tests.support import WITH_CTRL_C, child_environment, run_child
 
 pytestmark = pytest.mark.slow  # all together
 
@@ -50,7 +51,7 @@ def test_every_request_of_the_mix_is_answered() -> None:
         import os, sys
         sys.path.insert(0, sys.argv[1])
         os.environ["CATALOGUE_ITEMS"] = "2000"
-        from cpythonplus.benchmarks.prefork import mix
+        from benchmarks.prefork import mix
         from examples.django_catalogue.warm_up import ask, warm_up
         warm_up()
         for items in (2000, 0):
@@ -114,11 +115,12 @@ def test_nothing_is_left_after_an_interruption() -> None:
         options = ["--workers", "2", "--items", "2000", "--requests", "100000", "--only", "stop-2"]
         options += ["--plus-command", ""]
         with subprocess.Popen(
-            [sys.executable, "-m", "cpythonplus", "bench", "prefork", *options],
+            [*WITH_CTRL_C, sys.executable, "-m", "benchmarks", "prefork", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            cwd=ROOT,
             start_new_session=True,
         ) as process:
             assert process.stderr is not None
@@ -127,7 +129,7 @@ def test_nothing_is_left_after_an_interruption() -> None:
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            assert process.stderr.read().endswith("bench prefork: interrupted\n")
+            assert process.stderr.read().endswith("benchmarks prefork: interrupted\n")
             assert process.wait(30) == 130
         assert not list(Path(folder).iterdir())
     for pid in pids[1:]:

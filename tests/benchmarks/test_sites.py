@@ -1,4 +1,4 @@
-"""`cpythonplus bench sites`: what it sends to the kernel and reads, and one real bed."""
+"""The benchmark `sites`: what it sends to the kernel and reads, and one real bed."""
 
 import json
 import os
@@ -11,19 +11,17 @@ from typing import cast
 
 import pytest
 
-from cpythonplus.benchmarks.common import targets
-from cpythonplus.benchmarks.common.children import Children, Commands
-from cpythonplus.benchmarks.common.engine import Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError, UsageError
-from cpythonplus.benchmarks.common.results import Outcome, Round, Side
-from cpythonplus.benchmarks.sites import bed, delay, iperf, nfqueue, scenario, tunnels
-from cpythonplus.benchmarks.suites import SUITES
-from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError as CommandUsageError
+from benchmarks.common.children import Children, Commands
+from benchmarks.common.engine import Settings
+from benchmarks.common.errors import MeasurementError, UsageError
+from benchmarks.common.results import Outcome, Round
+from benchmarks.common.sides import Side
+from benchmarks.scenarios import cases_of, verdicts
+from benchmarks.sites import bed, delay, iperf, nfqueue, scenario, tunnels
 from tests.benchmarks import canned
 
 COMMANDS = Commands.of(sys.executable)
-CASES = {case.name: case for case in SUITES["sites"]()}
+CASES = {case.name: case for case in cases_of("sites")}
 
 
 # ---- the packet queue's messages ----------------------------------------------------------------
@@ -139,17 +137,18 @@ def test_the_round_trip_is_read() -> None:
 
 
 @pytest.mark.any_version
-def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_it_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, refusal: Callable[..., str]
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(CommandUsageError, match="sites: needs root"):
-        bench.main(["sites", "--quick"])
+    assert refusal("sites", "--quick") == "benchmarks sites: needs root, for network namespaces"
 
 
 @pytest.mark.any_version
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(scenario, "_missing", lambda programs: programs[-1:])
-    with pytest.raises(UsageError, match="sites: iperf3 not found"):
+    with pytest.raises(UsageError, match="iperf3 not found"):
         scenario.check()
     with pytest.raises(MeasurementError, match="openssl not found"):
         CASES["way-0"].measure(COMMANDS, "openvpn", Settings(1, 1.0))
@@ -226,10 +225,10 @@ def test_the_targets_are_ratios_of_one_run() -> None:
             Round(r.side, r.number, r.position, Outcome(rate)) if r.side == side else r
             for r in found.rounds
         ]
-    verdicts = {v.case: v for v in targets.verdicts(report)}
-    assert (verdicts["way-80"].target, verdicts["way-80"].value) == (">= 2 x ssh", 2.5)
-    assert (verdicts["tuned-80"].target, verdicts["tuned-80"].value) == (">= 2 x way-80", 3.0)
-    assert verdicts["tuned-80"].reached
+    judged = {v.case: v for v in verdicts(report)}
+    assert (judged["way-80"].target, judged["way-80"].value) == (">= 2 x ssh", 2.5)
+    assert (judged["tuned-80"].target, judged["tuned-80"].value) == (">= 2 x way-80", 3.0)
+    assert judged["tuned-80"].reached
 
 
 # ---- a real bed ---------------------------------------------------------------------------------
@@ -270,7 +269,7 @@ def test_a_bed_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     script = tmp_path / "killed.py"
     script.write_text(
         "import os, pathlib, signal, sys\n"
-        "from cpythonplus.benchmarks.sites.bed import Bed\n"
+        "from benchmarks.sites.bed import Bed\n"
         "bed = Bed({}, {})\n"
         "bed.start('gateway-a', 'sleep', '86403')\n"
         "bed.start('gateway-b', 'setsid', '--fork', 'sleep', '86403')\n"

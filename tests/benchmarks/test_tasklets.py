@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -15,17 +15,16 @@ from typing import Any
 
 import pytest
 
-from cpythonplus.benchmarks.common import engine, machine, rows, targets
-from cpythonplus.benchmarks.common.children import Commands
-from cpythonplus.benchmarks.common.engine import Case, Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import Outcome, Report, Side
-from cpythonplus.benchmarks.suites import SUITES
-from cpythonplus.benchmarks.tasklets import measure, scenario, worker
-from cpythonplus.benchmarks.tasklets.sides import over_asyncio, over_threads
-from cpythonplus.benchmarks.tasklets.sides.protocol import BATCH, Depth, Peer, answer, ask
-from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
+from benchmarks.common import engine, machine, rows
+from benchmarks.common.children import ROOT, Commands
+from benchmarks.common.engine import Case, Settings
+from benchmarks.common.errors import MeasurementError
+from benchmarks.common.results import Outcome, Report
+from benchmarks.common.sides import Side
+from benchmarks.scenarios import cases_of, verdicts
+from benchmarks.tasklets import measure, scenario, worker
+from benchmarks.tasklets.sides import over_asyncio, over_threads
+from benchmarks.tasklets.sides.protocol import BATCH, Depth, Peer, answer, ask
 from tests.benchmarks import canned
 
 COMMANDS = Commands.of(sys.executable)
@@ -33,7 +32,7 @@ TINY = Settings(1, 0.01, parked=50, many=120)
 
 
 def case_called(name: str) -> Case:
-    return next(case for case in SUITES["tasklets"]() if case.name == name)
+    return next(case for case in cases_of("tasklets") if case.name == name)
 
 
 def needs(side: Side) -> None:
@@ -260,7 +259,7 @@ def run_with(missing: list[str], monkeypatch: pytest.MonkeyPatch) -> Report:
     costs = {"tasklets": 100.0, "greenlet": 400.0, "asyncio": 5000.0, "threads": 9000.0}
     cases = [
         replace(case, measure=lambda _, side, __: Outcome(costs[side]))
-        for case in engine.select(SUITES["tasklets"](), ["channel", "million"])
+        for case in engine.select(cases_of("tasklets"), ["channel", "million"])
     ]
     found = engine.with_sides(cases, COMMANDS, scenario.SIDES, own_command=False)
     monkeypatch.setattr(machine, "describe", lambda *_: dict(canned.MACHINE))
@@ -277,7 +276,7 @@ def test_what_is_not_installed_has_a_line_that_says_so(monkeypatch: pytest.Monke
     assert rows.heading(rows.HEADINGS.index("to stock"), list(found.values())) == "to tasklets"
     # That is no failure, and nothing is judged against what was not measured.
     assert report.failures() == []
-    assert [v["target"] for v in report.targets] == ["<= 130 ns"]
+    assert [v.target for v in verdicts(report)] == ["<= 130 ns"]
     assert report.as_dict()["cases"][0]["absent"] == ("gevent", "go")  # type: ignore[index]
 
 
@@ -295,7 +294,7 @@ def test_a_machine_without_room_is_told_and_nothing_started() -> None:
 
 
 def test_targets_are_stated_for_tasklets() -> None:
-    judged = {v.target: v for v in targets.verdicts(canned.report("tasklets"))}
+    judged = {v.target: v for v in verdicts(canned.report("tasklets"))}
     assert judged["<= 0.5 x go"].value == pytest.approx(810 / 450)
     assert judged[">= 20 x faster than gevent"].value == pytest.approx(450 / 810)
     assert not judged["<= 130 ns"].reached
@@ -307,32 +306,29 @@ def test_targets_are_stated_for_tasklets() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--parked", "0"], "tasklets: argument --parked: '0' is not a number from 1 on"),
-        (["--many", "x"], "tasklets: argument --many: 'x' is not a number from 1 on"),
+        (["--parked", "0"], "argument --parked: '0' is not a number from 1 on"),
+        (["--many", "x"], "argument --many: 'x' is not a number from 1 on"),
         (["--sides", "plus"], "there is no side 'plus'; sides are tasklets, greenlet"),
         (["--workers", "1"], "unrecognized arguments: --workers"),
     ],
 )
-def test_a_wrong_request_is_one_line(arguments: list[str], line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        bench.main(["tasklets", *arguments])
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_wrong_request_is_one_line(
+    arguments: list[str], line: str, refusal: Callable[..., str]
+) -> None:
+    assert line in refusal("tasklets", *arguments)
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
     needs("tasklets")
     raw = tmp_path / "raw.json"
     options = ["--seconds", "0.01", "--rounds", "1", "--sides", "asyncio", "--only", "channel"]
-    code = (
-        "import sys; from cpythonplus.cli.commands import bench; sys.exit(bench.main(sys.argv[1:]))"
-    )
     done = subprocess.run(
-        [sys.executable, "-c", code, "tasklets", *options, "--json", str(raw)],
+        [sys.executable, "-m", "benchmarks", "tasklets", *options, "--json", str(raw)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
     assert "to tasklets" in done.stdout

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import children
-from cpythonplus.benchmarks.common.children import Children, Commands
-from cpythonplus.benchmarks.common.engine import Case, Settings
-from cpythonplus.benchmarks.common.errors import MeasurementError
-from cpythonplus.benchmarks.common.results import Outcome, Side
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.common import children
+from benchmarks.common.children import Children, Commands
+from benchmarks.common.engine import Case, Settings
+from benchmarks.common.errors import MeasurementError
+from benchmarks.common.results import Outcome
+from benchmarks.common.sides import Side
+from benchmarks.scenarios import SUITES, cases_of
 
 pytestmark = pytest.mark.slow  # all together
 
@@ -32,17 +33,17 @@ _SAMPLE = (
     "condition-beside-1",
     "queue-alone",
     "efficiency-2",
-    *(case.name for case in SUITES["giltest"]() if case.scenario == "kernels"),
+    *(case.name for case in cases_of("giltest") if case.scenario == "kernels"),
     "startup-module",
     "http-1",
     "http-10-cpu",
     "flask-10",
     "flask-1-cpu",
-    *(case.name for case in SUITES["threads"]() if case.scenario != "flask"),
+    *(case.name for case in cases_of("threads") if case.scenario != "flask"),
 )
 
 _WITHOUT_LATENCIES = ("efficiency", "stream", "uncontended", "idle")
-_WITH_PEER = tuple(case.name for case in SUITES["threads"]() if "peer" in case.sides)
+_WITH_PEER = tuple(case.name for case in cases_of("threads") if "peer" in case.sides)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,7 @@ def no_child_is_left() -> Iterator[None]:
 
 
 def case_called(name: str) -> Case:
-    return next(c for suite in SUITES.values() for c in suite() if c.name == name)
+    return next(c for suite in SUITES for c in cases_of(suite) if c.name == name)
 
 
 def measure(case: Case, side: Side) -> Outcome:
@@ -73,7 +74,7 @@ def test_a_case_measures(name: str) -> None:
     assert not outcome.errors
     if case.scenario != "startup":
         assert outcome.scheduled is False
-    if case in SUITES["threads"]():
+    if case in cases_of("threads"):
         assert outcome.patched is False
     if case.scenario not in _WITHOUT_LATENCIES:
         assert outcome.latency is not None
@@ -101,7 +102,7 @@ def test_a_side_has_the_features_that_it_says(name: str, side: Side) -> None:
 
 def worker(tmp_path: Path, code: str) -> Path:
     script = tmp_path / "worker.py"
-    script.write_text("from cpythonplus.benchmarks.common import worker\n" + code)
+    script.write_text("from benchmarks.common import worker\n" + code)
     return script
 
 

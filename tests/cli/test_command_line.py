@@ -25,7 +25,7 @@ def test_help(words: list[str]) -> None:
     result = execute([*MODULE, *words])
     assert (result.status, result.stderr) == (0, b"")
     assert "cpythonplus COMMAND" in result.out
-    for command in ("run", "bench"):
+    for command in ("run", "doctor"):
         assert f"\n  {command}  " in result.out
 
 

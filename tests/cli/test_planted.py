@@ -2,14 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common import page as benchmark_page
-from cpythonplus.benchmarks.common.results import Report
-from cpythonplus.cli.commands.bench_malloc import _tell
 from cpythonplus.cli.commands.doctor_live import write_page
 from cpythonplus.cli.main import main
 from cpythonplus.cli.usage import UsageError
@@ -91,35 +88,11 @@ def test_a_link_in_ones_own_folder_stays(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "real").read_text())["pid"]
 
 
-class NoComparison:
-    """Stands in for what `bench malloc` found."""
-
-    notes: Mapping[str, str] = {}
-
-    def rows(self) -> list[tuple[str, ...]]:
-        return [("",) * 6]
-
-    def to_json(self) -> dict[str, object]:
-        return {}
-
-
 def live_page(path: Path) -> None:
     write_page(str(path), {}, 1)
 
 
-def raw_results(path: Path) -> None:
-    Report("giltest", {}, {}, []).write_json(path)
-
-
-def charts(path: Path) -> None:
-    benchmark_page.write(Report("giltest", {}, {}, []), path)
-
-
-def malloc_results(path: Path) -> None:
-    _tell(NoComparison(), path)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("write", [live_page, raw_results, charts, malloc_results])
+@pytest.mark.parametrize("write", [live_page])
 def test_other_reports_are_not_written_through_links(
     shared: Path, victim: Path, write: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

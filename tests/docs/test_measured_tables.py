@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.benchmarks.common.results import Report
-from cpythonplus.benchmarks.suites import SUITES
+from benchmarks.common.results import Report
+from benchmarks.scenarios import cases_of
 from tests.benchmarks import canned
 from tools import benchmark_pages
 
@@ -15,7 +15,7 @@ GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, SIT
 )
 REQUESTS_BESIDE = {
     case.title
-    for case in SUITES["giltest"]()
+    for case in cases_of("giltest")
     if case.scenario == "requests" and case.alone and "connection" not in case.title
 }
 

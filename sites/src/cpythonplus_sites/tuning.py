@@ -2,7 +2,7 @@
 
 One TCP stream cannot have more on its way than its buffers hold: at a round trip of 80 ms, the
 6 MiB that Linux gives at most end at about 375 Mbit/s, whatever the line can do. Measured with
-`cpythonplus bench sites` (one stream between two LANs, 80 ms; benchmarks/results/sites-3.14.json):
+the benchmark `sites` (one stream between two LANs, 80 ms; benchmarks/results/sites-3.14.json):
 
 tcp_rmem, tcp_wmem, their last number (most bytes of a receive and of a send buffer): with 32 MiB,
     WireGuard carries 1,617 Mbit/s, with 6 and 4 MiB 334. The buffers are those of the

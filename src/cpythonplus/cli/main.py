@@ -20,7 +20,6 @@ COMMANDS = {
     "lint": "find code that makes reference cycles",
     "sites": "link the networks of several sites",
     "clock": "keep the time of a machine without a clock chip",
-    "bench": "measure this Python with cpythonplus and without it",
 }
 
 HELP = """\
@@ -79,11 +78,7 @@ def call(command: str, arguments: list[str]) -> int:
         from cpythonplus.cli.commands import lint
 
         return lint.main(arguments)
-    if command in ("sites", "clock"):
-        return call_of_sites(command, arguments)
-    from cpythonplus.cli.commands import bench
-
-    return bench.main(arguments)
+    return call_of_sites(command, arguments)
 
 
 def call_of_sites(command: str, arguments: list[str]) -> int:

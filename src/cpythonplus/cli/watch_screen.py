@@ -15,14 +15,13 @@ from contextlib import contextmanager
 from time import sleep
 from typing import TYPE_CHECKING
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from cpythonplus.base.sizes import format_size
 from cpythonplus.base.visible import visible
-from cpythonplus.cli.render import console
 from cpythonplus.cli.statistics_output import duration
 from cpythonplus.cli.watched import Sample, Watched
 from cpythonplus.memory.agent.finding import Unreachable
@@ -31,7 +30,7 @@ from cpythonplus.memory.page.reading import entries, known, size, words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from cpythonplus.memory.agent.client import Client
 
@@ -49,7 +48,7 @@ def watch(client: Client, interval_s: float, top: int, html: str | None) -> int:
     html: the file that gets the whole time line at the end.
     """
     watched = Watched(client)
-    out = console()
+    out = Console(highlight=False)
     watched.keep_target()
     end = ""
     try:

@@ -7,7 +7,7 @@
  *
  * The loop sees one descriptor, which is ready when any of these is; so waiting costs nothing in it, however many
  * tasklets wait.  Rejected: loop.add_reader() for each wait.  It is two system calls and some microseconds of
- * Python for each request (bench tasklet-io), and asyncio takes one callback for each descriptor and direction.
+ * Python for each request (the benchmark tasklet-io), and asyncio takes one callback for each descriptor and direction.
  *
  * Registrations are of two kinds.  A socket of ours is registered once, edge-triggered, until plus_poller_forget():
  * its owner calls that before it closes it.  Any other descriptor is registered for one event at a time, since nobody

@@ -1,9 +1,9 @@
 """The page: one HTML file that holds everything it shows.
 
-Drawn here, as SVG, and not by a library in the reader's browser: plotly, which the benchmarks'
-reports use, makes each page 4 MB and shows nothing without scripts; smaller ones (uPlot, Chart.js)
-draw no treemap and would have to be shipped with the package. Like this a page is some 100 KB, can
-be read and printed with scripts switched off, and what its script adds is sorting and copying.
+Drawn here, as SVG, and not by a library in the reader's browser: plotly makes each page 4 MB and
+shows nothing without scripts; smaller ones (uPlot, Chart.js) draw no treemap and would have to be
+shipped with the package. Like this a page is some 100 KB, can be read and printed with scripts
+switched off, and what its script adds is sorting and copying.
 
 The page's own policy forbids it to load anything, and to run any script but its own, known by hash.
 """

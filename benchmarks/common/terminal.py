@@ -1,0 +1,160 @@
+"""What is shown on the terminal: progress on standard error, tables on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.common import formats, rows
+from benchmarks.common.errors import UsageError
+from benchmarks.scenarios import TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TextIO
+
+    from benchmarks.common.results import Report
+
+_PLAIN_WIDTH = 132
+"""Width of tables where there is no terminal that says how wide it is."""
+
+
+class PlainProgress:
+    """One line for each measurement, for logs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`."""
+        self._stream = stream
+        self._total = 0
+        self._done = 0
+
+    def begin(self, total: int) -> None:
+        """Remember how many measurements follow."""
+        self._total = total
+
+    def step(self, text: str) -> None:
+        """Write the line of the measurement that begins."""
+        self._done += 1
+        print(f"[{self._done}/{self._total}] {text}", file=self._stream, flush=True)
+
+    def end(self) -> None:
+        """Do nothing: the last line stands already."""
+
+
+class BarProgress:
+    """A bar that stays on one line of a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        """Draw on `console`."""
+        self._bar = RichProgress(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            transient=True,
+            # Drawn when something changes and by no thread of its own: a timer would wake up in
+            # the middle of measurements.
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("", total=None)
+        self._begun = False
+
+    def begin(self, total: int) -> None:
+        """Show the empty bar."""
+        self._bar.update(self._task, total=total)
+        self._bar.start()
+
+    def step(self, text: str) -> None:
+        """Show the measurement that begins; the one before is done."""
+        self._bar.update(self._task, description=text, advance=1 if self._begun else 0)
+        self._begun = True
+        self._bar.refresh()
+
+    def end(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+
+def progress() -> BarProgress | PlainProgress:
+    """Return what suits standard error: a bar on a terminal, lines elsewhere."""
+    console = Console(stderr=True)
+    return BarProgress(console) if console.is_terminal else PlainProgress(sys.stderr)
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """Return the console for tables on `stream` (standard output by default)."""
+    found = Console(file=stream, highlight=False)
+    if not found.is_terminal:
+        found.width = _PLAIN_WIDTH
+    return found
+
+
+def show_report(report: Report, out: Console) -> None:
+    """Print all results, what must be known of them, and the machine."""
+    for scenario in report.scenarios():
+        out.print(_table(report, scenario))
+    out.print(Text(rows.FOOTNOTE, style="dim"))
+    for line in rows.warnings(report):
+        out.print(Text(f"warning: {line}", style="yellow"))
+    machine = report.machine
+    facts = ("python", "libpython", "cpu", "cores", "kernel", "cpythonplus", "date")
+    out.print(Text(", ".join(machine[fact] for fact in facts if machine.get(fact)), style="dim"))
+
+
+def _table(report: Report, scenario: str) -> Table:
+    found = rows.rows(report, scenario)
+    columns = rows.used_columns(found)
+    table = Table(
+        title=TABLES[scenario].title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+    )
+    table.add_column("case")
+    for place in columns:
+        heading = rows.heading(place, found)
+        table.add_column(heading, justify="left" if heading == "side" else "right", no_wrap=True)
+    targets = any(row.verdicts or row.remark for row in found)
+    if targets:
+        table.add_column("target")
+    last = ""
+    for row in found:
+        title = row.title if row.title != last else ""
+        style = "bold" if row.own else ""
+        cells = [Text(row.cells()[place], style=style) for place in columns]
+        table.add_row(title, *cells, *([_verdicts(row)] if targets else []))
+        last = row.title
+    return table
+
+
+def _verdicts(row: rows.Row) -> Text:
+    lines = [
+        Text(
+            f"{v.text}: {formats.verdict(reached=v.reached)}", style="green" if v.reached else "red"
+        )
+        for v in row.verdicts
+    ]
+    if row.remark:
+        lines.append(Text(row.remark, style="red"))
+    return Text("\n").join(lines)
+
+
+def check_writable(path: Path | None) -> None:
+    """Raise UsageError when `path` cannot become a file, without making one."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} for {path.name}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{path} cannot be written")

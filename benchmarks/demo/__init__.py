@@ -1,0 +1,1 @@
+"""A demonstration; its cases are those of testserver."""

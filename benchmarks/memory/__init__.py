@@ -1,0 +1,1 @@
+"""What looking into memory costs, and what it tells."""

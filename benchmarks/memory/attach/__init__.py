@@ -1,0 +1,1 @@
+"""A live process that is looked at."""

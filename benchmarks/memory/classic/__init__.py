@@ -1,0 +1,1 @@
+"""Memory that does not come back."""

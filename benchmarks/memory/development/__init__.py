@@ -1,0 +1,1 @@
+"""Tests under `pytest --no-cycles`, and the linter."""

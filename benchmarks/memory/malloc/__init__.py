@@ -1,0 +1,1 @@
+"""A script of anybody's under several allocators; a command of its own."""

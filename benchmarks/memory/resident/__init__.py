@@ -1,0 +1,1 @@
+"""What `memory.resident()` tells of heaps of known content."""

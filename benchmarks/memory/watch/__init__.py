@@ -1,0 +1,1 @@
+"""What `memory.cycles.watch()` costs a Flask application."""

@@ -1,0 +1,1 @@
+"""What waiting for another thread costs: `python -m benchmarks threads`."""

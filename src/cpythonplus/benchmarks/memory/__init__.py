@@ -1,1 +1,0 @@
-"""What looking for cycles costs the program that is watched."""

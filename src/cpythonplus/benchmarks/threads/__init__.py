@@ -1,1 +1,0 @@
-"""What waiting for another thread costs: `cpythonplus bench threads`."""
