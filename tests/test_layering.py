@@ -1,6 +1,6 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
-    base <- gil <- threads <- tasklets      memory, prefork: base only      sites: none of the C
+    base <- gil <- threads <- tasklets      memory, prefork, compare: base only    sites: no C
     (but for one file of prefork and one of memory, which use the other rooms' public API)
     cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
 
@@ -21,7 +21,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
 
 EVERYTHING = frozenset(
-    {"base", "gil", "threads", "tasklets", "memory", "prefork", "sites", "benchmarks", "cli"}
+    {
+        "base",
+        "gil",
+        "threads",
+        "tasklets",
+        "memory",
+        "prefork",
+        "sites",
+        "benchmarks",
+        "compare",
+        "cli",
+    }
 )
 # Which other rooms a room may use.
 ARROWS = {
@@ -32,6 +43,7 @@ ARROWS = {
     "memory": frozenset({"base"}),
     "prefork": frozenset({"base"}),
     "sites": frozenset({"base"}),
+    "compare": frozenset({"base"}),
     "benchmarks": EVERYTHING - {"cli"},
     "cli": EVERYTHING,
 }
@@ -43,14 +55,14 @@ MORE_ARROWS = {
 }
 # Files beside the rooms.
 LOOSE_FILES = {
-    "__init__.py": EVERYTHING - {"benchmarks", "cli"},
+    "__init__.py": EVERYTHING - {"benchmarks", "cli", "compare"},
     "__main__.py": frozenset({"cli"}),
     "stackless.py": frozenset({"tasklets"}),
-    "_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
-    "_native.pyi": EVERYTHING - {"benchmarks", "cli", "sites"},
-    "_test_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
+    "_native.c": EVERYTHING - {"benchmarks", "cli", "compare", "sites"},
+    "_native.pyi": EVERYTHING - {"benchmarks", "cli", "compare", "sites"},
+    "_test_native.c": EVERYTHING - {"benchmarks", "cli", "compare", "sites"},
 }
-WITHOUT_C = frozenset({"sites", "benchmarks", "cli"})
+WITHOUT_C = frozenset({"sites", "benchmarks", "compare", "cli"})
 PUBLIC_API_ONLY = frozenset({"benchmarks", "cli"})
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')

@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
     "doctor": "find out what keeps a program's memory",
     "lint": "find code that makes reference cycles",
+    "compare": "run your program with cpythonplus and without it, and tell what differs",
     "sites": "link the networks of several sites",
     "clock": "keep the time of a machine without a clock chip",
     "bench": "measure this Python with cpythonplus and without it",
@@ -61,7 +62,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         return complain(f"cpythonplus {words[0]}", str(error))
 
 
-def call(command: str, arguments: list[str]) -> int:
+def call(command: str, arguments: list[str]) -> int:  # noqa: PLR0911  # one for each
     """Import and call one of COMMANDS; returns its exit status."""
     if command == "run":
         from cpythonplus.cli.commands import run
@@ -79,6 +80,10 @@ def call(command: str, arguments: list[str]) -> int:
         from cpythonplus.cli.commands import lint
 
         return lint.main(arguments)
+    if command == "compare":
+        from cpythonplus.cli.commands import compare
+
+        return compare.main(arguments)
     if command in ("sites", "clock"):
         return call_of_sites(command, arguments)
     from cpythonplus.cli.commands import bench
