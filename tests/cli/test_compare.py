@@ -127,7 +127,7 @@ def test_a_server_that_never_answers() -> None:
     assert result.stdout == b""
     line = result.err.splitlines()[-1]
     assert line.startswith("cpythonplus compare: stock: http://127.0.0.1:1/ did not answer")
-    assert line.endswith("the server printed: hello")
+    assert "the server printed: " in line
 
 
 WAITS_IN_THE_SECOND_ROUND = """

@@ -116,7 +116,8 @@ def test_each_request_of_an_open_loop_is_answered(server: Server, path: str) -> 
 def test_a_closed_loop_goes_on(server: Server, path: str) -> None:
     found = run(server, path, "closed")
     assert found.errors == {}
-    assert 0 < found.answered <= len(found.latencies_ns) == len(server.heads)
+    assert 0 <= found.answered <= len(found.latencies_ns) == len(server.heads)
+    assert len(server.heads) >= 2
 
 
 @pytest.mark.parametrize(
@@ -146,10 +147,10 @@ def test_a_refused_connection() -> None:
 def test_a_request_without_an_answer_counts_as_a_wait(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generator, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(generator, "TIMEOUT_S", 0.5)
     found = run(server, "/never", rate=40)
     assert found.errors == {"timeout": 2}
-    assert min(found.latencies_ns) >= 0.1e9
+    assert min(found.latencies_ns) >= 0.5e9
 
 
 def test_a_stall_is_not_hidden(server: Server) -> None:

@@ -64,11 +64,11 @@ def test_a_signal_is_a_status() -> None:
 
 
 def test_what_is_kept_of_the_output() -> None:
-    code = "import sys; print('out'); sys.stderr.write('a\\n\\n b \\nc\\nd')"
+    code = "import sys; print('out'); sys.stderr.write('a\\nb\\n\\n c \\nd\\ne\\nf')"
     with started(python(code)) as program:
         program.wait()
-        assert program.output() == b"a\n\n b \nc\nd"
-        assert program.last_words() == "b / c / d"
+        assert program.output() == b"a\nb\n\n c \nd\ne\nf"
+        assert program.last_words() == "b / c / d / e / f"
     with started(python("print('out')"), stdout=True) as program:
         program.wait()
         assert program.last_words() == "out"

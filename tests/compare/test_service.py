@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from cpythonplus.compare import service
 from cpythonplus.compare.errors import ComparisonError
+from cpythonplus.compare.processes import started
 from cpythonplus.compare.service import Settings, parse_url
 
 SERVER = """
@@ -84,15 +86,22 @@ def test_a_port_that_is_taken(settings: Settings, tmp_path: Path) -> None:
 
 def test_one_that_never_answers(settings: Settings) -> None:
     code = "import time; print('no configuration', flush=True); time.sleep(600)"
-    quick = replace(settings, wait_s=1)
-    with pytest.raises(ComparisonError, match="within 1 s; the server printed: no configuration"):
-        service.measure("stock", 0, [sys.executable, "-c", code], quick)
+    quick = replace(settings, wait_s=0.1)
+    message = f"did not answer within {quick.wait_s} s; the server printed: no configuration"
+    with started([sys.executable, "-c", code], stdout=True) as server:
+        while not server.output():
+            time.sleep(0.01)
+        with pytest.raises(ComparisonError, match=message):
+            service._wait_for_answer("stock", server, quick)
 
 
 def test_one_that_has_no_such_page(settings: Settings) -> None:
-    quick = replace(settings, path="/missing", wait_s=2)
-    with pytest.raises(ComparisonError, match=r"stock: .*/missing answered with status 404 within"):
-        service.measure("stock", 0, command(settings), quick)
+    missing = replace(settings, path="/missing", wait_s=0.1)
+    message = r"stock: .*/missing answered with status 404 within"
+    with started(command(settings), stdout=True) as server:
+        service._wait_for_answer("stock", server, settings)
+        with pytest.raises(ComparisonError, match=message):
+            service._wait_for_answer("stock", server, missing)
 
 
 def test_one_that_ends_at_once(settings: Settings) -> None:
@@ -133,6 +142,7 @@ def test_urls(url: str, expected: tuple[str, int, str]) -> None:
         ("http://192.0.2.1/", "192.0.2.1 is not loopback; --any-host"),
         ("http://nowhere.invalid/", "nowhere.invalid is not loopback"),
         ("http://[::1/", "no URL"),
+        ("http://a..b/", "a..b is not loopback"),
     ],
 )
 def test_urls_that_are_refused(url: str, message: str) -> None:

@@ -23,7 +23,7 @@ GRACE_S = 5.0
 SHORTEST_INTERVAL_S = 0.02
 SHARE_OF_SAMPLING = 0.05
 """Part of the time that reading the memory may take: it holds up the program's page faults."""
-_LAST_LINES = 3
+_LAST_LINES = 5
 _LAST_BYTES = 4096
 
 

@@ -72,7 +72,7 @@ def parse_url(url: str, *, any_host: bool = False) -> tuple[str, int, str]:
 def _is_loopback(host: str) -> bool:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):  # there is none, or none can have such a name
         return False
     return all(ipaddress.ip_address(address[4][0]).is_loopback for address in found)
 

@@ -64,7 +64,9 @@ def _of_script(path: str) -> tuple[str, list[str]]:
             words = [word for word in words[1:] if word != "-S"]
     python = shutil.which(words[0]) if words else None
     if python is None or not _PYTHON.fullmatch(Path(python).name):
-        raise ComparisonError(f"{path} is not a Python program: give `python SCRIPT`")
+        raise ComparisonError(
+            f"{path} is not a Python program: give `python SCRIPT` or `python -m MODULE`"
+        )
     if Path(path).name == "cpythonplus":
         raise ComparisonError("give the program as it runs without cpythonplus")
     return python, [*words[1:], path]
