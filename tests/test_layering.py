@@ -1,6 +1,6 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
-    base <- gil <- threads <- tasklets      memory, prefork: base only
+    base <- gil <- threads <- tasklets      memory, prefork, compare: base only
     (but for one file of prefork and one of memory, which use the other rooms' public API)
     cli: the public Python API only
     the distribution in sites/: nothing of this package
@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
 SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
-EVERYTHING = frozenset({"base", "gil", "threads", "tasklets", "memory", "prefork", "cli"})
+EVERYTHING = frozenset(
+    {"base", "gil", "threads", "tasklets", "memory", "prefork", "compare", "cli"}
+)
 # Which other rooms a room may use.
 ARROWS = {
     "base": frozenset[str](),
@@ -31,6 +33,7 @@ ARROWS = {
     "tasklets": frozenset({"base", "gil", "threads"}),
     "memory": frozenset({"base"}),
     "prefork": frozenset({"base"}),
+    "compare": frozenset({"base"}),
     "cli": EVERYTHING,
 }
 # Some files may use more than their room: a server's workers get what these rooms have, and the
@@ -41,15 +44,15 @@ MORE_ARROWS = {
 }
 # Files beside the rooms.
 LOOSE_FILES = {
-    "__init__.py": EVERYTHING - {"cli"},
+    "__init__.py": EVERYTHING - {"cli", "compare"},
     "__main__.py": frozenset({"cli"}),
     "_start.py": frozenset({"cli"}),
     "stackless.py": frozenset({"tasklets"}),
-    "_native.c": EVERYTHING - {"cli"},
-    "_native.pyi": EVERYTHING - {"cli"},
-    "_test_native.c": EVERYTHING - {"cli"},
+    "_native.c": EVERYTHING - {"cli", "compare"},
+    "_native.pyi": EVERYTHING - {"cli", "compare"},
+    "_test_native.c": EVERYTHING - {"cli", "compare"},
 }
-WITHOUT_C = frozenset({"cli"})
+WITHOUT_C = frozenset({"cli", "compare"})
 PUBLIC_API_ONLY = frozenset({"cli"})
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')

@@ -5,7 +5,7 @@
 
 A page is written by hand but for what stands between `<!-- generated: NAME -->` and
 `<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
-`doctor run help`, `doctor cycles help`, `lint options`, `lint rules`,
+`doctor run help`, `doctor cycles help`, `compare options`, `lint options`, `lint rules`,
 `environment keys`, or the dotted name of a public class, function, method or object of the package.
 The installed package is what is read; the text is the same on every version of Python.
 """
@@ -305,6 +305,15 @@ def lint_options() -> str:
     return table([("argument", "what it does"), *option_rows(parser)])
 
 
+def compare_options() -> str:
+    """Return the arguments of `cpythonplus compare`."""
+    from cpythonplus.cli.commands import compare
+
+    parser = _Parser(prog="cpythonplus compare")
+    compare.add_options(parser)
+    return table([("argument", "what it does"), *option_rows(parser)])
+
+
 def lint_rules() -> str:
     """Return the rules of `cpythonplus lint`: a table, then each with its explanation."""
     from cpythonplus.memory.lint import RULES
@@ -349,6 +358,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "doctor run help": doctor_run_help,
     "doctor cycles help": doctor_cycles_help,
     "lint options": lint_options,
+    "compare options": compare_options,
     "lint rules": lint_rules,
     "environment keys": environment_keys,
 }

@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
     "doctor": "find out what keeps a program's memory",
     "lint": "find code that makes reference cycles",
+    "compare": "run your program with cpythonplus and without it, and tell what differs",
     "sites": "link the networks of several sites",
     "clock": "keep the time of a machine without a clock chip",
 }
@@ -78,6 +79,10 @@ def call(command: str, arguments: list[str]) -> int:
         from cpythonplus.cli.commands import lint
 
         return lint.main(arguments)
+    if command == "compare":
+        from cpythonplus.cli.commands import compare
+
+        return compare.main(arguments)
     return call_of_sites(command, arguments)
 
 

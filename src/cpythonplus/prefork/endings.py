@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["REASONS", "OutOfMemoryKills", "exists", "is_hidden", "reason_of_status", "start_ticks"]
+from cpythonplus.base.proc import can_be_signalled
+
+__all__ = ["REASONS", "OutOfMemoryKills", "exists", "reason_of_status", "start_ticks"]
 
 REASONS = (
     "exit",
@@ -117,7 +119,7 @@ def start_ticks(pid: int) -> int | None:
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
-        return 0 if _can_be_signalled(pid) else None
+        return 0 if can_be_signalled(pid) else None
     # The name, in parentheses, may hold anything.
     fields = stat.rpartition(b")")[2].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
@@ -127,18 +129,3 @@ def exists(pid: int, ticks: int) -> bool:
     """Return whether the process `pid` that was started at `ticks` (0: unknown) still runs."""
     now = start_ticks(pid)
     return now is not None and (0 in (now, ticks) or now == ticks)
-
-
-def is_hidden(pid: int) -> bool:
-    """Whether there is one that `/proc` does not show: another user's, under hidepid=2."""
-    return pid > 0 and not (_PROC / str(pid)).exists() and _can_be_signalled(pid)
-
-
-def _can_be_signalled(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True

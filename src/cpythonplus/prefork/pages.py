@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cpythonplus.prefork.endings import is_hidden
+from cpythonplus.base.proc import is_hidden
 
 __all__ = [
     "PAGE_BYTES",

@@ -3,15 +3,12 @@
 From ``/proc/PID/smaps_rollup``: the kernel's own sums over all mappings, one read per process.
 """
 
-import errno
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cpythonplus.base.errors import UnsupportedPlatform
-from cpythonplus.prefork.endings import is_hidden
+from cpythonplus.base.proc import descendants, memory_sums
 from cpythonplus.prefork.tables import megabytes, table
 
 __all__ = ["ProcessMemory", "Sharing", "private_bytes", "process_memory", "sharing"]
@@ -91,7 +88,7 @@ def sharing(pid: int | None = None) -> Sharing:
     """
     first = os.getpid() if pid is None else pid
     found = [process_memory(first)]
-    for descendant in _descendants(first):
+    for descendant in descendants(first):
         with suppress(ProcessLookupError, PermissionError):
             found.append(process_memory(descendant))
     return Sharing(tuple(found))
@@ -102,12 +99,12 @@ def private_bytes(pid: int | None = None) -> int:
 
     One read of one file; raises what `sharing` raises.
     """
-    return _private(_sums(os.getpid() if pid is None else pid))
+    return _private(memory_sums(os.getpid() if pid is None else pid))
 
 
 def process_memory(pid: int) -> ProcessMemory:
     """Return what one process has; raises what `sharing` raises."""
-    sums = _sums(pid)
+    sums = memory_sums(pid)
     try:
         name = (_PROC / str(pid) / "comm").read_text(errors="replace").rstrip("\n")
     except OSError:
@@ -124,45 +121,3 @@ def process_memory(pid: int) -> ProcessMemory:
 
 def _private(sums: dict[str, int]) -> int:
     return sums.get("Private_Clean", 0) + sums.get("Private_Dirty", 0)
-
-
-def _sums(pid: int) -> dict[str, int]:
-    """Return the fields of smaps_rollup, in bytes."""
-    folder = _PROC / str(pid)
-    try:
-        text = (folder / "smaps_rollup").read_text()
-    except PermissionError as error:
-        raise _another_users(pid) from error
-    except FileNotFoundError as error:
-        if is_hidden(pid):
-            raise _another_users(pid) from error
-        if (folder / "smaps").exists():
-            raise UnsupportedPlatform("this kernel has no /proc/PID/smaps_rollup") from error
-        text = ""
-    except ProcessLookupError:
-        text = ""
-    if not text:  # also of a process that has ended and was not waited for
-        raise ProcessLookupError(f"there is no running process {pid}")
-    lines = (line.split() for line in text.splitlines()[1:])
-    return {words[0][:-1]: int(words[1]) * 1024 for words in lines}
-
-
-def _another_users(pid: int) -> PermissionError:
-    return PermissionError(
-        errno.EACCES, f"the memory of process {pid} may not be looked at: it is another user's"
-    )
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for child in _children(pid):
-        yield child
-        yield from _descendants(child)
-
-
-def _children(pid: int) -> list[int]:
-    """Return the children of all of the process's threads; none if it has ended."""
-    found: list[int] = []
-    for path in (_PROC / str(pid) / "task").glob("*/children"):
-        with suppress(OSError):
-            found += map(int, path.read_text().split())
-    return sorted(found)

@@ -1,0 +1,55 @@
+"""Ctrl-C and SIGTERM that never leave a program behind.
+
+An exception between the fork and the note that there is a child would leave the child running, and
+so would a second Ctrl-C while it is being ended. Rejected: blocking the signals, since a child
+inherits the mask.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_holds = 0
+_came: list[int] = []
+
+
+@contextmanager
+def caught() -> Iterator[None]:
+    """Have both signals raise KeyboardInterrupt, its argument the number. Main thread only.
+
+    One that is ignored, as under nohup, stays so.
+    """
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Put a signal that comes meanwhile off to the end of the block."""
+    global _holds  # noqa: PLW0603  # handlers belong to the process, too
+    _holds += 1
+    try:
+        yield
+    finally:
+        _holds -= 1
+        if _came and not _holds:
+            number = _came[0]
+            _came.clear()
+            raise KeyboardInterrupt(number)
+
+
+def _handle(number: int, _frame: FrameType | None) -> None:
+    if not _holds:
+        raise KeyboardInterrupt(number)
+    _came.append(number)
