@@ -25,7 +25,6 @@ OTHERS = {
     ("memory/resident_memory/splitting.py", "_THREAD_BYTES = 4096"): "a structure of glibc",
     ("prefork/objects.py", "_FLAGS_READY = 1 << 12"): "a bit of a type's flags",
     ("prefork/objects.py", "_STRING_LIMIT_BYTES = 4096"): "text that is shown",
-    ("sites/problems.py", "PATH_LIMIT = 4096"): "PATH_MAX",
 }
 
 _NUMBER = re.compile(

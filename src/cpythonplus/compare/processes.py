@@ -24,7 +24,7 @@ SHORTEST_INTERVAL_S = 0.02
 SHARE_OF_SAMPLING = 0.05
 """Part of the time that reading the memory may take: it holds up the program's page faults."""
 _LAST_LINES = 5
-_LAST_BYTES = 4096
+_LAST_BYTES = 5000
 
 
 @dataclass(frozen=True, slots=True)
