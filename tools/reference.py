@@ -227,8 +227,7 @@ def main_help() -> str:
     """Return what `cpythonplus --help` prints."""
     from cpythonplus.cli import main
 
-    commands = "\n".join(f"  {name:<10}  {text}" for name, text in main.COMMANDS.items())
-    return fenced(main.HELP.format(commands=commands))
+    return fenced(main.help_text())
 
 
 def run_help() -> str:

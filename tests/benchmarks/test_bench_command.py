@@ -14,8 +14,8 @@ from cpythonplus.benchmarks.common import engine, formats, page
 from cpythonplus.benchmarks.common.results import Outcome, Report, Round
 from cpythonplus.benchmarks.suites import SUITES
 from cpythonplus.cli import render
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
 from tests.benchmarks import canned
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from cpythonplus.benchmarks.memory import allocating
 from cpythonplus.benchmarks.memory.allocating import Comparison, Round
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import bench, bench_malloc
-from cpythonplus.cli.usage import UsageError
 from cpythonplus.memory import allocators
 from tests.support import SANITIZED
 

@@ -14,8 +14,8 @@ from cpythonplus.benchmarks.common.errors import UsageError
 from cpythonplus.benchmarks.common.results import Outcome, Report
 from cpythonplus.benchmarks.giltest.crowds import scenario, worker
 from cpythonplus.benchmarks.suites import SUITES
+from cpythonplus.cli.arguments import UsageError as CommandUsageError
 from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError as CommandUsageError
 from tests.benchmarks import canned
 
 STOCK_TWICE = Commands.of(sys.executable, [sys.executable])

@@ -17,8 +17,8 @@ from cpythonplus.benchmarks.common.results import Report
 from cpythonplus.benchmarks.common.rows import HEADINGS, rows
 from cpythonplus.benchmarks.prefork import application, memory, mix
 from cpythonplus.benchmarks.suites import SUITES, prefork
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
 from examples.django_catalogue import catalogue
 from tests.benchmarks import canned
 

@@ -18,8 +18,8 @@ from cpythonplus.benchmarks.common.errors import MeasurementError, UsageError
 from cpythonplus.benchmarks.common.results import Outcome, Round, Side
 from cpythonplus.benchmarks.sites import bed, delay, iperf, nfqueue, scenario, tunnels
 from cpythonplus.benchmarks.suites import SUITES
+from cpythonplus.cli.arguments import UsageError as CommandUsageError
 from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError as CommandUsageError
 from tests.benchmarks import canned
 
 COMMANDS = Commands.of(sys.executable)

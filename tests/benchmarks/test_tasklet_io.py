@@ -27,8 +27,8 @@ from cpythonplus.benchmarks.tasklet_io.measure import certificate, listener
 from cpythonplus.benchmarks.tasklet_io.sides import over_asyncio
 from cpythonplus.benchmarks.tasklet_io.sides.protocol import Certificate, echo, sleeper, tls
 from cpythonplus.benchmarks.testserver.flask_gunicorn.scenario import WORKERS
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
 from tests.benchmarks import canned
 from tests.support import FREE_THREADED, WITHOUT_GIL
 

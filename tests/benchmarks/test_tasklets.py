@@ -24,8 +24,8 @@ from cpythonplus.benchmarks.suites import SUITES
 from cpythonplus.benchmarks.tasklets import measure, scenario, worker
 from cpythonplus.benchmarks.tasklets.sides import over_asyncio, over_threads
 from cpythonplus.benchmarks.tasklets.sides.protocol import BATCH, Depth, Peer, answer, ask
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import bench
-from cpythonplus.cli.usage import UsageError
 from tests.benchmarks import canned
 
 COMMANDS = Commands.of(sys.executable)

@@ -9,10 +9,10 @@ import pytest
 
 from cpythonplus.benchmarks.common import page as benchmark_page
 from cpythonplus.benchmarks.common.results import Report
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands.bench_malloc import _tell
 from cpythonplus.cli.commands.doctor_live import write_page
 from cpythonplus.cli.main import main
-from cpythonplus.cli.usage import UsageError
 from tests.cli.support import MODULE, execute, run
 from tests.sites.site_texts import GOOD
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands.sites import main
-from cpythonplus.cli.usage import USAGE_STATUS, UsageError
+from cpythonplus.cli.terminal import USAGE_STATUS
 from cpythonplus.sites import keys
 from cpythonplus.sites.host_folder import HostFolder
 from cpythonplus.sites.secrets import SecretError

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites, sites_rotate
-from cpythonplus.cli.usage import UsageError
 from cpythonplus.sites import key_change
 from cpythonplus.sites.host_folder import HostFolder, write_key
 from cpythonplus.sites.site_file import load

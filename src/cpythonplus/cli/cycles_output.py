@@ -15,17 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cpythonplus.cli.features import Run
 
-
-def register(run: "Run", values: "Mapping[str, object]") -> None:
+def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the report told at exit; values: of the options that were given.
 
     A forked child tells nothing, unless children are to be watched: then what it leaves itself.
     """
     kinds = str(values["kinds"]).split(",") if "kinds" in values else None
     watch = cycles.watch(kinds=kinds, hoards="no_hoards" not in values)
-    at_exit.register(_report, (watch, run.pid, dict(values)), "report on cycles")
+    at_exit.register(_report, (watch, program_pid, dict(values)), "report on cycles")
     # What the parent has left so far is the parent's. Not stopped here where nothing is told: a
     # full collection at each fork would cost more than to go on watching.
     os.register_at_fork(after_in_child=watch.take)

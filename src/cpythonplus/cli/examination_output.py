@@ -13,16 +13,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cpythonplus.cli.features import Run
 
 _PARTS = ("census", "resident", "caches", "dicts", "gil", "threads")
 _TOP = 10
 
 
-def register(run: "Run", values: "Mapping[str, object]") -> None:
+def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the process examined at exit; values: of the given options."""
     watch = cycles.watch()
-    at_exit.register(_report, (watch, run.pid, dict(values)), "report of the doctor")
+    at_exit.register(_report, (watch, program_pid, dict(values)), "report of the doctor")
     watch.start()
 
 

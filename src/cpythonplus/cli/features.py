@@ -4,17 +4,23 @@ A new feature is one entry in `FEATURES`: the command line, its help, `--show`, 
 string that carries the choice into the started interpreter, and the activation there, all follow
 from it.
 
-Imported both by the runner and by every interpreter that it starts, so it imports nothing: not even
-`dataclasses`, which would cost 11 ms. What a feature needs is imported by its `activate`.
+Imported both by the runner and by every interpreter that it starts, so it imports nothing that is
+not loaded anyway: not even `dataclasses`, which would cost 11 ms. What a feature needs is imported
+by its `activate`.
 """
 
 # Importing pathlib would cost more than all of this.
-# ruff: noqa: PTH100, PTH112, PTH118
+# ruff: noqa: PTH100, PTH112, PTH118, PTH120
+
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
+COMMAND = "cpythonplus run"
+OUTSIDE_SITE = os.path.join(os.path.dirname(__file__), "outside_site")
+"""Folder of the `sitecustomize` that stands in for `cpythonplus.pth`."""
 VARIABLE = "CPYTHONPLUS_RUN"
 """The environment variable that carries the features into the started interpreter."""
 MARK = "cpythonplus_run"
@@ -74,7 +80,7 @@ class Feature:
         options: tuple[Option, ...],
         activate: "Callable[[Mapping[str, object], Run], None]",
         defaults: "Callable[[], Mapping[str, object]]" = dict,
-        command: str = "cpythonplus run",
+        command: str = COMMAND,
         prepare: "Callable[[dict[str, str], MutableMapping[str, str]], None] | None" = None,
     ) -> None:
         """Describe a feature.
@@ -225,8 +231,6 @@ def output_file(text: str) -> str:
     Made absolute, for the program may change its working directory. A folder that does not exist
     is told now: at exit it would be too late.
     """
-    import os
-
     path = os.path.abspath(text)
     # Exec keeps the pid, so this is the very name that the program is going to write.
     folder, name = os.path.split(path.replace("%p", str(os.getpid())))
@@ -241,8 +245,6 @@ def output_file(text: str) -> str:
 
 def allocator(text: str) -> str:
     """Serve as `check` of an option that names an allocator, or its library by a path."""
-    import os
-
     from cpythonplus.memory import allocators
 
     allocators.kind_of(text)
@@ -301,8 +303,6 @@ def _prepare_malloc(values: dict[str, str], environment: "MutableMapping[str, st
 
 
 def _activate_malloc(values: "Mapping[str, object]", run: Run) -> None:
-    import os
-
     from cpythonplus.memory import allocators
 
     kind, *added = str(values["kind"]).split(",")
@@ -338,13 +338,13 @@ def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa:
 def _activate_examination(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import examination_output
 
-    examination_output.register(run, values)
+    examination_output.register(run.pid, values)
 
 
 def _activate_cycles(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import cycles_output
 
-    cycles_output.register(run, values)
+    cycles_output.register(run.pid, values)
 
 
 def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
@@ -352,7 +352,7 @@ def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
 
     json_file = values.get("json")
     statistics_output.register(
-        run, table="table" in values, json_file=None if json_file is None else str(json_file)
+        run.pid, table="table" in values, json_file=None if json_file is None else str(json_file)
     )
 
 

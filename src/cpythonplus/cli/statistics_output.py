@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from cpythonplus.cli.features import Run
     from cpythonplus.gil import Statistics, Times
 
 MOST_THREADS = 20
@@ -26,13 +25,13 @@ WIDTH_OF_A_FILE = 100
 """Columns of the table where standard error is no terminal."""
 
 
-def register(run: "Run", *, table: bool, json_file: str | None) -> None:
+def register(program_pid: int, *, table: bool, json_file: str | None) -> None:
     """Have the statistics told at exit, by this process and by its forked children, each its own.
 
     table: on standard error. json_file: absolute path, `%p` in it is the pid; without `%p` only the
     process that `cpythonplus run` became writes it, so that no child overwrites its numbers.
     """
-    at_exit.register(_report, (run.pid, table, json_file), "statistics")
+    at_exit.register(_report, (program_pid, table, json_file), "statistics")
 
 
 def _report(program_pid: int, table: bool, json_file: str | None) -> None:  # noqa: FBT001

@@ -22,8 +22,8 @@ from rich.text import Text
 
 from cpythonplus.base.sizes import format_size
 from cpythonplus.base.visible import visible
-from cpythonplus.cli.render import console
 from cpythonplus.cli.statistics_output import duration
+from cpythonplus.cli.terminal import console
 from cpythonplus.cli.watched import Sample, Watched
 from cpythonplus.memory.agent.finding import Unreachable
 from cpythonplus.memory.page.reading import entries, known, size, words
@@ -43,10 +43,15 @@ _BLOCK = "█"
 _LEAST_WIDTH = 20
 
 
-def watch(client: Client, interval_s: float, top: int, html: str | None) -> int:
+def watch(
+    client: Client,
+    interval_s: float,
+    top: int,
+    write: Callable[[dict[str, object]], None] | None,
+) -> int:
     """Show the process until Ctrl-C, `q` or its end; returns the exit status.
 
-    html: the file that gets the whole time line at the end.
+    write: called at the end with the examination that has the whole time line.
     """
     watched = Watched(client)
     out = console()
@@ -61,10 +66,8 @@ def watch(client: Client, interval_s: float, top: int, html: str | None) -> int:
         pass
     except Unreachable as error:
         end = str(error)
-    if html is not None and watched.samples:
-        from cpythonplus.cli.commands.doctor_live import write_page
-
-        write_page(html, watched.examination(), client.process.pid)
+    if write is not None and watched.samples:
+        write(watched.examination())
     if end:
         print(visible(end))
     return 0

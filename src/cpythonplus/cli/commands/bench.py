@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shlex
 import signal
 import sys
@@ -19,8 +18,9 @@ from cpythonplus.benchmarks.common.errors import UsageError as BenchmarkUsageErr
 from cpythonplus.benchmarks.common.results import ALL_SIDES, SIDES
 from cpythonplus.benchmarks.sites import scenario as tunnels
 from cpythonplus.benchmarks.suites import SUITES, prefork
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import bench_malloc
-from cpythonplus.cli.usage import UsageError, complain
+from cpythonplus.cli.terminal import complain, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -263,7 +263,7 @@ def run(args: argparse.Namespace) -> int:
         if args.list:
             return _list(cases)
         for path in (args.json, args.html):
-            check_writable(path)
+            bench_malloc.check_writable(path)
         if args.html:
             page.require()
         own = args.plus_command is not None
@@ -298,7 +298,6 @@ def _plus_command(args: argparse.Namespace) -> list[str] | None:
 
 def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Commands) -> int:
     from cpythonplus.cli import render
-    from cpythonplus.cli.main import show
 
     settings = _settings(args)
     previous = signal.signal(signal.SIGTERM, _terminate)
@@ -341,22 +340,8 @@ def _settings(args: argparse.Namespace) -> engine.Settings:
 
 
 def _list(cases: Sequence[engine.Case]) -> int:
-    from cpythonplus.cli.main import show
-
     width = max(len(c.name) for c in cases) + 2
     return show("".join(f"{c.scenario:<12}{c.name:<{width}}{c.title}\n" for c in cases))
-
-
-def check_writable(path: Path | None) -> None:
-    """Raise UsageError when `path` cannot become a file, without making one."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder")
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} for {path.name}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"{path} cannot be written")
 
 
 def _write(args: argparse.Namespace, report: Report) -> int:

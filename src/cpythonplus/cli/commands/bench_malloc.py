@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 from pathlib import Path
 
 from cpythonplus.base.files import write_output
 from cpythonplus.benchmarks.memory import allocating
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.terminal import show
 
 SUMMARY = "run a script under several allocators: its time, and the memory that stays"
 
@@ -51,7 +53,6 @@ def run(args: argparse.Namespace) -> int:
     0, or 1 where a side failed that is there; an allocator that is not installed is no failure.
     """
     from cpythonplus.cli import render
-    from cpythonplus.cli.commands.bench import check_writable
 
     if not Path(args.script).is_file():
         raise UsageError(f"malloc: the script {args.script!r} does not exist")
@@ -75,9 +76,19 @@ def run(args: argparse.Namespace) -> int:
     return _tell(found, args.json)
 
 
-def _tell(found: allocating.Comparison, json_file: Path | None) -> int:
-    from cpythonplus.cli.main import show
+def check_writable(path: Path | None) -> None:
+    """Raise UsageError when `path` cannot become a file, without making one."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} for {path.name}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{path} cannot be written")
 
+
+def _tell(found: allocating.Comparison, json_file: Path | None) -> int:
     if json_file is not None:
         try:
             write_output(json_file, json.dumps(found.to_json(), indent=2) + "\n")

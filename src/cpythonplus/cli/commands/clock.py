@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpythonplus.cli.commands.sites import Parser
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError, complain, restrain_umask
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.commands.sites import Parser, restrain_umask
+from cpythonplus.cli.terminal import complain, show
 from cpythonplus.sites import clock, clock_units
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
 
+from cpythonplus.cli.arguments import help_line, unknown
 from cpythonplus.cli.commands import run
 from cpythonplus.cli.features import FEATURES, Feature, Option
-from cpythonplus.cli.usage import UsageError, suggestion
+from cpythonplus.cli.terminal import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ OWN_OPTIONS = (
 def main(arguments: list[str]) -> int:
     """Do the examination that is asked for; returns the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        return _show(help_text())
+        return show(help_text())
     word = arguments[0]
     if word == "cycles":
         return _run(COMMAND, cycles_help_text, arguments[1:])
@@ -94,10 +95,9 @@ def main(arguments: list[str]) -> int:
         return _run(RUN_COMMAND, run_help_text, arguments[1:])
     if not word.startswith("-") and not word.isdecimal():
         known = [each for each in EXAMINATIONS if each.islower()]
-        hint = suggestion(word, [*known, "--help"])
-        raise UsageError(f"unknown examination {word!r}{hint}; see cpythonplus doctor --help")
+        raise unknown("examination", word, known, "cpythonplus doctor")
     if {"-h", "--help"} & {*arguments}:
-        return _show(help_text())
+        return show(help_text())
     from cpythonplus.cli.commands import doctor_live
 
     return doctor_live.main(arguments)
@@ -110,7 +110,7 @@ def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
     known.update({option.flag: (feature, option) for option in feature.options})
     request = run.parse(arguments, known, command)
     if "help" in request.given:
-        return _show(text())
+        return show(text())
     given = request.values.setdefault(feature.name, {})
     # What is looked at is the program, so nothing of it is changed that need not be.
     request.off.update({"gil", "threads", "doctor"} - request.given)
@@ -142,10 +142,4 @@ def cycles_help_text() -> str:
 
 
 def _lines(options: "Iterable[Option]") -> str:
-    return "\n".join(run.help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)
-
-
-def _show(text: str) -> int:
-    from cpythonplus.cli.main import show
-
-    return show(text)
+    return "\n".join(help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)

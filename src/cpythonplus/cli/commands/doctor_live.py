@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus.cli.arguments import UsageError, suggestion
 from cpythonplus.cli.features import Option, number, output_file, positive_number
-from cpythonplus.cli.usage import UsageError, complain, suggestion
+from cpythonplus.cli.terminal import complain
 
 if TYPE_CHECKING:
     from cpythonplus.memory.agent.client import Client
@@ -181,13 +182,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _look(client: Client, request: Request) -> int:
-    from cpythonplus.cli.main import show
+    from cpythonplus.cli.terminal import show
 
     top = request.get("top") or TOP
     if request.get("watch"):
         from cpythonplus.cli.watch_screen import watch
 
-        return watch(client, request.get("interval") or _INTERVAL_S, top, request.get("html"))
+        file, pid = request.get("html"), request.pid
+        write = None if file is None else lambda found: write_page(file, found, pid)
+        return watch(client, request.get("interval") or _INTERVAL_S, top, write)
     if {"trim", "referrers", "path"} & request.given.keys():
         return show(_one(client, request))
     from cpythonplus.memory.agent.client import examine

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from cpythonplus.base.visible import visible_lines
-from cpythonplus.cli.usage import UsageError, complain
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.terminal import complain, show
 from cpythonplus.memory import lint
 from cpythonplus.memory.lint import output
 
@@ -88,8 +89,6 @@ def _selection(options: argparse.Namespace) -> lint.Selection:
 
 
 def _explain(code: str) -> int:
-    from cpythonplus.cli.main import show
-
     rule = lint.RULES.get(code.upper())
     if rule is None:
         raise UsageError(f"there is no rule {code!r}; rules are {', '.join(lint.RULES)}")
@@ -99,8 +98,6 @@ def _explain(code: str) -> int:
 
 
 def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
-    from cpythonplus.cli.main import show
-
     paths = options.paths or ["."]
     if STDIN in paths or options.stdin_filename is not None:
         if options.paths not in ([], [STDIN]):
@@ -116,8 +113,6 @@ def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
 
 def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
     """Check standard input. With --fix, the fixed text is printed and the report told apart."""
-    from cpythonplus.cli.main import show
-
     name = options.stdin_filename or STDIN
     if sys.stdin is None:
         raise UsageError("there is no standard input")

@@ -34,9 +34,12 @@ import sys
 
 from cpythonplus.base import exec_watch
 from cpythonplus.cli import interpreter_options
+from cpythonplus.cli.arguments import UsageError, help_line, take_value, unknown
 from cpythonplus.cli.features import (
+    COMMAND,
     FEATURES,
     MARK,
+    OUTSIDE_SITE,
     VARIABLE,
     Feature,
     Option,
@@ -44,7 +47,6 @@ from cpythonplus.cli.features import (
     python_tag,
     without_allocator,
 )
-from cpythonplus.cli.usage import UsageError, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +54,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     Known = dict[str, tuple[Feature | None, Option | None]]
-
-COMMAND = "cpythonplus run"
 
 HELP = """\
 usage: cpythonplus run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
@@ -76,7 +76,6 @@ OWN_OPTIONS = (
     Option("--show", "show", "show what would be enabled and run, and end"),
     Option("--help", "help", "show this and end"),
 )
-OUTSIDE_SITE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "outside_site")
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
@@ -114,11 +113,11 @@ def main(arguments: list[str]) -> int:
     """
     request = parse(arguments, known_options(), COMMAND)
     if "help" in request.given:
-        from cpythonplus.cli.main import show
+        from cpythonplus.cli.terminal import show
 
         return show(help_text())
     if "show" in request.given:
-        from cpythonplus.cli.main import show
+        from cpythonplus.cli.terminal import show
 
         inherit_options(request)
         return show(show_text(request))
@@ -154,12 +153,12 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
             if words != ["--"]:
                 request.python.set_script(words)
             break
-        flag, equals, _ = word.partition("=")
+        flag = word.partition("=")[0]
         if word == "-h":
             flag = "--help"
         if flag in known:
             feature, option = known[flag]
-            value = _take_value(flag, option, words, attached=bool(equals))
+            value = take_value(flag, words, wanted=option is not None and bool(option.metavar))
             _note(request, feature, option, flag, value)
             continue
         try:
@@ -169,8 +168,7 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
         if request.python.letters & {"h", "?"}:
             request.given.add("help")
         if used == 0:
-            hint = suggestion(flag, list(known))
-            raise UsageError(f"unknown option {flag!r}{hint}; see {command} --help")
+            raise unknown("option", flag, list(known), command)
         del words[:used]
     return request
 
@@ -188,20 +186,6 @@ def known_options() -> "Known":
 def offered() -> list[Feature]:
     """Return the features that are `run`'s own."""
     return [feature for feature in FEATURES if feature.command == COMMAND]
-
-
-def _take_value(flag: str, option: Option | None, words: list[str], *, attached: bool) -> str:
-    """Take an option of ours off `words`, with its value: `--x=value`, or the next word."""
-    value = words.pop(0)[len(flag) + 1 :]
-    if option is None or option.metavar is None:
-        if attached:
-            raise UsageError(f"{flag} takes no value")
-        return "1"
-    if attached:
-        return value
-    if not words:
-        raise UsageError(f"{flag}: a value is missing")
-    return words.pop(0)
 
 
 def _note(
@@ -408,11 +392,6 @@ def help_text() -> str:
     lines.append("  other")
     lines += [help_line(option.flag, option.help) for option in OWN_OPTIONS]
     return HELP.format(options="\n".join(lines))
-
-
-def help_line(left: str, right: str) -> str:
-    """Return one option of a help text."""
-    return f"    {left:<19}  {right}"
 
 
 def show_text(request: Request) -> str:

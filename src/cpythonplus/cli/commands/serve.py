@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.arguments import UsageError
 
 MALLOC = "--malloc"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import USAGE_STATUS, UsageError, restrain_umask, suggestion
+from cpythonplus.cli.arguments import UsageError, suggestion
+from cpythonplus.cli.terminal import USAGE_STATUS, show
 from cpythonplus.sites.problems import SiteFileError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ ACTIONS: dict[str, str] = {
 
 INTERRUPTED_STATUS = 130
 HOST_DIR = Path("/etc/cpythonplus/sites")
+ROOT_UMASK = 0o022
 
 HELP = """\
 usage: cpythonplus sites ACTION [options] ...
@@ -43,6 +45,15 @@ actions:
 
   cpythonplus sites ACTION --help   tells more about one action.
 """
+
+
+def restrain_umask() -> None:
+    """Have what root makes, and the programs that it starts, be nobody else's to change.
+
+    Whatever is trusted later has a mode of its own besides. Another user's umask is his affair.
+    """
+    if os.geteuid() == 0:
+        os.umask(ROOT_UMASK)
 
 
 class Parser(argparse.ArgumentParser):

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_gateway import (
     add_no_systemd,
@@ -16,8 +17,7 @@ from cpythonplus.cli.commands.sites_gateway import (
     plain_errors,
 )
 from cpythonplus.cli.commands.sites_plan import line, remarks, text
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError, complain
+from cpythonplus.cli.terminal import complain, show
 from cpythonplus.sites.applying import ApplyRunningError, apply, await_sessions, only_one
 from cpythonplus.sites.live import look
 from cpythonplus.sites.machine import Machine

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from cpythonplus.cli.commands.sites import add_common, path_of_file
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import USAGE_STATUS
+from cpythonplus.cli.terminal import USAGE_STATUS, show
 from cpythonplus.sites.advice import advise, unresolved
 from cpythonplus.sites.machine import Machine
 from cpythonplus.sites.problems import Problem, SiteFileError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cpythonplus.base.files import write_output
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites.rendering.mermaid import mermaid
 from cpythonplus.sites.rendering.svg import svg
 from cpythonplus.sites.site_file import load

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites, sites_keys
-from cpythonplus.cli.usage import UsageError
 from cpythonplus.sites import rotation, tuning
 from cpythonplus.sites.host_folder import HostFolder
 from cpythonplus.sites.live import SYSTEMD_RUNS

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites import values
 from cpythonplus.sites.secrets import SecretError, write_atomically
 from cpythonplus.sites.template import template

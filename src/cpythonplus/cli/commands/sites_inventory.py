@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_network import site_called
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites.rendering import inventory
 from cpythonplus.sites.site_file import load
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus.base.visible import visible
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_keys import change_keys, plain_errors
-from cpythonplus.cli.usage import UsageError
 from cpythonplus.sites import keys
 from cpythonplus.sites.host_folder import HostFolder, write_key
 from cpythonplus.sites.secrets import read_secret, write_atomically

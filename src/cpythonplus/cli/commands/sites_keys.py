@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.sites.keys import KeyFormatError
 from cpythonplus.sites.secrets import SecretError
 from cpythonplus.sites.site_file import write_keys

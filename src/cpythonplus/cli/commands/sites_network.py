@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.arguments import UsageError
 
 if TYPE_CHECKING:
     from cpythonplus.sites.model import Network, Site
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def site_called(network: Network, name: str) -> Site:
     """The site of that name. Raises UsageError where there is none."""
-    from cpythonplus.cli.usage import suggestion
+    from cpythonplus.cli.arguments import suggestion
 
     try:
         return network.site(name)

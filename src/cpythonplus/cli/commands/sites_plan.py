@@ -14,7 +14,7 @@ from cpythonplus.cli.commands.sites_gateway import (
     need_trusted_program,
     plain_errors,
 )
-from cpythonplus.cli.main import show
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites.live import look
 from cpythonplus.sites.machine import Machine
 from cpythonplus.sites.planning import plan

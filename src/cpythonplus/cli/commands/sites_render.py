@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus.base.files import PRIVATE_FOLDER_MODE, make_folder
+from cpythonplus.cli.arguments import UsageError, suggestion
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_network import site_called
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError, suggestion
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites.host_folder import HostFolder
 from cpythonplus.sites.rendering import Host, RenderedFile, RenderingError, render
 from cpythonplus.sites.rendering import readme as readmes

@@ -6,11 +6,11 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cpythonplus.cli.arguments import UsageError
 from cpythonplus.cli.commands import sites
 from cpythonplus.cli.commands.sites_gateway import need_root
 from cpythonplus.cli.commands.sites_keys import change_keys, plain_errors
-from cpythonplus.cli.main import show
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites import key_change
 from cpythonplus.sites.host_folder import HostFolder
 from cpythonplus.sites.machine import Machine

@@ -13,7 +13,7 @@ from cpythonplus.cli.commands.sites_gateway import (
     need_root,
     plain_errors,
 )
-from cpythonplus.cli.main import show
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites.health import examine
 from cpythonplus.sites.machine import Machine
 from cpythonplus.sites.metrics import prometheus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cpythonplus.cli.main import show
+from cpythonplus.cli.terminal import show
 from cpythonplus.sites import tuning
 
 if TYPE_CHECKING:
