@@ -42,4 +42,4 @@ def take_value(flag: str, words: list[str], *, wanted: bool) -> str:
 
 def help_line(left: str, right: str) -> str:
     """Return one option of a help text."""
-    return f"    {left:<19}  {right}"
+    return f"    {left:<23}  {right}"

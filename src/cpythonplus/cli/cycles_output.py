@@ -8,6 +8,7 @@ a signal's default action or by exec: no code of ours runs there.
 import os
 from dataclasses import replace
 
+from cpythonplus.base.visible import visible_lines
 from cpythonplus.cli import at_exit
 from cpythonplus.memory import cycles
 
@@ -55,9 +56,14 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
     report = watch.stop()
     if os.getpid() != program_pid and "children" not in values:
         return
-    if "json" in values:
+    form = values.get("format")
+    if form == "json":
         text = at_exit.json_text(report.to_json())
+    elif form == "html":
+        from cpythonplus.memory.page import page
+
+        text = page({"cycles": report.to_json()})
     else:
         top = values.get("top")
-        text = _text(report, top if isinstance(top, int) else None)
+        text = visible_lines(_text(report, top if isinstance(top, int) else None))
     at_exit.write_report(text, values.get("output"), program_pid)

@@ -225,6 +225,21 @@ def positive_number(text: str) -> str:
     return whole_number(text)
 
 
+def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
+    """Return the `check` of an option that takes one of some words."""
+
+    def check(text: str) -> str:
+        if text not in names:
+            from cpythonplus.cli.arguments import suggestion
+
+            raise ValueError(
+                f"expected {' or '.join(names)}, not {text!r}{suggestion(text, [*names])}"
+            )
+        return text
+
+    return check
+
+
 def output_file(text: str) -> str:
     """Serve as `check` of an option that names a file to be written; `%p` stands for the pid.
 
@@ -347,13 +362,18 @@ def _activate_cycles(values: "Mapping[str, object]", run: Run) -> None:
     cycles_output.register(run.pid, values)
 
 
+def _prepare_statistics(
+    values: dict[str, str],
+    environment: "MutableMapping[str, str]",  # noqa: ARG001
+) -> None:
+    if "switch" not in values:
+        raise ValueError("--format and --output go with --stats")
+
+
 def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import statistics_output
 
-    json_file = values.get("json")
-    statistics_output.register(
-        run.pid, table="table" in values, json_file=None if json_file is None else str(json_file)
-    )
+    statistics_output.register(run.pid, values)
 
 
 _GIL_OPTIONS = (
@@ -376,30 +396,49 @@ _GIL_OPTIONS = (
     Option(
         "--spin-us",
         "spin_us",
-        "microseconds that a waiting thread polls before it sleeps, 0 = never",
+        "microseconds that a waiting thread polls before it sleeps",
         metavar="N",
         check=whole_number,
         decode=int,
     ),
 )
 
-# Of the reports at exit.
-_TOP = Option(
-    "--top",
-    "top",
-    "the N largest of each part of the report, without --json",
-    metavar="N",
-    check=positive_number,
-    decode=int,
-)
-_JSON = Option("--json", "json", "the report as JSON")
-_OUTPUT = Option(
-    "--output",
-    "output",
-    "write FILE, not standard error; %p in it is the pid",
-    metavar="FILE",
-    check=output_file,
-)
+
+def format_option(*names: str) -> Option:
+    """Return the option for the format of a report, the first of them if it is not given."""
+    return Option(
+        "--format",
+        "format",
+        f"format of the report ({names[0]})",
+        metavar="|".join(names),
+        check=one_of(names),
+    )
+
+
+def output_option(stream: str) -> Option:
+    """Return the option for the file of a report that is printed on `stream` otherwise."""
+    return Option(
+        "--output",
+        "output",
+        f"write the report to FILE, not to {stream}; %p in it is the PID",
+        metavar="FILE",
+        check=output_file,
+    )
+
+
+def top_option(default: str) -> Option:
+    """Return the option for the length of a report."""
+    return Option(
+        "--top",
+        "top",
+        f"the N largest of each part of a report as text{default}",
+        metavar="N",
+        check=positive_number,
+        decode=int,
+    )
+
+
+_OUTPUT = output_option("standard error")
 
 FEATURES = (
     Feature(
@@ -476,9 +515,9 @@ FEATURES = (
                 metavar="KIND,...",
                 check=cycle_kinds,
             ),
-            _TOP,
+            top_option(""),
             Option("--no-hoards", "no_hoards", "without the exceptions that are still held"),
-            _JSON,
+            format_option("text", "json", "html"),
             _OUTPUT,
             Option("--children", "children", "also in Python processes that the program starts"),
         ),
@@ -490,16 +529,9 @@ FEATURES = (
         by_default=False,
         command="cpythonplus doctor run",
         options=(
-            _TOP,
-            _JSON,
+            format_option("text", "json", "html"),
             _OUTPUT,
-            Option(
-                "--html",
-                "html",
-                "write FILE, a web page; %p in it is the pid",
-                metavar="FILE",
-                check=output_file,
-            ),
+            top_option(""),
         ),
         activate=_activate_examination,
     ),
@@ -509,15 +541,11 @@ FEATURES = (
         "what the scheduler did, reported when the process ends",
         by_default=False,
         options=(
-            Option("--stats", "table", "print a table on standard error at exit"),
-            Option(
-                "--stats-json",
-                "json",
-                "write FILE at exit; %p in it is the pid, without it only the program writes",
-                metavar="FILE",
-                check=output_file,
-            ),
+            Option("--stats", "switch", "report what the scheduler did, on standard error at exit"),
+            format_option("text", "json"),
+            _OUTPUT,
         ),
+        prepare=_prepare_statistics,
         activate=_activate_statistics,
     ),
 )

@@ -1,4 +1,4 @@
-"""`cpythonplus doctor --watch`: the screen that shows a process while it runs.
+"""`cpythonplus doctor watch`: the screen that shows a process while it runs.
 
 Elsewhere than on a terminal, one line for each look.
 """
@@ -47,7 +47,7 @@ def watch(
     client: Client,
     interval_s: float,
     top: int,
-    write: Callable[[dict[str, object]], None] | None,
+    write: Callable[[dict[str, object]], object] | None,
 ) -> int:
     """Show the process until Ctrl-C, `q` or its end; returns the exit status.
 

@@ -73,8 +73,8 @@ examples:
 """
 OWN_OPTIONS = (
     Option("--no-children", "children", "not in the interpreters that the program starts"),
-    Option("--show", "show", "show what would be enabled and run, and end"),
-    Option("--help", "help", "show this and end"),
+    Option("--show", "show", "show what would be enabled and run, and exit"),
+    Option("--help", "help", "show this message and exit"),
 )
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
