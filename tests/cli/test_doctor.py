@@ -194,7 +194,7 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
             ["cycles", "--format", "htm", "x.py"],
             "text or json or html, not 'htm' (did you mean html?)",
         ),
-        (["cycles", "--slice-us", "1", "x.py"], "see cpythonplus doctor cycles --help"),
+        (["cycles", "--policy", "spin_us=1", "x.py"], "see cpythonplus doctor cycles --help"),
         (["cycles", "none.py"], "the script 'none.py' does not exist"),
         (["cycles", "-S", "-c", ""], "nothing could be activated (leave out -S)"),
     ):

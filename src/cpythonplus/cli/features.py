@@ -266,18 +266,48 @@ def allocator(text: str) -> str:
     return os.path.abspath(text) if os.sep in text else text
 
 
+def policy(text: str) -> str:
+    """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
+    from cpythonplus.gil.limits import LIMITS, checked
+
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    pairs = []
+    for pair in text.split(","):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name not in kinds:
+            from cpythonplus.cli.arguments import suggestion
+
+            hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
+            raise ValueError(f"the policy has no {name!r}{hint}")
+        try:
+            pairs.append(f"{name}={whole_number(value) if kinds[name] is int else number(value)}")
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    carried = ",".join(pairs)
+    checked(policy_numbers(carried))
+    return carried
+
+
+def policy_numbers(text: str) -> "dict[str, object]":
+    """Return the fields of a policy that `policy` has made a text of."""
+    from cpythonplus.gil.limits import LIMITS
+
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    pairs = (pair.split("=") for pair in text.split(","))
+    return {name: kinds[name](value) for name, value in pairs}
+
+
+def _policy_default() -> "dict[str, object]":
+    from cpythonplus.gil.limits import LIMITS
+
+    return {"policy": ",".join(f"{limit.name}={limit.default}" for limit in LIMITS)}
+
+
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     # Not gil.install(gil.Policy(...)): dataclasses would be imported for it, 11 ms.
     from cpythonplus.gil.control import install_numbers
 
-    install_numbers(dict(values))
-
-
-def _gil_defaults() -> "dict[str, object]":
-    from cpythonplus import gil
-
-    policy = gil.Policy()
-    return {option.field: getattr(policy, option.field) for option in _GIL_OPTIONS}
+    install_numbers(values.get("policy", {}))  # type: ignore[arg-type]
 
 
 def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -376,34 +406,6 @@ def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
     statistics_output.register(run.pid, values)
 
 
-_GIL_OPTIONS = (
-    Option(
-        "--slice-us",
-        "slice_us",
-        "microseconds of one turn among threads that use the GIL alike",
-        metavar="N",
-        check=whole_number,
-        decode=int,
-    ),
-    Option(
-        "--batch-share",
-        "batch_share",
-        "least part of the GIL's time that batch threads get, 0.05 = 5 %",
-        metavar="F",
-        check=number,
-        decode=float,
-    ),
-    Option(
-        "--spin-us",
-        "spin_us",
-        "microseconds that a waiting thread polls before it sleeps",
-        metavar="N",
-        check=whole_number,
-        decode=int,
-    ),
-)
-
-
 def format_option(*names: str) -> Option:
     """Return the option for the format of a report, the first of them if it is not given."""
     return Option(
@@ -445,9 +447,18 @@ FEATURES = (
         "gil",
         "threads that wait for I/O get the GIL before threads that compute",
         by_default=True,
-        options=_GIL_OPTIONS,
+        options=(
+            Option(
+                "--policy",
+                "policy",
+                "the scheduler's numbers",
+                metavar="KEY=VALUE,...",
+                check=policy,
+                decode=policy_numbers,
+            ),
+        ),
         activate=_activate_gil,
-        defaults=_gil_defaults,
+        defaults=_policy_default,
     ),
     Feature(
         "threads",
@@ -460,25 +471,29 @@ FEATURES = (
         "stackless",
         "`import stackless` gives the program tasklets and channels",
         by_default=False,
-        options=(Option("--stackless", "switch", "switch it on"),),
+        options=(
+            Option(
+                "--stackless", "switch", "give the program a module stackless: tasklets, channels"
+            ),
+        ),
         activate=_activate_stackless,
     ),
     Feature(
         "doctor",
-        "`cpythonplus doctor PID` may look into the process, through a private socket",
+        "`cpythonplus doctor PID` can examine it, through a private socket",
         by_default=True,
         options=(),
         activate=_activate_doctor,
     ),
     Feature(
         "dump",
-        "every thread and tasklet with its stack, told when a signal comes",
+        "every thread and tasklet with its stack, printed when a signal comes",
         by_default=False,
         options=(
             Option(
                 "--dump-on",
                 "signal",
-                "print them on standard error on SIGNAL: USR1, SIGUSR1 or 10",
+                "print each thread's and tasklet's stack on SIGNAL: USR1, 10",
                 metavar="SIGNAL",
                 check=signal_number,
                 decode=int,
@@ -494,7 +509,7 @@ FEATURES = (
             Option(
                 "--malloc",
                 "kind",
-                "jemalloc, mimalloc, glibc-tuned, or a library of one by its path",
+                "allocate by jemalloc, mimalloc, glibc-tuned, or a library by its path",
                 metavar="KIND",
                 check=allocator,
             ),

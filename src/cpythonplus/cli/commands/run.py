@@ -50,7 +50,7 @@ from cpythonplus.cli.features import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import NoReturn
 
     Known = dict[str, tuple[Feature | None, Option | None]]
@@ -60,20 +60,29 @@ usage: cpythonplus run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments .
 
 Runs a program exactly as `python` would, with these features switched on.
 
-options:
-{options}
+  cpythonplus run app.py --port 8000     `python app.py --port 8000`
+  cpythonplus run -m gunicorn app:app    `python -m gunicorn app:app`
+  cpythonplus run --show app.py          what would be switched on, and the command
+  cpythonplus doctor PID                 what such a process keeps in memory, and why
+
+features, each with the option that switches it off:
+{features}
+
+statistics:
+{statistics}
+
+other options:
+{own}
+
+advanced:
+{advanced}
 
   -X, -W, -O, -u, -I, -E, -B, -P, -V and the like are handed to `python`, from here and from the
   interpreter that runs this.
-
-examples:
-  cpythonplus run app.py --port 8000
-  cpythonplus run --stats -m gunicorn app:app
-  cpythonplus run --no-gil --no-threads app.py    the program as it is without cpythonplus
 """
+NO_CHILDREN = Option("--no-children", "children", "the same in the Python processes that it starts")
 OWN_OPTIONS = (
-    Option("--no-children", "children", "not in the interpreters that the program starts"),
-    Option("--show", "show", "show what would be enabled and run, and exit"),
+    Option("--show", "show", "show what would be switched on and run, and exit"),
     Option("--help", "help", "show this message and exit"),
 )
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
@@ -175,7 +184,7 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
 
 def known_options() -> "Known":
     """Return the options by flag; no feature: `run`'s own; no option: switches the feature off."""
-    known: Known = {option.flag: (None, option) for option in OWN_OPTIONS}
+    known: Known = {option.flag: (None, option) for option in (NO_CHILDREN, *OWN_OPTIONS)}
     for each in offered():
         if each.by_default:
             known[each.switch_off] = (each, None)
@@ -378,20 +387,23 @@ def original_environment() -> dict[str, str]:
 
 
 def help_text() -> str:
-    """Return what `cpythonplus run --help` prints, made from the table of features."""
-    lines: list[str] = []
-    for feature in offered():
+    """Return what `cpythonplus run --help` prints: first what most people need."""
+    features = [help_line(x.switch_off, x.summary) for x in offered() if x.by_default]
+    return HELP.format(
+        features="\n".join([*features, help_line(NO_CHILDREN.flag, NO_CHILDREN.help)]),
+        statistics="\n".join(_lines(x for x in offered() if x.name == "statistics")),
+        own="\n".join(help_line(option.flag, option.help) for option in OWN_OPTIONS),
+        advanced="\n".join(_lines(x for x in offered() if x.name != "statistics")),
+    )
+
+
+def _lines(features: "Iterable[Feature]") -> "Iterator[str]":
+    """Yield the options of features, without those that switch them off."""
+    for feature in features:
         defaults = feature.defaults()
-        lines.append(f"  {feature.name}: {feature.summary}")
-        if feature.by_default:
-            lines.append(help_line(feature.switch_off, "switch it off"))
         for option in feature.options:
-            default = f" [{defaults[option.field]}]" if option.field in defaults else ""
-            lines.append(help_line(f"{option.flag} {option.metavar or ''}", option.help + default))
-        lines.append("")
-    lines.append("  other")
-    lines += [help_line(option.flag, option.help) for option in OWN_OPTIONS]
-    return HELP.format(options="\n".join(lines))
+            default = f" ({defaults[option.field]})" if option.field in defaults else ""
+            yield help_line(f"{option.flag} {option.metavar or ''}", option.help + default)
 
 
 def show_text(request: Request) -> str:
