@@ -1,5 +1,7 @@
 """Help, errors and the words of the command line."""
 
+import contextlib
+import io
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -257,6 +259,29 @@ def test_interpreter_options(original: list[str], words: list[str] | None, lette
     assert options.letters == set(letters)
 
 
+# Nothing that would start a program or write a file.
+WORDS = """attach list watch path referrers trim 12x 999999999999 --format --format=html json
+--output=no/x --top 0 --interval nan --show-keys --show-key --policy --policy=slice_us spin_us=1e9
+--stats= -z --dump-on --malloc -m no.such -- - ="""
+ODD_WORDS = ["", "a b", "\x1b[31m", "\udcff"]
+
+
+@given(
+    st.sampled_from([["doctor"], ["run", "--show"]]),
+    st.lists(st.sampled_from(WORDS.split() + ODD_WORDS), max_size=5),
+)
+@pytest.mark.any_version
+def test_whatever_is_typed_is_one_line_or_done(command: list[str], words: list[str]) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main.main([*command, *words])
+    assert status in (0, 1, 2)
+    assert (err.getvalue().count("\n"), bool(out.getvalue())) == (
+        (0, True) if not status else (1, False)
+    )
+    assert err.getvalue().replace("\n", "").isprintable()
+
+
 def imported(*words: str) -> set[str]:
     """Return the modules that running `words` imports in all the interpreters that it takes."""
     result = execute(words, env={"PYTHONPROFILEIMPORTTIME": "1"})
@@ -288,6 +313,7 @@ def test_start_up_imports_nothing_dear() -> None:
     site = imported(PYTHON, "-m", "this")  # whatever this installation's .pth files import
     started = imported(*MODULE, "run", "-c", "")
     assert sorted((started & DEAR) - site) == []
+    assert "cpythonplus.cli.terminal" not in started
 
 
 def test_the_hook_is_nearly_free() -> None:

@@ -86,6 +86,8 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert main(["doctor", "attach", str(pid), *words]) == 0
         assert page.read_text().startswith("<!DOCTYPE html>")
         assert capsys.readouterr().out == ""
+        assert main(["doctor", str(pid), "--format=html"]) == 0
+        assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
         assert main(["doctor", str(pid), "--top", "5"]) == 0
         text = capsys.readouterr().out
         assert f"pid {pid}" in text
@@ -373,11 +375,11 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["12", "--format", "jsn"], "--format: expected text or json or html, not 'jsn' (did you"),
         (["trim", "12", "--format", "html"], "--format: expected text or json, not 'html'"),
         (["watch", "12", "--format", "html"], "--format goes with --output"),
-        (["12", "--top", "0"], "--top: a number from 1 on is wanted"),
-        (["watch", "12", "--interval", "x"], "--interval: a number is wanted, not 'x'"),
+        (["12", "--top", "0"], "--top: expected a number from 1 on"),
+        (["watch", "12", "--interval", "x"], "--interval: expected a number, not 'x'"),
         (["watch", "12", "--interval", "0"], "--interval: expected seconds, from 0.1 on"),
         (["path", "12", "a b"], "expected the name of a type, not 'a b'"),
-        (["run", "--top", "0", "x.py"], "--top: a number from 1 on is wanted, not '0'"),
+        (["run", "--top", "0", "x.py"], "--top: expected a number from 1 on, not '0'"),
         (["run"], "nothing to run"),
     ):
         assert main(["doctor", *words]) == 2

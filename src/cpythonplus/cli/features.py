@@ -180,7 +180,7 @@ def whole_number(text: str) -> str:
     try:
         return str(int(text))
     except ValueError:
-        raise ValueError(f"a whole number is wanted, not {text!r}") from None
+        raise ValueError(f"expected a whole number, not {text!r}") from None
 
 
 def number(text: str) -> str:
@@ -188,7 +188,7 @@ def number(text: str) -> str:
     try:
         return repr(float(text))
     except ValueError:
-        raise ValueError(f"a number is wanted, not {text!r}") from None
+        raise ValueError(f"expected a number, not {text!r}") from None
 
 
 def signal_number(text: str) -> str:
@@ -202,7 +202,7 @@ def signal_number(text: str) -> str:
     except (KeyError, ValueError):
         number = 0
     if number not in signal.valid_signals():
-        raise ValueError(f"the name or number of a signal is wanted, not {text!r}")
+        raise ValueError(f"expected the name or number of a signal, not {text!r}")
     return str(int(number))
 
 
@@ -221,7 +221,7 @@ def cycle_kinds(text: str) -> str:
 def positive_number(text: str) -> str:
     """Serve as `check` of an option that takes an integer from 1 on."""
     if int(whole_number(text)) < 1:
-        raise ValueError(f"a number from 1 on is wanted, not {text!r}")
+        raise ValueError(f"expected a number from 1 on, not {text!r}")
     return whole_number(text)
 
 
@@ -250,7 +250,7 @@ def output_file(text: str) -> str:
     # Exec keeps the pid, so this is the very name that the program is going to write.
     folder, name = os.path.split(path.replace("%p", str(os.getpid())))
     if not text or text.endswith("/") or not name or os.path.isdir(os.path.join(folder, name)):
-        raise ValueError(f"a file name is wanted, not {text!r}")
+        raise ValueError(f"expected a file name, not {text!r}")
     if not os.path.isdir(folder):
         raise ValueError(f"the folder {folder!r} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):

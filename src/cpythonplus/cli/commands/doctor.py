@@ -111,7 +111,7 @@ def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
     # What is looked at is the program, so nothing of it is changed that need not be.
     request.off.update({"gil", "threads", "doctor"} - request.given)
     if "children" not in given:
-        request.given.add("children")  # the field of `run --no-children`
+        request.given.add(run.NO_CHILDREN.field)
     return run.become(request)
 
 

@@ -80,7 +80,9 @@ advanced:
   -X, -W, -O, -u, -I, -E, -B, -P, -V and the like are handed to `python`, from here and from the
   interpreter that runs this.
 """
-NO_CHILDREN = Option("--no-children", "children", "the same in the Python processes that it starts")
+NO_CHILDREN = Option(
+    "--no-children", "no_children", "the same in the Python processes that it starts"
+)
 OWN_OPTIONS = (
     Option("--show", "show", "show what would be switched on and run, and exit"),
     Option("--help", "help", "show this message and exit"),
@@ -269,7 +271,7 @@ def start(request: Request) -> "NoReturn":
             python_tag(),
             os.getpid(),
             features,
-            children="children" not in request.given,
+            children=NO_CHILDREN.field not in request.given,
         )
         environment[VARIABLE] = run.encode()
     command = [sys.orig_argv[0] if sys.orig_argv else sys.executable]
@@ -425,7 +427,7 @@ def show_text(request: Request) -> str:
                 lines.append(f"            {option.flag} {defaults[option.field]} (default)")
         if feature.by_default:
             lines.append(f"            {feature.switch_off} switches it off")
-    lines.append(f"children    {'off' if 'children' in request.given else 'on'}")
+    lines.append(f"children    {'off' if NO_CHILDREN.field in request.given else 'on'}")
     command = [sys.executable, *request.python.words, *request.python.program]
     if request.python.program:
         import shlex
