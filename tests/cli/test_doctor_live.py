@@ -19,8 +19,9 @@ from cpythonplus.cli import watched
 from cpythonplus.cli.commands import doctor, doctor_live
 from cpythonplus.cli.main import main
 from cpythonplus.cli.watch_screen import line, screen
+from cpythonplus.memory.agent import listing
 from cpythonplus.memory.agent.client import AskError, Client
-from cpythonplus.memory.agent.finding import Process, Unreachable
+from cpythonplus.memory.agent.finding import Process, Unreachable, find
 from cpythonplus.memory.agent.listing import Candidate
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
 
@@ -426,6 +427,13 @@ def test_which_processes_can_be_examined(capsys: pytest.CaptureFixture[str]) -> 
         found = {x["pid"]: x for x in json.loads(capsys.readouterr().out)["processes"]}
         assert found[silent.pid]["reached_by"] == ""
         assert found[silent.pid]["why_not"].startswith(f"process {silent.pid} is stopped")
+
+
+def test_a_process_that_can_be_asked_to_listen_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "reach", lambda pid: (find(pid), None))
+    with target(PYTHON) as process:
+        found = {each.pid: each for each in listing.candidates()}
+    assert found[process.pid].reached_by == "sys.remote_exec"
 
 
 @pytest.mark.any_version

@@ -417,12 +417,12 @@ def format_option(*names: str) -> Option:
     )
 
 
-def output_option(stream: str) -> Option:
-    """Return the option for the file of a report that is printed on `stream` otherwise."""
+def output_option(what: str) -> Option:
+    """Return the option for the file of a report; what: its help, `write the report to FILE`."""
     return Option(
         "--output",
         "output",
-        f"write the report to FILE, not to {stream}; %p in it is the PID",
+        f"{what}; %p in it is the PID",
         metavar="FILE",
         check=output_file,
     )
@@ -440,7 +440,7 @@ def top_option(default: str) -> Option:
     )
 
 
-_OUTPUT = output_option("standard error")
+_OUTPUT = output_option("write the report to FILE, not to standard error")
 
 FEATURES = (
     Feature(

@@ -55,8 +55,10 @@ _INTERVAL = Option(
     decode=float,
 )
 _SHOW_KEYS = Option("--show-keys", "show_keys", "keys of dicts as they are; they may be secrets")
-_OUTPUT = output_option("standard output")
-_REPORT = (format_option("text", "json", "html"), _OUTPUT, top_option(f" ({TOP})"))
+_OUTPUT = output_option("write the report to FILE, not to standard output")
+_LAST_OUTPUT = output_option("write a report to FILE at the end")
+_FORMAT = format_option("text", "json", "html")
+_TOP = top_option(f" ({TOP})")
 _ANSWER = (format_option("text", "json"), _OUTPUT)
 
 
@@ -84,9 +86,14 @@ class Examination:
 
 EXAMINATIONS = (
     Examination("list", (), "list the Python processes here that can be examined", _ANSWER),
-    Examination("attach", ("PID",), "examine a process; `attach` may be left out", _REPORT),
     Examination(
-        "watch", ("PID",), "examine it again and again, until Ctrl-C or q", (_INTERVAL, *_REPORT)
+        "attach", ("PID",), "examine a process; `attach` may be left out", (_FORMAT, _OUTPUT, _TOP)
+    ),
+    Examination(
+        "watch",
+        ("PID",),
+        "examine a process again and again, until Ctrl-C or q",
+        (_INTERVAL, _FORMAT, _LAST_OUTPUT, _TOP),
     ),
     Examination("referrers", ("PID", "TYPE"), "show what refers to objects of TYPE", _ANSWER),
     Examination(
@@ -95,7 +102,9 @@ EXAMINATIONS = (
         "show what keeps one object of TYPE, step by step",
         (_SHOW_KEYS, *_ANSWER),
     ),
-    Examination("trim", ("PID",), "have it give free memory back, and show how much", _ANSWER),
+    Examination(
+        "trim", ("PID",), "have a process give free memory back, and show how much", _ANSWER
+    ),
 )
 
 
