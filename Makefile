@@ -34,9 +34,16 @@ demo: ## the main job: a Flask service beside a CPU-bound job, stock and plus, a
 	@mkdir -p build/demo
 	@$(in_env) -- cpythonplus bench demo --json build/demo/demo.json --html build/demo/demo.html
 
+# The tests are mostly child processes that wait for each other, so four workers keep two cores busy.
+workers := -n 4 --dist worksteal
+
 .PHONY: test
-test: ## build, install and run the tests
-	@$(in_env) --group test -- python -m pytest $(PYTEST_ARGS)
+test: ## build, install and run the quick tests, in parallel
+	@$(in_env) --group test -- python -m pytest $(workers) -m 'not builds and not slow' $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: ## all tests but those that build a server first (PYTEST_ARGS="-m builds")
+	@$(in_env) --group test -- python -m pytest $(workers) -m 'not builds' $(PYTEST_ARGS)
 
 .PHONY: check
 check: ## linters, types, formats, and the rooms' dependencies
@@ -59,7 +66,7 @@ bench: ## all benchmarks, stock and plus in one run; raw results in build/bench
 .PHONY: sanitize
 sanitize: ## the tests under the address and undefined sanitizers, C programs under the thread one
 	@status=0; \
-	$(in_env) --variant asan --group test -- tools/sanitize.sh address $(PYTEST_ARGS) || status=1; \
+	$(in_env) --variant asan --group test -- tools/sanitize.sh address $(workers) $(PYTEST_ARGS) || status=1; \
 	$(in_env) --group test -- tools/sanitize.sh thread || status=1; \
 	exit $$status
 
@@ -100,9 +107,9 @@ soak: ## an hour of everything at once in tasklets; SOAK_ARGS='--side gevent --s
 	@$(in_env) --group test -- python tools/soak.py $(SOAK_ARGS)
 
 .PHONY: docs
-docs: ## rewrite the generated parts of docs/reference, README's measured tables, drawn pictures
+docs: ## rewrite the generated parts of docs/reference, the tables of docs/benchmarks, drawn pictures
 	@$(in_env) --group test -- python tools/reference.py
-	@$(in_env) --group test -- python tools/readme_table.py
+	@$(in_env) --group test -- python tools/benchmark_pages.py
 	@$(in_env) --group test -- python tools/stack_pictures.py
 	@$(in_env) --group test -- python tools/cpython_tests_page.py
 	@$(in_env) --group test -- python -m tools.compat_serve.page

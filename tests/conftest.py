@@ -4,11 +4,16 @@ A fixture of several rooms; what needs a GIL is skipped where there is none.
 """
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.support import FREE_THREADED, WITHOUT_GIL
+
+# In the background of some shells SIGINT is ignored, which child processes would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Importing the room is refused there.
 _USES_TASKLETS = re.compile(r"^from .*\b(tasklets|stackless)\b", re.MULTILINE)

@@ -1,8 +1,9 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
-    base <- gil <- threads <- tasklets      memory, prefork: base only      sites: none of the C
+    base <- gil <- threads <- tasklets      memory, prefork: base only
     (but for one file of prefork and one of memory, which use the other rooms' public API)
     cli and benchmarks: the public Python API only; cli may use benchmarks, not the other way
+    the distribution in sites/: nothing of this package
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
 """
@@ -20,9 +21,10 @@ pytestmark = pytest.mark.any_version
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
+SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
 EVERYTHING = frozenset(
-    {"base", "gil", "threads", "tasklets", "memory", "prefork", "sites", "benchmarks", "cli"}
+    {"base", "gil", "threads", "tasklets", "memory", "prefork", "benchmarks", "cli"}
 )
 # Which other rooms a room may use.
 ARROWS = {
@@ -32,7 +34,6 @@ ARROWS = {
     "tasklets": frozenset({"base", "gil", "threads"}),
     "memory": frozenset({"base"}),
     "prefork": frozenset({"base"}),
-    "sites": frozenset({"base"}),
     "benchmarks": EVERYTHING - {"cli"},
     "cli": EVERYTHING,
 }
@@ -46,12 +47,13 @@ MORE_ARROWS = {
 LOOSE_FILES = {
     "__init__.py": EVERYTHING - {"benchmarks", "cli"},
     "__main__.py": frozenset({"cli"}),
+    "_start.py": frozenset({"cli"}),
     "stackless.py": frozenset({"tasklets"}),
-    "_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
-    "_native.pyi": EVERYTHING - {"benchmarks", "cli", "sites"},
-    "_test_native.c": EVERYTHING - {"benchmarks", "cli", "sites"},
+    "_native.c": EVERYTHING - {"benchmarks", "cli"},
+    "_native.pyi": EVERYTHING - {"benchmarks", "cli"},
+    "_test_native.c": EVERYTHING - {"benchmarks", "cli"},
 }
-WITHOUT_C = frozenset({"sites", "benchmarks", "cli"})
+WITHOUT_C = frozenset({"benchmarks", "cli"})
 PUBLIC_API_ONLY = frozenset({"benchmarks", "cli"})
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
@@ -171,6 +173,11 @@ def test_no_module_of_cli_is_needed_by_one_that_it_needs() -> None:
     graphlib.TopologicalSorter(needs).prepare()  # CycleError names the circle
 
 
+def test_the_distribution_of_its_own_uses_none_of_them() -> None:
+    assert len(list(SITES.rglob("*.py"))) > 40
+    assert list(uses(SITES)) == []
+
+
 # ---- the test would catch it --------------------------------------------------------------------
 
 
@@ -185,7 +192,6 @@ def test_no_module_of_cli_is_needed_by_one_that_it_needs() -> None:
         ("gil/a.py", "from cpythonplus.threads import Lock\n", ":1: gil -> threads"),
         ("memory/a.py", "from cpythonplus.gil import install\n", ":1: memory -> gil"),
         ("prefork/a.py", "import cpythonplus.memory\n", ":1: prefork -> memory"),
-        ("sites/a.py", "from cpythonplus import _native\n", ":1: sites -> _native"),
         ("cli/a.py", "from cpythonplus._native import f\n", ":1: cli -> _native"),
         ("cli/a.py", "from cpythonplus.gil._x import f\n", ":1: cli -> gil._x.f"),
         ("benchmarks/a.py", "from cpythonplus.gil import _x\n", ":1: benchmarks -> gil._x"),
@@ -193,7 +199,7 @@ def test_no_module_of_cli_is_needed_by_one_that_it_needs() -> None:
         ("base/a.h", '\n#include "../gil/queue.h"\n', ":2: base -> gil"),
         ("base/a.c", '#include "gil/queue.h"\n', ":1: base -> gil"),
         ("memory/a.c", '#  include "../gil/queue.h"\n', ":1: memory -> gil"),
-        ("sites/a.c", "int x;\n", ":1: sites has no C"),
+        ("cli/a.c", "int x;\n", ":1: cli has no C"),
         ("attic/a.py", "", ":1: a room that no rule names"),
     ],
 )
@@ -368,9 +374,6 @@ WRITING_METHODS = frozenset(
 OWN_FOLDER = "in a folder that the benchmark has just made for itself (mkdtemp, 0700)"
 OTHER_WRITERS = {
     "base/files.py": "the writer",
-    "sites/clock.py": "works as a file alone, without the package",
-    "sites/applying.py": "opens a lock in the folder of the keys, which nobody else can change",
-    "sites/key_change.py": "renames a key in the folder of the keys",
     "memory/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
     "benchmarks/common/worker.py": OWN_FOLDER,
     "benchmarks/giltest/kernels/worker.py": OWN_FOLDER,
@@ -382,6 +385,12 @@ OTHER_WRITERS = {
     "benchmarks/sites/delay.py": OWN_FOLDER,
     "benchmarks/sites/tunnels.py": OWN_FOLDER,
     "benchmarks/tasklet_io/certificate.py": OWN_FOLDER,
+}
+WRITERS_OF_SITES = {
+    "files.py": "the writer, by a link",
+    "clock.py": "works as a file alone, without the package",
+    "applying.py": "opens a lock in the folder of the keys, which nobody else can change",
+    "key_change.py": "renames a key in the folder of the keys",
 }
 
 
@@ -420,14 +429,17 @@ def opens_anew(call: ast.Call) -> bool:
     return any(isinstance(t, str) and re.fullmatch(r"[rbt]*[wax+][wbt+]*", t) for t in texts)
 
 
-def test_nothing_bypasses_the_writer_of_files() -> None:
+@pytest.mark.parametrize(
+    ("package", "writers"), [(PACKAGE, OTHER_WRITERS), (SITES, WRITERS_OF_SITES)]
+)
+def test_nothing_bypasses_the_writer_of_files(package: Path, writers: dict[str, str]) -> None:
     found = {
-        path.relative_to(PACKAGE).as_posix(): where
-        for path in sorted(PACKAGE.rglob("*.py"))
+        path.relative_to(package).as_posix(): where
+        for path in sorted(package.rglob("*.py"))
         if (where := writes(path.read_text()))
     }
-    assert {name: found[name] for name in found if name not in OTHER_WRITERS} == {}
-    assert set(OTHER_WRITERS) - set(found) == set(), "these write no more: take them off the list"
+    assert {name: found[name] for name in found if name not in writers} == {}
+    assert set(writers) - set(found) == set(), "these write no more: take them off the list"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the package needs at run time is in sbom.cdx.json, and that is in the sdist."""
+"""What each distribution needs at run time is in its sbom.cdx.json, and that is in the sdist."""
 
 import json
 import re
@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,24 +15,27 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.support import child_environment
-from tools.setup_env import ROOT, lock_file
+from tools.setup_env import ROOT, SITES, lock_file, pyproject
 
 pytestmark = pytest.mark.any_version
 
 SBOM = "sbom.cdx.json"
 
+each = pytest.mark.parametrize(("folder", "group"), [(ROOT, "runtime"), (SITES, "sites")])
 
-def listed() -> dict[str, Any]:
-    bom = json.loads((ROOT / SBOM).read_text())
+
+def listed(folder: Path = ROOT) -> dict[str, Any]:
+    bom = json.loads((folder / SBOM).read_text())
     assert bom["bomFormat"] == "CycloneDX"
     return {canonicalize_name(each["name"]): each for each in bom["components"]}
 
 
-def test_it_has_every_dependency_with_version_and_licence() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    used = [entry for name in ("report", "serve", "sites") for entry in extras[name]]
-    components = listed()
+@each
+def test_it_has_every_dependency_with_version_and_licence(folder: Path, group: str) -> None:
+    project = pyproject(folder)["project"]
+    extras = project.get("optional-dependencies", {})
+    used = [entry for name in ("report", "serve") for entry in extras.get(name, [])]
+    components = listed(folder)
     for text in [*project["dependencies"], *used]:
         requirement = Requirement(text)
         machine = {"sys_platform": "linux", "platform_machine": "x86_64"}
@@ -47,21 +49,23 @@ def test_it_has_every_dependency_with_version_and_licence() -> None:
         )
 
 
-def test_it_is_of_the_locked_versions_and_of_this_one() -> None:
-    pins = re.findall(r"^([\w.-]+)==(\S+)", lock_file("runtime").read_text(), re.MULTILINE)
-    versions = {name: component["version"] for name, component in listed().items()}
+@each
+def test_it_is_of_the_locked_versions_and_of_this_one(folder: Path, group: str) -> None:
+    pins = re.findall(r"^([\w.-]+)==(\S+)", lock_file(group).read_text(), re.MULTILINE)
+    versions = {name: component["version"] for name, component in listed(folder).items()}
     assert versions == {name: pin for name, pin in pins if name in versions}
-    package = json.loads((ROOT / SBOM).read_text())["metadata"]["component"]
-    assert package["version"] == version("cpythonplus"), "make sbom"
+    package = json.loads((folder / SBOM).read_text())["metadata"]["component"]
+    assert package["version"] == version(package["name"]), "make sbom"
 
 
-def test_it_names_no_address() -> None:
-    text = (ROOT / SBOM).read_text().replace('"$schema": "http://cyclonedx.org/', "")
+@each
+def test_it_names_no_address(folder: Path, group: str) -> None:
+    text = (folder / SBOM).read_text().replace('"$schema": "http://cyclonedx.org/', "")
     assert "://" not in text
 
 
 def test_what_replaces_insides_has_an_upper_bound() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = pyproject(ROOT)["project"]
     (pin,) = re.findall(r"^gunicorn==(\d+)", lock_file("runtime").read_text(), re.MULTILINE)
     for extra in ("serve", "bench"):
         (bounds,) = (

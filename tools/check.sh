@@ -24,7 +24,7 @@ step 'ruff check' ruff check --quiet .
 step 'ruff format' ruff format --check --quiet --diff .
 step 'mypy' mypy
 [ "${#c_files[@]}" -eq 0 ] || step 'clang-format' clang-format --dry-run -Werror "${c_files[@]}"
-step 'cpythonplus lint' python -m cpythonplus lint src tools examples
+step 'cpythonplus lint' python -m cpythonplus lint src sites/src tools examples
 step 'locked packages' python tools/lock.py --check
 step 'layering' python -m pytest --quiet -p no:cacheprovider tests/test_layering.py
 

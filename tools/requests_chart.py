@@ -1,4 +1,4 @@
-"""Draws README's first chart, for tools/readme_table.py: requests beside threads that compute."""
+"""Draws the chart of docs/benchmarks/giltest.md, for tools/benchmark_pages.py."""
 
 import math
 from collections.abc import Iterator

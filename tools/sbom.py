@@ -1,8 +1,9 @@
-"""Writes sbom.cdx.json: what the package needs at run time, with all its extras, in CycloneDX.
+"""Writes sbom.cdx.json and sites/sbom.cdx.json: what each distribution needs at run time.
 
-cyclonedx-py looks into an environment that has requirements/runtime.txt in it and nothing else; the
-extension itself contains nobody else's code.  Versions are those that the tests run with, and the
-hashes of their files stand in that list.  Addresses of web pages are left out.
+In CycloneDX, with all extras.  cyclonedx-py looks into an environment that has
+requirements/runtime.txt or sites.txt in it and nothing else; both distributions contain nobody
+else's code.  Versions are those that the tests run with, and the hashes of their files stand in
+those lists.  Addresses of web pages are left out.
 """
 
 import json
@@ -16,13 +17,13 @@ from typing import Any
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from tools.setup_env import ROOT, lock_file  # found by the path above
+from tools.setup_env import ROOT, SITES, lock_file, pyproject  # found by the path above
 
-SBOM = ROOT / "sbom.cdx.json"
+SBOM = "sbom.cdx.json"
 
 
 def version() -> str:
-    """Return the package's own version, which meson.build has."""
+    """Return the version of cpythonplus, which meson.build has."""
     found = re.search(r"^  version: '(.+)',$", (ROOT / "meson.build").read_text(), re.MULTILINE)
     if found is None:
         raise ValueError("meson.build names no version")
@@ -37,26 +38,32 @@ def _without_pages(value: Any) -> Any:  # noqa: ANN401  # JSON
     return [_without_pages(each) for each in value] if isinstance(value, list) else value
 
 
-def main() -> int:
-    """Write the file; the status of the step that failed."""
+def write(root: Path, group: str, number: str) -> None:
+    """Write the file of the distribution in a folder; group: what its lock file is called."""
     with tempfile.TemporaryDirectory() as folder:
         environment, output = Path(folder, "environment"), Path(folder, "sbom.json")
         python = str(environment / "bin" / "python")
         pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
         install = [*pip, "--python", python, "install", "--no-compile", "--require-hashes"]
-        look = ["cyclonedx-py", "environment", "--pyproject", str(ROOT / "pyproject.toml")]
+        look = ["cyclonedx-py", "environment", "--pyproject", str(root / "pyproject.toml")]
         look += ["--mc-type", "library", "--output-reproducible", "--spec-version", "1.6"]
-        try:
-            subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-            subprocess.run([*install, "--requirement", lock_file("runtime")], check=True)
-            subprocess.run([*look, "--output-file", output, python], check=True)
-        except subprocess.CalledProcessError as error:
-            return error.returncode  # the step has said why
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        subprocess.run([*install, "--requirement", lock_file(group)], check=True)
+        subprocess.run([*look, "--output-file", output, python], check=True)
         bom = _without_pages(json.loads(output.read_text()))
     package = bom["metadata"]["component"]
-    package["version"] = version()
-    package["purl"] = f"pkg:pypi/cpythonplus@{version()}"
-    SBOM.write_text(json.dumps(bom, indent=1, sort_keys=True) + "\n")
+    package["version"] = number
+    package["purl"] = f"pkg:pypi/{package['name']}@{number}"
+    (root / SBOM).write_text(json.dumps(bom, indent=1, sort_keys=True) + "\n")
+
+
+def main() -> int:
+    """Write the files; the status of the step that failed."""
+    try:
+        write(ROOT, "runtime", version())
+        write(SITES, "sites", pyproject(SITES)["project"]["version"])
+    except subprocess.CalledProcessError as error:
+        return error.returncode  # the step has said why
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Makes a virtual environment that has the package's wheel in it, and runs a command there.
+"""Makes a virtual environment with the wheels of this repository in it, and runs a command there.
 
     python tools/setup_env.py [--group NAME]... [--variant asan|greenlet] -- COMMAND [ARG...]
 
@@ -23,12 +23,13 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
+SITES = ROOT / "sites"  # a distribution of its own
 
 # The test hooks are never in a released wheel, but always in the one that the tests see.
 VARIANTS = {
@@ -64,6 +65,11 @@ def sources_fingerprint() -> str:
     paths += (ROOT / "src").rglob("*")
     paths += (ROOT / "examples").rglob("*")
     paths += (p for p in (ROOT / "tests").rglob("*") if p.suffix in {".c", ".h", ".build"})
+    return files_fingerprint(paths)
+
+
+def files_fingerprint(paths: Iterable[Path]) -> str:
+    """Of the names and contents of files; folders and compiled modules among the paths are not."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -72,27 +78,33 @@ def sources_fingerprint() -> str:
     return digest.hexdigest()
 
 
+def pyproject(folder: Path) -> dict[str, Any]:
+    """The tables of a distribution's pyproject.toml."""
+    with (folder / "pyproject.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
 def locked_groups() -> dict[str, list[str]]:
     """What each lock file is for: a group's own requirements, sorted.
 
     Those of the project and of its `bench` extra are in every environment, as the group `build` is.
-    `runtime` is what users get with all extras that are more than a comparison.
+    `runtime` is what users get with all extras that are more than a comparison, `sites` what those
+    of the distribution in sites/ get.
     """
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        pyproject = tomllib.load(file)
-    project, table = pyproject["project"], pyproject["dependency-groups"]
+    top = pyproject(ROOT)
+    project, table = top["project"], top["dependency-groups"]
     groups = {name: {entry for entry in table[name] if isinstance(entry, str)} for name in table}
     extras = project["optional-dependencies"]
     groups["build"] |= {*project["dependencies"], *extras["bench"]}
-    used = (extras.get(name, []) for name in ("report", "serve", "sites"))
+    used = (extras.get(name, []) for name in ("report", "serve"))
     groups["runtime"] = {*project["dependencies"], *(entry for each in used for entry in each)}
+    groups["sites"] = {*pyproject(SITES)["project"]["dependencies"]}
     return {name: sorted(entries) for name, entries in groups.items() if entries}
 
 
 def members(name: str) -> Iterator[str]:
     """The groups with requirements of their own that make up a dependency group."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        table = tomllib.load(file)["dependency-groups"]
+    table = pyproject(ROOT)["dependency-groups"]
     if name not in table:
         raise SetupError(f"pyproject.toml has no dependency group {name!r}")
     if any(isinstance(entry, str) for entry in table[name]):
@@ -180,6 +192,12 @@ class Environment:
             fingerprint(sources_fingerprint(), self.setup_args),
             "building and installing the wheel",
             self._install_wheel,
+        )
+        self._step(
+            "sites",
+            files_fingerprint([SITES / "pyproject.toml", *(SITES / "src").rglob("*")]),
+            "installing cpythonplus-sites",
+            lambda: self._pip("--no-deps", "--force-reinstall", "--no-build-isolation", str(SITES)),
         )
 
     def _read(self) -> dict[str, str]:

@@ -14,7 +14,6 @@ from cpythonplus.cli.commands.bench_malloc import _tell
 from cpythonplus.cli.commands.doctor_live import Request, tell
 from cpythonplus.cli.main import main
 from tests.cli.support import MODULE, execute, run
-from tests.sites.site_texts import GOOD
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"
 REFUSED = "is a symbolic link in a folder that others can change"
@@ -105,12 +104,6 @@ class NoComparison:
         return {}
 
 
-def draw(path: Path) -> None:
-    site_file = path.parent.parent / "sites.toml"
-    site_file.write_text(GOOD)
-    assert main(["sites", "diagram", "--file", str(site_file), "--svg", str(path)]) in (0, 2)
-
-
 def live_page(path: Path) -> None:
     request = Request()
     request.given = {"output": str(path)}
@@ -129,7 +122,7 @@ def malloc_results(path: Path) -> None:
     _tell(NoComparison(), path)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("write", [draw, live_page, raw_results, charts, malloc_results])
+@pytest.mark.parametrize("write", [live_page, raw_results, charts, malloc_results])
 def test_other_reports_are_not_written_through_links(
     shared: Path, victim: Path, write: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

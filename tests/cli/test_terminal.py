@@ -61,17 +61,11 @@ def test_lines_of_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
         ["x" + NAME],
         ["doctor", NAME],
         ["run", NAME],
-        ["sites", "check", "--file", NAME],
-        ["clock", NAME],
     ):
         assert main(words) == 2
         told = "".join(capsys.readouterr())
         assert "title" in told
         assert is_plain(told)
-    assert main(["clock", "status", "--no-rtc", "--file", f"/{NAME}"]) == 1
-    told = capsys.readouterr().out
-    assert SHOWN in told
-    assert is_plain(told)
 
 
 def test_reports_at_exit(tmp_path: Path) -> None:

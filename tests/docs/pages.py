@@ -27,7 +27,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "sites/README.md")),
+    *(page for name in ("docs", "sites/docs") for page in sorted((ROOT / name).rglob("*.md"))),
+]
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "changes" / "README.md"]
 
 _BLOCK = re.compile(

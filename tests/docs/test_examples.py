@@ -13,7 +13,13 @@ from tests.docs import pages
 pytestmark = pytest.mark.slow  # all together
 
 TIMEOUT_S = 60
-PROGRAMS = ("cpythonplus", "pytest")
+PROGRAMS = {
+    "cpythonplus": "cpythonplus",
+    "cpythonplus-clock": "cpythonplus_sites.commands.clock_entry",
+    "cpythonplus-sites": "cpythonplus_sites",
+    "pytest": "pytest",
+}
+"""What a console block may run, and its module."""
 # What a page calls a server: the fixture that starts it, and how its example is told where it is.
 SERVERS = {
     "redis": ("redis_server", "REDIS_URL"),
@@ -81,8 +87,8 @@ def test_console_example(block: pages.Block, tmp_path: Path) -> None:
     assert commands, f"{block} has no command"
     printed = ""
     for program, *arguments in commands:
-        assert program in PROGRAMS, f"{block}: only {PROGRAMS} are run"
-        done = start([sys.executable, "-m", program, *arguments], tmp_path)
+        assert program in PROGRAMS, f"{block}: only {list(PROGRAMS)} are run"
+        done = start([sys.executable, "-m", PROGRAMS[program], *arguments], tmp_path)
         printed += without_folder(done.stdout + done.stderr, tmp_path)
         assert done.returncode == block.status, f"{block}: {arguments}\n{printed}"
     if block.is_compared:
@@ -131,8 +137,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert pages.broken(page, page.read_text("utf-8")) == []
 
 
-def test_every_page_stands_in_the_index() -> None:
-    index = pages.ROOT / "docs" / "README.md"
+@pytest.mark.parametrize("name", ["docs/README.md", "sites/README.md"])
+def test_every_page_stands_in_the_index(name: str) -> None:
+    index = pages.ROOT / name
     targets = pages.links(index.read_text("utf-8"))
     listed = {(index.parent / target).resolve() for target in targets}
     written = {page for page in pages.PAGES if page.is_relative_to(index.parent)}

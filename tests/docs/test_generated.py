@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import canned
-from tools import readme_table, reference
-
-RESULTS = sorted(readme_table.RESULTS.glob("*.json"))
+from tools import benchmark_pages, reference
+from tools.benchmark_pages import GILTEST
 
 
 @pytest.mark.needs_gil
@@ -60,15 +59,6 @@ def test_an_unknown_name_is_told() -> None:
         reference.documented("cpythonplus.nothing")
 
 
-@pytest.mark.skipif(
-    not RESULTS, reason="nothing has been measured yet: benchmarks/results is empty"
-)
-def test_the_measured_table_is_up_to_date() -> None:
-    text = readme_table.README.read_text("utf-8")
-    table = readme_table.table(readme_table.results(readme_table.RESULTS))
-    assert readme_table.filled(text, table) == text, "run: python tools/readme_table.py"
-
-
 def written(folder: Path, python: str) -> Path:
     report = canned.report()
     report.machine["python"] = f"CPython {python}"
@@ -80,7 +70,7 @@ def written(folder: Path, python: str) -> Path:
 def test_the_table_has_a_column_for_each_version(tmp_path: Path) -> None:
     for python in ("3.9.9", "3.13.0", "3.12.1"):
         written(tmp_path, python)
-    lines = readme_table.table(readme_table.results(tmp_path)).splitlines()
+    lines = GILTEST.text(tmp_path).splitlines()
     assert lines[0] == "| stock → plus | 3.9.9 | 3.12.1 | 3.13.0 | target | reached |"
     rate = next(line for line in lines if line.startswith("| echo beside 1 CPU thread, requests/s"))
     assert rate.count("185 → 49,500 (267 x)") == 3  # the median round
@@ -93,36 +83,36 @@ def test_the_table_has_a_column_for_each_version(tmp_path: Path) -> None:
 
 def test_a_slim_result_gives_the_same_table(tmp_path: Path) -> None:
     path = written(tmp_path, "3.13.0")
-    before, size = readme_table.table(readme_table.results(tmp_path)), path.stat().st_size
-    readme_table.slim(path)
-    assert readme_table.table(readme_table.results(tmp_path)) == before
+    before, size = GILTEST.text(tmp_path), path.stat().st_size
+    benchmark_pages.slim(path)
+    assert GILTEST.text(tmp_path) == before
     assert path.stat().st_size < size / 2
     assert "curve" not in path.read_text()
     once = path.read_text()
-    readme_table.slim(path)
+    benchmark_pages.slim(path)
     assert path.read_text() == once
 
 
 def test_two_results_of_one_version_are_refused(tmp_path: Path) -> None:
     written(tmp_path, "3.13.0").rename(tmp_path / "other.json")
     written(tmp_path, "3.13.0")
-    with pytest.raises(readme_table.TableError, match=r"several results for 3\.13\.0"):
-        readme_table.results(tmp_path)
+    with pytest.raises(benchmark_pages.TableError, match=r"several results for 3\.13\.0"):
+        GILTEST.reports(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", json.dumps({"schema": 99, "cases": []})])
 def test_something_else_is_no_result(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(readme_table.TableError, match=r"x\.json"):
-        readme_table.read(path)
+    with pytest.raises(benchmark_pages.TableError, match=r"x\.json"):
+        benchmark_pages.read(path)
 
 
 def test_nothing_measured_leaves_a_line(tmp_path: Path) -> None:
-    text = f"a\n{readme_table.BEGIN}\nold\n{readme_table.END}\nb\n"
-    new = readme_table.filled(text, readme_table.table(readme_table.results(tmp_path)))
-    assert readme_table.NOT_MEASURED in new
+    text = f"a\n{benchmark_pages.BEGIN}\nold\n{benchmark_pages.END}\nb\n"
+    new = benchmark_pages.filled(text, GILTEST.text(tmp_path))
+    assert benchmark_pages.NOT_MEASURED in new
     assert "old" not in new
-    assert new.endswith(f"{readme_table.END}\nb\n")
-    with pytest.raises(readme_table.TableError, match="measured:begin"):
-        readme_table.filled("nothing", "x")
+    assert new.endswith(f"{benchmark_pages.END}\nb\n")
+    with pytest.raises(benchmark_pages.TableError, match="measured:begin"):
+        benchmark_pages.filled("nothing", "x")

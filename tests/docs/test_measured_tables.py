@@ -1,5 +1,6 @@
-"""README's measured tables beside that of giltest: of the other suites."""
+"""The pages of docs/benchmarks: their tables, index and charts."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,15 +8,27 @@ import pytest
 from cpythonplus.benchmarks.common.results import Report
 from cpythonplus.benchmarks.suites import SUITES
 from tests.benchmarks import canned
-from tools import readme_table
+from tools import benchmark_pages
 
-THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, _SITES = readme_table.BLOCKS[1:]
+GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, SITES = (
+    benchmark_pages.SUITES
+)
 REQUESTS_BESIDE = {
     case.title
     for case in SUITES["giltest"]()
     if case.scenario == "requests" and case.alone and "connection" not in case.title
 }
-README = "".join(f"{block.begin}\nold\n{block.end}\ntext\n" for block in readme_table.BLOCKS)
+
+
+@pytest.fixture
+def empty_pages(tmp_path: Path) -> Path:
+    """A folder of pages with nothing between the marks."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name in ("README", *(page.name for page in benchmark_pages.SUITES)):
+        marks = f"head\n{benchmark_pages.BEGIN}\nold\n{benchmark_pages.END}\ntail\n"
+        (folder / f"{name}.md").write_text(marks)
+    return folder
 
 
 def written(folder: Path, benchmark: str, python: str, part: str = "") -> Report:
@@ -32,32 +45,33 @@ def rows(text: str) -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for cells in lines}
 
 
-def test_the_tables_are_up_to_date() -> None:
-    text = readme_table.README.read_text("utf-8")
-    assert readme_table.updated(text, readme_table.RESULTS) == text, (
-        "run: python tools/readme_table.py"
-    )
+def test_the_pages_are_up_to_date() -> None:
+    made = benchmark_pages.made(benchmark_pages.RESULTS, benchmark_pages.PAGES)
+    stale = [path.name for path, text in made.items() if path.read_text("utf-8") != text]
+    assert stale == [], "run: python tools/benchmark_pages.py"
 
 
-def test_the_explanation_s_table_is_up_to_date() -> None:
-    text = readme_table.EXPLANATION.read_text("utf-8")
-    assert readme_table.explained(text, readme_table.RESULTS) == text, (
-        "run: python tools/readme_table.py"
-    )
+def test_readme_is_short_and_its_linked_numbers_stand_in_their_pages() -> None:
+    """`[1,244 → 366 MiB](docs/benchmarks/prefork.md)`: both numbers are in that page's tables."""
+    readme = (benchmark_pages.ROOT / "README.md").read_text("utf-8")
+    assert len(readme.splitlines()) <= 150
+    linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)\)", readme)
+    assert len(linked) > 5
+    for words, path in linked:
+        page = (benchmark_pages.ROOT / path).read_text("utf-8")
+        measured = {number for line in page.splitlines() if "|" in line for number in numbers(line)}
+        assert numbers(words) <= measured, f"{words}: not in {path}"
 
 
-def test_the_chart_is_up_to_date() -> None:
-    drawn = readme_table.CHART.read_text("utf-8")
-    assert readme_table.charted(drawn, readme_table.RESULTS) == drawn, (
-        "run: python tools/readme_table.py"
-    )
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d[\d,.]*\d|\d", text))
 
 
 def test_the_chart_is_of_the_newest_version_with_requests(tmp_path: Path) -> None:
-    assert readme_table.charted("as it was", tmp_path) == "as it was"
+    assert benchmark_pages.charts(tmp_path) == {}
     for python in ("3.9.9", "3.13.0"):
         written(tmp_path, "giltest", python)
-    drawn = readme_table.charted("", tmp_path)
+    drawn = benchmark_pages.charts(tmp_path)["requests.svg"]
     assert "CPython 3.13.0" in drawn
     # Two sides' marks and the one of what it takes alone, and those of the legend.
     shown = {case for case in REQUESTS_BESIDE if f">{case}<" in drawn}
@@ -65,51 +79,79 @@ def test_the_chart_is_of_the_newest_version_with_requests(tmp_path: Path) -> Non
     assert drawn.count("<circle") == 3 * (len(shown) + 1)
 
 
-def test_each_benchmark_has_its_own_files_and_marks(tmp_path: Path) -> None:
-    suites = ("giltest", "threads", "testserver", "prefork", "tasklets", "tasklet-io")
-    for benchmark in (*suites, "memory", "sites"):
-        written(tmp_path, benchmark, "3.13.0")
-    written(tmp_path, "memory", "3.13.0", "doctor")
-    assert [len(block.reports(tmp_path)) for block in readme_table.BLOCKS] == [1] * 9
-    text = readme_table.updated(README, tmp_path)
-    giltest, threads, testserver, prefork, tasklets, io, *others = text.split("text\n")
-    memory, doctor, sites, _ = others
-    assert "echo beside" in giltest
-    assert "Queue hand-over" in threads
-    assert "echo beside" not in threads
-    assert "requests/s" in testserver
-    assert "page faults" in prefork
-    assert "greenlet" in tasklets
-    assert "uvloop" in io
-    assert "pytest --no-cycles" in memory
-    assert "pytest --no-cycles" in doctor
-    assert "≥ 2 x ssh" in sites
-    assert "80 ms, tuned, Mbit/s" in sites
-    assert "\nold\n" not in text
-    assert readme_table.updated(text, tmp_path) == text
-
-
-def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+def test_the_headline_has_a_bar_for_each_side(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
-    text = readme_table.updated(README, tmp_path)
-    assert text.count(readme_table.NOT_MEASURED) == 8
-    with pytest.raises(readme_table.TableError, match="threads:begin"):
-        readme_table.updated(README.replace(THREADS.begin, ""), tmp_path)
+    assert "headline.svg" not in benchmark_pages.charts(tmp_path)
+    written(tmp_path, "prefork", "3.12.1")
+    drawn = benchmark_pages.charts(tmp_path)
+    for name in ("headline.svg", "headline-dark.svg"):
+        assert "CPython 3.13.0" in drawn[name]
+        assert "CPython 3.12.1" in drawn[name]
+        assert drawn[name].count("<rect") == 1 + 2 * 3
+    assert drawn["headline.svg"] != drawn["headline-dark.svg"]
+
+
+def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path) -> None:
+    for page in benchmark_pages.SUITES:
+        written(tmp_path, page.benchmark, "3.13.0", page.part)
+    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 9
+    made = benchmark_pages.made(tmp_path, empty_pages)
+    texts = {path.stem: text for path, text in made.items() if path.suffix == ".md"}
+    for name, part in {
+        "giltest": "echo beside",
+        "threads": "Queue hand-over",
+        "testserver": "requests/s",
+        "prefork": "page faults",
+        "tasklets": "greenlet",
+        "tasklet-io": "uvloop",
+        "memory": "pytest --no-cycles",
+        "doctor": "pytest --no-cycles",
+        "sites": "80 ms, tuned, Mbit/s",
+        "README": "| [sites](sites.md) | 3.13 |",
+    }.items():
+        assert part in texts[name], name
+        assert "old" not in texts[name].splitlines()
+        assert texts[name].startswith("head\n")
+        assert texts[name].endswith("\ntail\n")
+    assert "echo beside" not in texts["threads"]
+
+
+def test_the_index_counts_what_is_reached_on_all_versions(tmp_path: Path) -> None:
+    for python in ("3.12.1", "3.13.0"):
+        written(tmp_path, "sites", python)
+    *_, row = benchmark_pages.index(tmp_path).splitlines()
+    text = SITES.text(tmp_path)
+    stated = [line for line in text.splitlines() if "≥" in line]
+    reached = [line for line in stated if line.endswith("| yes |")]
+    assert row.endswith(f"| {len(stated)} | {len(reached)} |")
+    assert row.startswith("| [sites](sites.md) | 3.12, 3.13 | ")
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path, empty_pages: Path) -> None:
+    written(tmp_path, "giltest", "3.13.0")
+    made = benchmark_pages.made(tmp_path, empty_pages)
+    silent = [path.stem for path, text in made.items() if benchmark_pages.NOT_MEASURED in text]
+    assert len(silent) == 8
+    assert "| [threads](threads.md) | - | - | 0 | 0 |" in made[empty_pages / "README.md"]
+    (empty_pages / "threads.md").write_text("no marks")
+    with pytest.raises(benchmark_pages.TableError, match="measured:begin"):
+        benchmark_pages.made(tmp_path, empty_pages)
 
 
 def test_a_result_under_another_name_is_refused(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     (tmp_path / "3.13.0.json").rename(tmp_path / "threads-3.13.json")
     with pytest.raises(
-        readme_table.TableError, match=r"threads-3\.13\.json is a result of giltest, not of threads"
+        benchmark_pages.TableError,
+        match=r"threads-3\.13\.json is a result of giltest, not of threads",
     ):
-        readme_table.updated(README, tmp_path)
+        THREADS.text(tmp_path)
 
 
 def test_threads_has_a_row_for_each_target_and_each_package(tmp_path: Path) -> None:
     for python in ("3.13.0", "3.14.1"):
         written(tmp_path, "threads", python)
-    text = THREADS.text(THREADS.reports(tmp_path))
+    text = THREADS.text(tmp_path)
     found = rows(text)
     assert text.startswith("| stock → plus | 3.13.0 | 3.14.1 | target | reached |")
     assert [cells for name, cells in found.items() if name.startswith("with lock:, ns")]
@@ -131,8 +173,7 @@ def test_threads_has_a_row_for_each_target_and_each_package(tmp_path: Path) -> N
 
 def test_giltest_has_one_row_for_a_case_with_several_targets(tmp_path: Path) -> None:
     report = written(tmp_path, "giltest", "3.13.0")
-    (block, *_) = readme_table.BLOCKS
-    text = block.text(block.reports(tmp_path))
+    text = GILTEST.text(tmp_path)
     found = rows(text)
     assert "| p50 / p99, ms, stock → plus | 3.13.0 | target | reached |" in text
     assert found["5 ms requests beside no CPU threads"] == ["1.00 / 8.00 → 0.900 / 2.00"]
@@ -149,7 +190,7 @@ def test_giltest_has_one_row_for_a_case_with_several_targets(tmp_path: Path) -> 
 
 def test_testserver_has_rates_and_p99(tmp_path: Path) -> None:
     report = written(tmp_path, "testserver", "3.13.0")
-    found = rows(TESTSERVER.text(TESTSERVER.reports(tmp_path)))
+    found = rows(TESTSERVER.text(tmp_path))
     title = "Flask, gunicorn gthread, 50 connections"
     assert found[f"{title}, requests/s"][1] == "≥ 1.1 x stock"
     assert found[f"{title}, p99, ms"] == ["8.00 → 2.00 (0.250 x)"]
@@ -158,27 +199,36 @@ def test_testserver_has_rates_and_p99(tmp_path: Path) -> None:
 
 
 def test_a_slim_result_gives_the_same_tables(tmp_path: Path) -> None:
-    for benchmark in ("threads", "testserver"):
-        written(tmp_path, benchmark, "3.13.0")
-    written(tmp_path, "giltest", "3.13.0")
-    before = readme_table.updated(README, tmp_path)
+    pages = (GILTEST, THREADS, TESTSERVER)
+    for page in pages:
+        written(tmp_path, page.benchmark, "3.13.0")
+    before = [page.text(tmp_path) for page in pages]
     for path in tmp_path.iterdir():
-        readme_table.slim(path)
-    assert readme_table.updated(README, tmp_path) == before
+        benchmark_pages.slim(path)
+    assert [page.text(tmp_path) for page in pages] == before
 
 
 def test_prefork_has_a_row_for_each_target_and_the_peer(tmp_path: Path) -> None:
     written(tmp_path, "prefork", "3.13.0")
-    found = rows(PREFORK.text(PREFORK.reports(tmp_path)))
+    found = rows(PREFORK.text(tmp_path))
     assert any("private a worker" in name for name in found)
     assert any("seconds until the last process has ended" in name for name in found)
     assert "stock → gc.freeze before the fork" in found
 
 
+def test_what_was_measured_is_shown_on_versions_without_a_target(tmp_path: Path) -> None:
+    for python in ("3.11.9", "3.13.0"):
+        written(tmp_path, "prefork", python)
+    of_targets, _ = PREFORK.text(tmp_path).split("\n\n", 1)
+    older, newer, target, _ = rows(of_targets)["Catalogue, 4 workers, MiB"]
+    assert older == newer != "-"
+    assert target.endswith("from 3.12 on")
+
+
 def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: Path) -> None:
     for python in ("3.12.1", "3.13.0"):
         written(tmp_path, "tasklets", python)
-    text = TASKLETS.text(TASKLETS.reports(tmp_path))
+    text = TASKLETS.text(tmp_path)
     found = rows(text)
     assert text.startswith("| tasklets | 3.12.1 | 3.13.0 | target | reached |")
     # What canned results have: 810 ns on the own side, 450 on all beyond the second.
@@ -194,7 +244,7 @@ def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path:
 def test_tasklet_io_has_a_table_for_each_scenario(tmp_path: Path) -> None:
     for python in ("3.12.1", "3.13.0"):
         written(tmp_path, "tasklet-io", python)
-    text = TASKLET_IO.text(TASKLET_IO.reports(tmp_path))
+    text = TASKLET_IO.text(tmp_path)
     found = rows(text)
     assert text.startswith("| tasklets | 3.12.1 | 3.13.0 | target | reached |")
     # As above; of per CPU s canned results have a number more for each figure before it.
@@ -210,7 +260,7 @@ def test_tasklet_io_has_a_table_for_each_scenario(tmp_path: Path) -> None:
 
 def test_memory_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: Path) -> None:
     written(tmp_path, "memory", "3.13.0")
-    text = MEMORY.text(MEMORY.reports(tmp_path))
+    text = MEMORY.text(tmp_path)
     found = rows(text)
     assert text.startswith("| measured | 3.13.0 | target | reached |")
     assert found["Flask test client, requests that fail, to gc-off"][1] == "≤ 1.15 x gc-off"
@@ -220,7 +270,7 @@ def test_memory_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: P
 
 def test_what_a_target_s_figure_is_stands_beside_its_case(tmp_path: Path) -> None:
     written(tmp_path, "memory", "3.13.0", "doctor")
-    targets, _ = DOCTOR.text(DOCTOR.reports(tmp_path)).split("\n\n", 1)
+    targets, _ = DOCTOR.text(tmp_path).split("\n\n", 1)
     found = rows(targets)
     assert (
         found["census of 1 million objects, pause to gc.collect()"][1]

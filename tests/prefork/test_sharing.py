@@ -115,6 +115,38 @@ def test_another_users_process() -> None:
     assert "may not be looked at: it is another user's" in child.out
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a /proc of one's own")
+def test_a_process_that_proc_hides() -> None:
+    """hidepid=2: of another user's process there is no folder."""
+    child = run_child(
+        """
+        import ctypes
+        import os
+        import subprocess
+
+        from cpythonplus.prefork.blaming import blame
+        from cpythonplus.prefork.sharing import private_bytes
+
+        CLONE_NEWNS = 0x20000
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"], check=True)
+        other = os.getppid()
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        assert not os.path.exists(f"/proc/{other}")
+        for look in (private_bytes, blame):
+            try:
+                look(other)
+            except PermissionError as error:
+                print(str(error)[:50])
+        """
+    )
+    assert child.out.count("the memory of process") == 2
+
+
 @pytest.mark.any_version
 def test_it_is_printed_as_a_table() -> None:
     found = Sharing(

@@ -38,7 +38,9 @@ KEPT = 12
 
 SHORT_S = 0.0003
 
-TICK_S = 0.003
+TICK_S = 0.003 if sys.version_info >= (3, 12) else 0.012
+"""Between two signals.  On 3.11 a traced thread stands still while one waits for the main thread,
+which needs 5 ms to get the GIL."""
 
 STACKS = (256 << 10, 1 << 20) if sys.version_info >= (3, 14) else (64 << 10, 256 << 10, 1 << 20)
 """Bytes.  On small ones the interpreter puts deallocations off; from 3.14 on sys.settrace() runs
@@ -68,6 +70,8 @@ class Fuzz:
         self.queues: list[Any] = [locks.Queue(2), locks.SimpleQueue()]
         self.waits: list[Any] = [locks.Event(), locks.Condition(), locks.Semaphore()]
         self.local = locks.local()
+        # An import that another tasklet interrupts holds its lock for ever.
+        self.imported = [getattr(io, name) for name in io.__all__]
         self.operations: list[Call] = [
             getattr(self, name)
             for name in dir(self)

@@ -118,6 +118,34 @@ def test_no_turn_is_lost_by_what_a_signal_handler_raises() -> None:
     assert (child.out, child.err) == ("b'x'\n", "")
 
 
+def test_one_that_the_loop_itself_has_switched_to_gets_its_turn() -> None:
+    """A callback of the loop sends; the receiver is runnable still when the loop goes to sleep."""
+    child = run_child("""
+        from cpythonplus.tasklets import channel, io, schedule, tasklet
+        from cpythonplus.tasklets.io import hub
+
+        def works():
+            sent.receive()
+            schedule()
+            done.send("done")
+
+        def asks_the_loop():
+            io.sleep(0.001)
+            loop = hub._hub_of_thread().loop
+            loop.call_soon(sent.send, None)
+            loop.call_soon_threadsafe(int)
+
+        sent, done = channel(), channel()
+        here, there = io.socket.socketpair()
+        tasklet(here.recv)(1)
+        tasklet(works)()
+        tasklet(asks_the_loop)()
+        print(done.receive())
+        there.send(b"x")
+    """)
+    assert (child.out, child.err) == ("done\n", "")
+
+
 def test_an_abandoned_tasklet_waits_for_no_descriptor() -> None:
     """It was counted as if its channel were one: nobody saw that all others were stuck."""
     child = run_child("""

@@ -1,7 +1,7 @@
 """Files that are there whole or not at all, written past whatever somebody else put at their names.
 
-All that this package writes at a name of the user's goes through here (tests/test_layering.py holds
-it); only `sites/clock.py`, which also works as a file alone, has a small writer of its own.
+All that is written at a name of the user's goes through here (tests/test_layering.py holds it);
+only the clock of `sites/`, which also works as a file alone, has a small writer of its own.
 
     folder, through its links -> file without a name -> write -> owner, mode -> fsync
       -> a name -> rename -> fsync of the folder
@@ -17,8 +17,9 @@ link before; one name for all, which somebody else can occupy in /tmp; a handler
 at a signal, which is the program's to set, and which SIGKILL does not call.
 """
 
+# Part of the distribution in sites/, too, by a link: it imports the standard library alone.
 # Used when the interpreter ends, and where a start is to be quick: no pathlib, contextlib, secrets.
-# ruff: noqa: PTH102, SIM105, PTH112, PTH116, PTH120, PTH208
+# ruff: noqa: PTH102, SIM105, PTH112, PTH116, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -26,8 +27,6 @@ import errno
 import fcntl
 import os
 import stat
-
-from cpythonplus.base.trust import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ _FRESH = os.O_WRONLY | os.O_CLOEXEC
 _MOST_LINKS = 40
 """As many as the kernel follows."""
 _RANDOM_BYTES = 4
+_OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
+_UID_MAP = "/proc/self/uid_map"
 _MOST_OF_A_NAME = 240
 """Bytes; file systems allow 255."""
 _TRIES = 8
@@ -173,6 +174,27 @@ def is_shared(folder: os.stat_result) -> bool:
     if is_foreign(folder.st_uid) or folder.st_mode & stat.S_IWOTH:
         return True
     return bool(folder.st_mode & stat.S_IWGRP) and folder.st_gid not in (0, os.getegid())
+
+
+def is_foreign(uid: int) -> bool:
+    """Whether a user is neither root nor this one.
+
+    In a user namespace (a sandbox without root) all who are outside have one number. There root is
+    one of them, to whom /dev and / belong; so that number does not count.
+    """
+    return uid not in (0, os.geteuid()) and not _is_outside(uid)
+
+
+def _is_outside(uid: int) -> bool:
+    try:
+        with open(_OVERFLOW_UID, "rb") as file:
+            if uid != int(file.read()):
+                return False
+        with open(_UID_MAP, "rb") as file:
+            ranges = [list(map(int, line.split())) for line in file]
+    except (OSError, ValueError):
+        return False
+    return not any(first <= uid < first + count for first, _, count in ranges)
 
 
 # ---- a name in a folder -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ COMMANDS = {
     "clock": "keep the time of a machine without a clock chip",
     "bench": "measure this Python with cpythonplus and without it",
 }
-"""What there is; command X is `main` of the module `commands/X.py`."""
+"""What there is; command X is `main` of the module `commands/X.py`, here or in `sites`."""
 GROUPS = {
     "start a program": ("run", "serve"),
     "find out what its memory is used for": ("doctor", "lint"),
@@ -54,6 +54,8 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] not in COMMANDS:
         return without_command(words)
+    if words[0] in ("sites", "clock"):
+        return call_of_sites(words[0], words[1:])
     try:
         # Not importlib, which would be one more import.
         command = __import__(f"cpythonplus.cli.commands.{words[0]}", fromlist=["main"])
@@ -75,6 +77,20 @@ def without_command(words: list[str]) -> int:
         return show(version_line())
     kind = "option" if words[0].startswith("-") else "command"
     return complain("cpythonplus", str(unknown(kind, words[0], [*COMMANDS, "--version"], NAME)))
+
+
+def call_of_sites(command: str, arguments: list[str]) -> int:
+    """Call a command of another distribution, which need not be installed."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("cpythonplus_sites") is None:
+        from cpythonplus.cli.terminal import complain
+
+        needs = f"cpythonplus {command} needs the distribution cpythonplus-sites"
+        return complain(needs, "pip install cpythonplus-sites")
+    status: int = import_module(f"cpythonplus_sites.commands.{command}").main(arguments)
+    return status
 
 
 def help_text() -> str:

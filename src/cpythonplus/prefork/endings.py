@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["REASONS", "OutOfMemoryKills", "exists", "reason_of_status", "start_ticks"]
+__all__ = ["REASONS", "OutOfMemoryKills", "exists", "is_hidden", "reason_of_status", "start_ticks"]
 
 REASONS = (
     "exit",
@@ -129,10 +129,15 @@ def exists(pid: int, ticks: int) -> bool:
     return now is not None and (0 in (now, ticks) or now == ticks)
 
 
+def is_hidden(pid: int) -> bool:
+    """Whether there is one that `/proc` does not show: another user's, under hidepid=2."""
+    return pid > 0 and not (_PROC / str(pid)).exists() and _can_be_signalled(pid)
+
+
 def _can_be_signalled(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

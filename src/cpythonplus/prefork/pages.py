@@ -3,6 +3,7 @@
 Only reads: no process is attached to or stopped.  What is read may change while it is read.
 """
 
+import errno
 import os
 from array import array
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from cpythonplus.prefork.endings import is_hidden
 
 __all__ = [
     "PAGE_BYTES",
@@ -103,14 +106,15 @@ def stack_pointers(pid: int) -> list[int]:
 
 def _explained(error: OSError, pid: int) -> OSError:
     """Return the error with a sentence about what was wanted and what would help."""
-    if isinstance(error, PermissionError):
+    gone = isinstance(error, FileNotFoundError | ProcessLookupError)
+    if isinstance(error, PermissionError) or (gone and is_hidden(pid)):
         return PermissionError(
-            error.errno,
+            errno.EACCES,
             f"the memory of process {pid} may not be read: it must belong to the same user, must "
             "not have changed its user since its program was started, and must descend from the "
             "process that asks where kernel.yama.ptrace_scope is 1",
         )
-    if isinstance(error, FileNotFoundError | ProcessLookupError):
+    if gone:
         return ProcessLookupError(f"there is no running process {pid}")
     return error
 

@@ -3,6 +3,7 @@
 From ``/proc/PID/smaps_rollup``: the kernel's own sums over all mappings, one read per process.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cpythonplus.base.errors import UnsupportedPlatform
+from cpythonplus.prefork.endings import is_hidden
 from cpythonplus.prefork.tables import megabytes, table
 
 __all__ = ["ProcessMemory", "Sharing", "private_bytes", "process_memory", "sharing"]
@@ -130,10 +132,10 @@ def _sums(pid: int) -> dict[str, int]:
     try:
         text = (folder / "smaps_rollup").read_text()
     except PermissionError as error:
-        raise PermissionError(
-            error.errno, f"the memory of process {pid} may not be looked at: it is another user's"
-        ) from error
+        raise _another_users(pid) from error
     except FileNotFoundError as error:
+        if is_hidden(pid):
+            raise _another_users(pid) from error
         if (folder / "smaps").exists():
             raise UnsupportedPlatform("this kernel has no /proc/PID/smaps_rollup") from error
         text = ""
@@ -143,6 +145,12 @@ def _sums(pid: int) -> dict[str, int]:
         raise ProcessLookupError(f"there is no running process {pid}")
     lines = (line.split() for line in text.splitlines()[1:])
     return {words[0][:-1]: int(words[1]) * 1024 for words in lines}
+
+
+def _another_users(pid: int) -> PermissionError:
+    return PermissionError(
+        errno.EACCES, f"the memory of process {pid} may not be looked at: it is another user's"
+    )
 
 
 def _descendants(pid: int) -> Iterator[int]:

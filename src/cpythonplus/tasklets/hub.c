@@ -48,6 +48,10 @@ plus_look_soon(struct plus_scheduler *sched)
     uint64_t now_ns = plus_now_ns(), since_ns = now_ns - sched->looked_ns;
 
     sched->look_in = LOOK_EVERY_SWITCHES;
+    /* What the loop calls switches, to one that may still be runnable when the loop goes on, and to sleep. */
+    if (sched->hub_sleeps) {
+        plus_hub_rouse(sched);
+    }
     if (since_ns >= LOOK_EVERY_NS) {
         plus_look(sched, now_ns);
     }
@@ -166,6 +170,7 @@ give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
             }
             plus_poller_arm(sched->poller, plus_timers_earliest(&sched->timers));
             sched->hub_sleeps = true;
+            sched->look_in = 0; /* the next switch is one that the loop has not given */
             plus_stacks_settle(&sched->stacks);
             return 0;
         }

@@ -15,7 +15,7 @@ from cpythonplus.benchmarks.common.errors import MeasurementError, UsageError
 from cpythonplus.benchmarks.common.results import Outcome, Side
 from cpythonplus.benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private
 from cpythonplus.benchmarks.sites.tunnels import PROGRAMS
-from cpythonplus.sites import tuning
+from cpythonplus_sites import tuning
 
 SIDES: tuple[Side, ...] = ("direct", "wireguard", "ssh", "openvpn")
 

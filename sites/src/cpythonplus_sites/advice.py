@@ -1,0 +1,140 @@
+"""What works, and is likely to be a mistake or to be missed later: warnings of `sites check`."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.checks import Subject, as_address, claims
+from cpythonplus_sites.schema import Wrong
+from cpythonplus_sites.values import is_v6
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cpythonplus_sites.model import Endpoint
+    from cpythonplus_sites.schema import FileStanzas
+
+ROUTERS_CHOICES = {
+    "192.168.0.0/24": "what many home routers use",
+    "192.168.1.0/24": "what many home routers use",
+    "192.168.2.0/24": "what many home routers use",
+    "192.168.178.0/24": "what many home routers use",
+    "10.0.0.0/24": "what many home routers use",
+    "172.17.0.0/16": "what Docker uses",
+}
+LARGEST_MTU = 1440
+"""1500 bytes less IPv4, UDP and WireGuard's own 32; less 20 more where endpoints are IPv6."""
+
+
+def advise(file: FileStanzas) -> list[Wrong]:
+    """The warnings about a file without problems."""
+    subject = Subject(file)
+    return [one for look in LOOKS for one in look(subject)]
+
+
+def keys(subject: Subject) -> Iterator[Wrong]:
+    """Keys that are not made yet, or are being changed."""
+    for name, site in subject.sites.items():
+        if site.public_key is None:
+            text = "no public_key yet; cpythonplus-sites keygen on its gateway makes one"
+            yield Wrong(subject.site_keys(name), text)
+        if site.next_public_key is not None:
+            text = "the key is being changed; cpythonplus-sites rotate tells how far it is"
+            yield Wrong(subject.site_keys(name, "next_public_key"), text)
+
+
+def ssh_keys(subject: Subject) -> Iterator[Wrong]:
+    """What a link over ssh needs besides a number."""
+    for ends, link in subject.linked.items():
+        if link.via != "ssh":
+            continue
+        sites = [subject.sites[name] for name in ends]
+        if all(site.ssh_public_key is None for site in sites):
+            text = f"no ssh_public_key for the link of {' and '.join(ends)}; keygen --ssh makes one"
+            yield Wrong(subject.site_keys(ends[0]), text)
+        for name, site in zip(ends, sites, strict=True):
+            if site.ssh_endpoint is not None and site.ssh_host_key is None:
+                text = "no ssh_host_key, so that the caller cannot know that this is the host"
+                yield Wrong(subject.site_keys(name, "ssh_endpoint"), text)
+
+
+def keepalives(subject: Subject) -> Iterator[Wrong]:
+    """Behind NAT, nobody can call in once the router has forgotten the last packet out."""
+    silent = {
+        name
+        for ends, link in subject.linked.items()
+        for name in ends
+        if link.via == "wireguard"
+        and (subject.network.keepalive if link.keepalive is None else link.keepalive) == 0
+    }
+    for name, site in subject.sites.items():
+        if name in silent and site.endpoint is None:
+            text = "no endpoint, and a link with keepalive 0: it ends when nothing is sent for long"
+            yield Wrong(subject.site_keys(name), text)
+
+
+def ranges(subject: Subject) -> Iterator[Wrong]:
+    """Subnets that others are likely to have as well, or that belong to others."""
+    usual = {ip_network(subnet): words for subnet, words in ROUTERS_CHOICES.items()}
+    for claim in claims(subject):
+        for subnet, words in usual.items():
+            if claim.subnet.version == subnet.version and claim.subnet.overlaps(subnet):
+                text = f"{claim.subnet} meets {subnet}, {words}: who comes from such a network"
+                yield Wrong(claim.keys, f"{text} cannot reach it")
+        if not claim.subnet.is_private:
+            yield Wrong(claim.keys, f"{claim.subnet} are public addresses; are they yours?")
+
+
+def sizes(subject: Subject) -> Iterator[Wrong]:
+    """An MTU that does not fit through an internet connection of 1500 bytes."""
+    stanzas = [(("network", "mtu"), subject.network.mtu)]
+    for way, mtu in stanzas + [(("links", i, "mtu"), x.mtu) for i, x in enumerate(subject.links)]:
+        if mtu is not None and mtu > LARGEST_MTU:
+            yield Wrong(way, f"{mtu} is more than fits into packets of 1500 bytes: {LARGEST_MTU}")
+
+
+def numbers(subject: Subject) -> Iterator[Wrong]:
+    """A network of one."""
+    if len(subject.sites) == 1:
+        yield Wrong(("sites",), "there is only one site: nothing is linked")
+
+
+def addresses(subject: Subject) -> Iterator[Wrong]:
+    """Endpoints that not everybody can call."""
+    for name, key, endpoint in _endpoints(subject):
+        address = as_address(endpoint)
+        if address is not None and not address.is_global:
+            text = f"{address} is no public address: only hosts of that network can call it"
+            yield Wrong(subject.site_keys(name, key), text)
+        elif address is not None and is_v6(address):
+            text = f"{address} is IPv6: a gateway that has only IPv4 cannot call it"
+            yield Wrong(subject.site_keys(name, key), text)
+
+
+def _endpoints(subject: Subject) -> Iterator[tuple[str, str, Endpoint]]:
+    for name, site in subject.sites.items():
+        for key in ("endpoint", "ssh_endpoint"):
+            endpoint: Endpoint | None = getattr(site, key)
+            if endpoint is not None:
+                yield name, key, endpoint
+
+
+def unresolved(file: FileStanzas, resolve: Callable[[str], tuple[str, ...]]) -> Iterator[Wrong]:
+    """DNS names of endpoints that say nothing here, or an address inside of the network."""
+    subject = Subject(file)
+    for name, key, endpoint in _endpoints(subject):
+        if as_address(endpoint) is not None:
+            continue
+        way, found = subject.site_keys(name, key), resolve(endpoint.host)
+        if not found:
+            yield Wrong(way, f"the name {endpoint.host} does not resolve")
+        for text in found:
+            address = ip_address(text)
+            for claim in claims(subject):
+                if claim.subnet.version == address.version and address in claim.subnet:
+                    where = claim.named(name)
+                    yield Wrong(way, f"{endpoint.host} is {address}, which is inside {where}")
+
+
+LOOKS = (keys, ssh_keys, keepalives, ranges, sizes, numbers, addresses)

@@ -1,0 +1,176 @@
+"""Carries a plan out, and plans again from what it then finds, until there is nothing left to do.
+
+Why again: wg-quick and systemd set most of what an interface needs when they bring it up, so what
+is left is seen only then. It also shows a step that had no effect, and takes part in finding out
+what another program changes back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.live import look, tunnels
+from cpythonplus_sites.planning import is_fresh, plan
+from cpythonplus_sites.rotation import awaited
+from cpythonplus_sites.secrets import SecretError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cpythonplus_sites.machine import Machine
+    from cpythonplus_sites.planning import Step
+    from cpythonplus_sites.wanted import Wanted
+
+ROUNDS = 5
+"""An interface, what hangs on it, what was in the way; more means that somebody undoes it."""
+
+STEP_TIMEOUT_S = 60
+NO_EFFECT = "it was done, but is as before: something undoes it"
+SESSION_PATIENCE_S = 12
+"""A handshake that gets no answer is repeated every 5 s."""
+
+SESSION_POLL_S = 0.2
+LOCK_NAME = "apply.lock"
+
+
+class ApplyRunningError(Exception):
+    """Another apply is at work in the same host folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How far it came.
+
+    failed: the step at which it stopped, and `reason` why, in one line.  left: what was planned
+    behind it.  obstacles, notes: of the last plan.
+    """
+
+    done: tuple[Step, ...]
+    failed: Step | None = None
+    reason: str = ""
+    left: tuple[Step, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the gateway is now as it should be."""
+        return self.failed is None and not self.obstacles
+
+
+@contextmanager
+def only_one(host_folder: Path) -> Iterator[None]:
+    """Keep a second apply out. Raises ApplyRunningError; OSError without the folder."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    file = os.open(host_folder / LOCK_NAME, flags, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ApplyRunningError(f"another apply is at work in {host_folder}") from None
+        yield
+    finally:
+        os.close(file)
+
+
+def apply(
+    machine: Machine,
+    wanted: Wanted,
+    *,
+    endpoints_only: bool = False,
+    systemd: bool = True,
+    tell: Callable[[Step], None] = lambda _: None,
+) -> Outcome:
+    """Make the gateway as it should be; `tell` hears of each step before it is done.
+
+    Stops at the first step that fails. What was done stays: every step by itself leaves the
+    gateway working, and the next run goes on from there.
+    """
+    done: list[Step] = []
+    before: tuple[Step, ...] = ()
+    rounds = 0
+    while True:
+        live = look(machine, wanted, systemd=systemd)
+        found = plan(wanted, live, endpoints_only=endpoints_only)
+        steps, remarks = found.steps, (found.obstacles, found.notes)
+        if not steps:
+            return Outcome(tuple(done), None, "", (), *remarks)
+        if rounds == ROUNDS or steps == before:
+            return Outcome(tuple(done), steps[0], NO_EFFECT, steps[1:], *remarks)
+        for position, step in enumerate(steps, 1):
+            tell(step)
+            reason = carry_out(machine, step)
+            if reason is not None:
+                return Outcome(tuple(done), step, reason, steps[position:], *remarks)
+            done.append(step)
+        before, rounds = steps, rounds + 1
+
+
+def await_sessions(machine: Machine, wanted: Wanted) -> bool:
+    """Wait for the sessions that routes are to move to while another gateway changes its key.
+
+    Whether a key is being changed at all; what does not come in SESSION_PATIENCE_S is left to the
+    next apply.
+    """
+    if len(wanted.rotation) < 2:  # noqa: PLR2004
+        return False
+    end = time.monotonic() + SESSION_PATIENCE_S
+    while awaited(wanted.rotation, _alive(machine)) and time.monotonic() < end:
+        time.sleep(SESSION_POLL_S)
+    return True
+
+
+def _alive(machine: Machine) -> set[tuple[str, str]]:
+    now = time.time()
+    return {
+        (tunnel.interface, peer.public_key)
+        for tunnel in tunnels(machine).values()
+        for peer in tunnel.peers
+        if is_fresh(peer, now)
+    }
+
+
+def carry_out(machine: Machine, step: Step) -> str | None:
+    """Do one step; why it failed, or None.
+
+    A file that must be read by a program at once (step.commands) and was not is put back as it
+    was: the next run would not see that something is missing, or a start would stumble over it.
+    """
+    if step.file is None:
+        return _run(machine, step)
+    path = Path(step.file.path)
+    try:
+        before = (machine.read(path), machine.mode(path)) if step.commands else (None, None)
+        machine.write(path, step.file.text, mode=step.file.mode)
+        reason: str | None = "interrupted"
+        try:
+            reason = _run(machine, step)
+        finally:
+            if reason is not None:
+                _put_back(machine, path, *before)
+    except OSError as error:
+        return error.strerror or str(error)
+    except SecretError as error:
+        return str(error)
+    return reason
+
+
+def _put_back(machine: Machine, path: Path, text: str | None, mode: int | None) -> None:
+    if text is None or mode is None:
+        machine.remove(path)
+    else:
+        machine.write(path, text, mode=mode)
+
+
+def _run(machine: Machine, step: Step) -> str | None:
+    for command in step.commands:
+        output = machine.run(command.argv, stdin=command.stdin, timeout_s=STEP_TIMEOUT_S)
+        if output.status != 0 and not command.tolerated:
+            return f"{command.argv[0]}: {output.reason}"
+    return None

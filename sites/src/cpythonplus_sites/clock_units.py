@@ -1,0 +1,416 @@
+"""Puts the clock's script and what starts it onto a machine, and says what else sets its clock.
+
+The root folder is an argument, so that an image is prepared, and a test runs, without the machine
+that it is for. Nothing is started here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from cpythonplus_sites import clock
+from cpythonplus_sites.files import make_folder, replace_file, replace_link
+from cpythonplus_sites.trust import weak_spot
+
+Init = Literal["systemd", "sysv", "cron"]
+
+SCRIPT = PurePosixPath("/usr/local/lib/cpythonplus/clock.py")
+UNITS = PurePosixPath("/etc/systemd/system")
+PYTHON = "/usr/bin/python3"
+NAME = "cpythonplus-clock"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What is to stand at an absolute path: a text with a mode, or a link to `target`."""
+
+    path: PurePosixPath
+    text: str = ""
+    mode: int = 0o644
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Something else on the machine that keeps or sets its time.
+
+    harmful: it can take the clock back, or stop it from being restored.
+    """
+
+    what: str
+    effect: str
+    remedy: str
+    harmful: bool
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.effect}; {self.remedy}"
+
+
+# ---- what is installed --------------------------------------------------------------------------
+
+
+def files(init: Init, python: str = PYTHON) -> tuple[File, ...]:
+    """Everything that an installation consists of."""
+    script = File(SCRIPT, Path(clock.__file__).read_text("utf-8"), 0o755)
+    command = shlex.join([python, "-I", "-S", str(SCRIPT)])
+    if init == "systemd":
+        return (script, *_units(command), *_links())
+    if init == "sysv":
+        return (
+            script,
+            File(PurePosixPath(f"/etc/init.d/{NAME}"), SYSV.format(command=command), 0o755),
+            File(PurePosixPath(f"/etc/cron.d/{NAME}"), CRON_TICK.format(command=command)),
+        )
+    text = CRON_RESTORE.format(command=command) + CRON_TICK.format(command=command)
+    return (script, File(PurePosixPath(f"/etc/cron.d/{NAME}"), text))
+
+
+def _units(command: str) -> list[File]:
+    # In a unit a per cent sign and a dollar begin something else.
+    command = command.replace("%", "%%").replace("$", "$$")
+    folder = str(PurePosixPath(clock.DEFAULT_FILE).parent)
+    return [
+        File(UNITS / f"{NAME}-{name}", text.format(command=command, folder=folder))
+        for name, text in UNIT_TEXTS.items()
+    ]
+
+
+def _links() -> list[File]:
+    """What `systemctl enable` would make; it need not run, so an image can be prepared."""
+    return [
+        File(UNITS / f"{target}.wants" / f"{NAME}-{unit}", target=f"../{NAME}-{unit}")
+        for unit, target in WANTED_BY.items()
+    ]
+
+
+WANTED_BY = {
+    "restore.service": "sysinit.target",
+    "save.service": "sysinit.target",
+    "tick.timer": "timers.target",
+}
+
+UNIT_TEXTS = {
+    # Ordered before time-set.target, which promises the others that the clock does not go back any
+    # more. DefaultDependencies would order it behind sysinit.target, and so behind everything that
+    # reads the time early.
+    "restore.service": """\
+[Unit]
+Description=Restore the clock of a machine without a clock chip
+Documentation=man:clock_settime(2)
+DefaultDependencies=no
+RequiresMountsFor={folder}
+After=systemd-remount-fs.service
+Wants=time-set.target
+Before=time-set.target sysinit.target
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={command} restore
+SyslogIdentifier=cpythonplus-clock
+
+[Install]
+WantedBy=sysinit.target
+""",
+    # Stopping goes the other way round than starting: after the services, since those come behind
+    # sysinit.target, and before the file system that RequiresMountsFor names goes away.
+    "save.service": """\
+[Unit]
+Description=Save the clock when the machine goes down
+DefaultDependencies=no
+RequiresMountsFor={folder}
+After=systemd-remount-fs.service cpythonplus-clock-restore.service
+Before=sysinit.target
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStop={command} save
+TimeoutStopSec=10
+SyslogIdentifier=cpythonplus-clock
+
+[Install]
+WantedBy=sysinit.target
+""",
+    # systemd itself would write three lines into the journal every minute; what the script says,
+    # it says at level err.
+    "tick.service": """\
+[Unit]
+Description=Save the clock
+RequiresMountsFor={folder}
+After=cpythonplus-clock-restore.service
+
+[Service]
+Type=oneshot
+ExecStart={command} tick
+TimeoutStartSec=30
+SyslogIdentifier=cpythonplus-clock
+SyslogLevel=err
+LogLevelMax=warning
+""",
+    # Monotonic: a clock that is set does not matter.
+    "tick.timer": """\
+[Unit]
+Description=Save the clock every minute
+
+[Timer]
+OnActiveSec=1min
+OnUnitActiveSec=1min
+AccuracySec=5s
+
+[Install]
+WantedBy=timers.target
+""",
+}
+
+SYSV = """\
+#!/bin/sh
+### BEGIN INIT INFO
+# Provides:          cpythonplus-clock
+# Required-Start:    $local_fs
+# Required-Stop:     $local_fs
+# X-Start-Before:    networking
+# Default-Start:     S
+# Default-Stop:      0 6
+# Short-Description: Keeps the time of a machine without a clock chip
+### END INIT INFO
+case "$1" in
+    start) {command} restore ;;
+    stop) {command} save ;;
+    restart | force-reload) ;;
+    status) {command} status ;;
+    *)
+        echo "usage: $0 start | stop | restart | status" >&2
+        exit 2
+        ;;
+esac
+"""
+CRON_RESTORE = "@reboot root {command} restore\n"
+CRON_TICK = "* * * * * root {command} tick\n"
+
+
+# ---- installing ---------------------------------------------------------------------------------
+
+
+def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
+    """Write the files below `root`; returns the paths of those that were not as wanted.
+
+    The modes of files and new folders are as wanted whatever the umask. Raises OSError.
+    """
+    changed = []
+    for file in wanted:
+        path = below(root, file.path)
+        _refuse_outside(root, path.parent)
+        if is_there(path, file):
+            continue
+        make_folder(path.parent)
+        if file.target is not None:
+            replace_link(path, file.target)
+        else:
+            # Root runs it, so it becomes root's, and a link is not where it is to be.
+            data, mode = file.text.encode(), file.mode
+            replace_file(path, data, mode=mode, keep_owner=False, follow=False)
+        changed.append(file.path)
+    return changed
+
+
+def refuse_others(root: Path, wanted: tuple[File, ...], python: str) -> None:
+    """Raise OSError where somebody else than root could change what root is going to run.
+
+    That is the interpreter, the folders of the files and that of the saved time. What is not there
+    is not looked at, nor what is outside of an image.
+    """
+    top = root.resolve()
+    folders = dict.fromkeys(file.path.parent for file in wanted)
+    for path in (*folders, PurePosixPath(clock.DEFAULT_FILE).parent, PurePosixPath(python)):
+        here = below(root, path)
+        inside = here.resolve().is_relative_to(top)
+        found = weak_spot(here, top=str(top)) if inside else None
+        if found is not None:
+            is_python = path == PurePosixPath(python)
+            text = f"root would {'run' if is_python else 'trust'} it, and {found}"
+            text += "; --python names another one" * is_python
+            raise OSError(errno.EPERM, text, str(here))
+
+
+def uninstall(root: Path) -> list[PurePosixPath]:
+    """Take away whatever `install` may have written; the saved time stays. Raises OSError."""
+    removed = []
+    everything = {file.path for init in ("systemd", "sysv", "cron") for file in files(init)}
+    for path in sorted(everything):
+        here = below(root, path)
+        if _exists(here):
+            _refuse_outside(root, here.parent)
+            here.unlink()
+            removed.append(path)
+    if below(root, SCRIPT.parent).is_dir() and not any(below(root, SCRIPT.parent).iterdir()):
+        below(root, SCRIPT.parent).rmdir()
+    return removed
+
+
+def _refuse_outside(root: Path, folder: Path) -> None:
+    """Raise OSError where a link on the way leads out of the root folder of an image.
+
+    An absolute link in an image means a place in the image; followed from here, it is this
+    machine's own.
+    """
+    if not folder.resolve().is_relative_to(root.resolve()):
+        raise OSError(errno.EXDEV, f"leads to {folder.resolve()}, out of {root}", str(folder))
+
+
+def not_there(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
+    """The paths that `install` would write. Raises OSError."""
+    return [file.path for file in wanted if not is_there(below(root, file.path), file)]
+
+
+def is_there(path: Path, file: File) -> bool:
+    """Whether a file is already as wanted."""
+    if file.target is not None:
+        return _target(path) == file.target
+    if path.is_symlink() or not path.is_file():
+        return False
+    status = path.stat()
+    if status.st_mode & 0o7777 != file.mode or status.st_uid not in (0, os.geteuid()):
+        return False
+    return path.read_bytes() == file.text.encode()
+
+
+def _target(path: Path) -> str | None:
+    """Where a link leads; None for what is none."""
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None
+
+
+def below(root: Path, path: PurePosixPath) -> Path:
+    """Where an absolute path lies when `root` is the root folder."""
+    return root / path.relative_to("/")
+
+
+def missing(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
+    """The paths that are not as wanted; those of an installation with another Python are."""
+    return [file.path for file in wanted if not _exists(below(root, file.path))]
+
+
+def _exists(path: Path) -> bool:
+    """Whether something is there, a broken link included; not what may not be looked at.
+
+    pathlib's own answer to that is an exception, on some versions.
+    """
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
+
+
+def init_of(root: Path) -> Init:
+    """What starts services on the machine whose root folder this is."""
+    if any(_exists(root / place / "systemd/systemd") for place in ("usr/lib", "lib")):
+        return "systemd"
+    return "sysv" if _exists(root / "etc/init.d/rcS") else "cron"
+
+
+# ---- what else sets the clock -------------------------------------------------------------------
+
+
+def conflicts(root: Path) -> list[Conflict]:
+    """What else on this machine keeps or sets the time. Unreadable files count as absent."""
+    found = [_timesyncd(root), _fake_hwclock(root), _chrony(root), _hwclock(root)]
+    return [conflict for conflict in found if conflict is not None]
+
+
+def _timesyncd(root: Path) -> Conflict | None:
+    own = root / "var/lib/systemd/timesync/clock"
+    if not (_exists(own) or _is_enabled(root, "systemd-timesyncd.service")):
+        return None
+    return Conflict(
+        "systemd-timesyncd",
+        f"moves the clock forward to the time of its own file /{own.relative_to(root)}",
+        "may stay: neither goes back, the later of both counts",
+        harmful=False,
+    )
+
+
+def _fake_hwclock(root: Path) -> Conflict | None:
+    units = ("fake-hwclock.service", "fake-hwclock-load.service", "fake-hwclock-save.service")
+    enabled = [unit for unit in units if _is_enabled(root, unit)]
+    script = root / "etc/init.d/fake-hwclock"
+    hourly = root / "etc/cron.hourly/fake-hwclock"
+    if not (enabled or _exists(script) or _exists(hourly)):
+        return None
+    how = f"systemctl disable {' '.join(enabled)}, or " if enabled else ""
+    return Conflict(
+        "fake-hwclock",
+        "also restores the clock at boot, from a time that it saves every hour only",
+        f"{how}apt-get purge fake-hwclock",
+        harmful=True,
+    )
+
+
+def _chrony(root: Path) -> Conflict | None:
+    for name in ("etc/default/chrony", "etc/sysconfig/chronyd", "etc/conf.d/chronyd"):
+        for line in _lines(root / name):
+            if "-s" in line.partition("=")[2].strip(" \"'").split():
+                return Conflict(
+                    "chrony -s",
+                    "sets the clock from the chip, or to the drift file's time",
+                    f"take -s out of /{name}",
+                    harmful=True,
+                )
+    for name in ("etc/chrony/chrony.conf", "etc/chrony.conf"):
+        steps = [line for line in _lines(root / name) if line.split()[0] == "makestep"]
+        if steps:
+            return Conflict(
+                f"chrony, {steps[0]!r}",
+                "steps the clock, also back, when it has heard from a server",
+                "may stay: it is right then, and the next save corrects the file",
+                harmful=False,
+            )
+    return None
+
+
+def _hwclock(root: Path) -> Conflict | None:
+    units = ("hwclock-save.service", "hwclock.service", "hwclock.sh.service")
+    enabled = [unit for unit in units if _is_enabled(root, unit)]
+    script = root / "etc/init.d/hwclock.sh"
+    if not enabled and not _exists(script):
+        return None
+    how = f"systemctl disable {' '.join(enabled)}" if enabled else "update-rc.d hwclock.sh remove"
+    return Conflict(
+        enabled[0] if enabled else "hwclock.sh",
+        "reads or writes a clock chip, and fails, or sets a wrong time, where none works",
+        f"without a chip: {how}",
+        harmful=False,
+    )
+
+
+def _is_enabled(root: Path, unit: str) -> bool:
+    mask = root / "etc/systemd/system" / unit
+    if _target(mask) == "/dev/null":
+        return False
+    return any(
+        _exists(link)
+        for folder in ("etc/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+        for link in (root / folder).glob(f"*.wants/{unit}")
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a configuration file, without comments and empty ones."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return []
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and line[0] not in "#!;%"]

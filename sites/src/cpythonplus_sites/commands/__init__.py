@@ -1,0 +1,1 @@
+"""One file for each command and action: it parses and prints."""

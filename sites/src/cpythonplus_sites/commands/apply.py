@@ -1,0 +1,106 @@
+"""`cpythonplus-sites apply`: makes this gateway as the file says."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.applying import ApplyRunningError, apply, await_sessions, only_one
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands.gateway import (
+    add_no_systemd,
+    add_tune,
+    find,
+    need_root,
+    need_trusted_program,
+    plain_errors,
+)
+from cpythonplus_sites.commands.plan import line, remarks, text
+from cpythonplus_sites.live import look
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.planning import plan
+from cpythonplus_sites.terminal import UsageError, complain, show
+
+if TYPE_CHECKING:
+    import argparse
+
+    from cpythonplus_sites.applying import Outcome
+    from cpythonplus_sites.commands.gateway import Gateway
+    from cpythonplus_sites.planning import Step
+
+NOT_AS_IT_SHOULD_BE_STATUS = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's arguments to a parser."""
+    sites.add_common(parser)
+    add_tune(parser)
+    add = parser.add_argument
+    add("--yes", action="store_true", help="do not ask")
+    add("--endpoints-only", action="store_true", help="only follow DNS names; never asks")
+    add_no_systemd(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the plan, ask, and carry it out."""
+    try:
+        with plain_errors():
+            gateway = find(options)
+            need_root("apply")
+            if not options.endpoints_only:  # the timer, whose unit is there: links are to go on
+                gateway.folder.check()
+                need_trusted_program(Machine(), options)
+            with only_one(gateway.folder.path):
+                return _apply(gateway, options)
+    except ApplyRunningError as error:
+        complain("cpythonplus-sites apply", str(error))
+        return NOT_AS_IT_SHOULD_BE_STATUS
+
+
+def _apply(gateway: Gateway, options: argparse.Namespace) -> int:
+    machine, name = Machine(), gateway.site.name
+    systemd = not options.no_systemd
+    if not options.yes and not options.endpoints_only:
+        found = plan(gateway.wanted, look(machine, gateway.wanted, systemd=systemd))
+        show(text(name, found))
+        if found.steps and not _agreed():
+            return NOT_AS_IT_SHOULD_BE_STATUS
+    outcome = apply(
+        machine,
+        gateway.wanted,
+        endpoints_only=options.endpoints_only,
+        systemd=systemd,
+        tell=_tell,
+    )
+    if outcome.is_good and not options.endpoints_only and await_sessions(machine, gateway.wanted):
+        # Another gateway changes its key, and the session with the new one is there now.
+        more = apply(machine, gateway.wanted, systemd=systemd, tell=_tell)
+        outcome = replace(more, done=(*outcome.done, *more.done))
+    show(_result(name, outcome))
+    return 0 if outcome.is_good else NOT_AS_IT_SHOULD_BE_STATUS
+
+
+def _agreed() -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError("there is nobody to ask; --yes carries the plan out")
+    try:
+        return input("carry this out? [y/N] ").strip().lower() in ("y", "yes")
+    except (EOFError, KeyboardInterrupt):
+        return False
+
+
+def _tell(step: Step) -> None:
+    show(f"  {line(step)}\n")
+
+
+def _result(name: str, outcome: Outcome) -> str:
+    count = len(outcome.done)
+    done = f"{count} step{'s' * (count != 1)} done"
+    lines = [f"{name}: {done}" if count else f"{name}: nothing to do"]
+    if outcome.failed is not None:
+        lines = [f"{name}: {done}, then stopped", f"  ! {outcome.failed.description}"]
+        lines += [f"    {outcome.reason}"]
+        lines += [f"  - not done: {step.description}" for step in outcome.left]
+        lines += ["  cpythonplus-sites apply goes on from here."]
+    return "".join(f"{each}\n" for each in [*lines, *remarks(outcome.obstacles, outcome.notes)])

@@ -1,0 +1,65 @@
+"""`cpythonplus-sites check`: everything that is wrong with a site file, and what looks wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.advice import advise, unresolved
+from cpythonplus_sites.commands.sites import add_common, path_of_file
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.problems import Problem, SiteFileError
+from cpythonplus_sites.site_file import SiteFile, open_file
+from cpythonplus_sites.terminal import USAGE_STATUS, show
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's options."""
+    add_common(parser, site=False)
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--resolve", action="store_true", help="look up the names of endpoints")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print problems, else warnings. The status is that of wrong input where there are problems."""
+    path = path_of_file(options)
+    try:
+        file = open_file(path)
+    except SiteFileError as error:
+        text = _json(path, error.problems, ()) if options.json else _lines(error.lines())
+        return show(text) or USAGE_STATUS
+    found = advise(file.stanzas)
+    if options.resolve:
+        found += unresolved(file.stanzas, Machine().resolve)
+    warnings = file.placed(found)
+    return show(_json(path, (), warnings) if options.json else _text(file, warnings))
+
+
+def _text(file: SiteFile, warnings: Sequence[Problem]) -> str:
+    network = file.network
+    sites, links = _count(len(network.sites), "site"), _count(len(network.links), "link")
+    lines = [f"{file.path}:{one.line}: warning: {one.key}: {one.message}" for one in warnings]
+    summary = f"{file.path}: {sites}, {links}, no problems"
+    return _lines([*lines, f"{summary}, {_count(len(warnings), 'warning')}"])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _json(path: Path, problems: Sequence[Problem], warnings: Sequence[Problem]) -> str:
+    data = {
+        "file": str(path),
+        "problems": [one._asdict() for one in problems],
+        "warnings": [one._asdict() for one in warnings],
+    }
+    return json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,145 @@
+"""`cpythonplus-clock`: the time of a machine without a clock chip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import clock, clock_units
+from cpythonplus_sites.commands.sites import Parser
+from cpythonplus_sites.terminal import UsageError, carry_out, complain, restrain_umask, show
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+COMMAND = "cpythonplus-clock"
+INITS = ("systemd", "sysv", "cron")
+
+HELP = """\
+usage: cpythonplus-clock ACTION [options]
+
+Keeps the time of a machine without a clock chip in a file: saved every minute and when the machine
+goes down, restored at boot.
+
+actions:
+  install    put the script and what starts it onto this machine
+  uninstall  take them away; the saved time stays
+  status     tell the times, what is installed, and what else sets the clock
+  save, restore, tick
+             what is then called; cpythonplus-clock save --help tells more
+
+  cpythonplus-clock install --help   tells more about one action.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out `cpythonplus-clock ARGUMENTS` (None: the process's); returns the exit status."""
+    return carry_out(COMMAND, call, arguments)
+
+
+def call(words: list[str]) -> int:
+    """Do the same; raises UsageError for wrong ones."""
+    if not words or words[0] in ("-h", "--help"):
+        return show(HELP)
+    restrain_umask()
+    if words[0] == "install":
+        return _install(words[1:])
+    if words[0] == "uninstall":
+        return _uninstall(words[1:])
+    if words[0] == "status":
+        return _status(words)
+    return clock.main(words)
+
+
+def _install(words: list[str]) -> int:
+    parser = _parser("install", "puts the script and what starts it onto a machine")
+    add = parser.add_argument
+    add("--init", choices=INITS, help="what starts it (what the machine has)")
+    add("--python", default=clock_units.PYTHON, metavar="PATH", help=f"({clock_units.PYTHON})")
+    add("--dry-run", action="store_true", help="only tell what would be written")
+    options = parser.parse_args(words)
+    root = _root(options)
+    if not options.python.startswith("/"):
+        raise UsageError(f"--python needs an absolute path, not {options.python!r}")
+    init = options.init or clock_units.init_of(root)
+    wanted = clock_units.files(init, options.python)
+    try:
+        clock_units.refuse_others(root, wanted, options.python)
+        write = clock_units.not_there if options.dry_run else clock_units.install
+        paths = write(root, wanted)
+    except OSError as error:
+        return _failed(error)
+    verb = "would write" if options.dry_run else "wrote"
+    lines = [f"{verb} {clock_units.below(root, path)}" for path in paths]
+    lines += [str(conflict) for conflict in clock_units.conflicts(root)]
+    lines += _next_steps(root, init) if paths and not options.dry_run else []
+    return show("".join(f"{line}\n" for line in lines or ["nothing to do: all is there"]))
+
+
+def _next_steps(root: Path, init: str) -> list[str]:
+    if root != Path("/"):
+        return []
+    if init == "systemd":
+        start = "systemctl start cpythonplus-clock-save.service cpythonplus-clock-tick.timer"
+        return [f"it works from the next boot on; at once with: systemctl daemon-reload; {start}"]
+    if init == "sysv":
+        return ["enable it with: update-rc.d cpythonplus-clock defaults"]
+    return []
+
+
+def _uninstall(words: list[str]) -> int:
+    root = _root(_parser("uninstall", "takes away what install wrote").parse_args(words))
+    try:
+        removed = clock_units.uninstall(root)
+    except OSError as error:
+        return _failed(error)
+    lines = [f"removed {clock_units.below(root, path)}" for path in removed]
+    if removed and root == Path("/") and clock_units.init_of(root) == "systemd":
+        timer = f"systemctl stop {clock_units.NAME}-tick.timer"
+        lines.append(f"end what still runs with: {timer}; systemctl daemon-reload")
+    return show("".join(f"{line}\n" for line in lines or ["nothing to do: nothing is there"]))
+
+
+def _status(words: list[str]) -> int:
+    """What the script says, then what is installed and what else sets the clock."""
+    status = clock.main(words)
+    if status == clock.WRONG_USAGE or "--help" in words or "-h" in words:
+        return status
+    root = Path("/")
+    init = clock_units.init_of(root)
+    missing = clock_units.missing(root, clock_units.files(init))
+    if not missing:
+        lines = [f"installed for {init}"]
+    elif len(missing) == len(clock_units.files(init)):
+        lines = ["not installed; cpythonplus-clock install does it"]
+    else:
+        lines = [f"missing: {path}; cpythonplus-clock install mends it" for path in missing]
+    found = clock_units.conflicts(root)
+    lines += [str(conflict) for conflict in found]
+    bad = bool(missing) or any(conflict.harmful for conflict in found)
+    return show("".join(f"{line}\n" for line in lines)) or status or int(bad)
+
+
+def _parser(action: str, description: str) -> argparse.ArgumentParser:
+    parser = Parser(prog=f"{COMMAND} {action}", description=description, allow_abbrev=False)
+    parser.add_argument(
+        "--root", type=Path, default=Path("/"), metavar="DIR", help="of an image to prepare (/)"
+    )
+    return parser
+
+
+def _root(options: argparse.Namespace) -> Path:
+    try:
+        root = Path(options.root).absolute()
+        is_folder = root.is_dir()
+    except OSError as error:  # what may not be looked at, or a working folder that is gone
+        raise UsageError(f"{options.root}: {error.strerror}") from None
+    if not is_folder:
+        raise UsageError(f"{options.root}: no such folder")
+    return root
+
+
+def _failed(error: OSError) -> int:
+    complain(COMMAND, f"{error.filename}: {error.strerror}")
+    return 1

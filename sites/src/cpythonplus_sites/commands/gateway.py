@@ -1,0 +1,146 @@
+"""What plan, apply and status share: which site this is, and what it needs."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import rotation, tuning
+from cpythonplus_sites.commands import keys as key_commands
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.host_folder import HostFolder
+from cpythonplus_sites.live import SYSTEMD_RUNS
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.rendering import RenderingError, names, render, units, withdrawn
+from cpythonplus_sites.site_file import load
+from cpythonplus_sites.terminal import UsageError
+from cpythonplus_sites.this_host import foreign_hand, host_of, program
+from cpythonplus_sites.wanted import Keys, PlainFile, want
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    from cpythonplus_sites.model import Network, Site
+    from cpythonplus_sites.wanted import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """This host as the site file means it."""
+
+    network: Network
+    site: Site
+    wanted: Wanted
+    folder: HostFolder
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn errors of keys, files and configurations into one line each."""
+    with key_commands.plain_errors():
+        try:
+            yield
+        except (RenderingError, LookupError) as error:
+            raise UsageError(str(error)) from None
+
+
+def find(options: argparse.Namespace) -> Gateway:
+    """Read the file and this host's keys; touches nothing. Raises what `plain_errors` turns."""
+    path = sites.path_of_file(options)
+    network = load(path)
+    folder = HostFolder(Path(options.host_dir).absolute())
+    private = folder.private_key()
+    if private is None:
+        raise UsageError(f"no {folder.private_key_path}; cpythonplus-sites keygen makes it")
+    site = _site(network, folder, options.site, path)
+    if site.public_key is None:
+        raise UsageError(
+            f"{path}: sites.{site.name} has no public_key; "
+            f"cpythonplus-sites keygen --site {site.name} writes it"
+        )
+    keys = Keys(private, folder.next_key(), _preshared(network, folder))
+    tuned = tuning_files(network, options, Machine())
+    copy = PlainFile(folder.sites_path, path.read_text("utf-8"))
+    wanted = want(
+        network,
+        site,
+        keys,
+        stage=rotation.stage_of(site, next_key=folder.next_public_key()),
+        files=(*render(network, site, host_of(folder, network, site)), *tuned, copy),
+        withdrawn=withdrawn(network, site),
+        units=units(network, site),
+        changing_units=names.changing_units(network),
+        tunnel_user=names.tunnel_user(network),
+    )
+    return Gateway(network, site, wanted, folder)
+
+
+def add_tune(parser: argparse.ArgumentParser) -> None:
+    """Add the option that `tuning_files` looks at."""
+    add = parser.add_argument
+    add("--tune", action="store_true", help="TCP buffers for a long way, too; see sites tune")
+
+
+def add_no_systemd(parser: argparse.ArgumentParser) -> None:
+    """Add the option for hosts, and tests, where systemd is not to be asked."""
+    add = parser.add_argument
+    add("--no-systemd", action="store_true", help="leave systemd alone, as where it does not run")
+
+
+def tuning_files(
+    network: Network, options: argparse.Namespace, machine: Machine
+) -> tuple[PlainFile, ...]:
+    """The kernel parameters for a long way, where they are asked for."""
+    if not getattr(options, "tune", False):
+        return ()
+    values = tuning.values(tuning.current(machine))
+    return (PlainFile(tuning.path(network), tuning.text(values)),)
+
+
+def _site(network: Network, folder: HostFolder, name: str | None, path: Path) -> Site:
+    found = folder.site_in(network)
+    if name is None:
+        if found is None:
+            raise UsageError(f"no site in {path} has this host's key ({folder.path}); give --site")
+        return found
+    if all(site.name != name for site in network.sites):
+        known = ", ".join(site.name for site in network.sites)
+        raise UsageError(f"{path}: there is no site {name!r}; there are {known}")
+    # With another site's key the far ends would refuse this one without a word.
+    if found is None or found.name != name:
+        raise UsageError(f"the key in {folder.path} is not that of site {name!r} in {path}")
+    return found
+
+
+def _preshared(network: Network, folder: HostFolder) -> Callable[[str, str], str] | None:
+    if not network.preshared:
+        return None
+    if folder.preshared_secret() is None:
+        raise UsageError(
+            f"no {folder.preshared_path}; cpythonplus-sites keygen --secret makes it at the first "
+            "gateway, --secret-from takes it to the others"
+        )
+    return lambda one, other: folder.preshared_key(one, other) or ""
+
+
+def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
+    """Raise UsageError where root would run, every minute, what somebody else can change."""
+    if options.no_systemd or not machine.exists(SYSTEMD_RUNS):
+        return  # no unit is written
+    found = foreign_hand()
+    if found is not None:
+        raise UsageError(
+            f"a unit would run {' '.join(program())} as root, and {found}; install "
+            "cpythonplus-sites where only root can write, as in a venv below /opt (or give "
+            "--no-systemd)"
+        )
+
+
+def need_root(what: str) -> None:
+    """Raise UsageError unless this process may look at and change tunnels."""
+    if os.geteuid() != 0:
+        raise UsageError(f"{what} needs root")

@@ -1,0 +1,81 @@
+"""`cpythonplus-sites init`: a new site file to fill in."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import values
+from cpythonplus_sites.secrets import SecretError, write_atomically
+from cpythonplus_sites.template import template
+from cpythonplus_sites.terminal import UsageError, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MODE = 0o644  # there are only public keys in it
+LEAST_SITES = 2
+LONGEST_NAME = values.INTERFACE_LENGTH - len("wg-")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's options."""
+    add = parser.add_argument
+    add("--file", type=Path, default=Path("sites.toml"), metavar="PATH", help="(sites.toml)")
+    add(
+        "--name", type=_network, default="sites", help="of the network; names its interface (sites)"
+    )
+    tunnel = values.subnet("10.254.0.0/24")
+    add(
+        "--tunnel",
+        type=_reader(values.subnet),
+        default=tunnel,
+        metavar="SUBNET",
+        help=f"({tunnel})",
+    )
+    add("--topology", choices=("mesh", "hub"), default="mesh", help="(mesh)")
+    add("--sites", type=_names, default=("first", "second"), metavar="NAMES", help="(first,second)")
+    add("--force", action="store_true", help="also where there is such a file: it is lost")
+
+
+def _reader(read: Callable[[object], object]) -> Callable[[str], object]:
+    """A reader of the file's values for an option."""
+
+    def convert(text: str) -> object:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+def _network(text: str) -> object:
+    name = _reader(values.name)(text)
+    if len(text) > LONGEST_NAME:
+        raise argparse.ArgumentTypeError(f"{text} is longer than {LONGEST_NAME} characters")
+    return name
+
+
+def _names(text: str) -> tuple[object, ...]:
+    names = tuple(map(_reader(values.name), text.split(",")))
+    if len(set(names)) < max(len(names), LEAST_SITES):
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least two names that differ")
+    return names
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the file. Raises UsageError where one is there, or none can be."""
+    path: Path = options.file
+    if not options.force and os.path.lexists(path):
+        raise UsageError(f"{path} is there already; --force replaces it")
+    try:
+        text = template(options.name, options.tunnel, options.topology, options.sites)
+        write_atomically(path, text, mode=MODE)
+    except (SecretError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+    return show(f"{path} is to be filled in; cpythonplus-sites check tells what is missing\n")

@@ -1,0 +1,119 @@
+"""`cpythonplus-sites render`: the files of a gateway, to look at or to carry there by hand."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands.network import site_called
+from cpythonplus_sites.files import PRIVATE_FOLDER_MODE, make_folder
+from cpythonplus_sites.host_folder import HostFolder
+from cpythonplus_sites.rendering import Host, RenderedFile, RenderingError, render
+from cpythonplus_sites.rendering import readme as readmes
+from cpythonplus_sites.rendering.static_routes import instructions
+from cpythonplus_sites.secrets import SecretError, write_atomically
+from cpythonplus_sites.site_file import load
+from cpythonplus_sites.terminal import UsageError, show, suggestion
+from cpythonplus_sites.this_host import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cpythonplus_sites.model import Network, Site
+
+README_MODE = 0o644
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's arguments to a parser."""
+    sites.add_common(parser)
+    add = parser.add_argument
+    add("--all", action="store_true", help="of every site, in a folder each, without secrets")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path, metavar="DIR", help="write all files below this folder")
+    where.add_argument("--stdout", metavar="NAME", help="print one of them, like wg-acme.conf")
+    add(
+        "--lan-router",
+        type=_address,
+        metavar="ADDRESS",
+        help="the LAN's default gateway, for the DHCP option in static-routes.md",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write or print the files."""
+    if options.all and (options.stdout or options.site or options.lan_router):
+        raise UsageError("--all goes with --out alone")
+    network = load(sites.path_of_file(options))
+    try:
+        if options.all:
+            for site in network.sites:
+                files = render(network, site, Host())
+                _write(options.out / site.name, files, readmes.readme(network, site, files))
+            return 0
+        return _one(options, network)
+    except (RenderingError, SecretError) as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"{error.filename or options.out}: {error.strerror}") from None
+
+
+def _one(options: argparse.Namespace, network: Network) -> int:
+    folder = HostFolder(options.host_dir)
+    site, host = _site_and_host(options, network, folder)
+    files = render(network, site, host)
+    if options.lan_router is not None:
+        routes = instructions(network, site, host, router=options.lan_router)
+        files = tuple(routes if file.path == routes.path else file for file in files)
+    if options.stdout is not None:
+        return show(_called(files, options.stdout).text.encode())
+    _write(options.out, files, readmes.readme(network, site, files))
+    return 0
+
+
+def _site_and_host(
+    options: argparse.Namespace, network: Network, folder: HostFolder
+) -> tuple[Site, Host]:
+    """Secrets go into the files of this host's own site only."""
+    own = folder.site_in(network)
+    site = own if options.site is None else site_called(network, options.site)
+    if site is None:
+        raise UsageError("no site has the key of this host; say --site NAME or --all")
+    host = host_of(folder, network, site)
+    if site != own:
+        host = replace(host, program=Host().program, private_key=None, preshared_keys={})
+        reason = f"{site.name} has not the key of this host, so its files are without secrets"
+        print(f"cpythonplus-sites render: {reason}", file=sys.stderr)
+    return site, host
+
+
+def _called(files: Sequence[RenderedFile], name: str) -> RenderedFile:
+    found = [file for file in files if name in (str(file.path), file.path.name)]
+    if len(found) == 1:
+        return found[0]
+    names = [file.path.name for file in files]
+    if found:
+        raise UsageError(f"there are several {name!r}; use the whole path")
+    raise UsageError(f"no file is called {name!r}{suggestion(name, names)}: {', '.join(names)}")
+
+
+def _write(folder: Path, files: Sequence[RenderedFile], readme: str) -> None:
+    """All below `folder`, which only its owner may enter where it is new."""
+    make_folder(folder, PRIVATE_FOLDER_MODE)
+    for file in files:
+        path = folder / file.path.relative_to("/")
+        make_folder(path.parent)
+        write_atomically(path, file.text, mode=file.mode)
+    write_atomically(folder / readmes.NAME, readme, mode=README_MODE)
+
+
+def _address(text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address") from None

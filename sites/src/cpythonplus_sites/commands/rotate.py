@@ -1,0 +1,117 @@
+"""`cpythonplus-sites rotate`: a new key for this gateway, without a lost packet."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import key_change
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands.gateway import need_root
+from cpythonplus_sites.commands.keys import change_keys, plain_errors
+from cpythonplus_sites.host_folder import HostFolder
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.site_file import load
+from cpythonplus_sites.terminal import UsageError, show
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cpythonplus_sites.model import Network, Site
+
+NOT_YET_STATUS = 1
+PATIENCE_S = 15
+"""A handshake that gets no answer is repeated every 5 s."""
+
+STEPS = {
+    "begin": key_change.begin,
+    "switch": key_change.switch,
+    "finish": key_change.finish,
+    "abort": key_change.abort,
+}
+_THEN = "give {file} to the other gateways, cpythonplus-sites apply on each, then here:"
+AFTER = {
+    "begun": f"{_THEN} rotate switch",
+    "switched": f"{_THEN} rotate finish",
+    "aborted": f"{_THEN} rotate finish",
+    "idle": "no key is being changed",
+}
+DONE = {
+    "begin": AFTER["begun"],
+    "switch": AFTER["switched"],
+    "abort": AFTER["aborted"],
+    "finish": "done; give {file} to the other gateways, cpythonplus-sites apply on each",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's arguments to a parser."""
+    parser.add_argument("step", choices=(*STEPS, "status"), help="in this order; see the how-to")
+    sites.add_common(parser)
+    add = parser.add_argument
+    add("--force", action="store_true", help="do not wait for the other gateways (loses packets)")
+    add("--no-systemd", action="store_true", help="for apply, which is part of each step")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out one step of the change."""
+    with plain_errors():
+        path = sites.path_of_file(options)
+        folder = HostFolder(options.host_dir)
+        network, site = _this_site(path, folder, options.site)
+        if options.step == "status":
+            stage = key_change.stage_here(folder, site)
+            return show(f"{site.name}: {stage}\n{AFTER[stage].format(file=path)}\n")
+        need_root("rotate")
+        apply = partial(_apply, path, options)
+        ready = options.force or _others_are_ready(options.step, folder, network, site, apply)
+        if not ready:
+            return NOT_YET_STATUS
+        try:
+            with folder.locked():
+                STEPS[options.step](folder, site, partial(change_keys, path, site.name))
+        except key_change.KeyChangeError as error:
+            raise UsageError(str(error)) from None
+        if apply() != 0:
+            show(f"apply did not do all; repeat: rotate {options.step}\n")
+            return NOT_YET_STATUS
+        return show(f"{site.name}: {DONE[options.step].format(file=path)}\n")
+
+
+def _this_site(path: Path, folder: HostFolder, name: str | None) -> tuple[Network, Site]:
+    network = load(path)
+    site = folder.site_in(network)
+    if site is None or name not in (None, site.name):
+        raise UsageError(f"the key in {folder.path} is not of {name or 'a site'} in {path}")
+    return network, site
+
+
+def _others_are_ready(
+    step: str, folder: HostFolder, network: Network, site: Site, apply: Callable[[], int]
+) -> bool:
+    """Whether every linked gateway sends over the interface that the step leaves in use."""
+    stage = key_change.stage_here(folder, site)
+    if (step, stage) not in {("switch", "begun"), ("finish", "switched"), ("finish", "aborted")}:
+        return True
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        # Our own routes move only to sessions that are alive, so they may need more than one go.
+        if apply() != 0:
+            return False
+        used = key_change.used_interfaces(Machine(), network, site)
+        waiting = key_change.not_moved(used, site, spare=step == "switch")
+        if not waiting:
+            return True
+        if time.monotonic() > deadline:
+            break
+    for name, why in waiting.items():
+        show(f"{name}: {why}; cpythonplus-sites apply with the new file is needed there\n")
+    return False
+
+
+def _apply(path: Path, options: argparse.Namespace) -> int:
+    words = ["apply", "--yes", "--file", str(path), "--host-dir", str(options.host_dir)]
+    return sites.main(words + ["--no-systemd"] * options.no_systemd)

@@ -1,0 +1,136 @@
+"""`cpythonplus-sites`: offices linked by tunnels, from one file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from cpythonplus_sites.problems import SiteFileError
+from cpythonplus_sites.terminal import (
+    USAGE_STATUS,
+    UsageError,
+    carry_out,
+    restrain_umask,
+    show,
+    suggestion,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ACTIONS: dict[str, str] = {
+    "init": "write a site file to fill in",
+    "check": "tell everything that is wrong with a site file",
+    "keygen": "make the keys of this host",
+    "render": "write the files of a gateway below a folder",
+    "plan": "show what differs between the file and this gateway",
+    "apply": "make this gateway as the file says",
+    "status": "show whether the other sites are reached",
+    "rotate": "change this gateway's key without loss",
+    "diagram": "draw the sites and their links",
+    "inventory": "print the gateways as an Ansible inventory",
+    "tune": "print the kernel parameters that make streams over a long way faster",
+}
+"""What there is, in the order of use; `X` stands in the module `X` beside this one."""
+
+INTERRUPTED_STATUS = 130
+COMMAND = "cpythonplus-sites"
+HOST_DIR = Path("/etc/cpythonplus/sites")
+
+HELP = """\
+usage: cpythonplus-sites ACTION [options] ...
+
+Links the networks of several sites by WireGuard or ssh, as one file, sites.toml, says.
+
+actions:
+{actions}
+
+  cpythonplus-sites ACTION --help   tells more about one action.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError instead of ending the process."""
+        raise UsageError(message)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out `cpythonplus-sites ARGUMENTS` (None: the process's); returns the exit status."""
+    return carry_out(COMMAND, call, arguments)
+
+
+def call(words: list[str]) -> int:
+    """Do the same; raises UsageError for wrong ones."""
+    if not words or words[0] in ("-h", "--help"):
+        return show(HELP.format(actions="\n".join(f"  {n:<10}{t}" for n, t in ACTIONS.items())))
+    if words[0] not in ACTIONS:
+        hint = suggestion(words[0], list(ACTIONS))
+        raise UsageError(f"unknown action {words[0]!r}{hint}; see cpythonplus-sites --help")
+    restrain_umask()
+    return _carry_out(words[0], words[1:])
+
+
+def _carry_out(action: str, arguments: list[str]) -> int:
+    try:
+        module = import_module(f"cpythonplus_sites.commands.{action}")
+        parser = Parser(
+            prog=f"cpythonplus-sites {action}", description=ACTIONS[action], allow_abbrev=False
+        )
+        module.add_arguments(parser)
+        status: int = module.run(parser.parse_args(arguments))
+    except SiteFileError as error:
+        print(error, file=sys.stderr)
+        return USAGE_STATUS
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("pydantic", "cryptography"):
+            raise
+        raise UsageError(f"needs {error.name}; pip install cpythonplus-sites") from None
+    except KeyboardInterrupt:
+        again = "; the same command goes on from there" * (action in ("apply", "rotate"))
+        print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)
+        return INTERRUPTED_STATUS
+    return status
+
+
+def add_common(parser: argparse.ArgumentParser, *, site: bool = True) -> None:
+    """Add the options that most actions have."""
+    add = parser.add_argument
+    add("--file", type=Path, metavar="PATH", help="(./sites.toml, else the host's)")
+    if site:
+        add("--site", metavar="NAME", help="which site this is (the one with this host's key)")
+    add_host_dir(parser)
+
+
+def add_host_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the folder of this host's keys."""
+    parser.add_argument(
+        "--host-dir", type=Path, default=HOST_DIR, metavar="DIR", help=f"this host's ({HOST_DIR})"
+    )
+
+
+def path_of_file(options: argparse.Namespace) -> Path:
+    """The site file that the options mean. Raises UsageError where there is none."""
+    if options.file is not None:
+        return Path(options.file)
+    here, host = Path("sites.toml"), Path(options.host_dir) / "sites.toml"
+    for path in (here, host):
+        if _is_there(path):
+            return path
+    raise UsageError(f"there is no {here} here and no {host}; cpythonplus-sites init makes one")
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something; what may not be looked at is, and reading it says why not."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,114 @@
+"""`cpythonplus-sites status`: whether the other sites are reached."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands.gateway import (
+    find,
+    need_root,
+    plain_errors,
+)
+from cpythonplus_sites.health import examine
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.metrics import prometheus
+from cpythonplus_sites.terminal import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cpythonplus_sites.health import Ping, Reach
+
+UNHEALTHY_STATUS = 1
+MOST_PINGS = 100
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+TITLES = ("site", "via", "handshake", "ping", "LAN ping", "received", "sent", "state")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's arguments to a parser."""
+    sites.add_common(parser)
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--json", action="store_true", help="for programs")
+    kind.add_argument("--prometheus", action="store_true", help="as metrics, for Prometheus")
+    parser.add_argument(
+        "--ping-count", type=_count, default=3, metavar="N", help="pings for each address (3)"
+    )
+
+
+def _count(text: str) -> int:
+    value = int(text) if re.fullmatch(r"[0-9]{1,3}", text) else -1
+    if not 0 <= value <= MOST_PINGS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_PINGS}")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge every other site; 1 where one is not reached."""
+    with plain_errors():
+        gateway = find(options)
+        need_root("status")
+        network, name = gateway.network, gateway.site.name
+        found = examine(Machine(), network, gateway.wanted, ping_count=options.ping_count)
+    if options.prometheus:
+        show(prometheus(network.name, name, found))
+    elif options.json:
+        reached = [reach.as_json() for reach in found]
+        show(json.dumps({"network": network.name, "site": name, "sites": reached}, indent=2) + "\n")
+    else:
+        show(table(found))
+    return UNHEALTHY_STATUS if any(reach.verdict == "bad" for reach in found) else 0
+
+
+def table(found: Sequence[Reach]) -> str:
+    """For people: a line for each site, and below what is likely wrong."""
+    if not found:
+        return "there is no other site\n"
+    rows = [TITLES, *map(_row, found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines += [f"{reach.site}: {reach.cause}" for reach in found if reach.cause]
+    return "".join(f"{each}\n" for each in lines)
+
+
+def _row(reach: Reach) -> tuple[str, ...]:
+    never = "never" if reach.via == "wireguard" else "-"
+    age_s = reach.handshake_age_s
+    return (
+        reach.site,
+        reach.via,
+        never if age_s is None else f"{_duration(age_s)} ago",
+        _ping(reach.tunnel),
+        _ping(reach.lan),
+        _size(reach.received_bytes),
+        _size(reach.sent_bytes),
+        reach.verdict,
+    )
+
+
+def _ping(ping: Ping | None) -> str:
+    if ping is None:
+        return "-"
+    if not ping.received:
+        return "none"
+    lost = f" ({ping.received} of {ping.sent})" if ping.received < ping.sent else ""
+    return f"{'?' if ping.time_ms is None else f'{ping.time_ms:.1f}'} ms{lost}"
+
+
+def _duration(seconds: float) -> str:
+    for unit_s, name in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):
+        if seconds >= 2 * unit_s:
+            return f"{seconds / unit_s:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "-"
+    power = max(0, min(len(UNITS) - 1, (count.bit_length() - 1) // 10))
+    return f"{count / 1024**power:.{min(power, 1)}f} {UNITS[power]}"

@@ -1,0 +1,24 @@
+"""`cpythonplus-sites tune`: kernel parameters for streams over a long way, for any host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import tuning
+from cpythonplus_sites.terminal import show
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's own options: it has none, and changes nothing."""
+    parser.epilog = (
+        f"Put it into {tuning.FOLDER} of the hosts at both ends, then: sysctl --system. "
+        "On a gateway, cpythonplus-sites apply --tune does so."
+    )
+
+
+def run(_args: argparse.Namespace) -> int:
+    """Print the file."""
+    return show(tuning.text())

@@ -1,0 +1,367 @@
+"""What is there on this gateway: interfaces, peers, routes, settings, units and files.
+
+Reads through a Machine and is tolerant: lines and fields that it does not know are passed over,
+and a program that is missing leaves its part empty. Not so the interfaces and routes: taken for
+missing, they would be set up anew, and what others have put there be replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_interface, ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
+from cpythonplus_sites.model import Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from ipaddress import IPv4Interface, IPv6Interface
+
+    from cpythonplus_sites.machine import Machine
+    from cpythonplus_sites.model import Subnet
+    from cpythonplus_sites.wanted import Table, Wanted
+
+INTERFACE_COLUMNS = 5
+PEER_COLUMNS = 9
+KERNEL_PROTOCOL = 2
+"""Of routes to what is connected: the kernel sets them for an address of a device."""
+
+BOOT_PROTOCOL = 3
+"""Of routes that were added without naming a protocol, as wg-quick does (rtnetlink(7))."""
+
+SYSTEMD_RUNS = Path("/run/systemd/system")
+PROC_SYS = Path("/proc/sys")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePeer:
+    """handshake_s: when the last one was, seconds since the epoch; 0: never."""
+
+    public_key: str
+    preshared_key: str | None = None
+    endpoint: Endpoint | None = None
+    allowed_ips: frozenset[Subnet] = frozenset()
+    handshake_s: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    keepalive_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTunnel:
+    """A WireGuard interface."""
+
+    interface: str
+    private_key: str | None
+    listen_port: int
+    peers: tuple[LivePeer, ...] = ()
+
+    def peer(self, public_key: str) -> LivePeer | None:
+        """The peer with this key."""
+        return next((peer for peer in self.peers if peer.public_key == public_key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A network device of any kind.  running: it has a carrier (a tun: a program holds it)."""
+
+    name: str
+    up: bool
+    mtu: int
+    addresses: tuple[IPv4Interface | IPv6Interface, ...] = ()
+    running: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRoute:
+    """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one."""
+
+    subnet: Subnet
+    device: str
+    protocol: int
+    metric: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A systemd unit."""
+
+    active: bool
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of ours as it lies there.  mode: permission bits."""
+
+    text: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The state of a gateway, as far as Wanted asks for it.
+
+    tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
+    them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
+    """
+
+    now_s: float
+    tunnels: Mapping[str, LiveTunnel] = field(default_factory=dict)
+    devices: Mapping[str, Device] = field(default_factory=dict)
+    routes: tuple[LiveRoute, ...] = ()
+    sysctls: Mapping[str, str | None] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    files: Mapping[Path, LiveFile | None] = field(default_factory=dict)
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    systemd: bool = False
+
+
+def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
+    """Read all that planning needs. Needs root for the keys.
+
+    Raises OSError for odd files, and where interfaces or routes cannot be read.
+
+    systemd: False: as if it did not run here.
+    """
+    systemd = systemd and machine.exists(SYSTEMD_RUNS)
+    peers = [peer for tunnel in wanted.tunnels for peer in tunnel.peers]
+    return Live(
+        now_s=machine.now_s(),
+        tunnels=tunnels(machine, needed=bool(wanted.tunnels)),
+        devices=devices(machine),
+        routes=routes(machine, {way.subnet.version for way in wanted.routes}),
+        sysctls={key: _setting(machine, key) for key in wanted.sysctls},
+        tables={table.title: _rules(machine, table) for table in wanted.tables},
+        units=_units(machine, wanted) if systemd else {},
+        files={
+            Path(file.path): _file(machine, Path(file.path))
+            for file in (*wanted.files, *wanted.withdrawn)
+        },
+        addresses=resolved(machine, peers),
+        systemd=systemd,
+    )
+
+
+def resolved(machine: Machine, peers: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """What the hosts of the peers' endpoints resolve to."""
+    hosts = {peer.endpoint.host for peer in peers if peer.endpoint is not None}
+    return {host: machine.resolve(host) for host in sorted(hosts)}
+
+
+# ---- WireGuard ----------------------------------------------------------------------------------
+
+
+def tunnels(machine: Machine, *, needed: bool = False) -> dict[str, LiveTunnel]:
+    """All WireGuard interfaces. Raises OSError where `wg` is needed, but does not run."""
+    output = machine.run(["wg", "show", "all", "dump"])
+    if needed and output.status in (NOT_FOUND_STATUS, TIMED_OUT_STATUS):
+        raise OSError(output.reason)
+    return parse_dump(output.out)
+
+
+def parse_dump(text: str) -> dict[str, LiveTunnel]:
+    """Read `wg show all dump` (wg(8)): tab-separated, a line for each interface and each peer."""
+    found: dict[str, LiveTunnel] = {}
+    peers: dict[str, list[LivePeer]] = {}
+    for line in text.splitlines():
+        name, *columns = line.split("\t")
+        if len(columns) >= PEER_COLUMNS - 1:
+            peers.setdefault(name, []).append(_peer(columns))
+        elif len(columns) == INTERFACE_COLUMNS - 1:
+            found[name] = LiveTunnel(name, _or_none(columns[0]), _number(columns[2]))
+    return {
+        name: LiveTunnel(name, x.private_key, x.listen_port, tuple(peers.get(name, ())))
+        for name, x in found.items()
+    }
+
+
+def _peer(columns: list[str]) -> LivePeer:
+    key, preshared, endpoint, allowed, handshake, received, sent, keepalive = columns[:8]
+    return LivePeer(
+        public_key=key,
+        preshared_key=_or_none(preshared),
+        endpoint=parse_endpoint(endpoint),
+        allowed_ips=frozenset(_subnets(allowed.split(","))),
+        handshake_s=_number(handshake),
+        received_bytes=_number(received),
+        sent_bytes=_number(sent),
+        keepalive_s=_number(keepalive),
+    )
+
+
+def _or_none(text: str) -> str | None:
+    return None if text in ("(none)", "(hidden)", "") else text
+
+
+def _number(text: str) -> int:
+    """`off` and whatever else is no number count as 0."""
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def parse_endpoint(text: str) -> Endpoint | None:
+    """`203.0.113.1:51820` or `[2001:db8::1]:51820`."""
+    host, _, port = text.rpartition(":")
+    if not host or not _number(port):
+        return None
+    return Endpoint(host.removeprefix("[").removesuffix("]"), _number(port))
+
+
+def _subnets(texts: Iterable[str]) -> Iterator[Subnet]:
+    for text in texts:
+        try:
+            yield ip_network(text, strict=False)
+        except ValueError:
+            continue
+
+
+# ---- iproute2 -----------------------------------------------------------------------------------
+
+
+def devices(machine: Machine) -> dict[str, Device]:
+    """All network devices with their addresses. Raises OSError where they cannot be read."""
+    return parse_devices(_ip_json(machine, "-N", "address", "show"))
+
+
+def parse_devices(text: str) -> dict[str, Device]:
+    """Read `ip -j address show`."""
+    found = {}
+    for entry in _json_list(text):
+        name, mtu, flags = entry.get("ifname"), entry.get("mtu"), entry.get("flags")
+        if not isinstance(name, str):
+            continue
+        flags = flags if isinstance(flags, list) else []
+        found[name] = Device(
+            name=name,
+            up="UP" in flags,
+            mtu=mtu if isinstance(mtu, int) else 0,
+            addresses=tuple(_addresses(entry.get("addr_info"))),
+            running="NO-CARRIER" not in flags,
+        )
+    return found
+
+
+def _addresses(entries: object) -> Iterator[IPv4Interface | IPv6Interface]:
+    for entry in entries if isinstance(entries, list) else ():
+        try:
+            yield ip_interface(f"{entry['local']}/{entry['prefixlen']}")
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def routes(machine: Machine, needed: Collection[int] = ()) -> tuple[LiveRoute, ...]:
+    """The main routing table, IPv4 and IPv6.
+
+    needed: versions of IP; for others, a kernel that knows nothing of them is none the worse.
+    Raises OSError where a table cannot be read.
+    """
+    found: list[LiveRoute] = []
+    for version in (4, 6):
+        try:
+            text = _ip_json(machine, "-N", f"-{version}", "route", "show", "table", "main")
+        except OSError:
+            if version in needed:
+                raise
+            continue
+        found += parse_routes(text)
+    return tuple(found)
+
+
+def parse_routes(text: str) -> tuple[LiveRoute, ...]:
+    """Read `ip -j -N route show`; those without a subnet or a device of their own are left out."""
+    return tuple(filter(None, map(_route, _json_list(text))))
+
+
+def _route(entry: dict[str, Any]) -> LiveRoute | None:
+    target, device = entry.get("dst"), entry.get("dev")
+    if not isinstance(target, str) or not isinstance(device, str):
+        return None
+    if target == "default":
+        return None
+    try:
+        subnet = ip_network(target, strict=False)
+    except ValueError:
+        return None
+    # iproute2 leaves the protocol out where it is `boot`.
+    protocol = _number(str(entry.get("protocol", BOOT_PROTOCOL)))
+    return LiveRoute(subnet, device, protocol, _number(str(entry.get("metric", 0))))
+
+
+def _ip_json(machine: Machine, *words: str) -> str:
+    """What `ip` prints. That of busybox knows no -j."""
+    output = machine.run(["ip", "-j", *words])
+    if output.status != 0:
+        raise OSError(f"ip -j {' '.join(words)}: {output.reason}")
+    try:
+        json.loads(output.out or "[]")
+    except ValueError:
+        raise OSError(f"ip -j {' '.join(words)}: its output is no JSON") from None
+    return output.out
+
+
+def _json_list(text: str) -> list[dict[str, Any]]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
+
+
+# ---- the rest -----------------------------------------------------------------------------------
+
+
+def _setting(machine: Machine, key: str) -> str | None:
+    try:
+        text = machine.read(PROC_SYS / key)
+    except OSError:
+        return None
+    return None if text is None else " ".join(text.split())
+
+
+def _rules(machine: Machine, table: Table) -> tuple[str | None, str | None]:
+    """The rules that are there, and those that should be, in nft's own words.
+
+    nft prints rules otherwise than they are written, and each version in its own way; so it is
+    asked to load ours into a network namespace that ends with the program, and to print that.
+    """
+    listing = ["nft", "-s", "list", "table", table.family, table.name]
+    there = machine.run(listing)
+    aside = ["unshare", "--net", "sh", "-c", f"nft -f - && {' '.join(listing)}"]
+    meant = machine.run(aside, stdin=table.rules)
+    return (
+        there.out if there.status == 0 else None,
+        meant.out if meant.status == 0 else None,
+    )
+
+
+def _units(machine: Machine, wanted: Wanted) -> dict[str, Unit]:
+    """Those that are wanted, and behind them the loaded ones that fit `wanted.changing_units`."""
+    names = list(wanted.units)
+    for pattern in wanted.changing_units:
+        argv = ["systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", pattern]
+        names += [line.split()[0] for line in machine.run(argv).out.splitlines() if line.strip()]
+    return {name: _unit(machine, name) for name in dict.fromkeys(names)}
+
+
+def _unit(machine: Machine, name: str) -> Unit:
+    active = machine.run(["systemctl", "is-active", name]).out.strip()
+    enabled = machine.run(["systemctl", "is-enabled", name]).out.strip()
+    return Unit(active in ("active", "activating", "reloading"), enabled == "enabled")
+
+
+def _file(machine: Machine, path: Path) -> LiveFile | None:
+    text = machine.read(path)
+    mode = machine.mode(path)
+    return None if text is None or mode is None else LiveFile(text, mode)
+
+
+def parse_address(text: str) -> str:
+    """An address in its one canonical form, so that two of them can be compared as text."""
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return text

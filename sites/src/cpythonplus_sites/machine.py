@@ -1,0 +1,135 @@
+"""The machine as the rest of the room sees it: programs, files and names, behind one small class.
+
+What plans and judges takes a Machine, so that tests can hand it one that only remembers.
+"""
+
+from __future__ import annotations
+
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.files import FOLDER_MODE, PRIVATE_FOLDER_MODE, make_folder
+from cpythonplus_sites.trust import weak_spot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import IO
+
+NOT_FOUND_STATUS = 127
+TIMED_OUT_STATUS = 124
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How a program ended: 127, it is not there; 124, it took too long (as in a shell)."""
+
+    status: int
+    out: str = ""
+    err: str = ""
+
+    @property
+    def reason(self) -> str:
+        """One line for people: the last one that it wrote about an error, else its status."""
+        lines = self.err.strip().splitlines()
+        return lines[-1] if lines else f"status {self.status}"
+
+
+class Machine:
+    """This machine."""
+
+    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 30) -> Output:
+        """Run a program to its end, in the C locale. Never raises for what it does.
+
+        Its output goes to files: a daemon that it leaves behind (wireguard-go) keeps them open,
+        and the end of a pipe would not come before that of the daemon. In memory, as `wg show`
+        prints keys, and as on a full disk the output would be cut off without a word.
+        """
+        try:
+            with _scratch_file() as out, _scratch_file() as err:
+                done = subprocess.run(
+                    list(argv),
+                    input=stdin.encode(),
+                    stdout=out,
+                    stderr=err,
+                    timeout=timeout_s,
+                    check=False,
+                    env=_environment(),
+                )
+                return Output(done.returncode, _text(out), _text(err))
+        except subprocess.TimeoutExpired:
+            return Output(TIMED_OUT_STATUS, err=f"{argv[0]} took more than {timeout_s:g} s")
+        except OSError as error:
+            return Output(NOT_FOUND_STATUS, err=f"{argv[0]}: {error.strerror}")
+
+    def read(self, path: Path) -> str | None:
+        """The text of a file, or None where it is not there. Raises OSError for other reasons."""
+        try:
+            return path.read_text("utf-8")
+        except FileNotFoundError:
+            return None
+
+    def mode(self, path: Path) -> int | None:
+        """The permission bits of a file, or None where it is not there."""
+        try:
+            return stat.S_IMODE(path.stat().st_mode)
+        except FileNotFoundError:
+            return None
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such a file or folder."""
+        return path.exists()
+
+    def write(self, path: Path, text: str, *, mode: int) -> None:
+        """Put a file in place as a whole, this user's, and its folder where that is missing.
+
+        Raises OSError, and SecretError where somebody else could exchange it.
+        """
+        from cpythonplus_sites.secrets import SecretError, write_atomically
+
+        found = weak_spot(path.parent, sticky=True)
+        if found is not None:
+            raise SecretError(found)
+        make_folder(path.parent, FOLDER_MODE if mode & _OTHERS else PRIVATE_FOLDER_MODE)
+        write_atomically(path, text, mode=mode, keep_owner=False)
+
+    def remove(self, path: Path) -> None:
+        """Take a file away. Raises OSError."""
+        path.unlink()
+
+    def now_s(self) -> float:
+        """Seconds since the epoch, as WireGuard counts handshakes."""
+        return time.time()
+
+    def resolve(self, host: str) -> tuple[str, ...]:
+        """The addresses of a DNS name or address, in the resolver's order; none where it fails."""
+        try:
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+        except (OSError, UnicodeError):
+            return ()
+        return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _scratch_file() -> IO[bytes]:
+    import os
+
+    if hasattr(os, "memfd_create"):  # not in each build of CPython
+        return os.fdopen(os.memfd_create("output"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="backslashreplace")
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "LC_ALL": "C"}

@@ -1,0 +1,92 @@
+"""The state of links as text for Prometheus (text exposition format 0.0.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cpythonplus_sites.health import Ping, Reach
+
+_VERDICTS = {"good": 1, "bad": 0}
+
+
+def prometheus(network: str, site: str, reaches: Sequence[Reach]) -> str:
+    """Metrics for each other site; what is not known has no sample."""
+    lines: list[str] = []
+    for name, kind, text, value in _METRICS:
+        samples = [(reach, value(reach)) for reach in reaches]
+        known = [(reach, number) for reach, number in samples if number is not None]
+        full = f"cpythonplus_sites_{name}"
+        if known:
+            lines += [f"# HELP {full} {text}", f"# TYPE {full} {kind}"]
+        for reach, number in known:
+            labels = {"network": network, "site": site, "peer": reach.site, "via": reach.via}
+            inside = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+            lines.append(f"{full}{{{inside}}} {number:.15g}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _seconds(ping: Ping | None) -> float | None:
+    return None if ping is None or ping.time_ms is None else ping.time_ms / 1000
+
+
+def _loss(ping: Ping | None) -> float | None:
+    return None if ping is None else 1 - ping.received / ping.sent
+
+
+_METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
+    (
+        "up",
+        "gauge",
+        "Whether the site is reached (1) or not (0); no sample: not known.",
+        lambda reach: _VERDICTS.get(reach.verdict),
+    ),
+    (
+        "handshake_age_seconds",
+        "gauge",
+        "Seconds since the last WireGuard handshake; no sample: never.",
+        lambda reach: reach.handshake_age_s,
+    ),
+    (
+        "tunnel_ping_seconds",
+        "gauge",
+        "Mean round trip to the far end of the tunnel.",
+        lambda reach: _seconds(reach.tunnel),
+    ),
+    (
+        "lan_ping_seconds",
+        "gauge",
+        "Mean round trip to the far gateway's LAN address.",
+        lambda reach: _seconds(reach.lan),
+    ),
+    (
+        "tunnel_ping_loss_ratio",
+        "gauge",
+        "Part of the pings to the far end of the tunnel without an answer.",
+        lambda reach: _loss(reach.tunnel),
+    ),
+    (
+        "lan_ping_loss_ratio",
+        "gauge",
+        "Part of the pings to the far gateway's LAN address without an answer.",
+        lambda reach: _loss(reach.lan),
+    ),
+    (
+        "received_bytes_total",
+        "counter",
+        "Bytes received from the peer since its interface came up.",
+        lambda reach: reach.received_bytes,
+    ),
+    (
+        "sent_bytes_total",
+        "counter",
+        "Bytes sent to the peer since its interface came up.",
+        lambda reach: reach.sent_bytes,
+    ),
+)

@@ -1,0 +1,580 @@
+"""What has to be done so that a gateway is as its file says: ordered steps. No I/O.
+
+    routes and units of ours that are wanted no more -> files -> kernel settings -> firewall table
+      -> interfaces -> peers -> endpoints -> routes -> units -> interfaces that are left over
+
+Peers that stay keep their sessions: `wg syncconf` changes differences only. It adds no routes, so
+those are steps of their own; a route is moved by `ip route replace`, which leaves no moment
+without one. An interface that is missing is brought up first, and the rest planned from what it
+then looks like: wg-quick sets most of it.
+
+Every command may be repeated. What somebody else has set up is never changed: where it stands in
+the way, that is said (`Plan.obstacles`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from ipaddress import ip_interface
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import rotation
+from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, Unit, parse_address
+from cpythonplus_sites.model import Endpoint
+from cpythonplus_sites.rendering import ROUTE_PROTOCOL
+from cpythonplus_sites.rendering.wireguard import FOLDER, MARK
+from cpythonplus_sites.wanted import is_for_systemd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from cpythonplus_sites.live import Device, Live, LivePeer, LiveRoute, LiveTunnel
+    from cpythonplus_sites.model import Address, Subnet
+    from cpythonplus_sites.wanted import File, Peer, Tunnel, Wanted
+
+CHECK_SSHD = (
+    "systemctl -q is-active ssh.service sshd.service || exit 0; PATH=$PATH:/usr/sbin sshd -t"
+)
+IPV6 = 6
+CLOCK_SLACK_S = 5
+"""By which a clock is set back in ordinary life."""
+
+IPV6_METRIC = 1024
+"""What Linux gives an IPv6 route for which no metric is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to run.  stdin: may hold secrets, so it is never shown.
+
+    tolerated: it may fail, for what it undoes may be undone already.
+    """
+
+    argv: tuple[str, ...]
+    stdin: str = ""
+    tolerated: bool = False
+
+    def __str__(self) -> str:
+        return " ".join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change, in one line; a file to write, commands, or both.
+
+    interrupts: packets between sites may be lost while it is done.
+    """
+
+    description: str
+    commands: tuple[Command, ...] = ()
+    file: File | None = None
+    interrupts: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs; without what is secret."""
+        return {
+            "description": self.description,
+            "file": None if self.file is None else str(self.file.path),
+            "commands": [list(command.argv) for command in self.commands],
+            "interrupts": self.interrupts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """steps: what to do, in this order.  obstacles: what is not right and not ours to change.
+
+    notes: what was looked at and left as it is.
+    """
+
+    steps: tuple[Step, ...]
+    obstacles: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
+    """Compare what should be with what is.
+
+    endpoints_only: only what a timer may do by itself, every minute: follow DNS names, and move
+    routes along with a change of keys.
+    """
+    return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
+
+
+class _Planner:
+    def __init__(self, wanted: Wanted, live: Live) -> None:
+        self.wanted = wanted
+        self.live = live
+        self.obstacles = list(wanted.incomplete)
+        self.notes: list[str] = []
+
+    def plan(self, *, endpoints_only: bool) -> Plan:
+        strangers = [*self.strangers(), *(() if endpoints_only else self.connected())]
+        if strangers:
+            # Half of it would do more harm than nothing.
+            return Plan((), (*self.obstacles, *strangers))
+        parts = [self.endpoints(), self.moved_routes()] if endpoints_only else self.parts()
+        steps = tuple(step for part in parts for step in part)
+        return Plan(steps, tuple(self.obstacles), tuple(self.notes))
+
+    def parts(self) -> list[Iterator[Step]]:
+        return [
+            self.stale_routes(),
+            self.stale_units(),
+            self.files(),
+            self.settings(),
+            self.tables(),
+            self.left_over_devices(in_the_way=True),
+            self.missing_devices(),
+            self.device_settings(),
+            self.peers(),
+            self.endpoints(),
+            self.missing_routes(),
+            self.units(),
+            self.left_over_devices(in_the_way=False),
+        ]
+
+    # ---- what is not ours -----------------------------------------------------------------------
+
+    def strangers(self) -> Iterator[str]:
+        """Interfaces of somebody else, with a name that one of ours should have."""
+        own_keys = {None, *self.wanted.own_keys}
+        for tunnel in self.wanted.tunnels:
+            name = tunnel.interface
+            device, live = self.live.devices.get(name), self.live.tunnels.get(name)
+            if device is not None and live is None:
+                yield f"{name} is there, but is no WireGuard interface"
+            elif (
+                device and live and live.private_key not in own_keys and self._is_elsewhere(device)
+            ):
+                yield f"{name} is there, but its key and its addresses are not of this network"
+            path = Path(FOLDER / f"{name}.conf")
+            there = self.live.files.get(path)
+            if there is not None and there.text.strip() and MARK not in there.text:
+                yield f"{path} is there, but was not written by cpythonplus: move it away"
+        for link in self.wanted.ssh:
+            device = self.live.devices.get(link.device)
+            if device is not None and self._is_elsewhere(device):
+                yield f"{link.device} is there, but its addresses are not of this network"
+
+    def connected(self) -> Iterator[str]:
+        """LANs of other sites that are a network of this host, which ours would hide."""
+        wanted = {way.subnet for way in self.wanted.routes}
+        ours = self.wanted.devices | {tunnel.interface for tunnel in self._left_over()}
+        for route in self.live.routes:
+            is_connected = route.protocol == KERNEL_PROTOCOL and route.device not in ours
+            if is_connected and route.subnet in wanted:
+                yield _not_ours(route)
+
+    def _is_elsewhere(self, device: Device) -> bool:
+        """Whether it has addresses, but none in the range of our tunnels."""
+        found = [x.ip for x in device.addresses if not x.is_link_local]
+        return bool(found) and not any(_is_in(ip, self.wanted.range) for ip in found)
+
+    # ---- files, kernel, firewall ----------------------------------------------------------------
+
+    def files(self) -> Iterator[Step]:
+        changed_units = False
+        present = [x for x in self.wanted.withdrawn if self.live.files.get(Path(x.path))]
+        for file in (*self.wanted.files, *present):
+            if is_for_systemd(file) and not self.live.systemd:
+                continue
+            there = self.live.files.get(Path(file.path))
+            if there is not None and (there.text, there.mode) == (file.text, file.mode):
+                continue
+            changed_units |= is_for_systemd(file)
+            path = str(file.path)
+            word = "write" if there is None else "change"
+            if there is not None and there.text == file.text:
+                word = f"set mode {file.mode:04o} of"
+            yield Step(f"{word} {path}", tuple(self._take_over(path)), file=file)
+        if changed_units:
+            yield Step(
+                "have systemd read its units again", (Command(("systemctl", "daemon-reload")),)
+            )
+
+    def _take_over(self, path: str) -> Iterator[Command]:
+        """What has to read a changed file for it to count."""
+        if path.startswith("/etc/sysusers.d/"):
+            yield Command(("systemd-sysusers", path), tolerated=True)
+        elif path.startswith("/etc/ssh/sshd_config.d/") and self.live.systemd:
+            # A running sshd that is to read a wrong file again may end, and lock everybody out.
+            yield Command(("sh", "-c", CHECK_SSHD))
+            # Debian calls it ssh, others sshd.
+            yield Command(("systemctl", "try-reload-or-restart", "ssh.service"), tolerated=True)
+            yield Command(("systemctl", "try-reload-or-restart", "sshd.service"), tolerated=True)
+
+    def settings(self) -> Iterator[Step]:
+        for key, value in self.wanted.sysctls.items():
+            there = self.live.sysctls.get(key)
+            if there == value:
+                continue
+            if there is not None:
+                argv = ("sysctl", "-q", "-w", f"{key}={value}")
+                yield Step(f"set {key} to {value} (it is {there})", (Command(argv),))
+            elif "/conf/" not in key:  # those come with the interface
+                self.obstacles.append(f"{key}: this kernel has no such setting")
+
+    def tables(self) -> Iterator[Step]:
+        for table in self.wanted.tables:
+            there, meant = self.live.tables.get(table.title, (None, None))
+            if there is not None and meant in (None, there):
+                continue
+            # In one transaction: there is no moment without rules.
+            start = f"table {table.title}\ndelete table {table.title}\n"
+            word = "load" if there is None else "change"
+            load = Command(("nft", "-f", "-"), stdin=start + table.rules)
+            yield Step(f"{word} the nftables table {table.title}", (load,))
+
+    # ---- interfaces -----------------------------------------------------------------------------
+
+    def missing_devices(self) -> Iterator[Step]:
+        for tunnel in self.wanted.tunnels:
+            name = tunnel.interface
+            device = self.live.devices.get(name)
+            if device is None:
+                yield Step(f"bring up {name}", self._bring_up(name))
+        for link in self.wanted.ssh:
+            if link.device not in self.live.devices:
+                yield Step(
+                    f"make {link.device} for the ssh link to {link.site}",
+                    (*self._make_user(), self._make_tun(link.device)),
+                )
+
+    def _bring_up(self, name: str) -> tuple[Command, ...]:
+        path = next((f.path for f in self.wanted.files if f.path.name == f"{name}.conf"), None)
+        if path is None:
+            # No kernel module: the implementation in user space.
+            make = f"ip link add dev {name} type wireguard 2>/dev/null || wireguard-go {name}"
+            return (Command(("sh", "-c", make)),)
+        if self.live.systemd:
+            # Not `start`: after its daemon was killed the unit still counts as active.
+            return (Command(("systemctl", "restart", f"wg-quick@{name}.service")),)
+        return (Command(("wg-quick", "up", str(path))),)
+
+    def _make_user(self) -> Iterator[Command]:
+        """Again: the run that wrote the file may have ended before."""
+        for file in self.wanted.files:
+            yield from self._take_over(str(file.path)) if "sysusers" in str(file.path) else ()
+
+    def _make_tun(self, device: str) -> Command:
+        """Owned by a user without rights, as which ssh then opens it."""
+        ending = f"-tun@{device.removeprefix('tun')}.service"
+        unit = next((unit for unit in self.wanted.units if unit.endswith(ending)), None)
+        if unit is not None and self.live.systemd:
+            return Command(("systemctl", "restart", unit))
+        user = ("user", self.wanted.tunnel_user) if self.wanted.tunnel_user else ()
+        return Command(("ip", "tuntap", "add", "dev", device, "mode", "tun", *user))
+
+    def device_settings(self) -> Iterator[Step]:
+        ours = [(x.interface, x.address, x.mtu) for x in self.wanted.tunnels]
+        ours += [(x.device, x.address, x.mtu) for x in self.wanted.ssh]
+        for name, address, mtu in ours:
+            device = self.live.devices.get(name)
+            if device is None or not self._is_ours(name):
+                continue
+            yield from self._addresses(device, str(address))
+            if device.mtu != mtu:
+                yield _ip(f"set the MTU of {name} to {mtu}", "link", "set", name, "mtu", str(mtu))
+            if not device.up:
+                yield _ip(f"set {name} up", "link", "set", name, "up")
+
+    def _is_ours(self, name: str) -> bool:
+        return name in self.live.tunnels or name in {x.device for x in self.wanted.ssh}
+
+    def _addresses(self, device: Device, address: str) -> Iterator[Step]:
+        wanted = ip_interface(address)
+        if wanted.ip not in {x.ip for x in device.addresses}:
+            yield _ip(
+                f"give {device.name} the address {address}",
+                *("address", "replace", str(wanted), "dev", device.name),
+            )
+        for other in device.addresses:
+            if _is_in(other.ip, self.wanted.range) and other.ip != wanted.ip:
+                yield _ip(
+                    f"take the address {other} from {device.name}",
+                    *("address", "del", str(other), "dev", device.name),
+                    interrupts=True,
+                )
+
+    def left_over_devices(self, *, in_the_way: bool) -> Iterator[Step]:
+        """Interfaces with a key of ours that are not wanted: of an old name, or of a rotation."""
+        missing = [x for x in self.wanted.tunnels if x.interface not in self.live.devices]
+        ports = {tunnel.listen_port for tunnel in missing}
+        for tunnel in self._left_over():
+            if (tunnel.listen_port in ports) is in_the_way:
+                name = tunnel.interface
+                yield Step(f"remove {name}", tuple(self._remove(name)), interrupts=in_the_way)
+
+    def _left_over(self) -> list[LiveTunnel]:
+        wanted = {tunnel.interface for tunnel in self.wanted.tunnels}
+        own = self.wanted.own_keys
+        return [
+            tunnel
+            for tunnel in self.live.tunnels.values()
+            if tunnel.private_key in own
+            and tunnel.interface not in wanted
+            and not self._is_of_another_network(tunnel.interface)
+        ]
+
+    def _is_of_another_network(self, name: str) -> bool:
+        device = self.live.devices.get(name)
+        return device is not None and self._is_elsewhere(device)
+
+    def _remove(self, name: str) -> Iterator[Command]:
+        if self.live.systemd:
+            unit = f"wg-quick@{name}.service"
+            yield Command(("systemctl", "disable", "--now", unit), tolerated=True)
+        yield Command(("ip", "link", "delete", "dev", name), tolerated=True)
+
+    # ---- peers ----------------------------------------------------------------------------------
+
+    def peers(self) -> Iterator[Step]:
+        for tunnel in self.wanted.tunnels:
+            live = self.live.tunnels.get(tunnel.interface)
+            if live is None:
+                continue
+            changes, interrupts = self._differences(tunnel, live)
+            if changes:
+                commands: tuple[Command, ...] = (self._syncconf(tunnel, live),)
+                if live.private_key != tunnel.private_key:
+                    # A new private key ends every session, but the time of the last handshake
+                    # would stay, and a route be moved to where nobody answers: begin anew.
+                    empty = replace(live, peers=())
+                    none = replace(tunnel, peers=())
+                    commands = (self._syncconf(none, live), self._syncconf(tunnel, empty))
+                title = f"{tunnel.interface}: {', '.join(changes)}"
+                yield Step(title, commands, interrupts=interrupts)
+
+    def _syncconf(self, tunnel: Tunnel, live: LiveTunnel) -> Command:
+        # Over standard input: on a command line everybody could read the keys.
+        return Command(
+            ("wg", "syncconf", tunnel.interface, "/dev/stdin"),
+            stdin=self.configuration(tunnel, live),
+        )
+
+    def _differences(self, tunnel: Tunnel, live: LiveTunnel) -> tuple[list[str], bool]:
+        changes = []
+        if live.private_key != tunnel.private_key:
+            changes.append("set the private key")
+        if live.listen_port != tunnel.listen_port:
+            changes.append(f"listen on port {tunnel.listen_port}")
+        interrupts = bool(changes)
+        for peer in tunnel.peers:
+            there = live.peer(peer.public_key)
+            if there is None:
+                changes.append(f"add peer {peer.site}")
+                continue
+            words = _peer_differences(peer, there)
+            interrupts |= "the preshared key" in words
+            changes += [f"change {' and '.join(words)} of {peer.site}"] if words else []
+        wanted = {peer.public_key for peer in tunnel.peers}
+        gone = [peer for peer in live.peers if peer.public_key not in wanted]
+        changes += [f"remove peer {peer.public_key}" for peer in gone]
+        return changes, interrupts or any(self._is_fresh(peer) for peer in gone)
+
+    def configuration(self, tunnel: Tunnel, live: LiveTunnel) -> str:
+        """For `wg syncconf`. Peers that stay get no endpoint here: `endpoints` judges theirs."""
+        lines = [
+            "[Interface]",
+            f"PrivateKey = {tunnel.private_key}",
+            f"ListenPort = {tunnel.listen_port}",
+        ]
+        for peer in tunnel.peers:
+            lines += ["[Peer]", f"PublicKey = {peer.public_key}"]
+            if peer.preshared_key is not None:
+                lines.append(f"PresharedKey = {peer.preshared_key}")
+            lines.append(f"AllowedIPs = {', '.join(map(str, peer.allowed_ips))}")
+            lines.append(f"PersistentKeepalive = {peer.keepalive_s or 'off'}")
+            found = self._resolved(peer)
+            if live.peer(peer.public_key) is None and found:
+                lines.append(f"Endpoint = {found[0]}")
+        return "\n".join(lines) + "\n"
+
+    def endpoints(self) -> Iterator[Step]:
+        """Follow names whose address changed; a peer that is heard of from elsewhere is left."""
+        for tunnel in self.wanted.tunnels:
+            live = self.live.tunnels.get(tunnel.interface)
+            for peer in tunnel.peers:
+                there = live.peer(peer.public_key) if live else None
+                if there is None or peer.endpoint is None:
+                    continue
+                found = self._resolved(peer)
+                if not found:
+                    self.obstacles.append(f"{peer.site}: {peer.endpoint.host} does not resolve")
+                elif there.endpoint not in found:
+                    yield from self._endpoint(tunnel.interface, peer, there, found[0])
+
+    def _endpoint(
+        self, interface: str, peer: Peer, there: LivePeer, found: Endpoint
+    ) -> Iterator[Step]:
+        if there.endpoint is not None and self._is_fresh(there):
+            age_s = max(0, round(self.live.now_s - there.handshake_s))
+            self.notes.append(
+                f"{peer.site}: its endpoint is {there.endpoint}, not {found}, but it was heard of "
+                f"{age_s} s ago: left alone"
+            )
+            return
+        argv = ("wg", "set", interface, "peer", peer.public_key, "endpoint", str(found))
+        yield Step(f"{interface}: set the endpoint of {peer.site} to {found}", (Command(argv),))
+
+    def _resolved(self, peer: Peer) -> list[Endpoint]:
+        if peer.endpoint is None:
+            return []
+        found = self.live.addresses.get(peer.endpoint.host, ())
+        return [Endpoint(parse_address(address), peer.endpoint.port) for address in found]
+
+    def _is_fresh(self, peer: LivePeer) -> bool:
+        return is_fresh(peer, self.live.now_s)
+
+    # ---- routes ---------------------------------------------------------------------------------
+
+    def wanted_routes(self) -> dict[Subnet, str]:
+        """Which device leads to which subnet, as the sessions are now."""
+        devices = {way.peer: way.device or self._carrier(way.peer) for way in self.wanted.routes}
+        return {way.subnet: devices[way.peer] for way in self.wanted.routes}
+
+    def _carrier(self, peer: str) -> str:
+        alive = {
+            (tunnel.interface, end.public_key)
+            for tunnel in self.live.tunnels.values()
+            for end in tunnel.peers
+            if self._is_fresh(end)
+        }
+        subnets = {way.subnet for way in self.wanted.routes if way.peer == peer}
+        names = {tunnel.interface for tunnel in self.wanted.tunnels}
+        on = (x.device for x in self.live.routes if x.subnet in subnets and x.device in names)
+        return rotation.carrier(self.wanted.rotation, peer, alive, next(on, None))
+
+    def missing_routes(self) -> Iterator[Step]:
+        for subnet, device in self.wanted_routes().items():
+            if device in self.live.devices and self._is_ours(device):
+                yield from self._route(subnet, device)
+
+    def moved_routes(self) -> Iterator[Step]:
+        """Only between our own interfaces, in a change of keys."""
+        if len(self.wanted.tunnels) > 1:
+            yield from self.missing_routes()
+
+    def _route(self, subnet: Subnet, device: str) -> Iterator[Step]:
+        there = [route for route in self.live.routes if route.subnet == subnet]
+        metric = IPV6_METRIC if subnet.version == IPV6 else 0
+        best = min(there, key=lambda route: route.metric, default=None)
+        if best is not None and best.device == device and best.metric <= metric:
+            return
+        foreign = [x for x in there if x.metric <= metric and not self._may_replace(x, metric)]
+        if foreign:
+            self.obstacles.append(_not_ours(foreign[0]))
+            return
+        word = "route" if best is None else f"move from {best.device}"
+        yield _ip(f"{word} {subnet} through {device}", *_route_words("replace", subnet, device))
+
+    def stale_routes(self) -> Iterator[Step]:
+        """Before the peers: whose peer goes, its route goes first, or nobody knows it was ours."""
+        wanted = self.wanted_routes()
+        going = {tunnel.interface for tunnel in self._left_over()}
+        for route in self.live.routes:
+            if route.device in going or not self._did_set(route):
+                continue
+            if route.subnet in wanted and not self._is_second(route, wanted[route.subnet]):
+                continue
+            words = _route_words("del", route.subnet, route.device, route.protocol)
+            yield _ip(
+                f"remove the route to {route.subnet} through {route.device}",
+                *(*words, "metric", str(route.metric)),
+            )
+
+    def _is_second(self, route: LiveRoute, device: str) -> bool:
+        """Whether it stands beside one that is right; it would hide that, or outlive it."""
+        metric = IPV6_METRIC if route.subnet.version == IPV6 else 0
+        right = [
+            x
+            for x in self.live.routes
+            if (x.subnet, x.device, x.metric) == (route.subnet, device, metric)
+        ]
+        return bool(right) and route not in right
+
+    def _may_replace(self, route: LiveRoute, metric: int) -> bool:
+        """`ip route replace` takes the place of one with the same metric."""
+        return self._did_set(route) or (
+            route.device in self.wanted.devices and route.metric == metric
+        )
+
+    def _did_set(self, route: LiveRoute) -> bool:
+        """By its mark; or wg-quick did for us, which marks nothing."""
+        if route.protocol == ROUTE_PROTOCOL:
+            device = self.live.devices.get(route.device)
+            # Of a link over ssh that is no more; another network may have some, too.
+            was_ours = device is not None and any(
+                _is_in(x.ip, self.wanted.range) for x in device.addresses
+            )
+            return route.device in self.wanted.devices or (
+                was_ours and route.device.startswith("tun")
+            )
+        tunnel = self.live.tunnels.get(route.device)
+        if route.protocol != BOOT_PROTOCOL or tunnel is None:
+            return False
+        allowed = {subnet for peer in tunnel.peers for subnet in peer.allowed_ips}
+        return route.device in self.wanted.devices and route.subnet in allowed
+
+    # ---- systemd --------------------------------------------------------------------------------
+
+    def stale_units(self) -> Iterator[Step]:
+        """First: the table of nftables no longer watches over a link that is not in the file."""
+        for name, unit in self.live.units.items():
+            if name in self.wanted.units or not (unit.active or unit.enabled):
+                continue
+            stop = Command(("systemctl", "disable", "--now", name))
+            yield Step(
+                f"disable and stop {name}",
+                (stop,),
+                interrupts=unit.active and not name.endswith(".timer"),
+            )
+
+    def units(self) -> Iterator[Step]:
+        names = self.wanted.units if self.live.systemd else ()
+        for name in names:
+            unit = self.live.units.get(name, Unit(active=False, enabled=False))
+            interface = name.removeprefix("wg-quick@").removesuffix(".service")
+            # Brought up by hand: to start its unit would fail, and nothing is missing.
+            running = unit.active or interface in self.live.tunnels
+            if running and unit.enabled:
+                continue
+            words = ("enable",) if running else ("enable", "--now")
+            title = "enable" if running else "enable and start"
+            yield Step(f"{title} {name}", (Command(("systemctl", *words, name)),))
+
+
+def _peer_differences(peer: Peer, there: LivePeer) -> list[str]:
+    differences = {
+        "the preshared key": peer.preshared_key != there.preshared_key,
+        "the allowed IPs": frozenset(peer.allowed_ips) != there.allowed_ips,
+        "the keepalive": peer.keepalive_s != there.keepalive_s,
+    }
+    return [what for what, differs in differences.items() if differs]
+
+
+def is_fresh(peer: LivePeer, now_s: float) -> bool:
+    """Whether there is a session. A handshake after now is from before the clock went back."""
+    age_s = now_s - peer.handshake_s
+    return peer.handshake_s > 0 and -CLOCK_SLACK_S < age_s < rotation.FRESH_S
+
+
+def _not_ours(route: LiveRoute) -> str:
+    return f"{route.subnet} is reached through {route.device}, by a route that is not ours"
+
+
+def _is_in(address: Address, subnet: Subnet) -> bool:
+    return address.version == subnet.version and address in subnet
+
+
+def _route_words(
+    verb: str, subnet: Subnet, device: str, protocol: int = ROUTE_PROTOCOL
+) -> tuple[str, ...]:
+    return ("route", verb, str(subnet), "dev", device, "proto", str(protocol))
+
+
+def _ip(description: str, *words: str, interrupts: bool = False) -> Step:
+    return Step(description, (Command(("ip", *words)),), interrupts=interrupts)

@@ -1,0 +1,88 @@
+"""What rendering takes and gives: the host's own values, files, and words that are safe in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROUTE_PROTOCOL = 99
+"""`proto` of every route that is set for a network, so that ours are told from the user's."""
+
+HOST_FOLDER = PurePosixPath("/etc/cpythonplus/sites")
+IPV4, IPV6 = 4, 6
+
+PUBLIC_MODE = 0o644
+SECRET_MODE = 0o600
+
+_WORD = re.compile(r"[A-Za-z0-9:+/][A-Za-z0-9._:@+/=~-]*")
+_PLAIN_PATH = re.compile(r"/[A-Za-z0-9._+/-]+")
+_KEY = re.compile(r"[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
+
+
+class RenderingError(ValueError):
+    """A value of the model that cannot stand in a configuration file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a gateway knows of itself, beside the shared file.
+
+    private_key, preshared_keys (by the peer's site): base64; without them the files that carry
+    them are for reading only, and no secret is in any file.  program: how units call cpythonplus.
+    Raises RenderingError where `folder` is no plain absolute path: it goes into units as it is.
+    """
+
+    folder: PurePosixPath = HOST_FOLDER
+    program: tuple[str, ...] = ("cpythonplus-sites",)
+    private_key: str | None = field(default=None, repr=False)
+    preshared_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not _PLAIN_PATH.fullmatch(str(self.folder)):
+            raise RenderingError(f"{self.folder} is no plain absolute path")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """A file as it is to lie on the gateway. secret: only root may read it."""
+
+    path: PurePosixPath
+    text: str = field(repr=False)
+    mode: int = PUBLIC_MODE
+    secret: bool = False
+
+
+def word(text: object) -> str:
+    """The text, which goes into a file that a shell, wg, ssh or systemd reads as root.
+
+    Raises RenderingError where it is more than a plain word. The file's checks refuse such values
+    before; a network that was made otherwise must not be a way to run commands as root either.
+    """
+    found = str(text)
+    if not _WORD.fullmatch(found):
+        raise RenderingError(f"{found!r} cannot stand in a configuration file")
+    return found
+
+
+def public_ssh_key(text: str) -> str:
+    """Type and base64 of an ssh public key, without its comment. Raises RenderingError."""
+    found = " ".join(text.split()[:2])
+    if not _KEY.fullmatch(found):
+        raise RenderingError(f"{text!r} is not an ssh public key")
+    return found
+
+
+def unit_argument(text: object) -> str:
+    """One argument of a command line in a systemd unit (systemd.service(5), COMMAND LINES)."""
+    found = str(text)
+    if "\n" in found:
+        raise RenderingError(f"{found!r} cannot stand in a unit")
+    for special, instead in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        found = found.replace(special, instead)
+    plain = re.fullmatch(r"[A-Za-z0-9._:@+/=%$~,-]+", found)
+    return found if plain else f'"{found}"'

@@ -1,0 +1,126 @@
+"""What lets a gateway forward between its LAN and the tunnels: sysctl, and a table of nftables."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.rendering import names, wireguard
+from cpythonplus_sites.rendering.files import IPV4, IPV6, Host, RenderedFile, word
+
+if TYPE_CHECKING:
+    from cpythonplus_sites.model import Link, Network, Site
+
+SYSCTL = PurePosixPath("/etc/sysctl.d")
+HEADERS = {IPV4: 40, IPV6: 60}
+"""Bytes of IP and TCP header, by version of IP: MSS = MTU less these."""
+
+
+def sysctl_settings(network: Network) -> dict[str, str]:
+    """The kernel's settings that forwarding needs, by their dotted names."""
+    settings = {"net.ipv4.ip_forward": "1"}
+    if any(subnet.version == IPV6 for site in network.sites for subnet in site.subnets):
+        settings["net.ipv6.conf.all.forwarding"] = "1"
+    return settings
+
+
+def sysctl(network: Network) -> RenderedFile:
+    """The file of sysctl.d."""
+    lines = ["# Forwarding between the LAN and the tunnels."]
+    settings = sysctl_settings(network)
+    if "net.ipv6.conf.all.forwarding" in settings:
+        lines += [
+            "# With IPv6 forwarding the kernel no longer takes its own default route from router",
+            "# advertisements, unless accept_ra is 2 for the interface to the provider.",
+        ]
+    lines += [f"{name} = {value}" for name, value in settings.items()]
+    path = SYSCTL / f"60-cpythonplus-sites-{word(network.name)}.conf"
+    return RenderedFile(path, "\n".join(lines) + "\n")
+
+
+def nftables_path(network: Network, host: Host) -> PurePosixPath:
+    """Where the nftables file lies."""
+    return host.folder / f"{word(network.name)}.nft"
+
+
+def nftables(network: Network, site: Site, host: Host) -> RenderedFile:
+    """A table of our own, made anew as one transaction; the user's tables are not touched.
+
+    MSS is clamped in both directions, as the far gateway may run something else. What comes from
+    a tunnel over ssh is held to the far side's subnets, as AllowedIPs do for WireGuard.
+    """
+    table = f"table inet {names.table(network)}"
+    filters = [
+        rule for link in _links_by_ssh(network, site) for rule in _sources(network, site, link)
+    ]
+    chains = [_chain("forward", "forward priority mangle", _clamping(network, site))]
+    if filters:
+        chains.append(_chain("sources", "prerouting priority raw", filters))
+    text = f"{table}\ndelete {table}\n{table} {{\n" + "\n".join(chains) + "}\n"
+    return RenderedFile(nftables_path(network, host), text)
+
+
+def unit(network: Network, host: Host) -> RenderedFile:
+    """The unit that loads the table, and again after nftables.service flushed all of them."""
+    path = nftables_path(network, host)
+    text = f"""\
+[Unit]
+Description=MSS clamping for the sites of {word(network.name)}
+After=nftables.service
+PartOf=nftables.service
+ReloadPropagatedFrom=nftables.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=nft -f {path}
+ExecReload=nft -f {path}
+ExecStop=nft delete table inet {names.table(network)}
+
+[Install]
+WantedBy=multi-user.target nftables.service
+"""
+    return RenderedFile(names.UNITS / names.clamping_unit(network), text)
+
+
+def devices(network: Network, site: Site) -> dict[str, int]:
+    """The site's tunnel devices with their MTUs in bytes."""
+    found = {names.tun_device(link): link.mtu for link in _links_by_ssh(network, site)}
+    if wireguard.links_by_wireguard(network, site):
+        found[word(site.interface)] = wireguard.interface_mtu(network, site)
+    return found
+
+
+def _links_by_ssh(network: Network, site: Site) -> list[Link]:
+    return [link for link in network.links_of(site.name) if link.via == "ssh"]
+
+
+def _chain(name: str, hook: str, rules: list[str]) -> str:
+    head = f"\tchain {name} {{\n\t\ttype filter hook {hook}; policy accept;\n"
+    return head + "".join(f"\t\t{rule}\n" for rule in rules) + "\t}\n"
+
+
+def _clamping(network: Network, site: Site) -> list[str]:
+    """An MSS is set only where that makes it smaller (nft(8), EXTENSION HEADERS)."""
+    rules = []
+    found = sorted(devices(network, site).items(), key=lambda each: (each[1], each[0]))
+    for mtu, group in groupby(found, key=lambda each: each[1]):
+        quoted = ", ".join(f'"{device}"' for device, _ in group)
+        for direction in ("iifname", "oifname"):
+            for version, headers in HEADERS.items():
+                rules.append(
+                    f"{direction} {{ {quoted} }} meta nfproto ipv{version} "
+                    f"tcp flags syn / syn,rst tcp option maxseg size set {mtu - headers}"
+                )
+    return rules
+
+
+def _sources(network: Network, site: Site, link: Link) -> list[str]:
+    allowed = network.allowed_ips(site.name, link.other(site.name))
+    rules = []
+    for version, field in ((IPV4, "ip"), (IPV6, "ip6")):
+        subnets = ", ".join(str(subnet) for subnet in allowed if subnet.version == version)
+        match = f"{field} saddr != {{ {subnets} }}" if subnets else f"meta nfproto ipv{version}"
+        rules.append(f'iifname "{names.tun_device(link)}" {match} drop')
+    return rules

@@ -1,0 +1,276 @@
+"""Links over ssh, for where UDP does not get through: `ssh -w` with no root log-in at either end.
+
+Both ends have a tun device that root made beforehand and that belongs to a user without rights;
+ssh and sshd run as that user, and need only to open the device.
+
+The client's end is the one whose other end has an ssh endpoint; where both have one, the first of
+the two names.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.model import Endpoint
+from cpythonplus_sites.rendering import names
+from cpythonplus_sites.rendering.files import (
+    Host,
+    RenderedFile,
+    RenderingError,
+    public_ssh_key,
+    word,
+)
+from cpythonplus_sites.rendering.wireguard import route_arguments
+
+if TYPE_CHECKING:
+    from cpythonplus_sites.model import Link, Network, Site
+
+FOLDER = names.SSH / "cpythonplus-sites"
+"""Outside the host folder, which is root's alone: ssh and sshd read these as the tunnel user."""
+
+PORT = 22
+
+KEY_OPTIONS = "no-agent-forwarding,no-X11-forwarding,no-pty,no-user-rc"
+"""Not `restrict`: sshd (10.6) takes that as a refusal of tun devices as well, even with `tunnel` or
+`port-forwarding` behind it. Forwarding of ports is refused by the drop-in for sshd_config."""
+
+ALIVE_INTERVAL_S = 5
+ALIVE_COUNT = 3
+"""A silent far end is given up after 15 to 30 s, at both ends; a client that went silent would
+hold the server's device otherwise, and its successor be refused, until TCP gives up."""
+
+
+def render_ssh(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]:
+    """All files for the site's links over ssh; none where it has no such link."""
+    links = tuple(link for link in network.links_of(site.name) if link.via == "ssh")
+    if not links:
+        return ()
+    files = [_user(network), _tun_template(network, host)]
+    files += [_batch(network, site, link, host) for link in links]
+    out = [link for link in links if client(network, link) == site.name]
+    if out:
+        files += [
+            _client_template(network, host),
+            _client_config(network, site, out),
+            _known_hosts(network, site, out),
+        ]
+    taken = _taken(network, site)
+    if taken:
+        files += [_server_config(network), _authorized_keys(network, site, taken)]
+    return tuple(files)
+
+
+def withdrawn(network: Network, site: Site) -> tuple[RenderedFile, ...]:
+    """What a file of an earlier time must not go on permitting; for where it is there only.
+
+    sshd still reads the keys of a link that is no longer in the site file.
+    """
+    if _taken(network, site):
+        return ()
+    return (RenderedFile(_keys_path(network), "# No site calls this one over ssh.\n"),)
+
+
+def _taken(network: Network, site: Site) -> list[Link]:
+    """The links over ssh that another site starts."""
+    own = [link for link in network.links_of(site.name) if link.via == "ssh"]
+    return [link for link in own if client(network, link) == link.other(site.name)]
+
+
+def client(network: Network, link: Link) -> str | None:
+    """The site that starts ssh for this link; None where neither end can be reached by ssh."""
+    for name in link.ends:
+        if server_endpoint(network.site(link.other(name))) is not None:
+            return name
+    return None
+
+
+def server_endpoint(site: Site) -> Endpoint | None:
+    """Where the site's sshd is reached: at its ssh endpoint, else at its endpoint's host."""
+    if site.ssh_endpoint is None and site.endpoint is not None:
+        return Endpoint(site.endpoint.host, PORT)
+    return site.ssh_endpoint
+
+
+def batch_path(link: Link, host: Host) -> PurePosixPath:
+    """The file for `ip -batch` that gives a link's tun device its addresses and routes."""
+    return host.folder / f"{names.tun_device(link)}.batch"
+
+
+# ---- both ends ----------------------------------------------------------------------------------
+
+
+def _user(network: Network) -> RenderedFile:
+    user = names.tunnel_user(network)
+    text = f'u {user} - "Tunnels over ssh for the sites of {word(network.name)}" /\n'
+    return RenderedFile(PurePosixPath(f"/etc/sysusers.d/cpythonplus-{user}.conf"), text)
+
+
+def _tun_template(network: Network, host: Host) -> RenderedFile:
+    """`add` fails where the device is there already, perhaps with ssh behind it: that is well.
+
+    So do single routes of the batch, where somebody else has set one; the others come still.
+    """
+    user = names.tunnel_user(network)
+    batch = host.folder / "tun%i.batch"
+    text = f"""\
+[Unit]
+Description=Device tun%i for the sites of {word(network.name)}
+After=network-pre.target systemd-sysusers.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=-ip tuntap add dev tun%i mode tun user {user}
+ExecStart=ip link set dev tun%i up
+ExecStart=-ip -force -batch {batch}
+ExecReload=-ip -force -batch {batch}
+ExecStop=ip tuntap del dev tun%i mode tun
+
+[Install]
+WantedBy=multi-user.target
+"""
+    return RenderedFile(names.UNITS / names.tun_unit(network), text)
+
+
+def _batch(network: Network, site: Site, link: Link, host: Host) -> RenderedFile:
+    device = names.tun_device(link)
+    own = f"{site.tunnel_address}/{site.tunnel_address.max_prefixlen}"
+    routes = [route for route in network.routes_from(site.name) if route.link == link]
+    lines = [
+        f"link set dev {device} mtu {link.mtu} up",
+        f"address replace {own} dev {device}",
+        *(f"route add {route_arguments(route.subnet, device)}" for route in routes),
+    ]
+    return RenderedFile(batch_path(link, host), "\n".join(lines) + "\n")
+
+
+# ---- the client's end ---------------------------------------------------------------------------
+
+
+def _client_template(network: Network, host: Host) -> RenderedFile:
+    """The key is handed over as a credential: the tunnel user cannot enter the host folder."""
+    text = f"""\
+[Unit]
+Description=Tunnel %i over ssh for the sites of {word(network.name)}
+Requires={names.tun_unit(network).replace("@.", "@%i.")}
+After={names.tun_unit(network).replace("@.", "@%i.")} network-online.target nss-lookup.target
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+User={names.tunnel_user(network)}
+LoadCredential=ssh_key:{host.folder / "ssh_key"}
+ExecStart=ssh -F {_config_path(network)} -i ${{CREDENTIALS_DIRECTORY}}/ssh_key -N -w %i:%i tunnel-%i
+Restart=always
+RestartSec=5
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+
+[Install]
+WantedBy=multi-user.target
+"""
+    return RenderedFile(names.UNITS / names.ssh_unit(network), text)
+
+
+def _client_config(network: Network, site: Site, links: list[Link]) -> RenderedFile:
+    blocks = []
+    for link in links:
+        peer = network.site(link.other(site.name))
+        endpoint = server_endpoint(peer)
+        if endpoint is None or link.tunnel_number is None:
+            raise RenderingError(f"no ssh endpoint or no tunnel number for {' - '.join(link.ends)}")
+        blocks.append(f"""\
+# {word(peer.name)}
+Host tunnel-{link.tunnel_number}
+    HostName {word(endpoint.host)}
+    Port {endpoint.port}
+    HostKeyAlias {_alias(network, peer)}
+""")
+    return RenderedFile(_config_path(network), "\n".join(blocks) + _for_all(network))
+
+
+def _for_all(network: Network) -> str:
+    return f"""
+Host *
+    User {names.tunnel_user(network)}
+    Tunnel point-to-point
+    BatchMode yes
+    IdentitiesOnly yes
+    PreferredAuthentications publickey
+    ExitOnForwardFailure yes
+    ConnectTimeout 10
+    ServerAliveInterval {ALIVE_INTERVAL_S}
+    ServerAliveCountMax {ALIVE_COUNT}
+    StrictHostKeyChecking yes
+    UserKnownHostsFile {_known_hosts_path(network)}
+    GlobalKnownHostsFile /dev/null
+    UpdateHostKeys no
+    ControlPath none
+"""
+
+
+def _known_hosts(network: Network, site: Site, links: list[Link]) -> RenderedFile:
+    lines = []
+    for link in links:
+        peer = network.site(link.other(site.name))
+        if peer.ssh_host_key:
+            lines.append(f"{_alias(network, peer)} {public_ssh_key(peer.ssh_host_key)}")
+        else:
+            lines.append(f"# {word(peer.name)} has no ssh_host_key in the file: it is refused.")
+    return RenderedFile(_known_hosts_path(network), "\n".join(lines) + "\n")
+
+
+def _alias(network: Network, peer: Site) -> str:
+    return f"{word(peer.name)}.{word(network.name)}"
+
+
+def _config_path(network: Network) -> PurePosixPath:
+    return FOLDER / f"{word(network.name)}.config"
+
+
+def _known_hosts_path(network: Network) -> PurePosixPath:
+    return FOLDER / f"{word(network.name)}.known_hosts"
+
+
+# ---- the server's end ---------------------------------------------------------------------------
+
+
+def _server_config(network: Network) -> RenderedFile:
+    user = names.tunnel_user(network)
+    text = f"""\
+Match User {user}
+    AuthorizedKeysFile {_keys_path(network)}
+    AuthenticationMethods publickey
+    PermitTunnel point-to-point
+    AllowTcpForwarding no
+    AllowStreamLocalForwarding no
+    AllowAgentForwarding no
+    X11Forwarding no
+    PermitTTY no
+    PermitUserRC no
+    MaxSessions 0
+    ForceCommand /bin/false
+    ClientAliveInterval {ALIVE_INTERVAL_S}
+    ClientAliveCountMax {ALIVE_COUNT}
+"""
+    path = names.SSH / "sshd_config.d" / f"50-cpythonplus-{user}.conf"
+    return RenderedFile(path, text)
+
+
+def _authorized_keys(network: Network, site: Site, links: list[Link]) -> RenderedFile:
+    lines = []
+    for link in links:
+        peer = network.site(link.other(site.name))
+        if peer.ssh_public_key:
+            options = f'{KEY_OPTIONS},tunnel="{link.tunnel_number}",command="/bin/false"'
+            lines.append(f"{options} {public_ssh_key(peer.ssh_public_key)} {word(peer.name)}")
+        else:
+            lines.append(f"# {word(peer.name)} has no ssh_public_key in the file yet.")
+    return RenderedFile(_keys_path(network), "\n".join(lines) + "\n")
+
+
+def _keys_path(network: Network) -> PurePosixPath:
+    return FOLDER / f"{word(network.name)}.keys"

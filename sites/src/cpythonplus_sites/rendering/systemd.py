@@ -1,0 +1,76 @@
+"""Units around WireGuard: a drop-in for wg-quick@, and a timer that follows endpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.rendering import names
+from cpythonplus_sites.rendering.files import Host, RenderedFile, unit_argument, word
+from cpythonplus_sites.rendering.wireguard import RESOLUTION_RETRIES
+
+if TYPE_CHECKING:
+    from cpythonplus_sites.model import Network, Site
+
+INTERVAL_S = 60
+"""How often endpoints are looked up. A name's time to live is rarely shorter."""
+
+
+def drop_in(site: Site) -> RenderedFile:
+    """What is added to the unit of wireguard-tools.
+
+    The clock first: peers refuse a handshake that is older than the last one they saw. By itself
+    the unit waits for names without end, and gives up after five failed starts.
+    """
+    text = f"""\
+[Unit]
+After=time-set.target
+StartLimitIntervalSec=0
+
+[Service]
+Restart=on-failure
+RestartSec=5
+Environment=WG_ENDPOINT_RESOLUTION_RETRIES={RESOLUTION_RETRIES}
+"""
+    folder = names.UNITS / f"{names.wireguard_unit(site)}.d"
+    return RenderedFile(folder / "10-cpythonplus-sites.conf", text)
+
+
+def endpoints_service(network: Network, site: Site, host: Host) -> RenderedFile:
+    """Sets endpoints whose DNS name changed, and brings back an interface that is gone.
+
+    wg-quick@ is a oneshot unit: systemd does not see when wireguard-go, which holds the interface
+    where the kernel has no WireGuard, is killed. try-restart leaves a stopped unit stopped.
+    """
+    unit, device = names.wireguard_unit(site), word(site.interface)
+    options = ["--endpoints-only", "--yes", "--site", word(site.name)]
+    places = ["--file", host.folder / "sites.toml", "--host-dir", host.folder]
+    words = [*host.program, "apply", *options, *places]
+    back = f"ip link show dev {device} >/dev/null 2>&1 || systemctl try-restart {unit}"
+    text = f"""\
+[Unit]
+Description=Endpoints of the sites of {word(network.name)}
+After=network-online.target {unit}
+
+[Service]
+Type=oneshot
+ExecStartPre=-/bin/sh -c "{back}"
+ExecStart={" ".join(map(unit_argument, words))}
+"""
+    return RenderedFile(names.UNITS / names.endpoints_unit(network, "service"), text)
+
+
+def endpoints_timer(network: Network) -> RenderedFile:
+    """Monotonic, so that a clock that is set does not stop it."""
+    text = f"""\
+[Unit]
+Description=Endpoints of the sites of {word(network.name)}, every {INTERVAL_S} seconds
+
+[Timer]
+OnActiveSec=15
+OnUnitInactiveSec={INTERVAL_S}
+AccuracySec=5
+
+[Install]
+WantedBy=timers.target
+"""
+    return RenderedFile(names.UNITS / names.endpoints_unit(network), text)

@@ -1,0 +1,84 @@
+"""What the commands share: text on the terminal, and wrong input as one line with status 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.visible import visible, visible_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+USAGE_STATUS = 2
+
+ROOT_UMASK = 0o022
+
+
+class UsageError(Exception):
+    """Something that the caller has to put right; its text is the line that is shown."""
+
+
+def carry_out(
+    command: str, call: Callable[[list[str]], int], arguments: Sequence[str] | None
+) -> int:
+    """Call a command with its arguments (None: those of the process); returns the exit status."""
+    try:
+        return call(list(sys.argv[1:] if arguments is None else arguments))
+    except UsageError as error:
+        return complain(command, str(error))
+
+
+def complain(command: str, message: str) -> int:
+    """Write `command: message` as one line on standard error; returns the exit status to end with.
+
+    A missing or broken standard error is survived: there is nobody left to tell.
+    """
+    if sys.stderr is not None:
+        # Names of files in it may hold anything.
+        line = visible(" ".join(message.splitlines()))
+        with suppress(OSError, ValueError):
+            print(f"{command}: {line}", file=sys.stderr, flush=True)
+    return USAGE_STATUS
+
+
+def show(text: str | bytes) -> int:
+    """Print on standard output; a reader that has gone away (`| head`) is no error.
+
+    What a terminal would take for a command is escaped in a text, whoever put it there, and so is
+    what the stream's encoding does not have. Bytes are a file's, and not changed.
+    """
+    stream = sys.stdout
+    if stream is None:
+        return 0
+    try:
+        if isinstance(text, bytes):
+            stream.buffer.write(text)
+        else:
+            shown = visible_lines(text).encode(stream.encoding, "backslashreplace")
+            stream.write(shown.decode(stream.encoding))
+        stream.flush()
+    except OSError as error:
+        # The rest would be flushed, and fail, again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):
+            return complain("cpythonplus-sites", f"standard output: {error.strerror}")
+    return 0
+
+
+def restrain_umask() -> None:
+    """Have what root makes, and the programs that it starts, be nobody else's to change.
+
+    Whatever is trusted later has a mode of its own besides. Another user's umask is his affair.
+    """
+    if os.geteuid() == 0:
+        os.umask(ROOT_UMASK)
+
+
+def suggestion(word: str, known: list[str]) -> str:
+    """` (did you mean X?)` where one of the `known` words is close, else nothing."""
+    close = get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

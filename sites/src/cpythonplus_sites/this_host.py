@@ -1,0 +1,54 @@
+"""What rendering has to know of the host that it runs on, from the folder of its keys."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import cpythonplus_sites
+from cpythonplus_sites.rendering import Host
+from cpythonplus_sites.trust import weak_spot, weak_spot_below
+
+if TYPE_CHECKING:
+    from cpythonplus_sites.host_folder import HostFolder
+    from cpythonplus_sites.model import Network, Site
+
+
+def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
+    """This host's values for the files of its own `site`; what is not there yet is left out.
+
+    Raises SecretError for a key that others can read, RenderingError for an odd folder.
+    """
+    preshared = {}
+    if network.preshared:
+        for link in network.links_of(site.name):
+            far = link.other(site.name)
+            key = folder.preshared_key(site.name, far)
+            if key is not None:
+                preshared[far] = key
+    return Host(
+        folder=PurePosixPath(folder.path.absolute()),
+        program=program(),
+        private_key=folder.private_key(),
+        preshared_keys=preshared,
+    )
+
+
+def program() -> tuple[str, ...]:
+    """How a unit calls this package, which may lie in an environment of its own."""
+    return (sys.executable, "-m", "cpythonplus_sites") if sys.executable else ("cpythonplus-sites",)
+
+
+def foreign_hand() -> str | None:
+    """What somebody else than root could change of the program that a unit runs as root: one line.
+
+    Looked at are the interpreter, its library and this package, and the folders that they stand in.
+    """
+    package = Path(cpythonplus_sites.__file__).parent
+    for path in (sys.executable, Path(os.__file__).parent, package):
+        found = weak_spot(path) if path else None
+        if found is not None:
+            return found
+    return weak_spot_below(package)

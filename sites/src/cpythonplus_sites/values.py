@@ -1,0 +1,246 @@
+"""What the values of a site file look like: each reader takes any TOML value, or raises ValueError.
+
+Stricter than ipaddress and pydantic: a prefix length has to be there (both take `10.1.0.0` for one
+host), and nothing is accepted that could mean something else in a file that is rendered from it, or
+on a command line: no text begins with a dash, for ssh, ip, wg and ping would take it for an option.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from binascii import Error as Base64Error
+from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, TypeVar
+
+from cpythonplus_sites.model import Address, Endpoint, Subnet
+from cpythonplus_sites.problems import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY_BYTES = 32
+NAME_LENGTH = 32
+T = TypeVar("T")
+
+INTERFACE_LENGTH = 15  # IFNAMSIZ less the closing zero
+HOST_LENGTH = 253
+SHOWN_BITS = 256
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # what wg-quick takes
+_SUBNET = re.compile(r"(?P<address>[0-9A-Fa-f:.]+)/(?P<length>[0-9]{1,3})")
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.)*"
+    r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.?"
+)
+_ENDPOINT = re.compile(r"(?:\[(?P<v6>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
+_SSH_KEY = re.compile(
+    r"(?P<kind>[a-z0-9][a-z0-9.@-]*) (?P<data>[A-Za-z0-9+/]+={0,2})(?: (?P<comment>[ -~]*))?"
+)
+
+
+def text(value: object) -> str:
+    """A string, of printable characters."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be a string in quotes, not {shown(value)}")
+    if not value:
+        raise ValueError("is empty: it has to be filled in")
+    if not value.isprintable():
+        raise ValueError("has a character that cannot be printed")
+    return value
+
+
+def shown(value: object) -> str:
+    """A TOML value in a message."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "an array"
+    if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
+        return "one that long"  # Python refuses to print one of many thousand digits
+    return f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
+
+
+def or_left_out(read: Callable[[object], T]) -> Callable[[object], T | None]:
+    """The same reader, for an item of an array: None stands for one that was wrong."""
+    return lambda value: None if value is None else read(value)
+
+
+def one_of(*words: str) -> Callable[[object], str]:
+    """A reader for one of these words."""
+
+    def read(value: object) -> str:
+        if value not in words:
+            choice = " or ".join(f'"{word}"' for word in words)
+            raise ValueError(f"must be {choice}, not {shown(value)}")
+        return str(value)
+
+    return read
+
+
+def whole_number(low: int, high: int, unit: str = "") -> Callable[[object], int]:
+    """A reader for a whole number from `low` to `high`."""
+
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"must be a number from {low} to {high}{unit}, not {shown(value)}")
+        return value
+
+    return read
+
+
+def boolean(value: object) -> bool:
+    """`true` or `false`."""
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {shown(value)}")
+    return value
+
+
+def name(value: object) -> str:
+    """The name of a site or network: lower-case letters, digits and dashes."""
+    word = text(value)
+    if not _NAME.fullmatch(word) or len(word) > NAME_LENGTH:
+        raise ValueError(
+            f"{shown(word)} is no name: up to {NAME_LENGTH} of a-z, 0-9 and -,"
+            " with a letter or digit at both ends"
+        )
+    return word
+
+
+def interface(value: object) -> str:
+    """A name that the kernel and wg-quick take for an interface."""
+    word = text(value)
+    if len(word) > INTERFACE_LENGTH:
+        raise ValueError(f"{shown(word)} has {len(word)} characters; an interface's name has 15")
+    if not _INTERFACE.fullmatch(word) or word in (".", "..") or word.startswith("-"):
+        raise ValueError(f"{shown(word)} is no interface name: letters, digits and _ = + . - only")
+    return word
+
+
+def address(value: object) -> Address:
+    """An IPv4 or IPv6 address of one host."""
+    word = text(value)
+    if "/" in word:
+        raise ValueError(f"must be one address without a prefix length, not {shown(word)}")
+    try:
+        found = ip_address(word)
+    except ValueError:
+        raise ValueError(f"{shown(word)} is no IP address") from None
+    _refuse_odd(found, word)
+    return found
+
+
+def subnet(value: object) -> Subnet:
+    """A subnet with its prefix length and without host bits."""
+    word = text(value)
+    if "/" not in word:
+        raise ValueError(_without_length(word))
+    match = _SUBNET.fullmatch(word)
+    try:
+        found = ip_network(word, strict=False) if match else None
+    except ValueError:
+        found = None
+    if match is None or found is None:
+        raise ValueError(f"{shown(word)} is no subnet, such as 192.168.10.0/24")
+    if ip_address(match["address"]) != found.network_address:
+        raise ValueError(f"{shown(word)} has host bits set; the subnet is {found}")
+    _refuse_odd(found.network_address, word)
+    return found
+
+
+def _without_length(word: str) -> str:
+    try:
+        meant = ip_address(word)
+    except ValueError:
+        return f"{shown(word)} is no subnet, such as 192.168.10.0/24"
+    length = 64 if meant.version == 6 else 24  # noqa: PLR2004
+    return (
+        f"{shown(word)} has no prefix length, such as {ip_network((meant, length), strict=False)}"
+    )
+
+
+def _refuse_odd(found: Address, word: str) -> None:
+    if isinstance(found, IPv6Address):
+        if found.scope_id is not None:
+            raise ValueError(f"{shown(word)} has a zone, which means something on one host only")
+        if found.ipv4_mapped is not None:
+            raise ValueError(f"{shown(word)} is an IPv4 address in IPv6 form; write the IPv4 form")
+
+
+def endpoint(value: object) -> Endpoint:
+    """`host:port`, the host a DNS name or an address, IPv6 in brackets."""
+    word = text(value)
+    match = _ENDPOINT.fullmatch(word)
+    if match is None:
+        raise ValueError(_not_an_endpoint(word))
+    port = int(match["port"])
+    if not 0 < port <= 65535:  # noqa: PLR2004
+        raise ValueError(f"port {port} is not from 1 to 65535")
+    if match["v6"] is not None:
+        return Endpoint(str(_v6(match["v6"])), port)
+    return Endpoint(host(match["host"]), port)
+
+
+def _not_an_endpoint(word: str) -> str:
+    bare, _, port = word.rpartition(":")
+    if word.count(":") > 1 and "[" not in word and port.isdecimal():
+        return f"an IPv6 address stands in brackets: [{printable(bare)}]:{printable(port)}"
+    if ":" not in word or word.endswith("]"):
+        return f"{shown(word)} has no port, such as {printable(word)}:51820"
+    return f"{shown(word)} is not HOST:PORT"
+
+
+def _v6(word: str) -> IPv6Address:
+    found = address(word)
+    if not isinstance(found, IPv6Address):
+        raise ValueError(f"{word} is no IPv6 address; only those stand in brackets")
+    return found
+
+
+def host(word: str) -> str:
+    """A DNS name in lower case, or an IPv4 address."""
+    last = word.rstrip(".").rpartition(".")[2]
+    if last.isdecimal() or last.lower().startswith("0x"):
+        return str(address(word))  # what resolvers would read as a number
+    if not _HOST.fullmatch(word) or len(word) > HOST_LENGTH:
+        raise ValueError(f"{shown(word)} is no DNS name")
+    return word.lower()
+
+
+def public_key(value: object) -> str:
+    """A WireGuard key: base64 of 32 bytes, as `wg pubkey` writes it."""
+    word = text(value)
+    try:
+        data = base64.b64decode(word, validate=True)
+    except (Base64Error, ValueError):
+        data = b""
+    if len(data) != KEY_BYTES or base64.b64encode(data).decode() != word:
+        raise ValueError("is no WireGuard key: base64 of 32 bytes, 44 characters")
+    if not any(data):
+        raise ValueError("is a key of zeros, which WireGuard takes for none")
+    return word
+
+
+def ssh_key(value: object) -> str:
+    """The line of an OpenSSH public key, as in a `.pub` file."""
+    word = text(value)
+    match = _SSH_KEY.fullmatch(word)
+    if match is None or not _names_itself(match["kind"], match["data"]):
+        raise ValueError('is no OpenSSH public key, such as "ssh-ed25519 AAAA... name"')
+    return word
+
+
+def _names_itself(kind: str, data: str) -> bool:
+    """Whether the blob starts with the name of its kind (RFC 4253, 6.6)."""
+    try:
+        blob = base64.b64decode(data, validate=True)
+    except (Base64Error, ValueError):
+        return False
+    head = len(kind).to_bytes(4, "big") + kind.encode()
+    return blob.startswith(head) and len(blob) > len(head)
+
+
+def is_v6(subnet_or_address: Subnet | Address) -> bool:
+    """Whether it is of IPv6."""
+    return isinstance(subnet_or_address, IPv6Address | IPv6Network)

@@ -1,0 +1,1 @@
+../../../src/cpythonplus/base/visible.py

@@ -1,0 +1,279 @@
+"""What has to be true on one gateway, worked out from the network and the files made from it.
+
+Values only, no I/O: planning compares them with what is there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from cpythonplus_sites import rotation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import PurePath
+
+    from cpythonplus_sites.model import Address, Endpoint, Network, Site, Subnet
+
+_TABLE = re.compile(r"^\s*table\s+(ip|ip6|inet)\s+([\w-]+)\s*\{", re.MULTILINE)
+_SETTING = re.compile(r"^\s*-?([\w./*-]+)\s*=\s*(.*?)\s*$")
+
+
+class File(Protocol):
+    """A file as it has to lie on the host; rendering makes them."""
+
+    @property
+    def path(self) -> PurePath:
+        """Where."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+
+    @property
+    def mode(self) -> int:
+        """Permission bits."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether it carries a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFile:
+    """A File of our own making."""
+
+    path: PurePath
+    text: str
+    mode: int = 0o644
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another gateway, as one of our WireGuard interfaces has to know it."""
+
+    site: str
+    public_key: str
+    allowed_ips: tuple[Subnet, ...]
+    keepalive_s: int = 0
+    endpoint: Endpoint | None = None
+    preshared_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tunnel:
+    """One WireGuard interface of this gateway.
+
+    mtu: bytes.  spare: it is there for the time of a change of keys only.
+    """
+
+    interface: str
+    private_key: str
+    listen_port: int
+    address: Address
+    mtu: int
+    peers: tuple[Peer, ...]
+    spare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SshTunnel:
+    """The tun device at this end of a link over ssh; the ssh process is systemd's to run."""
+
+    device: str
+    site: str
+    address: Address
+    mtu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """To a subnet: through a device, or where that is None through the peer's best interface."""
+
+    subnet: Subnet
+    peer: str
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An nftables table that is ours alone; `rules` defines all of it."""
+
+    family: str
+    name: str
+    rules: str
+
+    @property
+    def title(self) -> str:
+        """As nft names it."""
+        return f"{self.family} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that has to be true on the gateway of `site`.
+
+    routes: subnets, and the tunnels that lead there.  range: of the tunnels' own addresses.
+    units: of systemd, to be enabled and running.  changing_units: patterns; what else fits one is
+    stopped.  tunnel_user: owns the tun devices.
+    own_keys: this host's private keys; an interface with one of them is ours to take down.
+    incomplete: what could not be worked out, a line each.
+    withdrawn: files that are made so where they are there, and not made where they are not.
+    """
+
+    site: str
+    range: Subnet
+    tunnels: tuple[Tunnel, ...] = ()
+    ssh: tuple[SshTunnel, ...] = ()
+    routes: tuple[Way, ...] = ()
+    rotation: tuple[rotation.Tunnel, ...] = ()
+    files: tuple[File, ...] = ()
+    units: tuple[str, ...] = ()
+    changing_units: tuple[str, ...] = ()
+    tunnel_user: str | None = None
+    own_keys: frozenset[str] = frozenset()
+    incomplete: tuple[str, ...] = ()
+    withdrawn: tuple[File, ...] = ()
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """Names of the network devices that are ours."""
+        return frozenset([x.interface for x in self.tunnels] + [x.device for x in self.ssh])
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The nftables tables that the files define."""
+        found = []
+        for file in self.files:
+            if file.path.suffix == ".nft":
+                found += [Table(m[1], m[2], file.text) for m in _TABLE.finditer(file.text)]
+        return tuple(found)
+
+    @property
+    def sysctls(self) -> Mapping[str, str]:
+        """The kernel settings that the files make; keys as paths below /proc/sys."""
+        # While there are two interfaces, a packet may come in through the other one.
+        pair = [x.interface for x in self.tunnels] if len(self.tunnels) > 1 else []
+        found = {f"net/ipv4/conf/{name}/rp_filter": "2" for name in pair}
+        for file in self.files:
+            if file.path.parent.name == "sysctl.d":
+                matches = filter(None, map(_SETTING.match, file.text.splitlines()))
+                found |= {sysctl_path(m[1]): " ".join(m[2].split()) for m in matches}
+        return found
+
+
+def sysctl_path(key: str) -> str:
+    """`net.ipv4.ip_forward` as a path below /proc/sys.
+
+    sysctl.d(5): where the first separator is a slash, the key is such a path already.
+    """
+    first = re.search(r"[./]", key)
+    if first is None or first[0] == "/":
+        return key
+    return key.translate(str.maketrans("./", "/."))
+
+
+def is_for_systemd(file: File) -> bool:
+    """Whether the file is of no use where systemd does not run."""
+    return str(file.path).startswith("/etc/systemd/")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The secrets of this gateway.
+
+    next_private: of the key that a rotation changes to.  preshared: gives the key of two sites,
+    by their names; None: there are none.
+    """
+
+    private: str
+    next_private: str | None = None
+    preshared: Callable[[str, str], str] | None = None
+
+    @property
+    def own(self) -> frozenset[str]:
+        """The private keys of this host."""
+        return frozenset(filter(None, (self.private, self.next_private)))
+
+
+def want(
+    network: Network,
+    site: Site,
+    keys: Keys,
+    *,
+    stage: rotation.Stage | None = None,
+    files: Iterable[File] = (),
+    withdrawn: Iterable[File] = (),
+    units: Iterable[str] = (),
+    changing_units: Iterable[str] = (),
+    tunnel_user: str | None = None,
+) -> Wanted:
+    """What the gateway of `site` needs.
+
+    stage: of the change of its own key; by default as the file says.
+    The rest is as in Wanted.
+    """
+    files = tuple(files)
+    tunnels = rotation.wanted_tunnels(network, site.name, stage)
+    known = {peer.site for tunnel in tunnels for peer in tunnel.peers}
+    return Wanted(
+        site=site.name,
+        range=network.tunnel,
+        tunnels=tuple(_tunnel(site, tunnel, keys) for tunnel in tunnels),
+        ssh=tuple(_ssh_tunnels(network, site)),
+        routes=tuple(_ways(network, site, known)),
+        rotation=tunnels,
+        files=files,
+        units=tuple(units),
+        changing_units=tuple(changing_units),
+        tunnel_user=tunnel_user,
+        own_keys=keys.own,
+        incomplete=tuple(_without_key(network, site)),
+        withdrawn=tuple(withdrawn),
+    )
+
+
+def _tunnel(site: Site, tunnel: rotation.Tunnel, keys: Keys) -> Tunnel:
+    private = keys.next_private if tunnel.key == "next" else keys.private
+    if private is None:
+        raise LookupError(f"{tunnel.interface} needs the next private key, which is not there")
+    peers = (
+        Peer(
+            site=peer.site,
+            public_key=peer.public_key,
+            allowed_ips=peer.allowed_ips,
+            keepalive_s=peer.keepalive_s,
+            endpoint=peer.endpoint,
+            preshared_key=keys.preshared(site.name, peer.site) if keys.preshared else None,
+        )
+        for peer in tunnel.peers
+    )
+    address = site.tunnel_address
+    port, mtu = tunnel.listen_port, tunnel.mtu
+    return Tunnel(tunnel.interface, private, port, address, mtu, tuple(peers), tunnel.spare)
+
+
+def _ssh_tunnels(network: Network, site: Site) -> Iterator[SshTunnel]:
+    for link in network.links_of(site.name):
+        if link.via == "ssh":
+            device, far = f"tun{link.tunnel_number}", link.other(site.name)
+            yield SshTunnel(device, far, site.tunnel_address, link.mtu)
+
+
+def _ways(network: Network, site: Site, known: set[str]) -> Iterator[Way]:
+    """A peer that is left out gets no routes: its packets would be dropped without a word."""
+    for route in network.routes_from(site.name):
+        if route.link.via == "ssh":
+            yield Way(route.subnet, route.peer, f"tun{route.link.tunnel_number}")
+        elif route.peer in known:
+            yield Way(route.subnet, route.peer)
+
+
+def _without_key(network: Network, site: Site) -> Iterator[str]:
+    for link in network.links_of(site.name):
+        far = network.site(link.other(site.name))
+        if link.via == "wireguard" and far.public_key is None:
+            yield f"{far.name}: it has no public key yet, so it is left out"

@@ -1,0 +1,334 @@
+"""A gateway that only remembers: it carries out what the commands of a plan say."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_interface, ip_network
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.live import (
+    BOOT_PROTOCOL,
+    SYSTEMD_RUNS,
+    Device,
+    LivePeer,
+    LiveRoute,
+    LiveTunnel,
+    Unit,
+    parse_endpoint,
+)
+from cpythonplus_sites.machine import Machine, Output
+from cpythonplus_sites.planning import CHECK_SSHD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+GOOD = Output(0)
+NOW_S = 1_800_000_000.0
+
+
+@dataclass
+class Simulated(Machine):
+    """Knows wg, ip, nft, sysctl, systemctl and wg-quick, as far as plans use them.
+
+    fails: program and arguments that end with a failure, as a regular expression.
+    """
+
+    tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
+    devices: dict[str, Device] = field(default_factory=dict)
+    routes: list[LiveRoute] = field(default_factory=list)
+    units: dict[str, Unit] = field(default_factory=dict)
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    systemd: bool = False
+    fails: str = "(?!)"
+    ran: list[tuple[str, ...]] = field(default_factory=list)
+
+    # ---- what a Machine does ----
+
+    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 30) -> Output:
+        assert timeout_s > 0
+        words = tuple(argv)
+        self.ran.append(words)
+        if re.search(self.fails, " ".join(words)):
+            return Output(1, err="it does not want to\n")
+        work: Callable[[tuple[str, ...], str], Output] = getattr(
+            self, f"_{words[0].replace('-', '_')}"
+        )
+        return work(words[1:], stdin)
+
+    def read(self, path: Path) -> str | None:
+        if str(path).startswith("/proc/sys/"):
+            return self.settings.get(str(path).removeprefix("/proc/sys/"))
+        return self.files.get(str(path), (None, 0))[0]
+
+    def mode(self, path: Path) -> int | None:
+        return self.files.get(str(path), (None, None))[1]
+
+    def exists(self, path: Path) -> bool:
+        return self.systemd if path == SYSTEMD_RUNS else str(path) in self.files
+
+    def write(self, path: Path, text: str, *, mode: int) -> None:
+        self.files[str(path)] = (text, mode)
+
+    def remove(self, path: Path) -> None:
+        del self.files[str(path)]
+
+    def now_s(self) -> float:
+        return NOW_S
+
+    def resolve(self, host: str) -> tuple[str, ...]:
+        try:
+            return (str(ip_address(host)),)
+        except ValueError:
+            return self.names.get(host, ())
+
+    # ---- programs ----
+
+    def _wg(self, words: tuple[str, ...], stdin: str) -> Output:
+        match words:
+            case ("show", "all", "dump"):
+                return Output(0, "".join(map(dumped, self.tunnels.values())))
+            case ("syncconf", name, "/dev/stdin"):
+                self.tunnels[name] = synced(self.tunnels[name], stdin)
+            case ("set", name, "peer", key, "endpoint", endpoint):
+                tunnel = self.tunnels[name]
+                assert tunnel.peer(key) is not None
+                self.tunnels[name] = replace(
+                    tunnel,
+                    peers=tuple(
+                        replace(peer, endpoint=parse_endpoint(endpoint))
+                        if peer.public_key == key
+                        else peer
+                        for peer in tunnel.peers
+                    ),
+                )
+            case _:
+                raise AssertionError(words)
+        return GOOD
+
+    def _wg_quick(self, words: tuple[str, ...], stdin: str) -> Output:
+        """Brings up the interface of the file, with its peers and its PostUp routes."""
+        assert not stdin
+        up, path = words
+        assert up == "up"
+        name = path.rpartition("/")[2].removesuffix(".conf")
+        text = self.files[path][0]
+        self._new_tunnel(name)
+        self.tunnels[name] = synced(self.tunnels[name], text)
+        (address,) = re.findall(r"^Address = (.*)$", text, re.MULTILINE)
+        (mtu,) = re.findall(r"^MTU = (.*)$", text, re.MULTILINE)
+        self.devices[name] = Device(name, True, int(mtu), (ip_interface(address),))
+        added = r"^PostUp = ip -\d (route add .*) \|\| true$"
+        for command in re.findall(added, text, re.MULTILINE):
+            self._ip(tuple(command.replace("%i", name).split()), "")
+        return GOOD
+
+    def _sh(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert not stdin
+        if words[1] == CHECK_SSHD:
+            return GOOD
+        match = re.match(r"ip link add dev (\S+) type wireguard", words[1])
+        assert match
+        self._new_tunnel(match[1])
+        return GOOD
+
+    def _new_tunnel(self, name: str) -> None:
+        assert name not in self.devices
+        self.devices[name] = Device(name, up=False, mtu=1420)
+        self.tunnels[name] = LiveTunnel(name, None, 0)
+
+    def _ip(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert not stdin
+        match words:
+            case ("-j", "-N", "address", "show"):
+                return Output(0, json.dumps([*map(device_json, self.devices.values())]))
+            case ("-j", "-N", family, "route", "show", "table", "main"):
+                shown = [x for x in self.routes if x.subnet.version == int(family[1])]
+                return Output(0, json.dumps([*map(route_json, shown)]))
+            case ("link", "set", name, "mtu", mtu):
+                self.devices[name] = replace(self.devices[name], mtu=int(mtu))
+            case ("link", "set", name, "up"):
+                self.devices[name] = replace(self.devices[name], up=True)
+            case ("link", "delete", "dev", name):
+                del self.devices[name]
+                self.tunnels.pop(name, None)
+                self.routes = [route for route in self.routes if route.device != name]
+            case ("tuntap", "add", "dev", name, "mode", "tun", *_):
+                assert name not in self.devices
+                self.devices[name] = Device(name, up=False, mtu=1500)
+            case ("address", "replace", address, "dev", name):
+                device = self.devices[name]
+                kept = [x for x in device.addresses if x != ip_interface(address)]
+                kept.append(ip_interface(address))
+                self.devices[name] = replace(device, addresses=tuple(kept))
+            case ("address", "del", address, "dev", name):
+                device = self.devices[name]
+                kept = [x for x in device.addresses if x != ip_interface(address)]
+                assert len(kept) == len(device.addresses) - 1
+                self.devices[name] = replace(device, addresses=tuple(kept))
+            case ("route", *rest):
+                self._ip_route(rest)
+            case _:
+                raise AssertionError(words)
+        return GOOD
+
+    def _ip_route(self, words: list[str]) -> None:
+        match words:
+            case ["add", subnet, "dev", name, "proto", protocol]:
+                net = ip_network(subnet)
+                if (net, 1024 if net.version == 6 else 0) not in {
+                    (x.subnet, x.metric) for x in self.routes
+                }:
+                    self._replace_route(subnet, name, int(protocol))
+            case ["replace", subnet, "dev", name, "proto", protocol]:
+                self._replace_route(subnet, name, int(protocol))
+            case ["del", subnet, "dev", name, "proto", protocol, "metric", metric]:
+                gone = LiveRoute(ip_network(subnet), name, int(protocol), int(metric))
+                self.routes.remove(gone)
+            case _:
+                raise AssertionError(words)
+
+    def _replace_route(self, text: str, device: str, protocol: int) -> None:
+        """The kernel replaces the first one with this subnet and this metric, whosever it is."""
+        subnet = ip_network(text)
+        assert device in self.devices
+        route = LiveRoute(subnet, device, protocol, 1024 if subnet.version == 6 else 0)
+        for position, old in enumerate(self.routes):
+            if (old.subnet, old.metric) == (subnet, route.metric):
+                self.routes[position] = route
+                return
+        self.routes.append(route)
+
+    def _nft(self, words: tuple[str, ...], stdin: str) -> Output:
+        if words == ("-f", "-"):
+            title = re.findall(r"^table (\w+ \w+) \{", stdin, re.MULTILINE)[-1]
+            self.tables[title] = listing(stdin)
+            return GOOD
+        title = " ".join(words[-2:])
+        return Output(0, self.tables[title]) if title in self.tables else Output(1)
+
+    def _unshare(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert words[:3] == ("--net", "sh", "-c")
+        return Output(0, listing(stdin))
+
+    def _sysctl(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert not stdin
+        key, _, value = words[-1].partition("=")
+        assert key in self.settings
+        self.settings[key] = value
+        return GOOD
+
+    def _systemctl(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert not stdin
+        match words:
+            case ("is-active", name):
+                active = self.units.get(name, Unit(False, False)).active
+                return Output(0, "active\n") if active else Output(3, "inactive\n")
+            case ("is-enabled", name):
+                enabled = self.units.get(name, Unit(False, False)).enabled
+                return Output(0, "enabled\n") if enabled else Output(1, "disabled\n")
+            case ("enable", "--now", name):
+                was_active = self.units.get(name, Unit(False, False)).active
+                self.units[name] = Unit(True, True)
+                if not was_active:
+                    self._start(name)
+            case ("enable", name):
+                self.units[name] = replace(self.units.get(name, Unit(False, False)), enabled=True)
+            case ("restart", name):
+                self.units[name] = replace(self.units.get(name, Unit(False, False)), active=True)
+                self._start(name)
+            case ("disable", "--now", name):
+                self.units.pop(name, None)
+                tun = re.search(r"-tun@(\d+)\.service", name)
+                if tun:
+                    self.devices.pop(f"tun{tun[1]}", None)
+                    self.routes = [x for x in self.routes if x.device in self.devices]
+            case ("list-units", *options, pattern):
+                assert options == ["--all", "--full", "--plain", "--no-legend"]
+                found = [name for name in self.units if fnmatchcase(name, pattern)]
+                return Output(
+                    0, "".join(f"{name} loaded active exited A tunnel\n" for name in found)
+                )
+            case _:
+                assert words[0] in ("daemon-reload", "try-reload-or-restart")
+        return GOOD
+
+    def _start(self, unit: str) -> None:
+        quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)
+        if quick:
+            self._wg_quick(("up", f"/etc/wireguard/{quick[1]}.conf"), "")
+        tun = re.search(r"-tun@(\d+)\.service", unit)
+        if tun and f"tun{tun[1]}" not in self.devices:
+            self._ip(("tuntap", "add", "dev", f"tun{tun[1]}", "mode", "tun"), "")
+
+    def _systemd_sysusers(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert words[0] in self.files
+        assert not stdin
+        return GOOD
+
+
+def synced(tunnel: LiveTunnel, text: str) -> LiveTunnel:
+    """What `wg syncconf` makes of an interface: peers that stay keep what is not named."""
+    head, *blocks = text.split("[Peer]")
+    keys = dict(re.findall(r"^(\w+) = (.*)$", head, re.MULTILINE))
+    peers = []
+    for block in blocks:
+        values = dict(re.findall(r"^(\w+) = (.*)$", block, re.MULTILINE))
+        old = tunnel.peer(values["PublicKey"]) or LivePeer(values["PublicKey"])
+        keepalive = values.get("PersistentKeepalive", "off")
+        endpoint = parse_endpoint(values.get("Endpoint", "")) or old.endpoint
+        peers.append(
+            replace(
+                old,
+                preshared_key=values.get("PresharedKey"),
+                endpoint=endpoint,
+                allowed_ips=frozenset(map(ip_network, values["AllowedIPs"].split(", "))),
+                keepalive_s=0 if keepalive == "off" else int(keepalive),
+            )
+        )
+    return LiveTunnel(tunnel.interface, keys["PrivateKey"], int(keys["ListenPort"]), tuple(peers))
+
+
+def dumped(tunnel: LiveTunnel) -> str:
+    """As `wg show all dump` prints it."""
+    name, key = tunnel.interface, tunnel.private_key or "(none)"
+    lines = [[name, key, "PUBLIC", str(tunnel.listen_port), "off"]]
+    for peer in tunnel.peers:
+        allowed = ",".join(map(str, peer.allowed_ips)) or "(none)"
+        endpoint = str(peer.endpoint) if peer.endpoint else "(none)"
+        columns = [name, peer.public_key, peer.preshared_key or "(none)", endpoint, allowed]
+        numbers = (peer.handshake_s, peer.received_bytes, peer.sent_bytes)
+        lines.append([*columns, *map(str, numbers), str(peer.keepalive_s or "off")])
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def device_json(device: Device) -> dict[str, object]:
+    """As `ip -j address show` prints it."""
+    flags = ["POINTOPOINT", *["UP"] * device.up, *["NO-CARRIER"] * (not device.running)]
+    entries = [{"local": str(x.ip), "prefixlen": x.network.prefixlen} for x in device.addresses]
+    return {"ifname": device.name, "flags": flags, "mtu": device.mtu, "addr_info": entries}
+
+
+def route_json(route: LiveRoute) -> dict[str, object]:
+    """As `ip -j -N route show` prints it: no prefix length of a host, no `boot`, no metric 0."""
+    single = route.subnet.prefixlen == route.subnet.max_prefixlen
+    entry: dict[str, object] = {
+        "dst": str(route.subnet.network_address) if single else str(route.subnet),
+        "dev": route.device,
+    }
+    if route.protocol != BOOT_PROTOCOL:
+        entry["protocol"] = str(route.protocol)
+    if route.metric:
+        entry["metric"] = route.metric
+    return entry
+
+
+def listing(rules: str) -> str:
+    """As nft prints a table: not as it was written."""
+    return " ".join(line for line in rules.split() if line).rpartition("table ")[2]

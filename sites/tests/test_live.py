@@ -1,0 +1,123 @@
+"""What programs print about a gateway is read, whatever it is."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_interface, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpythonplus_sites.live import (
+    Device,
+    LivePeer,
+    LiveRoute,
+    LiveTunnel,
+    parse_devices,
+    parse_dump,
+    parse_endpoint,
+    parse_routes,
+)
+from cpythonplus_sites.model import Endpoint
+from cpythonplus_sites.wanted import sysctl_path
+
+pytestmark = pytest.mark.any_version
+
+DUMP = (
+    "wg-acme\tPRIVATE\tPUBLIC\t51820\toff\n"
+    "wg-acme\tKEY1\t(none)\t[2001:db8::1]:51820\t10.1.0.0/24,fd00::/64\t1700000000\t12\t34\t25\n"
+    "wg-acme\tKEY2\tPSK\t(none)\t(none)\t0\t0\t0\toff\n"
+    "wg-b\t(none)\t(none)\t1\t0x5\n"
+)
+
+
+def test_dump() -> None:
+    found = parse_dump(DUMP)
+    one = LivePeer(
+        "KEY1",
+        endpoint=Endpoint("2001:db8::1", 51820),
+        allowed_ips=frozenset({ip_network("10.1.0.0/24"), ip_network("fd00::/64")}),
+        handshake_s=1700000000,
+        received_bytes=12,
+        sent_bytes=34,
+        keepalive_s=25,
+    )
+    two = LivePeer("KEY2", preshared_key="PSK")
+    assert found == {
+        "wg-acme": LiveTunnel("wg-acme", "PRIVATE", 51820, (one, two)),
+        "wg-b": LiveTunnel("wg-b", None, 1),
+    }
+
+
+def test_devices() -> None:
+    text = json.dumps(
+        [
+            {"ifname": "tun7", "flags": ["UP", "NO-CARRIER"], "mtu": 1420},
+            {
+                "ifname": "eth0",
+                "flags": [],
+                "mtu": 1500,
+                "addr_info": [{"local": "10.0.0.1", "prefixlen": 24}, {"local": "x"}, 5],
+            },
+            {"no": "name"},
+            7,
+        ]
+    )
+    assert parse_devices(text) == {
+        "tun7": Device("tun7", True, 1420, running=False),
+        "eth0": Device("eth0", False, 1500, (ip_interface("10.0.0.1/24"),)),
+    }
+
+
+def test_routes() -> None:
+    text = json.dumps(
+        [
+            {"dst": "default", "dev": "eth0"},
+            {"dst": "10.0.0.0/24", "dev": "eth0", "protocol": "2"},
+            {"dst": "10.0.1.5", "dev": "wg-acme", "metric": 7},
+            {"type": "blackhole", "dst": "10.9.0.0/16"},
+            {"dst": "nonsense", "dev": "eth0"},
+        ]
+    )
+    assert parse_routes(text) == (
+        LiveRoute(ip_network("10.0.0.0/24"), "eth0", 2),
+        LiveRoute(ip_network("10.0.1.5/32"), "wg-acme", 3, 7),
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["dst", "dev", "metric", "protocol", "ifname", "flags", "addr_info"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+).map(json.dumps)
+
+
+@given(st.text() | JSON)
+def test_anything_is_survived(text: str) -> None:
+    for parse in (parse_devices, parse_routes, parse_dump, parse_endpoint):
+        parse(text)
+
+
+@given(st.lists(st.text(max_size=6), min_size=4, max_size=10))
+def test_any_columns_are_survived(columns: list[str]) -> None:
+    parse_dump("\t".join(columns) + "\n" + DUMP)
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("net.ipv4.ip_forward", "net/ipv4/ip_forward"),
+        ("net.ipv4.conf.eth0/7.forwarding", "net/ipv4/conf/eth0.7/forwarding"),
+        ("net/ipv4/conf/eth0.7/forwarding", "net/ipv4/conf/eth0.7/forwarding"),
+    ],
+)
+def test_keys_of_settings(key: str, path: str) -> None:
+    assert sysctl_path(key) == path

@@ -1,0 +1,198 @@
+"""Sites linked as their users do it: real daemons and kernels, LAN to LAN, and what goes wrong."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sites.tests.testbed import namespaces
+from sites.tests.testbed.bed import Bed
+from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.network import (
+    FILE,
+    PORT,
+    Shared,
+    everywhere,
+    live_state,
+    must,
+    parsed,
+    reach_each_other,
+    typed,
+)
+
+pytestmark = pytest.mark.slow  # machines, daemons
+
+NAME = "gateway.paris.example"
+# Drops what tells a sender that its packets are too large, as many firewalls do.
+NO_ICMP = """
+add table ip bed
+add chain ip bed out { type filter hook output priority 0; }
+add rule ip bed out icmp type destination-unreachable drop
+"""
+
+
+@pytest.fixture
+def bed(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bed]:
+    namespaces.require()
+    with Bed(tmp_path, getattr(request, "param", 2)) as made:
+        yield made
+
+
+three = pytest.mark.parametrize("bed", [3], indirect=True, ids=["three"])
+
+
+def test_two_sites_are_linked_and_applying_again_changes_nothing(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites, preshared=True)
+    for site in bed.sites:  # as the tutorial does it
+        shared.keys[site.name] = must(site, "keygen").split('"')[1]
+    must(berlin, "keygen", "--secret")
+    secret = berlin.gateway.run("cat", "/etc/cpythonplus/sites/preshared.secret")
+    paris.gateway.write("/root/carried", secret, mode=0o600)
+    must(paris, "keygen", "--secret-from", "/root/carried")
+    shared.carry()
+    must(berlin, "check")
+    must(berlin, "plan", status=1)
+    must(berlin, "apply", "--yes")
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
+    before = live_state(berlin)
+    must(berlin, "plan")
+    must(berlin, "apply", "--yes")
+    assert live_state(berlin) == before
+    must(berlin, "status")
+
+
+@three
+def test_a_third_site_is_added_without_a_lost_ping(bed: Bed) -> None:
+    berlin, paris, rome = bed.sites
+    shared = Shared([berlin, paris])
+    shared.apply()
+    wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+    pings = berlin.ping(paris)
+    pings.more(10)
+    shared.sites.append(rome)
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "the third LAN from and to both")
+    pings.more(10)
+    assert pings.lost() == []
+    shared.sites.remove(rome)
+    everywhere([berlin, paris], lambda site: site.gateway.write(FILE, shared.text()))
+    everywhere([berlin, paris], lambda site: must(site, "apply", "--yes"))
+    assert not berlin.reaches(rome)
+    pings.more(10)
+    assert pings.lost() == []
+
+
+def test_a_daemon_that_was_killed_is_replaced(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+    paris.gateway.kill("wireguard-go")
+    assert not berlin.reaches(paris)
+    must(paris, "plan", status=1)
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after the daemon's end")
+
+
+def test_a_gateway_that_starts_again_is_linked_again(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+    # What is left of a gateway after a start is its files.
+    paris.gateway.kill("wireguard-go")
+    paris.gateway.run("nft", "flush", "ruleset")
+    paris.gateway.run("sysctl", "-qw", "net.ipv4.ip_forward=0")
+    paris.gateway.run("ip", "address", "flush", "dev", "wan0")
+    paris.gateway.run("ip", "address", "add", f"{paris.public}/24", "dev", "wan0")
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after the start")
+
+
+def test_an_endpoint_is_found_where_its_name_leads_now(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    # Only berlin can begin: it has to find out by itself.
+    shared = Shared(bed.sites, endpoints={"berlin": None, "paris": f"{NAME}:{PORT}"})
+    hosts = berlin.gateway.read("/etc/hosts")
+    berlin.gateway.write("/etc/hosts", f"{hosts}\n203.0.113.99 {NAME}\n")
+    paris.gateway.write("/etc/hosts", f"{hosts}\n{paris.public} {NAME}\n")
+    shared.apply()
+    assert not berlin.reaches(paris)
+    must(berlin, "apply", "--yes", "--endpoints-only")
+    assert not berlin.reaches(paris)
+    berlin.gateway.write("/etc/hosts", f"{hosts}\n{paris.public} {NAME}\n")
+    must(berlin, "apply", "--yes", "--endpoints-only")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN at the name's new address")
+
+
+def test_a_gateway_moves_while_packets_flow(bed: Bed) -> None:
+    _, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
+    paris.gateway.run("ip", "address", "del", f"{paris.public}/24", "dev", "wan0")
+    paris.gateway.run("ip", "address", "add", "203.0.113.77/24", "dev", "wan0")
+    paris.gateway.run("ip", "route", "replace", "default", "via", "203.0.113.1")
+    shared.endpoints["paris"] = f"203.0.113.77:{PORT}"
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN at the new address")
+
+
+def test_an_overlapping_file_is_refused_and_nothing_is_touched(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+    paris.lan = "192.168.10.128/25"
+    berlin.gateway.write(FILE, shared.text())
+    before = live_state(berlin)
+    done = typed(berlin, "apply", "--yes")
+    assert done.returncode == 2
+    assert "192.168.10.128/25" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert live_state(berlin) == before
+    assert berlin.reaches(paris)
+
+
+@three
+def test_spokes_reach_each_other_through_the_hub(bed: Bed) -> None:
+    berlin, paris, rome = bed.sites
+    shared = Shared(bed.sites, hub=berlin, endpoints={"paris": None, "rome": None})
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "every LAN from every LAN")
+    (peer,) = paris.gateway.run("wg", "show", "all", "peers").splitlines()
+    assert shared.keys["berlin"] in peer
+    hops = paris.host.run("ping", "-n", "-c1", "-W5", "-R", rome.host_address)
+    assert berlin.tunnel_address in hops
+
+
+def test_a_large_transfer_passes_where_icmp_is_dropped(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
+    for site in bed.sites:
+        site.gateway.run("nft", "-f", "-", stdin=NO_ICMP)
+    # A packet of the LAN's size vanishes, and nobody tells.
+    large = berlin.host.try_run("ping", "-nc1", "-W1", "-Mdo", "-s1472", paris.host_address)
+    assert "0 received" in large.stdout
+    assert "mtu" not in large.stdout
+    paris.host.start("iperf3", "-s", "-1", "--forceflush")
+    wait_until(lambda: bool(paris.host.run("ss", "-ltnH", "sport = 5201")), "the server")
+    berlin.host.run("iperf3", "-c", paris.host_address, "-n", "4M", timeout=60)
+
+
+@three
+def test_status_names_the_link_that_is_down(bed: Bed) -> None:
+    berlin, paris, rome = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "every LAN from every LAN")
+    wait_until(lambda: typed(berlin, "status").returncode == 0, "a good status")
+    bed.internet.run("ip", "link", "set", f"to-{rome.name}", "down")
+    sites = parsed(berlin, "status", status=1)["sites"]
+    verdicts = {site["site"]: site["verdict"] for site in sites}
+    assert verdicts == {paris.name: "good", rome.name: "bad"}
+    assert rome.name in must(berlin, "status", status=1).splitlines()[-1]

@@ -1,0 +1,118 @@
+"""A link over ssh: no root log-in at either end, and what it takes to come back."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sites.tests.testbed import namespaces
+from sites.tests.testbed.bed import Bed, Site
+from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.network import Shared, everywhere, must, reach_each_other
+from sites.tests.testbed.units import Unit
+
+pytestmark = pytest.mark.slow  # machines, daemons
+
+LINK = """
+[[links]]
+between = ["berlin", "paris"]
+via = "ssh"
+tunnel_number = 7
+"""
+# As the rendered files say it, and as it is here, so that a test takes seconds.
+PATIENCE = ("AliveInterval 5", "AliveInterval 1")
+SILENT_INTERNET = """
+add table bridge bed
+add chain bridge bed between { type filter hook forward priority 0; policy drop; }
+"""
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[Bed]:
+    namespaces.require()
+    with Bed(tmp_path) as made:
+        yield made
+
+
+def link_by_ssh(bed: Bed) -> None:
+    """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint."""
+    shared = Shared(bed.sites, after=LINK)
+    for site in bed.sites:
+        printed = must(site, "keygen", "--ssh").splitlines()
+        values = dict(line.replace('"', "").split(" = ") for line in printed)
+        shared.keys[site.name] = values["public_key"]
+        host_key = site.gateway.read("/etc/ssh/ssh_host_ed25519_key.pub").strip()
+        more = f'ssh_public_key = "{values["ssh_public_key"]}"\nssh_host_key = "{host_key}"\n'
+        shared.more[site.name] = more
+    berlin, paris = bed.sites
+    shared.more[paris.name] += f'ssh_endpoint = "{paris.public}:22"\n'
+    shared.carry()
+    everywhere(bed.sites, put_files)
+    start_server(paris)
+    Unit(berlin.gateway, template(berlin, "-ssh@"), "7").supervise()
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN over ssh")
+
+
+def put_files(site: Site) -> None:
+    """Render into a folder, copy that over the root as the README says, and start what is once."""
+    gateway = site.gateway
+    must(site, "render", "--out", "/run/rendered")
+    gateway.run("cp", "-r", "/run/rendered/etc/.", "/etc")
+    gateway.run("sh", "-c", "systemd-sysusers /etc/sysusers.d/cpythonplus-*.conf")
+    gateway.run("sh", "-c", "sysctl -qp $(grep -l ip_forward /etc/sysctl.d/*cpythonplus*)")
+    Unit(gateway, template(site, "-tun@"), "7").start_oneshot()
+    ssh_files = "grep -lR AliveInterval /etc/ssh | xargs sed -i 's/{}/{}/'"
+    gateway.run("sh", "-c", ssh_files.format(*PATIENCE))
+
+
+def template(site: Site, kind: str) -> str:
+    """The name of the rendered template unit of a kind."""
+    found = site.gateway.run("sh", "-c", "cd /etc/systemd/system && ls -d *@.service")
+    (name,) = [name for name in found.split() if kind.strip("@") in name]
+    return name
+
+
+def start_server(site: Site) -> None:
+    site.gateway.write("/etc/ssh/sshd_config.d/00-no-root.conf", "PermitRootLogin no\n")
+    site.gateway.run("mkdir", "-p", "/run/sshd")
+    site.gateway.start("/usr/sbin/sshd", "-D", "-e")
+
+
+def has_carrier(site: Site) -> bool:
+    """Whether a program has the tun device open."""
+    return "NO-CARRIER" not in site.gateway.run("ip", "link", "show", "tun7")
+
+
+def owners(site: Site, program: str) -> set[str]:
+    return set(site.gateway.run("ps", "-o", "user:32=", "-C", program).split())
+
+
+def test_sites_are_linked_over_ssh_without_root(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    link_by_ssh(bed)
+    (user,) = owners(berlin, "ssh")
+    assert user != "root"
+    # The server's part that has the connection is that user's, and a command is refused.
+    assert user in owners(paris, "sshd-session")
+    assert "root" not in paris.gateway.run("sh", "-c", "cat /etc/ssh/cpythonplus-sites/*.keys")
+
+
+def test_a_client_that_goes_silent_gives_the_device_back(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    link_by_ssh(bed)
+    berlin.gateway.kill("ssh", signal.SIGSTOP)
+    wait_until(lambda: not has_carrier(paris), "the server's end of a stopped client")
+    berlin.gateway.kill("ssh", signal.SIGCONT)
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after the client's silence")
+
+
+def test_a_client_that_vanished_is_replaced(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    link_by_ssh(bed)
+    # Its last words do not get through, so that the server takes it for alive.
+    bed.internet.run("nft", "-f", "-", stdin=SILENT_INTERNET)
+    berlin.gateway.kill("ssh")
+    assert has_carrier(paris)
+    bed.internet.run("nft", "delete", "table", "bridge", "bed")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN with a new client")

@@ -1,0 +1,150 @@
+"""`cpythonplus-sites rotate`: what it refuses, and what it says comes next."""
+
+from pathlib import Path
+
+import pytest
+
+from cpythonplus_sites import key_change
+from cpythonplus_sites.commands import rotate as rotate_command
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.host_folder import HostFolder, write_key
+from cpythonplus_sites.site_file import load
+from cpythonplus_sites.terminal import UsageError
+
+pytestmark = pytest.mark.any_version
+
+SITES = """\
+[network]
+name = "acme"
+tunnel = "10.254.0.0/24"
+
+[sites.berlin]
+lan = ["192.168.10.0/24"]
+gateway = "192.168.10.1"
+tunnel_address = "10.254.0.1"
+endpoint = "203.0.113.1:51820"
+
+[sites.paris]
+lan = ["192.168.20.0/24"]
+gateway = "192.168.20.1"
+tunnel_address = "10.254.0.2"
+"""
+
+
+class Berlin:
+    """The gateway on which the commands are typed; applying and pinging are only remembered."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.file = folder / "sites.toml"
+        self.file.write_text(SITES)
+        self.folder = HostFolder(folder / "host")
+        self.words = ["--file", str(self.file), "--host-dir", str(self.folder.path)]
+        assert sites.call(["keygen", *self.words, "--site", "berlin"]) == 0
+        self.applied = 0
+        self.status = 0
+        self.used = frozenset({"wg-acme"})
+        monkeypatch.setattr(rotate_command, "need_root", lambda _: None)
+        monkeypatch.setattr(rotate_command, "PATIENCE_S", -1)
+        monkeypatch.setattr(rotate_command, "_apply", lambda *_: self.apply())
+        monkeypatch.setattr(key_change, "used_interfaces", lambda *_: {"paris": self.used})
+
+    def apply(self) -> int:
+        self.applied += 1
+        return self.status
+
+    def rotate(self, step: str, *words: str) -> int:
+        return sites.call(["rotate", step, *self.words, *words])
+
+    @property
+    def keys(self) -> tuple[str | None, str | None]:
+        site = load(self.file).site("berlin")
+        return site.public_key, site.next_public_key
+
+
+@pytest.fixture
+def berlin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Berlin:
+    return Berlin(tmp_path, monkeypatch)
+
+
+def test_all_steps(berlin: Berlin, capsys: pytest.CaptureFixture[str]) -> None:
+    old, _ = berlin.keys
+    capsys.readouterr()
+    assert berlin.rotate("begin") == 0
+    assert "berlin: give " in capsys.readouterr().out
+    berlin.used = frozenset({"wg-acme-n"})
+    assert berlin.rotate("switch") == 0
+    assert capsys.readouterr().out.endswith("then here: rotate finish\n")
+    berlin.used = frozenset({"wg-acme"})
+    assert berlin.rotate("finish") == 0
+    assert capsys.readouterr().out.startswith("berlin: done; give ")
+    new, announced = berlin.keys
+    assert announced is None
+    assert new == berlin.folder.public_key() != old
+    assert berlin.applied == 5
+
+
+@pytest.mark.parametrize(
+    "used", [{"wg-acme"}, {"wg-acme", "wg-acme-n"}, set()], ids=["first", "both", "none"]
+)
+def test_a_gateway_that_is_not_ready_is_waited_for(
+    berlin: Berlin, capsys: pytest.CaptureFixture[str], used: set[str]
+) -> None:
+    berlin.rotate("begin")
+    before = (berlin.keys, berlin.folder.public_key())
+    berlin.used = frozenset(used)
+    assert berlin.rotate("switch") == 1
+    assert "\nparis: " in capsys.readouterr().out
+    assert (berlin.keys, berlin.folder.public_key()) == before
+    assert berlin.rotate("switch", "--force") == 0
+    assert berlin.keys[0] == berlin.keys[1] == berlin.folder.public_key() != before[1]
+
+
+def test_what_apply_could_not_do_is_said(
+    berlin: Berlin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    berlin.status = 1
+    assert berlin.rotate("begin") == 1
+    assert "repeat: rotate begin" in capsys.readouterr().out
+    berlin.status = 0
+    assert berlin.rotate("begin") == 0
+
+
+def test_status_and_abort(berlin: Berlin, capsys: pytest.CaptureFixture[str]) -> None:
+    for step, stage in (("status", "idle"), ("begin", "begun"), ("abort", "aborted")):
+        assert berlin.rotate(step) == 0
+        capsys.readouterr()
+        assert berlin.rotate("status") == 0
+        assert capsys.readouterr().out.startswith(f"berlin: {stage}\n")
+    assert berlin.keys[1] is None
+    with pytest.raises(UsageError, match="rotate finish"):
+        berlin.rotate("begin")
+    assert berlin.rotate("finish") == 0
+    assert berlin.rotate("begin") == 0
+
+
+def test_refusals(berlin: Berlin) -> None:
+    with pytest.raises(UsageError, match="is not of paris in"):
+        berlin.rotate("begin", "--site", "paris")
+    with pytest.raises(UsageError, match="rotate begin"):
+        berlin.rotate("switch")
+    with pytest.raises(UsageError, match="invalid choice"):
+        berlin.rotate("start")
+    berlin.rotate("begin")
+    with pytest.raises(UsageError, match="is being changed; see cpythonplus-sites rotate"):
+        sites.call(["keygen", *berlin.words, "--force"])
+    with berlin.folder.locked(), pytest.raises(UsageError, match="another program"):
+        berlin.rotate("abort")
+
+
+def test_a_switch_that_was_interrupted_goes_on(berlin: Berlin) -> None:
+    """Between its two writes the old key is gone: an abort would leave no key at all."""
+    berlin.rotate("begin")
+    key = berlin.folder.next_key()
+    assert key is not None
+    write_key(berlin.folder.private_key_path, key)
+    with pytest.raises(UsageError, match="rotate switch"):
+        berlin.rotate("abort")
+    berlin.used = frozenset({"wg-acme-n"})
+    assert berlin.rotate("switch") == 0
+    public = berlin.folder.public_key()
+    assert berlin.keys == (public, public)

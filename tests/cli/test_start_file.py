@@ -1,0 +1,34 @@
+"""`cpythonplus.start`, which Python reads from 3.15 on (PEP 829), beside `cpythonplus.pth`."""
+
+import pkgutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import cpythonplus
+from tests.cli.support import execute
+
+SITE = Path(cpythonplus.__file__).parent.parent
+READ = sys.version_info >= (3, 15)
+
+LOADED = """
+import sys
+print(sorted(name for name in sys.modules if name.startswith("cpythonplus")))
+"""
+
+
+def test_it_names_a_callable() -> None:
+    (line,) = (SITE / "cpythonplus.start").read_text().splitlines()
+    assert callable(pkgutil.resolve_name(line))
+
+
+def test_an_ordinary_start_loads_next_to_nothing() -> None:
+    child = execute([sys.executable, "-c", LOADED])
+    assert child.out == f"{['cpythonplus', 'cpythonplus._start'] if READ else []}\n"
+
+
+@pytest.mark.skipif(not READ, reason="Python before 3.15 reads the .pth file")
+def test_the_line_of_the_pth_file_is_left_out() -> None:
+    child = execute([sys.executable, "-v", "-c", "pass"])
+    assert f"import lines in {SITE}/cpythonplus.pth are suppressed" in child.err
