@@ -9,6 +9,7 @@ Read from the sources as text and syntax trees, so it holds without the package 
 """
 
 import ast
+import graphlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -156,6 +157,20 @@ def violations(package: Path) -> list[str]:
 
 def test_the_rooms_depend_one_way() -> None:
     assert violations(PACKAGE) == []
+
+
+def test_no_module_of_cli_is_needed_by_one_that_it_needs() -> None:
+    """Nor is the entry point by any: commands lie above what they share, and below it."""
+    package = PACKAGE / "cli"
+    modules = {
+        ("cli", *path.relative_to(package).with_suffix("").parts) for path in package.rglob("*.py")
+    }
+    needs: dict[tuple[str, ...], set[tuple[str, ...]]] = {module: set() for module in modules}
+    for use in (use for path in package.rglob("*.py") for use in python_uses(PACKAGE, path)):
+        user = use.path.relative_to(PACKAGE).with_suffix("").parts
+        needs[user] |= {use.target, use.target[:-1]} & (modules - {user})
+    assert [module for module in modules if ("cli", "main") in needs[module]] == []
+    graphlib.TopologicalSorter(needs).prepare()  # CycleError names the circle
 
 
 def test_the_distribution_of_its_own_uses_none_of_them() -> None:

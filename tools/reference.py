@@ -5,9 +5,10 @@
 
 A page is written by hand but for what stands between `<!-- generated: NAME -->` and
 `<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
-`doctor run help`, `doctor cycles help`, `compare options`, `lint options`, `lint rules`,
-`environment keys`, or the dotted name of a public class, function, method or object of the package.
-The installed package is what is read; the text is the same on every version of Python.
+`doctor live help`, `doctor run help`, `doctor cycles help`, `compare options`, `lint options`,
+`lint rules`, `environment keys`, or the dotted name of a public class, function, method or object
+of the package. The installed package is what is read; the text is the same on every version of
+Python.
 """
 
 import argparse
@@ -227,8 +228,7 @@ def main_help() -> str:
     """Return what `cpythonplus --help` prints."""
     from cpythonplus.cli import main
 
-    commands = "\n".join(f"  {name:<10}  {text}" for name, text in main.COMMANDS.items())
-    return fenced(main.HELP.format(commands=commands))
+    return fenced(main.help_text())
 
 
 def run_help() -> str:
@@ -243,6 +243,13 @@ def doctor_help() -> str:
     from cpythonplus.cli.commands import doctor
 
     return fenced(doctor.help_text())
+
+
+def doctor_live_help() -> str:
+    """Return what `cpythonplus doctor EXAMINATION --help` prints, for those of live processes."""
+    from cpythonplus.cli.commands import doctor_live
+
+    return fenced("\n".join(map(doctor_live.help_text, doctor_live.EXAMINATIONS)))
 
 
 def doctor_run_help() -> str:
@@ -355,6 +362,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "main help": main_help,
     "run help": run_help,
     "doctor help": doctor_help,
+    "doctor live help": doctor_live_help,
     "doctor run help": doctor_run_help,
     "doctor cycles help": doctor_cycles_help,
     "lint options": lint_options,

@@ -124,15 +124,17 @@ def test_run_inside_of_run(tmp_path: Path) -> None:
     environment = "import os; print(os.environ.get('CPYTHONPLUS_RUN'))"
 
     def nested(options: str, program: str) -> str:
-        result = run("--spin-us", "7", "-c", code, f'{inner} {options} -c "{program}"')
+        result = run("--policy", "spin_us=7", "-c", code, f'{inner} {options} -c "{program}"')
         assert (result.status, result.err) == (0, "")
         return result.out
 
     assert nested("", ACTIVE) == SCHEDULED
     assert nested("--no-gil", ACTIVE) == "False\n"
     assert nested(" ".join(NOTHING), environment) == "None\n"
-    assert Run.decode(nested("--no-threads --slice-us 2000", environment).strip()).features == {
-        "gil": {"slice_us": "2000"},
+    assert Run.decode(
+        nested("--no-threads --policy slice_us=2000", environment).strip()
+    ).features == {
+        "gil": {"policy": "slice_us=2000"},
         "doctor": {},
     }
     assert nested("", f"import os; os.system('{PYTHON} -c pass'); {ACTIVE}") == SCHEDULED
@@ -167,8 +169,8 @@ print("done", flush=True)
 
 def test_a_child_that_cannot_be_scheduled_runs() -> None:
     """The program itself is refused with status 2, see test_outside_site; its workers are not."""
-    env = {"CPYTHONPLUS_RUN": carried(features={"gil": {"slice_us": "-5"}})}
+    env = {"CPYTHONPLUS_RUN": carried(features={"gil": {"policy": "slice_us=-5"}})}
     result = execute([PYTHON, "-c", "print(1)"], env=env)
     assert (result.status, result.out) == (0, "1\n")
-    assert result.err.startswith("cpythonplus run: --slice-us ")
+    assert result.err.startswith("cpythonplus run: gil: slice_us must be ")
     assert result.err.count("\n") == 1

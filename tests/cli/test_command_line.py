@@ -1,6 +1,9 @@
 """Help, errors and the words of the command line."""
 
+import contextlib
+import io
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpythonplus import gil
-from cpythonplus.cli import features, interpreter_options
+from cpythonplus.cli import features, interpreter_options, main
 from tests.cli.support import (
     CONSOLE_SCRIPT,
     MODULE,
@@ -25,8 +28,8 @@ def test_help(words: list[str]) -> None:
     result = execute([*MODULE, *words])
     assert (result.status, result.stderr) == (0, b"")
     assert "cpythonplus COMMAND" in result.out
-    for command in ("run", "doctor"):
-        assert f"\n  {command}  " in result.out
+    for command in main.COMMANDS:
+        assert result.out.count(f"\n  {command}  ") == 1
 
 
 def test_version() -> None:
@@ -41,11 +44,16 @@ def test_run_help(word: str) -> None:
     result = run("--stats", word, "script.py")
     assert (result.status, result.stderr) == (0, b"")
     for feature in features.FEATURES:
-        shown = feature.command == "cpythonplus run"
-        assert (f"  {feature.name}: {feature.summary}\n" in result.out) is shown
+        if feature.command != "cpythonplus run":
+            continue
+        if feature.by_default:
+            assert f"    {feature.switch_off:<23}  {feature.summary}\n" in result.out
         for option in feature.options:
-            assert (f"    {option.flag} " in result.out) is shown
-    assert f"[{gil.Policy().slice_us}]" in result.out
+            assert result.out.count(f"    {option.flag} ") == 1
+    assert f"(slice_us={gil.Policy().slice_us}," in result.out
+    parts = ("run app.py", "-m gunicorn", "--show", "--no-gil", "--stats", "--policy", "--malloc")
+    found = [result.out.index(part) for part in parts]
+    assert found == sorted(found)
     assert max(map(len, result.out.splitlines())) <= 100
 
 
@@ -109,16 +117,20 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["--stats"], ["nothing to run"]),
         (["--"], ["nothing to run"]),
         (["--stat", "x.py"], ["unknown option '--stat'", "--stats?"]),
-        (["--slice_us=3", "x.py"], ["unknown option '--slice_us'", "--slice-us?"]),
+        (["--polcy=slice_us=3", "x.py"], ["unknown option '--polcy'", "--policy?"]),
         (["-z", "x.py"], ["unknown option '-z'"]),
         (["-Vz"], ["unknown option '-Vz'"]),
-        (["--slice-us"], ["--slice-us: a value is missing"]),
+        (["--policy"], ["--policy: a value is missing"]),
         (["-c"], ["-c: a value is missing"]),
         (["-m"], ["-m: a value is missing"]),
         (["-W"], ["-W: a value is missing"]),
-        (["--slice-us", "soon", "-c", ""], ["--slice-us", "'soon'"]),
-        (["--batch-share", "x", "-c", ""], ["--batch-share", "'x'"]),
-        (["--spin-us=1.5", "-c", ""], ["--spin-us", "'1.5'"]),
+        (["--policy", "slice_us=soon", "-c", ""], ["--policy: slice_us: ", "'soon'"]),
+        (["--policy", "batch_share=x", "-c", ""], ["--policy: batch_share: ", "'x'"]),
+        (["--policy=spin_us=1.5", "-c", ""], ["--policy: spin_us: ", "'1.5'"]),
+        (["--policy=spin_us=1,", "-c", ""], ["--policy: the policy has no ''"]),
+        (["--policy=spin_us", "-c", ""], ["--policy: spin_us: ", "not ''"]),
+        (["--policy=slice-us=1", "-c", ""], ["has no 'slice-us' (did you mean slice_us?)"]),
+        (["--policy=x=1", "-c", ""], ["'x' (its keys are slice_us, batch_share, spin_us)"]),
         (["--no-gil=1", "-c", ""], ["--no-gil takes no value"]),
         (["--no-threads=1", "-c", ""], ["--no-threads takes no value"]),
         (["--no-thread", "-c", ""], ["unknown option '--no-thread'", "--no-threads?"]),
@@ -129,14 +141,15 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["-m", "does_not_exist.sub"], ["no module named"]),
         (["-um", "does_not_exist"], ["no module named"]),
         (["-S", "-c", ""], ["-S", " ".join(NOTHING)]),
-        (["--stats-json", "", "-c", ""], ["--stats-json"]),
-        (["--stats-json", "/", "-c", ""], ["--stats-json"]),
-        (["--stats-json", "/no/such/folder/x.json", "-c", ""], ["'/no/such/folder'"]),
-        (["--stats-json", "/proc/%p/none/x.json", "-c", ""], ["does not exist"]),
-        # Bounds are the policy's: told by the started interpreter, before the program.
-        (["--slice-us", "-1", "-c", "print(1)"], ["--slice-us", "-1"]),
-        (["--batch-share", "7", "-c", "print(1)"], ["--batch-share", "7"]),
-        (["--batch-share", "nan", "-c", "print(1)"], ["--batch-share", "nan"]),
+        (["--stats", "--output", "", "-c", ""], ["--output: "]),
+        (["--stats", "--output", "/", "-c", ""], ["--output: "]),
+        (["--stats", "--output", "/no/such/folder/x.json", "-c", ""], ["'/no/such/folder'"]),
+        (["--stats", "--output", "/proc/%p/none/x.json", "-c", ""], ["does not exist"]),
+        (["--output", "x", "-c", ""], ["--format and --output go with --stats"]),
+        (["--format", "html", "-c", ""], ["--format: expected text or json, not 'html'"]),
+        (["--policy", "slice_us=-1", "-c", ""], ["--policy: slice_us must be from 100 to", "-1"]),
+        (["--policy", "batch_share=7", "-c", ""], ["--policy: batch_share must be from", "7"]),
+        (["--policy", "batch_share=nan", "-c", ""], ["--policy: batch_share must be", "nan"]),
     ],
 )
 def test_wrong_run(words: list[str], parts: list[str], tmp_path: Path) -> None:
@@ -148,35 +161,37 @@ def test_no_site_with_nothing_to_activate() -> None:
 
 
 def test_show() -> None:
-    result = run("--show", "--spin-us", "7", "-O", "-m", "http.server", "80")
+    result = run("--show", "--policy", "spin_us=7", "-O", "-m", "http.server", "80")
     assert (result.status, result.stderr) == (0, b"")
-    assert "--spin-us 7\n" in result.out
-    assert f"--slice-us {gil.Policy().slice_us} (default)" in result.out
+    assert "--policy spin_us=7\n" in result.out
+    default = ",".join(f"{name}={value}" for name, value in asdict(gil.Policy()).items())
+    assert f"--policy {default} (default)\n" in run("--show").out
     assert "--no-gil switches it off" in result.out
     assert result.out.endswith(f"{PYTHON} -O -m http.server 80\n")
     assert "--no-threads switches it off" in result.out
     assert "gil         off" in run("--show", "--no-gil").out
-    switched_off = run("--show", "--no-threads", "--spin-us", "7")
+    switched_off = run("--show", "--no-threads", "--policy", "spin_us=7")
     assert "threads     off" in switched_off.out
     assert "gil         on" in switched_off.out
 
 
 def test_policy_arrives() -> None:
-    """Every option of the policy is one of its fields, and what is given is what is installed."""
+    """What is given is what is installed."""
     gil_feature = next(feature for feature in features.FEATURES if feature.name == "gil")
-    assert {option.field for option in gil_feature.options} == set(gil.Policy.__dataclass_fields__)
     code = "import os; print(os.environ['CPYTHONPLUS_RUN'])"
-    carried = run("--slice-us", "2000", "--batch-share=0.25", "-c", code).out.strip()
+    carried = run("--policy", "slice_us=2000, batch_share=1e-5", "-c", code).out.strip()
     decoded = features.Run.decode(carried)
-    assert decoded.features["gil"] == {"slice_us": "2000", "batch_share": "0.25"}
+    assert decoded.features["gil"] == {"policy": "slice_us=2000,batch_share=1e-05"}
     assert decoded.features["threads"] == {}
-    assert [option.decode("1") for option in gil_feature.options] == [1, 1.0, 1]
+    [option] = gil_feature.options
+    numbers = option.decode(decoded.features["gil"]["policy"])
+    assert numbers == {"slice_us": 2000, "batch_share": 1e-5}
 
 
 def test_switching_off() -> None:
     code = "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus' in sys.modules)"
     assert run(*NOTHING, "-c", code).out == "False False\n"
-    assert run(*NOTHING, "--spin-us", "3", "-c", code).out == "False False\n"
+    assert run(*NOTHING, "--policy", "spin_us=3", "-c", code).out == "False False\n"
     # Statistics of an unscheduled program are statistics too.
     result = run("--no-gil", "--stats", "-c", "from cpythonplus import gil; print(gil.active())")
     assert result.out == "False\n"
@@ -185,8 +200,8 @@ def test_switching_off() -> None:
 
 def test_the_last_one_counts() -> None:
     code = "import os; print(os.environ['CPYTHONPLUS_RUN'])"
-    carried = run("--spin-us", "1", "--spin-us", "2", "-c", code).out.strip()
-    assert features.Run.decode(carried).features["gil"] == {"spin_us": "2"}
+    carried = run("--policy=spin_us=1", "--policy=spin_us=2", "-c", code).out.strip()
+    assert features.Run.decode(carried).features["gil"] == {"policy": "spin_us=2"}
 
 
 @given(
@@ -244,6 +259,29 @@ def test_interpreter_options(original: list[str], words: list[str] | None, lette
     assert options.letters == set(letters)
 
 
+# Nothing that would start a program or write a file.
+WORDS = """attach list watch path referrers trim 12x 999999999999 --format --format=html json
+--output=no/x --top 0 --interval nan --show-keys --show-key --policy --policy=slice_us spin_us=1e9
+--stats= -z --dump-on --malloc -m no.such -- - ="""
+ODD_WORDS = ["", "a b", "\x1b[31m", "\udcff"]
+
+
+@given(
+    st.sampled_from([["doctor"], ["run", "--show"]]),
+    st.lists(st.sampled_from(WORDS.split() + ODD_WORDS), max_size=5),
+)
+@pytest.mark.any_version
+def test_whatever_is_typed_is_one_line_or_done(command: list[str], words: list[str]) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main.main([*command, *words])
+    assert status in (0, 1, 2)
+    assert (err.getvalue().count("\n"), bool(out.getvalue())) == (
+        (0, True) if not status else (1, False)
+    )
+    assert err.getvalue().replace("\n", "").isprintable()
+
+
 def imported(*words: str) -> set[str]:
     """Return the modules that running `words` imports in all the interpreters that it takes."""
     result = execute(words, env={"PYTHONPROFILEIMPORTTIME": "1"})
@@ -275,6 +313,7 @@ def test_start_up_imports_nothing_dear() -> None:
     site = imported(PYTHON, "-m", "this")  # whatever this installation's .pth files import
     started = imported(*MODULE, "run", "-c", "")
     assert sorted((started & DEAR) - site) == []
+    assert "cpythonplus.cli.terminal" not in started
 
 
 def test_the_hook_is_nearly_free() -> None:

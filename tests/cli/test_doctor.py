@@ -69,18 +69,23 @@ def test_one_line_for_each_root_cause(program: Path) -> None:
 @pytest.mark.needs_gil
 def test_json(program: Path, tmp_path: Path) -> None:
     """Standard output is the program's; a file is written whole, under the pid if so wished."""
-    done = cycles("--json", "--kinds", "exception", "--no-hoards", str(program))
+    done = cycles("--format", "json", "--kinds", "exception", "--no-hoards", str(program))
     assert done.out == "done\n"
     content = json.loads(done.err)
     assert content["argv"] == [PYTHON, str(program)]
     assert [cycle["cause"]["variable"] for cycle in content["cycles"]] == ["last"]
     assert content["cycles"][0]["count"] == 4
-    done = cycles("--json", "--output", "%p.json", str(program), cwd=tmp_path)
+    done = cycles("--format=json", "--output", "%p.json", str(program), cwd=tmp_path)
     assert done.err == ""
     [path] = tmp_path.glob("*.json")
     content = json.loads(path.read_text())
     assert path.stem == str(content["pid"])
     assert len(content["cycles"]) == 2
+    done = cycles("--format", "html", "--output", "page.html", str(program), cwd=tmp_path)
+    assert (done.out, done.err) == ("done\n", "")
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "fetch" in page
 
 
 def test_a_pipe_is_written_to_and_a_device_is_not_replaced(tmp_path: Path) -> None:
@@ -181,11 +186,15 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
         (["cycle"], "unknown examination 'cycle' (did you mean cycles?); see cpythonplus doctor"),
         (["--help me"], "unknown option '--help me'"),
         (["cycles"], "nothing to run"),
-        (["cycles", "--top", "0", "x.py"], "--top: a number from 1 on is wanted, not '0'"),
+        (["cycles", "--top", "0", "x.py"], "--top: expected a number from 1 on, not '0'"),
         (["cycles", "--top"], "--top: a value is missing"),
         (["cycles", "--kinds", "x", "x.py"], "exception, closure, class, other, not 'x'"),
         (["cycles", "--output", "no/x", "x.py"], f"the folder '{tmp_path}/no' does not exist"),
-        (["cycles", "--slice-us", "1", "x.py"], "see cpythonplus doctor cycles --help"),
+        (
+            ["cycles", "--format", "htm", "x.py"],
+            "text or json or html, not 'htm' (did you mean html?)",
+        ),
+        (["cycles", "--policy", "spin_us=1", "x.py"], "see cpythonplus doctor cycles --help"),
         (["cycles", "none.py"], "the script 'none.py' does not exist"),
         (["cycles", "-S", "-c", ""], "nothing could be activated (leave out -S)"),
     ):

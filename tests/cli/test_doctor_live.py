@@ -1,4 +1,4 @@
-"""`cpythonplus doctor run`, `doctor PID`, `doctor --watch PID`, up to the report."""
+"""`cpythonplus doctor run`, `doctor PID` and what else is asked of a PID, up to the report."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +19,10 @@ from cpythonplus.cli import watched
 from cpythonplus.cli.commands import doctor, doctor_live
 from cpythonplus.cli.main import main
 from cpythonplus.cli.watch_screen import line, screen
+from cpythonplus.memory.agent import listing
 from cpythonplus.memory.agent.client import AskError, Client
-from cpythonplus.memory.agent.finding import Process, Unreachable
+from cpythonplus.memory.agent.finding import Process, Unreachable, find
+from cpythonplus.memory.agent.listing import Candidate
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
 
 PROGRAM = """\
@@ -69,7 +72,7 @@ def target(*command: str, program: str = PROGRAM, **env: str) -> Iterator[subpro
 def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with target(*RUNNER) as process:
         pid = process.pid
-        assert main(["doctor", "--json", str(pid)]) == 0
+        assert main(["doctor", "--format", "json", str(pid)]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["target"]["pid"] == pid
         assert "Node" in found["target"]["command"]
@@ -80,24 +83,27 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert found["resident"]["rss_bytes"] > 1 << 20
         # The report for people, and as a page.
         page = tmp_path / f"page-{pid}.html"
-        assert main(["doctor", "--html", f"{tmp_path}/page-%p.html", str(pid)]) == 0
+        words = ["--format", "html", "--output", f"{tmp_path}/page-%p.html"]
+        assert main(["doctor", "attach", str(pid), *words]) == 0
         assert page.read_text().startswith("<!DOCTYPE html>")
         assert capsys.readouterr().out == ""
+        assert main(["doctor", str(pid), "--format=html"]) == 0
+        assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
         assert main(["doctor", str(pid), "--top", "5"]) == 0
         text = capsys.readouterr().out
         assert f"pid {pid}" in text
         assert "__main__.Node" in text
         # The smaller questions.
-        assert main(["doctor", "--referrers", "__main__.Node", str(pid)]) == 0
+        assert main(["doctor", "referrers", str(pid), "__main__.Node"]) == 0
         assert "list" in capsys.readouterr().out
-        assert main(["doctor", "--path", "__main__.Node", str(pid)]) == 0
+        assert main(["doctor", "path", str(pid), "__main__.Node"]) == 0
         assert "KEPT" in capsys.readouterr().out
         for words, shown in (([], "['bob@...]"), (["--show-keys"], "['bob@example.org']")):
-            assert main(["doctor", "--path", "__main__.User", *words, str(pid)]) == 0
+            assert main(["doctor", "path", *words, str(pid), "__main__.User"]) == 0
             assert shown in capsys.readouterr().out
-        assert main(["doctor", "--path", "no.Such", str(pid)]) == 1
+        assert main(["doctor", "path", str(pid), "no.Such"]) == 1
         assert "no.Such" in capsys.readouterr().err
-        assert main(["doctor", "--trim", str(pid)]) == 0
+        assert main(["doctor", "trim", str(pid)]) == 0
         assert " resident before, " in capsys.readouterr().out
         process.send_signal(signal.SIGTERM)
         process.wait()
@@ -108,7 +114,7 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_a_process_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     """Without `run`: looked at where Python can be asked to listen, one line elsewhere."""
     with target(PYTHON, program=IDLE) as process:
-        status = main(["doctor", "--json", str(process.pid)])
+        status = main(["doctor", "--format", "json", str(process.pid)])
         out, err = capsys.readouterr()
         if not hasattr(sys, "remote_exec"):
             assert (status, out, err.count("\n")) == (1, "", 1)
@@ -145,7 +151,7 @@ def test_root_asks_processes_of_others(capsys: pytest.CaptureFixture[str]) -> No
     program = BECOMES.format(uids=nobody, gids=nobody) + IDLE
     with target(PYTHON, program=program, XDG_RUNTIME_DIR="") as process:
         before = {*Path(tempfile.gettempdir()).glob("cpythonplus-doctor-*")}
-        assert main(["doctor", "--json", str(process.pid)]) == 0, capsys.readouterr().err
+        assert main(["doctor", "--format", "json", str(process.pid)]) == 0, capsys.readouterr().err
         assert json.loads(capsys.readouterr().out)["target"]["pid"] == process.pid
         assert {*Path(tempfile.gettempdir()).glob("cpythonplus-doctor-*")} <= before
     for kind, uids, gids in (
@@ -196,8 +202,8 @@ def test_watched_elsewhere_than_on_a_terminal(
 
         looks: list[str] = []
         monkeypatch.setattr("cpythonplus.cli.watch_screen.sleep", between_two_looks)
-        words = ["--watch", "--interval", "1.5", "--html", str(page), str(process.pid)]
-        assert main(["doctor", *words]) == 0
+        words = ["--interval", "1.5", "--format", "html", "--output", str(page)]
+        assert main(["doctor", "watch", str(process.pid), *words]) == 0
     assert "  RSS " in looks[0]
     assert "  grown: __main__.Leaf +" in looks[1]
     assert capsys.readouterr().out == f"process {process.pid} has ended\n"
@@ -213,7 +219,7 @@ def test_watched_on_a_terminal() -> None:
                 master, slave = pty.openpty()
             except OSError as error:
                 pytest.skip(f"no terminals here: {error}")
-            words = [*MODULE, "doctor", "--watch", str(process.pid)]
+            words = [*MODULE, "doctor", "watch", str(process.pid)]
             env = environment({"TERM": "xterm", "COLUMNS": "100", "LINES": "40"})
             with subprocess.Popen(
                 words,
@@ -320,11 +326,11 @@ def test_what_stops_the_process_is_asked_for_less_often() -> None:
 
 @pytest.mark.any_version
 def test_the_smaller_questions(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     answers: dict[str, dict[str, object]] = {
         "referrers": {"referrers": ["list", "app.Cache"]},
-        "path": {"path": ["app.CACHE", "[3]\x1b[31m"]},
+        "path": {"path": ["app.CACHE", "[3]\x1b[31m\x7f"]},
         "trim": {
             "before_bytes": 3 << 20,
             "after_bytes": 1 << 20,
@@ -334,36 +340,47 @@ def test_the_smaller_questions(
     canned = Canned(answers)
     monkeypatch.setattr("cpythonplus.memory.agent.client.connect", lambda _pid: canned)
     told = []
-    for words in (["--referrers", "app.Node"], ["--path", "app.Node"], ["--trim"]):
-        assert main(["doctor", "12", *words]) == 0
+    for name, *words in (["referrers", "app.Node"], ["path", "app.Node"], ["trim"]):
+        assert main(["doctor", name, "12", *words]) == 0
         told.append(capsys.readouterr().out)
-        assert main(["doctor", "12", "--json", *words]) == 0
-        assert json.loads(capsys.readouterr().out) == answers[words[0][2:]]
-    assert told[:2] == ["list\napp.Cache\n", "app.CACHE\n[3]\\x1b[31m\n"]
+        assert (
+            main(["doctor", name, "--format=json", "--output", f"{tmp_path}/%p", "12", *words]) == 0
+        )
+        assert capsys.readouterr().out == ""
+        assert json.loads((tmp_path / "12").read_text()) == answers[name]
+    assert told[:2] == ["list\napp.Cache\n", "app.CACHE\n[3]\\x1b[31m\\x7f\n"]
     assert told[2] == "3 MiB resident before, 1 MiB after\n   2 MiB  C heap: once\n"
 
 
 @pytest.mark.any_version
 def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for words, told in (
-        (["0"], "the number of a process is wanted, not '0'"),
-        (["9" * 5000], "the number of a process is wanted, not '999"),
-        (["12", "13"], "one process at a time, not '13' as well"),
-        (["--watch"], "the number of a process is missing"),
-        (["--wach", "12"], "unknown option '--wach' (did you mean --watch?)"),
-        (["--json=1", "12"], "--json takes no value"),
-        (["12", "--html"], "--html: a value is missing"),
-        (["12", "--html", f"{tmp_path}/no/x"], "does not exist"),
-        (["12", "--top", "0"], "--top: a number from 1 on is wanted"),
-        (["12", "--interval", "1"], "--interval goes with --watch"),
-        (["12", "--watch", "--interval", "x"], "--interval: a number is wanted, not 'x'"),
-        (["12", "--watch", "--interval", "0"], "--interval: seconds from 0.1 on are wanted"),
-        (["12", "--watch", "--json"], "--json does not go with --watch"),
-        (["12", "--show-keys"], "--show-keys goes with --path"),
-        (["12", "--trim", "--path", "x"], "only one of --referrers, --path, --trim, --watch"),
-        (["12", "--path", "a b"], "--path: the name of a type is wanted, not 'a b'"),
-        (["12", "--trim", "--html", f"{tmp_path}/x"], "--html goes with a whole report"),
-        (["run", "--top", "0", "x.py"], "--top: a number from 1 on is wanted, not '0'"),
+        (["0"], "expected a PID, not '0'"),
+        (["9" * 5000], "expected a PID, not '999"),
+        (["12", "13"], "attach: '13' is one word too many"),
+        (["list", "12"], "list: '12' is one word too many"),
+        (["watch"], "watch: PID is missing"),
+        (["path", "12"], "path: TYPE is missing"),
+        (["wach", "12"], "unknown examination 'wach' (did you mean watch?)"),
+        (
+            ["watch", "--intervall", "1", "12"],
+            "(did you mean --interval?); see cpythonplus doctor w",
+        ),
+        (
+            ["12", "--show-keys"],
+            "unknown option '--show-keys'; see cpythonplus doctor attach --help",
+        ),
+        (["path", "12", "x", "--show-keys=1"], "--show-keys takes no value"),
+        (["12", "--output"], "--output: a value is missing"),
+        (["12", "--output", f"{tmp_path}/no/x"], "does not exist"),
+        (["12", "--format", "jsn"], "--format: expected text or json or html, not 'jsn' (did you"),
+        (["trim", "12", "--format", "html"], "--format: expected text or json, not 'html'"),
+        (["watch", "12", "--format", "html"], "--format goes with --output"),
+        (["12", "--top", "0"], "--top: expected a number from 1 on"),
+        (["watch", "12", "--interval", "x"], "--interval: expected a number, not 'x'"),
+        (["watch", "12", "--interval", "0"], "--interval: expected seconds, from 0.1 on"),
+        (["path", "12", "a b"], "expected the name of a type, not 'a b'"),
+        (["run", "--top", "0", "x.py"], "--top: expected a number from 1 on, not '0'"),
         (["run"], "nothing to run"),
     ):
         assert main(["doctor", *words]) == 2
@@ -377,13 +394,56 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
 def test_help_names_each_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--help"]) == 0
     text = capsys.readouterr().out
-    assert main(["doctor", "--watch", "--help"]) == 0
-    assert capsys.readouterr().out == text
     assert max(map(len, text.splitlines())) <= 100
-    for option in doctor_live.OPTIONS:
-        assert f"  {option.flag} " in text
+    for examination in doctor_live.EXAMINATIONS:
+        assert f"\n  {examination.usage} " in text
+        assert main(["doctor", examination.name, "--help"]) == 0
+        own = capsys.readouterr().out
+        assert max(map(len, own.splitlines())) <= 100
+        for option in examination.options:
+            assert f"    {option.flag} " in own
     assert doctor.main(["run", "--help"]) == 0
-    assert "--html FILE" in capsys.readouterr().out
+    assert "--output FILE" in capsys.readouterr().out
+
+
+@pytest.mark.needs_gil
+def test_which_processes_can_be_examined(capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.time()
+    with target(*RUNNER) as process, target(*RUNNER, "--no-doctor") as silent:
+        assert main(["doctor", "list", "--format", "json"]) == 0
+        found = {x["pid"]: x for x in json.loads(capsys.readouterr().out)["processes"]}
+        assert os.getpid() not in found
+        assert found[process.pid]["reached_by"] == "socket"
+        assert "class Node" in found[process.pid]["command"]
+        assert abs(found[process.pid]["started_s"] - began) < 60
+        ways = {found[silent.pid]["reached_by"], found[silent.pid]["why_not"]}
+        assert "" in ways
+        assert main(["doctor", "list"]) == 0
+        heading, *lines = capsys.readouterr().out.splitlines()
+        assert heading == "    PID  since                reached by       command"
+        assert any(re.match(rf" *{process.pid}  \S+ \S+  socket  ", line) for line in lines)
+        silent.send_signal(signal.SIGSTOP)
+        assert main(["doctor", "list", "--format=json"]) == 0
+        found = {x["pid"]: x for x in json.loads(capsys.readouterr().out)["processes"]}
+        assert found[silent.pid]["reached_by"] == ""
+        assert found[silent.pid]["why_not"].startswith(f"process {silent.pid} is stopped")
+
+
+def test_a_process_that_can_be_asked_to_listen_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "reach", lambda pid: (find(pid), None))
+    with target(PYTHON) as process:
+        found = {each.pid: each for each in listing.candidates()}
+    assert found[process.pid].reached_by == "sys.remote_exec"
+
+
+@pytest.mark.any_version
+def test_the_list_of_processes() -> None:
+    one = Candidate(12, "python \x1b[31m", 0.0, "socket")
+    other = Candidate(13, "python", 0.0, "", "process 13 does not listen")
+    text = doctor_live.list_text([one, other])
+    assert text.splitlines()[1].endswith("  socket           python \\x1b[31m")
+    assert "1 more run Python" in text
+    assert doctor_live.list_text([]).startswith("no process here can be examined; ")
 
 
 @pytest.mark.any_version
@@ -423,7 +483,7 @@ sys.exit(3)
 @pytest.mark.needs_gil
 def test_run_examines_the_program_at_its_end(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(ENDING)
-    words = ["--json", "--output", "found.json", "--html", "page.html"]
+    words = ["--format", "json", "--output", "found.json"]
     done = execute([*MODULE, "doctor", "run", *words, "program.py", "a"], cwd=tmp_path)
     assert (done.status, done.out, done.err) == (3, "done a\n", "")
     found = json.loads((tmp_path / "found.json").read_text())
@@ -433,6 +493,9 @@ def test_run_examines_the_program_at_its_end(tmp_path: Path) -> None:
     rows = {row["name"]: row["objects"] for row in found["census"]["by_type"]}
     assert rows["__main__.Node"] == 30_000
     assert not [name for name, each in found.items() if isinstance(each, dict) and "error" in each]
+    words = ["--format", "html", "--output", "page.html"]
+    done = execute([*MODULE, "doctor", "run", *words, "program.py", "a"], cwd=tmp_path)
+    assert (done.status, done.out, done.err) == (3, "done a\n", "")
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
 
 

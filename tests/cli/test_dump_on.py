@@ -82,7 +82,7 @@ def test_names_of_signals(word: str, signum: int) -> None:
 
 @pytest.mark.parametrize("word", ["", "XYZ", "0", "99", "-1", "1.5", "SIGSIGUSR1", "32", "1\u0663"])
 def test_no_names_of_signals(word: str) -> None:
-    with pytest.raises(ValueError, match=f"of a signal is wanted, not {re.escape(repr(word))}"):
+    with pytest.raises(ValueError, match=f"number of a signal, not {re.escape(repr(word))}"):
         signal_number(word)
 
 
@@ -117,7 +117,9 @@ def test_children_have_it(tmp_path: Path) -> None:
 
 def test_no_signal() -> None:
     result = run("--dump-on", "XYZ", "-c", "print(1)")
-    assert_refused(result, "cpythonplus run: --dump-on: the name or number of a signal", "'XYZ'")
+    assert_refused(
+        result, "cpythonplus run: --dump-on: expected the name or number of a signal", "'XYZ'"
+    )
 
 
 def test_a_signal_that_cannot_be_used() -> None:

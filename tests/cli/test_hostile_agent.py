@@ -59,13 +59,13 @@ while True:
             pass  # the doctor has had enough
 """
 COMMANDS: tuple[list[str], ...] = (
-    [],
-    ["--json"],
-    ["--html", "page.html"],
-    ["--watch"],
-    ["--trim"],
-    ["--referrers", "app.Node"],
-    ["--path", "app.Node"],
+    ["attach"],
+    ["attach", "--format=json"],
+    ["attach", "--format=html", "--output=page.html"],
+    ["watch"],
+    ["trim"],
+    ["referrers", "app.Node"],
+    ["path", "app.Node"],
 )
 NAMES = (
     "hello",
@@ -120,7 +120,8 @@ class Agent:
             patches.chdir(self.folder)
             patches.setattr(watch_screen, "sleep", sleep)
             patches.setattr(client, "_ABSENCE_S", 0.0)
-            status = main(["doctor", *words, str(self.process.pid)])
+            examination, *rest = words or ("attach",)
+            status = main(["doctor", examination, str(self.process.pid), *rest])
         return status, out.getvalue(), err.getvalue()
 
 
@@ -141,7 +142,7 @@ def test_an_agent_that_answers_as_it_should(agent: Agent) -> None:
     for words in COMMANDS:
         status, _, err = agent.asked(*words)
         assert (status, err) == (0, ""), words
-    assert agent.asked("--path", "app.Node")[1] == "module app -> .CACHE (dict)\n"
+    assert agent.asked("path", "app.Node")[1] == "module app -> .CACHE (dict)\n"
     assert "pid 7" in agent.asked()[1]
 
 
@@ -178,17 +179,17 @@ NO_ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "report")
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("what", NO_ANSWERS)
 def test_what_is_no_answer_is_one_line(agent: Agent, what: str, words: list[str]) -> None:
     # The one that is cut short would be waited for: it hangs up.
     agent.answers({"*": NO_ANSWERS[what]}, hangs_up=what in list(NO_ANSWERS)[:4])
     status, out, err = agent.asked(*words)
-    if what == "two in one" and words == ["--watch"]:
+    if what == "two in one" and words == ["watch"]:
         # It has begun, and ends; or the rest came with its first question.
         assert (status, (out + err).count("\n")) in {(0, 1), (1, 1)}
         return
-    if what == "two in one" and words[:1] in (["--trim"], ["--referrers"], ["--path"]):
+    if what == "two in one" and words[0] in ("trim", "referrers", "path"):
         assert "has not what it should have" in err  # it has read no further
     else:
         assert f"process {agent.process.pid} does not " in err
@@ -208,7 +209,7 @@ def test_what_is_no_answer_in_the_middle_is_one_line(agent: Agent, name: str) ->
 def test_an_answer_that_is_too_long_is_not_read(agent: Agent) -> None:
     """Of a part: the others are there; of all: one line."""
     agent.answers({"*": wire(b"{}"), "census": wire(b"", length=(64 << 20) + 1)})
-    status, out, err = agent.asked("--json")
+    status, out, err = agent.asked("attach", "--format=json")
     assert (status, err) == (0, "")
     assert json.loads(out)["census"] == {"error": "its answer to census has more than 64 MiB"}
     assert json.loads(out)["workers"] == {}
@@ -234,7 +235,7 @@ def test_a_reason_is_one_line_of_what_can_be_seen(agent: Agent) -> None:
 
 def test_what_is_missing_is_told(agent: Agent) -> None:
     agent.answers({"*": wire(b"{}")})
-    for words in (["--trim"], ["--path", "app.Node"], ["--referrers", "app.Node"]):
+    for words in (["trim"], ["path", "app.Node"], ["referrers", "app.Node"]):
         status, out, err = agent.asked(*words)
         assert (status, out) == (1, "")
         assert err.endswith("has not what it should have\n")
@@ -257,7 +258,7 @@ def test_what_a_terminal_would_obey_is_escaped(agent: Agent) -> None:
         assert (status, err) == (0, "")
         assert out.replace("\n", "").isprintable(), words
         seen += "\\x1b]0;title\\x07" in out
-        if words == ["--json"]:
+        if "--format=json" in words:
             assert json.loads(out)["target"]["command"] == name
     assert seen == 4  # the report and the smaller questions; JSON and the page have their own way
 
@@ -329,7 +330,7 @@ def test_values_of_other_kinds_are_no_traceback(agent: Agent, answers: dict[str,
         assert status in (0, 1), words
         assert err.count("\n") == status, words
         assert (out.replace("\n", "") + err.replace("\n", "")).isprintable(), words
-        if words == ["--json"]:
+        if "--format=json" in words:
             found = json.loads(out)
             assert found["census"] == answers["census"]
 
@@ -339,7 +340,7 @@ def test_values_of_other_kinds_are_no_traceback(agent: Agent, answers: dict[str,
 @given(st.binary(max_size=64), st.booleans())
 def test_any_bytes_are_no_traceback(agent: Agent, data: bytes, has_head: bool) -> None:
     agent.answers({"*": wire(data) if has_head else data}, hangs_up=True)
-    for words in ([], ["--path", "app.Node"]):
+    for words in (["attach"], ["path", "app.Node"]):
         status, _, err = agent.asked(*words)
         assert (status, err.count("\n")) in ((0, 0), (1, 1))
 

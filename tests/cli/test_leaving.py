@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from cpythonplus.cli import leaving
-from cpythonplus.cli.commands.run import OUTSIDE_SITE
-from cpythonplus.cli.features import Run, python_tag
+from cpythonplus.cli.features import OUTSIDE_SITE, Run, python_tag
 from cpythonplus.cli.startup import HOME
 from tests.cli.support import NOTHING, PYTHON, Result, environment, execute, run
 

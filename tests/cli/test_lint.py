@@ -56,7 +56,7 @@ def test_a_file_that_does_not_parse_and_the_others(
         (["none.py"], "none.py: no such file or folder"),
         (["--select", "E501"], "there is no rule 'E501'"),
         (["--explain", "CYC9"], "there is no rule 'CYC9'"),
-        (["--output-format", "xml"], "invalid choice: 'xml'"),
+        (["--format", "xml"], "invalid choice: 'xml'"),
         (["--jobs", "0"], "'0' is not a number from 1 on"),
         (["--nothing"], "unrecognized arguments: --nothing"),
         (["-", "a.py"], "standard input and other paths do not go together"),
@@ -115,9 +115,16 @@ def test_standard_input_fixed(
 
 def test_formats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.py").write_text(BAD)
-    assert json.loads(lint(capsys, "--output-format", "json")[1])[0]["code"] == "CYC105"
-    sarif = json.loads(lint(capsys, "--output-format", "sarif")[1])
+    assert json.loads(lint(capsys, "--format", "json")[1])[0]["code"] == "CYC105"
+    sarif = json.loads(lint(capsys, "--format", "sarif")[1])
     assert sarif["runs"][0]["results"][0]["ruleId"] == "CYC105"
+    assert lint(capsys, "--format", "json", "--output", "found.json") == (1, "")
+    assert json.loads((folder / "found.json").read_text())[0]["code"] == "CYC105"
+    status, text = lint(capsys, "--output", "none/found")
+    assert (status, text) == (
+        2,
+        "cpythonplus lint: cannot write 'none/found': No such file or directory\n",
+    )
 
 
 def test_a_rule_explained(capsys: pytest.CaptureFixture[str]) -> None:

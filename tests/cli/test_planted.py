@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.commands.doctor_live import write_page
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.commands.doctor_live import Request, tell
 from cpythonplus.cli.main import main
-from cpythonplus.cli.usage import UsageError
 from tests.cli.support import MODULE, execute, run
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"
@@ -28,11 +28,12 @@ def is_unharmed(victim: Path) -> bool:
     return (victim.read_text(), victim.stat().st_mode & 0o777) == ("precious", 0o600)
 
 
-REPORTS: list[tuple[list[str], str]] = [
-    (["run"], "--stats-json"),
-    (["doctor", "cycles"], "--output"),
-    (["doctor", "run"], "--html"),
+REPORTS = [
+    ["run", "--stats", "--format", "json"],
+    ["doctor", "cycles"],
+    ["doctor", "run", "--format", "html"],
 ]
+STATS = (*REPORTS[0][1:], "--output")
 PLANT = """\
 import os
 name = f".report.{os.getpid()}.tmp"
@@ -41,24 +42,24 @@ os.link("../victim", f"report.{os.getpid()}.new")
 """
 
 
-@pytest.mark.parametrize(("command", "option"), REPORTS, ids=str)
+@pytest.mark.parametrize("command", REPORTS, ids=" ".join)
 def test_a_report_at_exit_is_not_written_through_a_link_at_an_old_name_of_ours(
-    shared: Path, victim: Path, command: list[str], option: str
+    shared: Path, victim: Path, command: list[str]
 ) -> None:
     """The number of the process was a name that could be foreseen."""
-    result = execute([*MODULE, *command, option, "report", "-c", PLANT], cwd=shared)
+    result = execute([*MODULE, *command, "--output", "report", "-c", PLANT], cwd=shared)
     assert result.status == 0, result
     assert is_unharmed(victim)
     assert (shared / "report").read_text() != "precious"
     assert (shared / "report").stat().st_size > 100
 
 
-@pytest.mark.parametrize(("command", "option"), REPORTS, ids=str)
+@pytest.mark.parametrize("command", REPORTS, ids=" ".join)
 def test_a_report_at_exit_is_not_written_through_a_link_at_its_name(
-    shared: Path, victim: Path, command: list[str], option: str
+    shared: Path, victim: Path, command: list[str]
 ) -> None:
     (shared / "report").symlink_to(victim)
-    result = execute([*MODULE, *command, option, "report", "-c", ""], cwd=shared)
+    result = execute([*MODULE, *command, "--output", "report", "-c", ""], cwd=shared)
     assert result.status == 0
     assert result.err == f"cpythonplus: cannot write '{shared}/report': {REFUSED}\n"
     assert is_unharmed(victim)
@@ -68,13 +69,13 @@ def test_a_report_at_exit_is_not_written_through_a_link_at_its_name(
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_standard_streams_are_files_too(tmp_path: Path, stream: str) -> None:
     """A pipe; and a file, which is written on at its end."""
-    result = run("--stats-json", f"/dev/{stream}", "-c", "print('first')")
+    result = run(*STATS, f"/dev/{stream}", "-c", "print('first')")
     text = result.out if stream == "stdout" else result.err
     assert json.loads(text.removeprefix("first\n"))["pid"]
     code = "import sys; print('first', file=sys.stdout); print('first', file=sys.stderr)"
     number = {"stdout": 1, "stderr": 2}[stream]
     script = f'"$@" {number}>out'
-    words = [*MODULE, "run", "--stats-json", f"/dev/{stream}", "-c", code]
+    words = [*MODULE, "run", *STATS, f"/dev/{stream}", "-c", code]
     assert execute(["/bin/sh", "-c", script, "sh", *words], cwd=tmp_path).status == 0
     text = (tmp_path / "out").read_text()
     assert text.startswith("first\n{")
@@ -83,13 +84,15 @@ def test_standard_streams_are_files_too(tmp_path: Path, stream: str) -> None:
 
 def test_a_link_in_ones_own_folder_stays(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
-    assert run("--stats-json", "link", "-c", "", cwd=tmp_path).err == ""
+    assert run(*STATS, "link", "-c", "", cwd=tmp_path).err == ""
     assert (tmp_path / "link").is_symlink()
     assert json.loads((tmp_path / "real").read_text())["pid"]
 
 
 def live_page(path: Path) -> None:
-    write_page(str(path), {}, 1)
+    request = Request()
+    request.given = {"output": str(path)}
+    tell("", request)
 
 
 @pytest.mark.parametrize("write", [live_page])

@@ -1,4 +1,4 @@
-"""`--stats` and `--stats-json`: what they say, and what they must not disturb."""
+"""`--stats`: what it says, and what it must not disturb."""
 
 import json
 import os
@@ -19,6 +19,7 @@ def without_addresses(text: str) -> str:
     return re.sub(" at 0x[0-9a-f]+", "", text)
 
 
+JSON = ("--stats", "--format", "json", "--output")
 PARTS = ("statistics of pid", "interactive: waits", "batch: holds", "MainThread", "atomic sections")
 
 
@@ -98,14 +99,16 @@ def test_modules_of_the_same_name(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text("print('wrong one')\n")
     (tmp_path / "program.py").write_text("print('right')\n")
     file = tmp_path / "out"
-    result = run("--stats", "--stats-json", str(file), str(tmp_path / "program.py"))
+    result = run("--stats", str(tmp_path / "program.py"))
     assert result.out == "right\n"
     assert PARTS[0] in result.err
+    result = run(*JSON, str(file), str(tmp_path / "program.py"))
+    assert (result.out, result.err) == ("right\n", "")
     assert json.loads(file.read_text())["pid"]
 
 
 def test_json(tmp_path: Path) -> None:
-    result = run("--stats-json", "out.json", "-c", "import os; os.chdir('/')", "x", cwd=tmp_path)
+    result = run(*JSON, "out.json", "-c", "import os; os.chdir('/')", "x", cwd=tmp_path)
     assert (result.status, result.out, result.err) == (0, "", "")
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["argv"] == [PYTHON, "-c", "import os; os.chdir('/')", "x"]
@@ -119,7 +122,7 @@ def test_json(tmp_path: Path) -> None:
 
 def test_json_without_table_needs_no_rich(tmp_path: Path) -> None:
     code = "import atexit, sys; atexit.register(print)"
-    result = run("--stats-json", str(tmp_path / "x"), "-X", "importtime", "-c", code)
+    result = run(*JSON, str(tmp_path / "x"), "-X", "importtime", "-c", code)
     assert "| rich" not in result.err
 
 
@@ -137,17 +140,19 @@ os.wait()
 
 def test_forked_children(tmp_path: Path) -> None:
     """Those that end the normal way tell, each under its own pid."""
-    result = run("--stats", "--stats-json", str(tmp_path / "%p.json"), "-c", FORK)
-    pids = re.findall(r"statistics of pid (\d+)", result.err)
+    pids = re.findall(r"statistics of pid (\d+)", run("--stats", "-c", FORK).err)
     assert len(set(pids)) == 2
-    assert {path.name for path in tmp_path.iterdir()} == {f"{pid}.json" for pid in pids}
+    assert run(*JSON, str(tmp_path / "%p.json"), "-c", FORK).err == ""
+    found = [json.loads(path.read_text())["pid"] for path in tmp_path.iterdir()]
+    assert len(found) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {f"{pid}.json" for pid in found}
 
 
 def test_only_the_program_writes_a_file_without_pid(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     code = f"import subprocess, sys; print(__import__('os').getpid(), flush=True)\n{FORK}"
     code += "subprocess.run([sys.executable, '-c', ''])"
-    result = run("--stats-json", str(file), "-c", code)
+    result = run(*JSON, str(file), "-c", code)
     assert result.err == ""
     assert json.loads(file.read_text())["pid"] == int(result.out)
 
@@ -156,7 +161,7 @@ def test_old_file_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     file.write_text("old")
     with file.open() as old:
-        run("--stats-json", str(file), "-c", "")
+        run(*JSON, str(file), "-c", "")
         assert old.read() == "old"
     assert json.loads(file.read_text())
 
@@ -165,7 +170,7 @@ def test_folder_goes_away(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     code = f"import os; os.rmdir({str(folder)!r})"
-    result = run("--stats-json", str(folder / "x.json"), "-c", code)
+    result = run(*JSON, str(folder / "x.json"), "-c", code)
     assert (result.status, result.out) == (0, "")
     assert result.err.startswith("cpythonplus: cannot write")
     assert result.err.count("\n") == 1

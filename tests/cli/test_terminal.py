@@ -43,7 +43,7 @@ def test_lint(
     assert text.startswith(f"{SHOWN}.py:")
     assert is_plain(text)
     # For a program it stays what it is.
-    assert main(["lint", "--output-format", "json"]) == 1
+    assert main(["lint", "--format", "json"]) == 1
     text = capsys.readouterr().out
     assert Path(json.loads(text)[0]["filename"]).name == name
     assert is_plain(text)
@@ -76,7 +76,7 @@ def test_reports_at_exit(tmp_path: Path) -> None:
         assert done.status == 0
         assert f"{SHOWN}.py" in done.err, done.err
         assert is_plain(done.err)
-        words = ["--json", "--output", "found.json"]
+        words = ["--format", "json", "--output", "found.json"]
         assert execute([*MODULE, "doctor", command, *words, name], cwd=tmp_path).status == 0
         assert json.loads((tmp_path / "found.json").read_text())["argv"] == [PYTHON, name]
 

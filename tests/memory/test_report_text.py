@@ -57,7 +57,7 @@ def test_a_class_counts_with_its_dicts_and_beside_built_in_types() -> None:
             "dict of shop.A",
             {"target": {"pid": 7}},
             "Ask who refers to those of shop.A:",
-            "cpythonplus doctor --referrers shop.A 7",
+            "cpythonplus doctor referrers 7 shop.A",
         ),
         ("shop.A", {"target": {"pid": 7}, "cycles": {}}, None, ""),
         ("str", {"target": {"pid": 7}}, "", ""),

@@ -11,7 +11,7 @@ import atexit
 import os
 import sys
 
-from cpythonplus.base.visible import visible, visible_lines
+from cpythonplus.base.visible import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,11 +99,7 @@ def json_text(content: "Mapping[str, object]") -> str:
 
 
 def write_report(text: str, output: object, program_pid: int) -> None:
-    """Write the report of a process: to the file that `output` names, without one to stderr.
-
-    Names in it may hold what a terminal takes for a command: that is escaped. JSON has none.
-    """
-    text = visible_lines(text)
+    """Write the report of a process: to the file that `output` names, without one to stderr."""
     if output is None:
         flush_program_output()
         write_to_stderr(text)

@@ -8,6 +8,7 @@ a signal's default action or by exec: no code of ours runs there.
 import os
 from dataclasses import replace
 
+from cpythonplus.base.visible import visible_lines
 from cpythonplus.cli import at_exit
 from cpythonplus.memory import cycles
 
@@ -15,17 +16,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cpythonplus.cli.features import Run
 
-
-def register(run: "Run", values: "Mapping[str, object]") -> None:
+def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the report told at exit; values: of the options that were given.
 
     A forked child tells nothing, unless children are to be watched: then what it leaves itself.
     """
     kinds = str(values["kinds"]).split(",") if "kinds" in values else None
     watch = cycles.watch(kinds=kinds, hoards="no_hoards" not in values)
-    at_exit.register(_report, (watch, run.pid, dict(values)), "report on cycles")
+    at_exit.register(_report, (watch, program_pid, dict(values)), "report on cycles")
     # What the parent has left so far is the parent's. Not stopped here where nothing is told: a
     # full collection at each fork would cost more than to go on watching.
     os.register_at_fork(after_in_child=watch.take)
@@ -57,9 +56,14 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
     report = watch.stop()
     if os.getpid() != program_pid and "children" not in values:
         return
-    if "json" in values:
+    form = values.get("format")
+    if form == "json":
         text = at_exit.json_text(report.to_json())
+    elif form == "html":
+        from cpythonplus.memory.page import page
+
+        text = page({"cycles": report.to_json()})
     else:
         top = values.get("top")
-        text = _text(report, top if isinstance(top, int) else None)
+        text = visible_lines(_text(report, top if isinstance(top, int) else None))
     at_exit.write_report(text, values.get("output"), program_pid)

@@ -6,6 +6,7 @@ Told by the process of the program if it ends the normal way, as `doctor cycles`
 
 import os
 
+from cpythonplus.base.visible import visible_lines
 from cpythonplus.cli import at_exit
 from cpythonplus.memory import cycles
 
@@ -13,16 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cpythonplus.cli.features import Run
 
 _PARTS = ("census", "resident", "caches", "dicts", "gil", "threads")
 _TOP = 10
 
 
-def register(run: "Run", values: "Mapping[str, object]") -> None:
+def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the process examined at exit; values: of the given options."""
     watch = cycles.watch()
-    at_exit.register(_report, (watch, run.pid, dict(values)), "report of the doctor")
+    at_exit.register(_report, (watch, program_pid, dict(values)), "report of the doctor")
     watch.start()
 
 
@@ -35,23 +35,16 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
 
     # Nothing else has been imported by now that would count as the program's.
     examination = {**examine(_PARTS), "cycles": found.to_json()}
-    _tell(examination, values, program_pid)
+    at_exit.write_report(_text(examination, values), values.get("output"), program_pid)
 
 
-def _tell(examination: dict[str, object], values: "Mapping[str, object]", program_pid: int) -> None:
-    if "html" in values:
-        from cpythonplus.memory.page import page
+def _text(examination: dict[str, object], values: "Mapping[str, object]") -> str:
+    form = values.get("format")
+    if form == "json":
+        return at_exit.json_text(examination)
+    from cpythonplus.memory.page import page, report_text
 
-        path = at_exit.file_of_this_process(str(values["html"]), program_pid)
-        if path is not None:
-            at_exit.write_file(path, page(examination))
-        if "json" not in values and "output" not in values:
-            return
-    if "json" in values:
-        text = at_exit.json_text(examination)
-    else:
-        from cpythonplus.memory.page import report_text
-
-        top = values.get("top")
-        text = report_text(examination, top=top if isinstance(top, int) else _TOP)
-    at_exit.write_report(text, values.get("output"), program_pid)
+    if form == "html":
+        return page(examination)
+    top = values.get("top")
+    return visible_lines(report_text(examination, top=top if isinstance(top, int) else _TOP))

@@ -4,17 +4,23 @@ A new feature is one entry in `FEATURES`: the command line, its help, `--show`, 
 string that carries the choice into the started interpreter, and the activation there, all follow
 from it.
 
-Imported both by the runner and by every interpreter that it starts, so it imports nothing: not even
-`dataclasses`, which would cost 11 ms. What a feature needs is imported by its `activate`.
+Imported both by the runner and by every interpreter that it starts, so it imports nothing that is
+not loaded anyway: not even `dataclasses`, which would cost 11 ms. What a feature needs is imported
+by its `activate`.
 """
 
 # Importing pathlib would cost more than all of this.
-# ruff: noqa: PTH100, PTH112, PTH118
+# ruff: noqa: PTH100, PTH112, PTH118, PTH120
+
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
+COMMAND = "cpythonplus run"
+OUTSIDE_SITE = os.path.join(os.path.dirname(__file__), "outside_site")
+"""Folder of the `sitecustomize` that stands in for `cpythonplus.pth`."""
 VARIABLE = "CPYTHONPLUS_RUN"
 """The environment variable that carries the features into the started interpreter."""
 MARK = "cpythonplus_run"
@@ -74,7 +80,7 @@ class Feature:
         options: tuple[Option, ...],
         activate: "Callable[[Mapping[str, object], Run], None]",
         defaults: "Callable[[], Mapping[str, object]]" = dict,
-        command: str = "cpythonplus run",
+        command: str = COMMAND,
         prepare: "Callable[[dict[str, str], MutableMapping[str, str]], None] | None" = None,
     ) -> None:
         """Describe a feature.
@@ -174,7 +180,7 @@ def whole_number(text: str) -> str:
     try:
         return str(int(text))
     except ValueError:
-        raise ValueError(f"a whole number is wanted, not {text!r}") from None
+        raise ValueError(f"expected a whole number, not {text!r}") from None
 
 
 def number(text: str) -> str:
@@ -182,7 +188,7 @@ def number(text: str) -> str:
     try:
         return repr(float(text))
     except ValueError:
-        raise ValueError(f"a number is wanted, not {text!r}") from None
+        raise ValueError(f"expected a number, not {text!r}") from None
 
 
 def signal_number(text: str) -> str:
@@ -196,7 +202,7 @@ def signal_number(text: str) -> str:
     except (KeyError, ValueError):
         number = 0
     if number not in signal.valid_signals():
-        raise ValueError(f"the name or number of a signal is wanted, not {text!r}")
+        raise ValueError(f"expected the name or number of a signal, not {text!r}")
     return str(int(number))
 
 
@@ -215,8 +221,23 @@ def cycle_kinds(text: str) -> str:
 def positive_number(text: str) -> str:
     """Serve as `check` of an option that takes an integer from 1 on."""
     if int(whole_number(text)) < 1:
-        raise ValueError(f"a number from 1 on is wanted, not {text!r}")
+        raise ValueError(f"expected a number from 1 on, not {text!r}")
     return whole_number(text)
+
+
+def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
+    """Return the `check` of an option that takes one of some words."""
+
+    def check(text: str) -> str:
+        if text not in names:
+            from cpythonplus.cli.arguments import suggestion
+
+            raise ValueError(
+                f"expected {' or '.join(names)}, not {text!r}{suggestion(text, [*names])}"
+            )
+        return text
+
+    return check
 
 
 def output_file(text: str) -> str:
@@ -225,13 +246,11 @@ def output_file(text: str) -> str:
     Made absolute, for the program may change its working directory. A folder that does not exist
     is told now: at exit it would be too late.
     """
-    import os
-
     path = os.path.abspath(text)
     # Exec keeps the pid, so this is the very name that the program is going to write.
     folder, name = os.path.split(path.replace("%p", str(os.getpid())))
     if not text or text.endswith("/") or not name or os.path.isdir(os.path.join(folder, name)):
-        raise ValueError(f"a file name is wanted, not {text!r}")
+        raise ValueError(f"expected a file name, not {text!r}")
     if not os.path.isdir(folder):
         raise ValueError(f"the folder {folder!r} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -241,26 +260,54 @@ def output_file(text: str) -> str:
 
 def allocator(text: str) -> str:
     """Serve as `check` of an option that names an allocator, or its library by a path."""
-    import os
-
     from cpythonplus.memory import allocators
 
     allocators.kind_of(text)
     return os.path.abspath(text) if os.sep in text else text
 
 
+def policy(text: str) -> str:
+    """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
+    from cpythonplus.gil.limits import LIMITS, checked
+
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    pairs = []
+    for pair in text.split(","):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name not in kinds:
+            from cpythonplus.cli.arguments import suggestion
+
+            hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
+            raise ValueError(f"the policy has no {name!r}{hint}")
+        try:
+            pairs.append(f"{name}={whole_number(value) if kinds[name] is int else number(value)}")
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    carried = ",".join(pairs)
+    checked(policy_numbers(carried))
+    return carried
+
+
+def policy_numbers(text: str) -> "dict[str, object]":
+    """Return the fields of a policy that `policy` has made a text of."""
+    from cpythonplus.gil.limits import LIMITS
+
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    pairs = (pair.split("=") for pair in text.split(","))
+    return {name: kinds[name](value) for name, value in pairs}
+
+
+def _policy_default() -> "dict[str, object]":
+    from cpythonplus.gil.limits import LIMITS
+
+    return {"policy": ",".join(f"{limit.name}={limit.default}" for limit in LIMITS)}
+
+
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     # Not gil.install(gil.Policy(...)): dataclasses would be imported for it, 11 ms.
     from cpythonplus.gil.control import install_numbers
 
-    install_numbers(dict(values))
-
-
-def _gil_defaults() -> "dict[str, object]":
-    from cpythonplus import gil
-
-    policy = gil.Policy()
-    return {option.field: getattr(policy, option.field) for option in _GIL_OPTIONS}
+    install_numbers(values.get("policy", {}))  # type: ignore[arg-type]
 
 
 def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -301,8 +348,6 @@ def _prepare_malloc(values: dict[str, str], environment: "MutableMapping[str, st
 
 
 def _activate_malloc(values: "Mapping[str, object]", run: Run) -> None:
-    import os
-
     from cpythonplus.memory import allocators
 
     kind, *added = str(values["kind"]).split(",")
@@ -338,77 +383,82 @@ def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa:
 def _activate_examination(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import examination_output
 
-    examination_output.register(run, values)
+    examination_output.register(run.pid, values)
 
 
 def _activate_cycles(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import cycles_output
 
-    cycles_output.register(run, values)
+    cycles_output.register(run.pid, values)
+
+
+def _prepare_statistics(
+    values: dict[str, str],
+    environment: "MutableMapping[str, str]",  # noqa: ARG001
+) -> None:
+    if "switch" not in values:
+        raise ValueError("--format and --output go with --stats")
 
 
 def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
     from cpythonplus.cli import statistics_output
 
-    json_file = values.get("json")
-    statistics_output.register(
-        run, table="table" in values, json_file=None if json_file is None else str(json_file)
+    statistics_output.register(run.pid, values)
+
+
+def format_option(*names: str) -> Option:
+    """Return the option for the format of a report, the first of them if it is not given."""
+    return Option(
+        "--format",
+        "format",
+        f"format of the report ({names[0]})",
+        metavar="|".join(names),
+        check=one_of(names),
     )
 
 
-_GIL_OPTIONS = (
-    Option(
-        "--slice-us",
-        "slice_us",
-        "microseconds of one turn among threads that use the GIL alike",
-        metavar="N",
-        check=whole_number,
-        decode=int,
-    ),
-    Option(
-        "--batch-share",
-        "batch_share",
-        "least part of the GIL's time that batch threads get, 0.05 = 5 %",
-        metavar="F",
-        check=number,
-        decode=float,
-    ),
-    Option(
-        "--spin-us",
-        "spin_us",
-        "microseconds that a waiting thread polls before it sleeps, 0 = never",
-        metavar="N",
-        check=whole_number,
-        decode=int,
-    ),
-)
+def output_option(what: str) -> Option:
+    """Return the option for the file of a report; what: its help, `write the report to FILE`."""
+    return Option(
+        "--output",
+        "output",
+        f"{what}; %p in it is the PID",
+        metavar="FILE",
+        check=output_file,
+    )
 
-# Of the reports at exit.
-_TOP = Option(
-    "--top",
-    "top",
-    "the N largest of each part of the report, without --json",
-    metavar="N",
-    check=positive_number,
-    decode=int,
-)
-_JSON = Option("--json", "json", "the report as JSON")
-_OUTPUT = Option(
-    "--output",
-    "output",
-    "write FILE, not standard error; %p in it is the pid",
-    metavar="FILE",
-    check=output_file,
-)
+
+def top_option(default: str) -> Option:
+    """Return the option for the length of a report."""
+    return Option(
+        "--top",
+        "top",
+        f"the N largest of each part of a report as text{default}",
+        metavar="N",
+        check=positive_number,
+        decode=int,
+    )
+
+
+_OUTPUT = output_option("write the report to FILE, not to standard error")
 
 FEATURES = (
     Feature(
         "gil",
         "threads that wait for I/O get the GIL before threads that compute",
         by_default=True,
-        options=_GIL_OPTIONS,
+        options=(
+            Option(
+                "--policy",
+                "policy",
+                "the scheduler's numbers",
+                metavar="KEY=VALUE,...",
+                check=policy,
+                decode=policy_numbers,
+            ),
+        ),
         activate=_activate_gil,
-        defaults=_gil_defaults,
+        defaults=_policy_default,
     ),
     Feature(
         "threads",
@@ -421,25 +471,29 @@ FEATURES = (
         "stackless",
         "`import stackless` gives the program tasklets and channels",
         by_default=False,
-        options=(Option("--stackless", "switch", "switch it on"),),
+        options=(
+            Option(
+                "--stackless", "switch", "give the program a module stackless: tasklets, channels"
+            ),
+        ),
         activate=_activate_stackless,
     ),
     Feature(
         "doctor",
-        "`cpythonplus doctor PID` may look into the process, through a private socket",
+        "`cpythonplus doctor PID` can examine it, through a private socket",
         by_default=True,
         options=(),
         activate=_activate_doctor,
     ),
     Feature(
         "dump",
-        "every thread and tasklet with its stack, told when a signal comes",
+        "every thread and tasklet with its stack, printed when a signal comes",
         by_default=False,
         options=(
             Option(
                 "--dump-on",
                 "signal",
-                "print them on standard error on SIGNAL: USR1, SIGUSR1 or 10",
+                "print each thread's and tasklet's stack on SIGNAL: USR1, 10",
                 metavar="SIGNAL",
                 check=signal_number,
                 decode=int,
@@ -455,7 +509,7 @@ FEATURES = (
             Option(
                 "--malloc",
                 "kind",
-                "jemalloc, mimalloc, glibc-tuned, or a library of one by its path",
+                "allocate by jemalloc, mimalloc, glibc-tuned, or a library by its path",
                 metavar="KIND",
                 check=allocator,
             ),
@@ -476,9 +530,9 @@ FEATURES = (
                 metavar="KIND,...",
                 check=cycle_kinds,
             ),
-            _TOP,
+            top_option(""),
             Option("--no-hoards", "no_hoards", "without the exceptions that are still held"),
-            _JSON,
+            format_option("text", "json", "html"),
             _OUTPUT,
             Option("--children", "children", "also in Python processes that the program starts"),
         ),
@@ -490,16 +544,9 @@ FEATURES = (
         by_default=False,
         command="cpythonplus doctor run",
         options=(
-            _TOP,
-            _JSON,
+            format_option("text", "json", "html"),
             _OUTPUT,
-            Option(
-                "--html",
-                "html",
-                "write FILE, a web page; %p in it is the pid",
-                metavar="FILE",
-                check=output_file,
-            ),
+            top_option(""),
         ),
         activate=_activate_examination,
     ),
@@ -509,15 +556,11 @@ FEATURES = (
         "what the scheduler did, reported when the process ends",
         by_default=False,
         options=(
-            Option("--stats", "table", "print a table on standard error at exit"),
-            Option(
-                "--stats-json",
-                "json",
-                "write FILE at exit; %p in it is the pid, without it only the program writes",
-                metavar="FILE",
-                check=output_file,
-            ),
+            Option("--stats", "switch", "report what the scheduler did, on standard error at exit"),
+            format_option("text", "json"),
+            _OUTPUT,
         ),
+        prepare=_prepare_statistics,
         activate=_activate_statistics,
     ),
 )

@@ -27,8 +27,7 @@ import site
 import sys
 
 from cpythonplus.cli import interpreter_options
-from cpythonplus.cli.commands.run import COMMAND, OUTSIDE_SITE
-from cpythonplus.cli.features import VARIABLE
+from cpythonplus.cli.features import COMMAND, OUTSIDE_SITE, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

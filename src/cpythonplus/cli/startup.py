@@ -143,9 +143,6 @@ def explain(feature: Feature, error: Exception) -> str:
     # ValueError: an option's value; RuntimeError: UnsupportedPlatform. The rest is unexpected.
     if not message or not isinstance(error, (ValueError, RuntimeError)):
         message = f"{type(error).__name__}: {message}"
-    for option in feature.options:
-        if message.startswith(option.field):
-            return option.flag + message[len(option.field) :]
     hint = f" ({feature.switch_off} runs the program without it)" if feature.by_default else ""
     return f"{feature.name}: {message}{hint}"
 

@@ -1,4 +1,4 @@
-"""`--stats` and `--stats-json`: what the scheduler did, told when the process ends.
+"""`--stats`: what the scheduler did, told when the process ends.
 
 Told by each process that ends the normal way: its program returns, raises, calls sys.exit or is
 interrupted. Nothing is told by one that ends by os._exit (multiprocessing's forked workers do), by
@@ -12,12 +12,11 @@ from cpythonplus.cli import at_exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rich.console import RenderableType
     from rich.table import Table
 
-    from cpythonplus.cli.features import Run
     from cpythonplus.gil import Statistics, Times
 
 MOST_THREADS = 20
@@ -26,31 +25,30 @@ WIDTH_OF_A_FILE = 100
 """Columns of the table where standard error is no terminal."""
 
 
-def register(run: "Run", *, table: bool, json_file: str | None) -> None:
+def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Have the statistics told at exit, by this process and by its forked children, each its own.
 
-    table: on standard error. json_file: absolute path, `%p` in it is the pid; without `%p` only the
-    process that `cpythonplus run` became writes it, so that no child overwrites its numbers.
+    values: of the options that were given. Into a file without `%p` in its name only the process
+    that `cpythonplus run` became writes, so that no child overwrites its numbers.
     """
-    at_exit.register(_report, (run.pid, table, json_file), "statistics")
+    at_exit.register(_report, (program_pid, dict(values)), "statistics")
 
 
-def _report(program_pid: int, table: bool, json_file: str | None) -> None:  # noqa: FBT001
+def _report(program_pid: int, values: "Mapping[str, object]") -> None:
     from cpythonplus import gil
 
-    # Once, so that both tell the same; before rich is imported, which is not the program's doing.
-    # Forked children count from zero.
+    # Before rich is imported, which is not the program's doing. Forked children count from zero.
     statistics = gil.statistics()
-    path = at_exit.file_of_this_process(json_file, program_pid)
-    if path is not None:
-        at_exit.write_file(path, at_exit.json_text(statistics.as_dict()))
-    if table:
-        at_exit.flush_program_output()
-        at_exit.write_to_stderr(render(statistics))
+    output = values.get("output")
+    if values.get("format") == "json":
+        text = at_exit.json_text(statistics.as_dict())
+    else:
+        text = render(statistics, terminal=output is None and _is_terminal())
+    at_exit.write_report(text, output, program_pid)
 
 
-def render(statistics: "Statistics") -> str:
-    """Return the table as text, with colours if standard error is a terminal."""
+def render(statistics: "Statistics", *, terminal: bool) -> str:
+    """Return the table as text; terminal: with colours, and as wide as that is."""
     from io import StringIO
 
     from rich.box import ASCII2, SIMPLE_HEAD
@@ -60,7 +58,6 @@ def render(statistics: "Statistics") -> str:
     from cpythonplus.base.visible import visible
 
     stream = sys.__stderr__
-    terminal = _is_terminal()
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     box = SIMPLE_HEAD if encoding.startswith("utf") else ASCII2
     console = Console(

@@ -16,7 +16,7 @@ are not: such a program uses the package itself, and would not work without.
 import os
 import sys
 
-from cpythonplus.cli.commands.run import COMMAND
+from cpythonplus.cli.features import COMMAND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

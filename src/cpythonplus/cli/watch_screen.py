@@ -1,4 +1,4 @@
-"""`cpythonplus doctor --watch`: the screen that shows a process while it runs.
+"""`cpythonplus doctor watch`: the screen that shows a process while it runs.
 
 Elsewhere than on a terminal, one line for each look.
 """
@@ -42,10 +42,15 @@ _BLOCK = "█"
 _LEAST_WIDTH = 20
 
 
-def watch(client: Client, interval_s: float, top: int, html: str | None) -> int:
+def watch(
+    client: Client,
+    interval_s: float,
+    top: int,
+    write: Callable[[dict[str, object]], object] | None,
+) -> int:
     """Show the process until Ctrl-C, `q` or its end; returns the exit status.
 
-    html: the file that gets the whole time line at the end.
+    write: called at the end with the examination that has the whole time line.
     """
     watched = Watched(client)
     out = Console(highlight=False)
@@ -60,10 +65,8 @@ def watch(client: Client, interval_s: float, top: int, html: str | None) -> int:
         pass
     except Unreachable as error:
         end = str(error)
-    if html is not None and watched.samples:
-        from cpythonplus.cli.commands.doctor_live import write_page
-
-        write_page(html, watched.examination(), client.process.pid)
+    if write is not None and watched.samples:
+        write(watched.examination())
     if end:
         print(visible(end))
     return 0

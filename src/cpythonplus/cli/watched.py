@@ -1,4 +1,4 @@
-"""What `doctor --watch` sees of a process, look by look: plain numbers, nothing is drawn here.
+"""What `doctor watch` sees of a process, look by look: plain numbers, nothing is drawn here.
 
 What the process says is read as a report reads it: it may be of another version, or mean no good.
 """

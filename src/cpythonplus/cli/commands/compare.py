@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 from cpythonplus import compare
 from cpythonplus.base.files import write_output
 from cpythonplus.base.visible import visible
-from cpythonplus.cli.usage import USAGE_STATUS, UsageError, complain
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.terminal import USAGE_STATUS, complain, show
 from cpythonplus.compare.load import MOST_CONNECTIONS
 
 if TYPE_CHECKING:
@@ -193,8 +194,6 @@ def _progress(number: int, rounds: int, side: Side) -> None:
 
 def _report(options: argparse.Namespace, comparison: compare.Comparison) -> int:
     """Show and write the report; returns an exit status."""
-    from cpythonplus.cli.main import show
-
     text = FORMATS[options.format](comparison)
     if options.output is None:
         return show(text)

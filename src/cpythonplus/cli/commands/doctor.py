@@ -1,8 +1,9 @@
 """`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
 
+from cpythonplus.cli.arguments import help_line, unknown
 from cpythonplus.cli.commands import run
 from cpythonplus.cli.features import FEATURES, Feature, Option
-from cpythonplus.cli.usage import UsageError, suggestion
+from cpythonplus.cli.terminal import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,38 +11,34 @@ if TYPE_CHECKING:
 
 COMMAND = "cpythonplus doctor cycles"
 RUN_COMMAND = "cpythonplus doctor run"
-EXAMINATIONS = {
+PROGRAMS = {
     "run": "run a program, and examine it when it ends",
     "cycles": "run a program, and name the lines that leave cyclic garbage",
-    "PID": "examine a process that runs",
-    "--watch PID": "watch a process that runs",
 }
 
 HELP = """\
-usage: cpythonplus doctor run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
-       cpythonplus doctor cycles [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+usage: cpythonplus doctor EXAMINATION [options] ...
        cpythonplus doctor [options] PID
 
 Finds out what keeps the memory of a program: what it holds, what of that is resident, why it does
 not come back, and what to do.
 
-examinations:
-{examinations}
+a program that is started for it:
+{programs}
 
-options with PID:
-{options}
-    --help               show this and end
+processes that run:
+{processes}
 
-  A process that runs must have been started by `cpythonplus run` or `serve`; one of Python 3.14
-  and later need not, if this is the same version. It is stopped for moments only, and nothing in
-  it is changed, but for --trim.
+  cpythonplus doctor EXAMINATION --help   explains one examination.
 
-  cpythonplus doctor run --help, cpythonplus doctor cycles --help   tell more.
+  A process must have been started by `cpythonplus run` or `serve`; one of Python 3.14 and later
+  need not, if this is the same version. It is paused for moments only. Only `trim` modifies it.
 
 examples:
   cpythonplus doctor run app.py --port 8000
+  cpythonplus doctor list
   cpythonplus doctor 4711
-  cpythonplus doctor --watch --html 4711.html 4711
+  cpythonplus doctor watch 4711 --format html --output 4711.html
 """
 RUN_HELP = """\
 usage: cpythonplus doctor run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
@@ -57,7 +54,7 @@ options:
 
 examples:
   cpythonplus doctor run app.py --port 8000
-  cpythonplus doctor run --html report.html -m pytest tests
+  cpythonplus doctor run --format html --output report.html -m pytest tests
 """
 CYCLES_HELP = """\
 usage: cpythonplus doctor cycles [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
@@ -74,33 +71,32 @@ options:
 
 examples:
   cpythonplus doctor cycles app.py --port 8000
-  cpythonplus doctor cycles --json --output cycles.json -m pytest tests
+  cpythonplus doctor cycles --format json --output cycles.json -m pytest tests
 """
 OWN_OPTIONS = (
     Option("--gil", "gil", "with the GIL scheduled, as under `cpythonplus run`"),
     Option("--threads", "threads", "with native locks and queues, as under `cpythonplus run`"),
-    Option("--help", "help", "show this and end"),
+    Option("--help", "help", "show this message and exit"),
 )
 
 
 def main(arguments: list[str]) -> int:
     """Do the examination that is asked for; returns the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        return _show(help_text())
+        return show(help_text())
     word = arguments[0]
     if word == "cycles":
         return _run(COMMAND, cycles_help_text, arguments[1:])
     if word == "run":
         return _run(RUN_COMMAND, run_help_text, arguments[1:])
-    if not word.startswith("-") and not word.isdecimal():
-        known = [each for each in EXAMINATIONS if each.islower()]
-        hint = suggestion(word, [*known, "--help"])
-        raise UsageError(f"unknown examination {word!r}{hint}; see cpythonplus doctor --help")
-    if {"-h", "--help"} & {*arguments}:
-        return _show(help_text())
     from cpythonplus.cli.commands import doctor_live
 
-    return doctor_live.main(arguments)
+    live = {each.name: each for each in doctor_live.EXAMINATIONS}
+    if word in live:
+        return doctor_live.main(live[word], arguments[1:])
+    if not word.startswith("-") and not word.isdecimal():
+        raise unknown("examination", word, [*PROGRAMS, *live], "cpythonplus doctor")
+    return doctor_live.main(live["attach"], arguments)
 
 
 def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
@@ -110,12 +106,12 @@ def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
     known.update({option.flag: (feature, option) for option in feature.options})
     request = run.parse(arguments, known, command)
     if "help" in request.given:
-        return _show(text())
+        return show(text())
     given = request.values.setdefault(feature.name, {})
     # What is looked at is the program, so nothing of it is changed that need not be.
     request.off.update({"gil", "threads", "doctor"} - request.given)
     if "children" not in given:
-        request.given.add("children")  # the field of `run --no-children`
+        request.given.add(run.NO_CHILDREN.field)
     return run.become(request)
 
 
@@ -127,8 +123,12 @@ def help_text() -> str:
     """Return what `cpythonplus doctor` prints."""
     from cpythonplus.cli.commands import doctor_live
 
-    examinations = "\n".join(f"  {name:<11}  {text}" for name, text in EXAMINATIONS.items())
-    return HELP.format(examinations=examinations, options=_lines(doctor_live.OPTIONS))
+    live = {each.usage: each.summary for each in doctor_live.EXAMINATIONS}
+    programs, processes = (
+        "\n".join(f"  {usage:<18}  {summary}" for usage, summary in each.items())
+        for each in (PROGRAMS, live)
+    )
+    return HELP.format(programs=programs, processes=processes)
 
 
 def run_help_text() -> str:
@@ -142,10 +142,4 @@ def cycles_help_text() -> str:
 
 
 def _lines(options: "Iterable[Option]") -> str:
-    return "\n".join(run.help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)
-
-
-def _show(text: str) -> int:
-    from cpythonplus.cli.main import show
-
-    return show(text)
+    return "\n".join(help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)

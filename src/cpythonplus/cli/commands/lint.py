@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from cpythonplus.base.visible import visible_lines
-from cpythonplus.cli.usage import UsageError, complain
+from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.terminal import complain, show
 from cpythonplus.memory import lint
 from cpythonplus.memory.lint import output
 
@@ -56,7 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--ignore", type=_codes, default=(), metavar="CODES", help="not these rules")
     add("--exclude", type=_patterns, default=(), metavar="PATTERNS", help="leave out such paths")
     add("--fix", action="store_true", help="put right what can be put right safely")
-    add("--output-format", choices=tuple(output.FORMATS), default="text", help="(text)")
+    add("--format", choices=tuple(output.FORMATS), default="text", help="of the report (text)")
+    add("--output", metavar="FILE", help="write the report to FILE, not to standard output")
     add("--statistics", action="store_true", help="print only how often each rule was hit")
     add("--exit-zero", action="store_true", help="status 0 also when something was found")
     add("--stdin-filename", metavar="NAME", help="what standard input is called in the report")
@@ -88,8 +90,6 @@ def _selection(options: argparse.Namespace) -> lint.Selection:
 
 
 def _explain(code: str) -> int:
-    from cpythonplus.cli.main import show
-
     rule = lint.RULES.get(code.upper())
     if rule is None:
         raise UsageError(f"there is no rule {code!r}; rules are {', '.join(lint.RULES)}")
@@ -99,8 +99,6 @@ def _explain(code: str) -> int:
 
 
 def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
-    from cpythonplus.cli.main import show
-
     paths = options.paths or ["."]
     if STDIN in paths or options.stdin_filename is not None:
         if options.paths not in ([], [STDIN]):
@@ -111,31 +109,42 @@ def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
     except lint.NoSuchPathError as error:
         raise UsageError(f"{error}: no such file or folder") from None
     results = list(lint.check_files(files, selection, fix=options.fix, jobs=options.jobs))
-    return show(_printable(_report(options, results))) or _status(options, results)
+    return _tell(options, results) or _status(options, results)
 
 
 def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
     """Check standard input. With --fix, the fixed text is printed and the report told apart."""
-    from cpythonplus.cli.main import show
-
     name = options.stdin_filename or STDIN
     if sys.stdin is None:
         raise UsageError("there is no standard input")
     data = sys.stdin.buffer.read()
     result, text = lint.check_stdin(data, name, selection, fix=options.fix)
-    if options.fix:
-        failed = show(text)
+    failed = show(text) if options.fix else 0
+    if options.fix and options.output is None:
         sys.stderr.write(visible_lines(_report(options, [result])))
     else:
-        failed = show(_printable(_report(options, [result])))
+        failed = failed or _tell(options, [result])
     return failed or _status(options, [result])
+
+
+def _tell(options: argparse.Namespace, results: list[lint.FileResult]) -> int:
+    text = _report(options, results)
+    if options.output is None:
+        return show(_printable(text))
+    from cpythonplus.base.files import write_output
+
+    try:
+        write_output(options.output, visible_lines(text))
+    except OSError as error:
+        raise UsageError(f"cannot write {options.output!r}: {error.strerror}") from None
+    return 0
 
 
 def _report(options: argparse.Namespace, results: list[lint.FileResult]) -> str:
     return (
         output.statistics(results)
         if options.statistics
-        else output.FORMATS[options.output_format](results)
+        else output.FORMATS[options.format](results)
     )
 
 

@@ -34,9 +34,12 @@ import sys
 
 from cpythonplus.base import exec_watch
 from cpythonplus.cli import interpreter_options
+from cpythonplus.cli.arguments import UsageError, help_line, take_value, unknown
 from cpythonplus.cli.features import (
+    COMMAND,
     FEATURES,
     MARK,
+    OUTSIDE_SITE,
     VARIABLE,
     Feature,
     Option,
@@ -44,39 +47,46 @@ from cpythonplus.cli.features import (
     python_tag,
     without_allocator,
 )
-from cpythonplus.cli.usage import UsageError, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import NoReturn
 
     Known = dict[str, tuple[Feature | None, Option | None]]
-
-COMMAND = "cpythonplus run"
 
 HELP = """\
 usage: cpythonplus run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
 
 Runs a program exactly as `python` would, with these features switched on.
 
-options:
-{options}
+  cpythonplus run app.py --port 8000     `python app.py --port 8000`
+  cpythonplus run -m gunicorn app:app    `python -m gunicorn app:app`
+  cpythonplus run --show app.py          what would be switched on, and the command
+  cpythonplus doctor PID                 what such a process keeps in memory, and why
+
+features, each with the option that switches it off:
+{features}
+
+statistics:
+{statistics}
+
+other options:
+{own}
+
+advanced:
+{advanced}
 
   -X, -W, -O, -u, -I, -E, -B, -P, -V and the like are handed to `python`, from here and from the
   interpreter that runs this.
-
-examples:
-  cpythonplus run app.py --port 8000
-  cpythonplus run --stats -m gunicorn app:app
-  cpythonplus run --no-gil --no-threads app.py    the program as it is without cpythonplus
 """
-OWN_OPTIONS = (
-    Option("--no-children", "children", "not in the interpreters that the program starts"),
-    Option("--show", "show", "show what would be enabled and run, and end"),
-    Option("--help", "help", "show this and end"),
+NO_CHILDREN = Option(
+    "--no-children", "no_children", "the same in the Python processes that it starts"
 )
-OUTSIDE_SITE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "outside_site")
+OWN_OPTIONS = (
+    Option("--show", "show", "show what would be switched on and run, and exit"),
+    Option("--help", "help", "show this message and exit"),
+)
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
@@ -114,11 +124,11 @@ def main(arguments: list[str]) -> int:
     """
     request = parse(arguments, known_options(), COMMAND)
     if "help" in request.given:
-        from cpythonplus.cli.main import show
+        from cpythonplus.cli.terminal import show
 
         return show(help_text())
     if "show" in request.given:
-        from cpythonplus.cli.main import show
+        from cpythonplus.cli.terminal import show
 
         inherit_options(request)
         return show(show_text(request))
@@ -154,12 +164,12 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
             if words != ["--"]:
                 request.python.set_script(words)
             break
-        flag, equals, _ = word.partition("=")
+        flag = word.partition("=")[0]
         if word == "-h":
             flag = "--help"
         if flag in known:
             feature, option = known[flag]
-            value = _take_value(flag, option, words, attached=bool(equals))
+            value = take_value(flag, words, wanted=option is not None and bool(option.metavar))
             _note(request, feature, option, flag, value)
             continue
         try:
@@ -169,15 +179,14 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
         if request.python.letters & {"h", "?"}:
             request.given.add("help")
         if used == 0:
-            hint = suggestion(flag, list(known))
-            raise UsageError(f"unknown option {flag!r}{hint}; see {command} --help")
+            raise unknown("option", flag, list(known), command)
         del words[:used]
     return request
 
 
 def known_options() -> "Known":
     """Return the options by flag; no feature: `run`'s own; no option: switches the feature off."""
-    known: Known = {option.flag: (None, option) for option in OWN_OPTIONS}
+    known: Known = {option.flag: (None, option) for option in (NO_CHILDREN, *OWN_OPTIONS)}
     for each in offered():
         if each.by_default:
             known[each.switch_off] = (each, None)
@@ -188,20 +197,6 @@ def known_options() -> "Known":
 def offered() -> list[Feature]:
     """Return the features that are `run`'s own."""
     return [feature for feature in FEATURES if feature.command == COMMAND]
-
-
-def _take_value(flag: str, option: Option | None, words: list[str], *, attached: bool) -> str:
-    """Take an option of ours off `words`, with its value: `--x=value`, or the next word."""
-    value = words.pop(0)[len(flag) + 1 :]
-    if option is None or option.metavar is None:
-        if attached:
-            raise UsageError(f"{flag} takes no value")
-        return "1"
-    if attached:
-        return value
-    if not words:
-        raise UsageError(f"{flag}: a value is missing")
-    return words.pop(0)
 
 
 def _note(
@@ -276,7 +271,7 @@ def start(request: Request) -> "NoReturn":
             python_tag(),
             os.getpid(),
             features,
-            children="children" not in request.given,
+            children=NO_CHILDREN.field not in request.given,
         )
         environment[VARIABLE] = run.encode()
     command = [sys.orig_argv[0] if sys.orig_argv else sys.executable]
@@ -394,25 +389,23 @@ def original_environment() -> dict[str, str]:
 
 
 def help_text() -> str:
-    """Return what `cpythonplus run --help` prints, made from the table of features."""
-    lines: list[str] = []
-    for feature in offered():
+    """Return what `cpythonplus run --help` prints: first what most people need."""
+    features = [help_line(x.switch_off, x.summary) for x in offered() if x.by_default]
+    return HELP.format(
+        features="\n".join([*features, help_line(NO_CHILDREN.flag, NO_CHILDREN.help)]),
+        statistics="\n".join(_lines(x for x in offered() if x.name == "statistics")),
+        own="\n".join(help_line(option.flag, option.help) for option in OWN_OPTIONS),
+        advanced="\n".join(_lines(x for x in offered() if x.name != "statistics")),
+    )
+
+
+def _lines(features: "Iterable[Feature]") -> "Iterator[str]":
+    """Yield the options of features, without those that switch them off."""
+    for feature in features:
         defaults = feature.defaults()
-        lines.append(f"  {feature.name}: {feature.summary}")
-        if feature.by_default:
-            lines.append(help_line(feature.switch_off, "switch it off"))
         for option in feature.options:
-            default = f" [{defaults[option.field]}]" if option.field in defaults else ""
-            lines.append(help_line(f"{option.flag} {option.metavar or ''}", option.help + default))
-        lines.append("")
-    lines.append("  other")
-    lines += [help_line(option.flag, option.help) for option in OWN_OPTIONS]
-    return HELP.format(options="\n".join(lines))
-
-
-def help_line(left: str, right: str) -> str:
-    """Return one option of a help text."""
-    return f"    {left:<19}  {right}"
+            default = f" ({defaults[option.field]})" if option.field in defaults else ""
+            yield help_line(f"{option.flag} {option.metavar or ''}", option.help + default)
 
 
 def show_text(request: Request) -> str:
@@ -434,7 +427,7 @@ def show_text(request: Request) -> str:
                 lines.append(f"            {option.flag} {defaults[option.field]} (default)")
         if feature.by_default:
             lines.append(f"            {feature.switch_off} switches it off")
-    lines.append(f"children    {'off' if 'children' in request.given else 'on'}")
+    lines.append(f"children    {'off' if NO_CHILDREN.field in request.given else 'on'}")
     command = [sys.executable, *request.python.words, *request.python.program]
     if request.python.program:
         import shlex

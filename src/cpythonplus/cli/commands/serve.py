@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from cpythonplus.cli.usage import UsageError
+from cpythonplus.cli.arguments import UsageError, take_value
 
 MALLOC = "--malloc"
 
@@ -29,13 +29,12 @@ def main(arguments: list[str]) -> int:
 def without_malloc(arguments: list[str]) -> tuple[list[str], str]:
     """Return the other arguments, and the value of the last `--malloc`; UsageError without one."""
     rest, value = [], ""
-    words = iter(arguments)
-    for word in words:
-        flag, equals, attached = word.partition("=")
-        if flag != MALLOC:
-            rest.append(word)
+    words = list(arguments)
+    while words:
+        if words[0].partition("=")[0] != MALLOC:
+            rest.append(words.pop(0))
             continue
-        value = attached if equals else next(words, "")
+        value = take_value(MALLOC, words, wanted=True)
         if not value:
             raise UsageError(f"{MALLOC}: a value is missing")
     return rest, value

@@ -21,7 +21,7 @@ from cpythonplus.memory.agent.finding import (
     why_without_socket,
 )
 
-__all__ = ["AskError", "Client", "connect", "examine"]
+__all__ = ["AskError", "Client", "connect", "examine", "reach"]
 
 _HEAD = struct.Struct(">cI")
 _CREDENTIALS = struct.Struct("iII")
@@ -191,11 +191,10 @@ def _listening(process: Process) -> Client | None:
     return None
 
 
-@contextlib.contextmanager
-def connect(pid: int) -> Iterator[Client]:
-    """Yield the client of a process; Unreachable, with what to do, if it cannot be looked at.
+def reach(pid: int) -> tuple[Process, Client | None]:
+    """Return a process that can be looked at, with its client if it listens by itself.
 
-    A process that does not listen is asked to, for a while, where its Python can be asked that.
+    Unreachable, with what to do, where it neither listens nor can be asked to.
     """
     if pid == os.getpid():
         raise Unreachable(f"process {pid} is this doctor")
@@ -205,16 +204,27 @@ def connect(pid: int) -> Iterator[Client]:
             f"process {pid} is stopped, by a signal or a debugger: let it go on (kill -CONT {pid})"
         )
     client = _listening(process)
+    if client is None:
+        if why := why_without_socket(process):
+            raise Unreachable(
+                f"process {pid} does not listen, as there is no place for its socket: {why}; a"
+                " folder of its user's own in its XDG_RUNTIME_DIR would be one"
+            )
+        remote.check(process)
+    return process, client
+
+
+@contextlib.contextmanager
+def connect(pid: int) -> Iterator[Client]:
+    """Yield the client of a process; Unreachable, with what to do, if it cannot be looked at.
+
+    A process that does not listen is asked to, for a while, where its Python can be asked that.
+    """
+    process, client = reach(pid)
     if client is not None:
         with client:
             yield client
         return
-    if why := why_without_socket(process):
-        raise Unreachable(
-            f"process {pid} does not listen, as there is no place for its socket: {why}; a folder"
-            " of its user's own in its XDG_RUNTIME_DIR would be one"
-        )
-    remote.check(process)
     with remote.listening(process):
         client = _listening(process)
         if client is None:

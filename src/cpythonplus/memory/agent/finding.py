@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -17,11 +18,15 @@ __all__ = [
     "may_be_its",
     "resident_bytes",
     "socket_paths",
+    "started_s",
     "user_name",
     "why_without_socket",
 ]
 
 _ELF_HEAD = 20
+_START_TIME = 19
+"""Field 22 of /proc/PID/stat; its first two are cut off."""
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROGRAM = re.compile(r"/(?:lib)?python(\d)\.(\d+)[^/\n]*$", re.MULTILINE)
 _MODULE = re.compile(r"\.cpython-(3)(\d+)[^/\n]*$", re.MULTILINE)
@@ -266,6 +271,16 @@ def resident_bytes(pid: int) -> int:
         return int(_text(f"/proc/{pid}/statm").split()[1]) * _PAGE
     except (OSError, IndexError):
         return 0
+
+
+def started_s(pid: int) -> float:
+    """Return when the process was started, in seconds since 1970; Unreachable if there is none."""
+    try:
+        fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    except OSError:
+        raise Unreachable(f"there is no process {pid}") from None
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_START_TIME]) / _TICKS_PER_S
+    return time.time() - age_s
 
 
 def children_of(pid: int) -> list[Child]:

@@ -122,7 +122,7 @@ def _who_refers(examination: Examination, name: str) -> tuple[str, str]:
     target = part(examination, "target") or {}
     if "cycles" in examination or not known(target, "pid"):
         return f"memory.census().referrers({name!r}) tells who refers to them.", ""
-    asked = f"cpythonplus doctor --referrers {name} {size(target, 'pid')}"
+    asked = f"cpythonplus doctor referrers {size(target, 'pid')} {name}"
     return f"Ask who refers to those of {name}:", asked
 
 
