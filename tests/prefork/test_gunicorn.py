@@ -155,10 +155,12 @@ IDLE = """
     from selectors import DefaultSelector
     from types import SimpleNamespace
     from gunicorn.workers import gthread
-    from cpythonplus.prefork.gunicorn_workers import STOP_LINGER_S, ThreadWorker
+    from cpythonplus.prefork import gunicorn_workers
+    from cpythonplus.prefork.gunicorn_versions import require
+    from cpythonplus.prefork.gunicorn_workers import STOP_LINGER_S
 
     def new_worker():
-        worker = object.__new__(ThreadWorker)
+        worker = object.__new__(getattr(gunicorn_workers, require().worker))
         worker.alive = False
         worker.poller = DefaultSelector()
         worker.keepalived_conns, worker.pending_conns = deque(), deque()

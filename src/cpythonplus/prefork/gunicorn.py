@@ -14,6 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cpythonplus.base.errors import UnsupportedPlatform
+from cpythonplus.prefork.gunicorn_versions import require
+
+try:
+    require()
+except UnsupportedPlatform as error:
+    # gunicorn shows any other exception of a configuration file with its traceback.
+    raise SystemExit(f"cpythonplus.prefork.gunicorn: {error}") from None
+
+# ruff: noqa: E402  # other versions may lack what these import
 from cpythonplus.prefork import warming
 from cpythonplus.prefork.gunicorn_master import install
 from cpythonplus.prefork.gunicorn_service import (
