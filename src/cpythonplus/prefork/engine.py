@@ -53,6 +53,7 @@ _SLOTS = 256
 _LOOK_INTERVAL_S = 1.0
 _DESCRIBE_INTERVAL_S = 5.0
 _IMPORT_LIMIT_S = 1.0
+_MEMORY = ("resident_bytes", "private_bytes", "shared_bytes", "proportional_bytes")
 
 
 class Engine:
@@ -169,9 +170,10 @@ class Engine:
         now = monotonic()
         if self.board is None or self.options.metrics is None or now < self._describes_at:
             return
-        memory, done = None, statistics()
-        with suppress(OSError, RuntimeError):  # not to be had here
+        done, read = statistics(), {}
+        with suppress(OSError, RuntimeError):  # else not to be had here
             memory = process_memory(os.getpid())
+            read = {name: getattr(memory, name) for name in _MEMORY}
         # A reading takes 1 ms for each 100 MB: a hundredth of the time at most.
         self._describes_at = now + max(_DESCRIBE_INTERVAL_S, 100 * (monotonic() - now))
         self.board.describe_master(
@@ -180,10 +182,7 @@ class Engine:
                 refused=done.refused,
                 prepare_ns=int(done.seconds * 1e9),
                 immortal_bytes=done.immortal_bytes,
-                resident_bytes=memory.resident_bytes if memory else 0,
-                private_bytes=memory.private_bytes if memory else 0,
-                shared_bytes=memory.shared_bytes if memory else 0,
-                proportional_bytes=memory.proportional_bytes if memory else 0,
+                **read,
             )
         )
 

@@ -10,11 +10,11 @@ from cpythonplus.prefork.engine import Engine
 from cpythonplus.prefork.exiting import end_lightly
 from cpythonplus.prefork.options import read, refuse
 
-__all__ = ["child", "disable", "enable"]
+__all__ = ["child", "disable", "enable", "forget", "watch"]
 
-_engine: Engine | None = None  # None: not enabled
+_engines: dict[str, Engine] = {}  # by the package whose forks they are for; empty: all others
+_forks: Engine | None = None  # for the worker that is being forked
 _registered = False
-_forks = False  # whether what is being forked is a worker
 _child_of = 0  # the process that this one was forked from, once child() was called here
 
 
@@ -35,18 +35,27 @@ def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     Raises ValueError for a wrong value or for what a plain fork cannot have, TypeError for what is
     no option.
     """
-    global _engine, _registered  # noqa: PLW0603
-    _engine = Engine(refuse(replace(read("os.fork"), **options), "os.fork"))
+    watch(Engine(refuse(replace(read("os.fork"), **options), "os.fork")))
+
+
+def disable() -> None:
+    """Undo `enable`; what was made immortal stays so."""
+    forget()
+
+
+def watch(engine: Engine, package: str = "") -> None:
+    """Use `engine` for the forks that modules of `package` make; empty: those of all others."""
+    global _registered  # noqa: PLW0603
+    _engines[package] = engine
     if not _registered:
         # There is no way to take these back: they ask whether they are wanted.
         os.register_at_fork(before=_before, after_in_child=_after)
         _registered = True
 
 
-def disable() -> None:
-    """Undo `enable`; what was made immortal stays so."""
-    global _engine  # noqa: PLW0603
-    _engine = None
+def forget(package: str = "") -> None:
+    """Undo `watch`."""
+    _engines.pop(package, None)
 
 
 def child() -> None:
@@ -64,10 +73,15 @@ def child() -> None:
 
 def _before() -> None:
     global _forks  # noqa: PLW0603
-    # The interpreter calls this for the frame above.
-    _forks = _engine is not None and _forks_worker(sys._getframe(1))  # noqa: SLF001
-    if _engine is not None and _forks:
-        _engine.before_fork()
+    _forks = None
+    if not _engines:
+        return
+    caller = sys._getframe(1)  # noqa: SLF001  # the interpreter calls this for it
+    package = caller.f_globals.get("__name__", "").partition(".")[0]
+    engine = _engines.get(package, _engines.get(""))
+    if engine is not None and _forks_worker(caller):
+        _forks = engine
+        engine.before_fork()
 
 
 def _forks_worker(caller: FrameType) -> bool:
@@ -101,7 +115,8 @@ def _forks_worker(caller: FrameType) -> bool:
 
 
 def _after() -> None:
-    if _engine is not None and _engine.options.fast_exit:
+    if _forks is None:
+        return
+    if _forks.options.fast_exit:
         child()
-    if _engine is not None and _forks:
-        _engine.start_worker()
+    _forks.start_worker()

@@ -8,6 +8,7 @@ in a configuration file of gunicorn or celery prefork_name; for `cpythonplus ser
 import dataclasses
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -75,14 +76,26 @@ def _warm_ups(value: object) -> tuple[object, ...]:
     return tuple(map(_warm_up, value))
 
 
+_ADDRESS = re.compile(
+    r"(?:(?:(?P<name>[\w.-]+)|\[(?P<v6>[\w:.%]+)\]):)?(?P<port>\d{1,5})", re.ASCII
+)
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return what an address means: `HOST:PORT`, `[IPV6]:PORT`, or a port of 127.0.0.1."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match["port"]) >= 1 << 16:
+        raise ValueError(
+            f"{address!r} is no place for metrics: give a path like /metrics, or an address like"
+            " 9100, 127.0.0.1:9100 or [::1]:9100"
+        )
+    return match["name"] or match["v6"] or "127.0.0.1", int(match["port"])
+
+
 def _place(value: object) -> str | None:
     text = "" if value is None else str(value).strip()
-    port = text.rpartition(":")[2]
-    if text and not is_path(text) and not (port.isdecimal() and int(port) < 1 << 16):
-        raise ValueError(
-            f"{text!r} is no place for metrics: give a path like /metrics,"
-            " or a port like 9100 or 127.0.0.1:9100"
-        )
+    if text and not text.startswith("/"):
+        host_and_port(text)
     return text or None
 
 
@@ -136,20 +149,8 @@ def _option(text: str, read: Callable[[object], object], shape: str = "", *, def
 class Options:
     """What the user of a server may choose; ValueError, naming the option, for a wrong value.
 
-    Each value may also be given as the text that the environment has for it.
-
-    Attributes:
-        gil: schedule the workers' GIL.
-        threads: use the native locks and queues.
-        warm_up: what is done before the fork, in this order: paths of the application (`/index`,
-            `http://example.com/index`), modules to import, `package.module:callable`, callables.
-        max_private_memory: from how many bytes of private memory on a worker is replaced; 0: never.
-        metrics: a path of the service, or an address with a port, where Prometheus may ask.
-        prepare_again: how many bytes the forks after the first one may make immortal; see `Budget`.
-        immortal: make objects immortal; see `prepare`.
-        fill_pools: see `prepare`.
-        keep_mortal: as for `prepare`, or the name of such a function, `package.module:callable`.
-        fast_exit: end workers without taking their memory apart; see `fast_exit`.
+    Each value may also be given as the text that the environment has for it, a warm-up also as one
+    entry or any number of them, and what is a name also as the callable itself.
     """
 
     gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)

@@ -13,7 +13,6 @@ application's affair.
 from __future__ import annotations
 
 import inspect
-import io
 import os
 import sys
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote_to_bytes, urlsplit
+from wsgiref.util import setup_testing_defaults
 
 from cpythonplus.prefork.guarding import Guard, in_one_line, passes_through
 from cpythonplus.prefork.options import is_path, log
@@ -176,7 +176,6 @@ def request(application: Callable[..., Any], target: str) -> Answer:
 
 def _wsgi(application: Callable[..., Any], target: str) -> Answer:
     url = urlsplit(target)
-    errors = io.StringIO()
     status = 0
 
     def start_response(
@@ -189,8 +188,6 @@ def _wsgi(application: Callable[..., Any], target: str) -> Answer:
 
     written: list[bytes] = []
     environ = {
-        "REQUEST_METHOD": "GET",
-        "SCRIPT_NAME": "",
         # Undecoded bytes, in latin-1: PEP 3333.
         "PATH_INFO": unquote_to_bytes(url.path or "/").decode("latin-1"),
         "QUERY_STRING": url.query,
@@ -202,14 +199,10 @@ def _wsgi(application: Callable[..., Any], target: str) -> Answer:
         "HTTP_HOST": url.netloc or "localhost",
         "HTTP_ACCEPT": "*/*",
         "HTTP_USER_AGENT": "cpythonplus-warm-up",
-        "wsgi.version": (1, 0),
         "wsgi.url_scheme": url.scheme or "http",
-        "wsgi.input": io.BytesIO(),
-        "wsgi.errors": errors,
-        "wsgi.multithread": False,
         "wsgi.multiprocess": True,
-        "wsgi.run_once": False,
     }
+    setup_testing_defaults(environ)
     body = application(environ, start_response)
     try:
         length = sum(len(piece) for piece in body)

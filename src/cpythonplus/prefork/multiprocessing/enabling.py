@@ -6,11 +6,11 @@ The children need nothing for their end: `multiprocessing` ends them by `os._exi
 import json
 import os
 from dataclasses import replace
-from multiprocessing import forkserver, popen_fork
-from multiprocessing.util import register_after_fork
+from multiprocessing import forkserver
 from typing import Any
 
 from cpythonplus.prefork.engine import Engine
+from cpythonplus.prefork.forking import forget, watch
 from cpythonplus.prefork.options import log, read, refuse
 
 __all__ = ["HANDED", "PRELOAD", "disable", "enable"]
@@ -20,40 +20,6 @@ HANDED = "CPYTHONPLUS_PREFORK_HANDED"
 
 PRELOAD = "cpythonplus.prefork.multiprocessing.preload"
 """The module to name last in a call of `set_forkserver_preload` of one's own."""
-
-# What is private there is asked for by name, and looked at before it is used.
-_Popen: Any = popen_fork.Popen
-
-
-class _Forking:
-    """The launching of processes, as it is while enabled; also in children, which may fork too."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.stock_launch = _Popen._launch  # noqa: SLF001
-
-    def install(self) -> None:
-        """Prepare before each fork of `multiprocessing`, and no other one."""
-        stock_launch = self.stock_launch
-
-        def _launch(popen: object, process_obj: object) -> None:
-            self.engine.before_fork()
-            stock_launch(popen, process_obj)
-
-        _Popen._launch = _launch  # noqa: SLF001
-        register_after_fork(self, _Forking.start_worker)
-
-    def remove(self) -> None:
-        """Put the stock method back."""
-        _Popen._launch = self.stock_launch  # noqa: SLF001
-
-    def start_worker(self) -> None:
-        """Run in the child, by `multiprocessing`'s own list of what is to be done there."""
-        if _forking is self:
-            self.engine.start_worker()
-
-
-_forking: _Forking | None = None
 
 
 def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
@@ -74,16 +40,11 @@ def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     `multiprocessing` cannot have, TypeError for what is no option.  Where it cannot work a line is
     logged.
     """
-    global _forking  # noqa: PLW0603
     chosen = refuse(replace(read("multiprocessing"), **options), "multiprocessing")
     disable()
     values = {name: getattr(chosen, name) for name in options}
     os.environ[HANDED] = json.dumps({name: each for name, each in values.items() if _is_text(each)})
-    if _is_known_launch():
-        _forking = _Forking(Engine(chosen))
-        _forking.install()
-    else:
-        log.warning("this interpreter's multiprocessing forks in another way; nothing is prepared")
+    watch(Engine(chosen), "multiprocessing")
     _extend_preload()
 
 
@@ -92,10 +53,7 @@ def disable() -> None:
 
     What is prepared stays so, and a fork server that runs goes on.
     """
-    global _forking  # noqa: PLW0603
-    if _forking is not None:
-        _forking.remove()
-        _forking = None
+    forget("multiprocessing")
     names = _preload_names()
     os.environ.pop(HANDED, None)
     if names is not None and PRELOAD in names:
@@ -104,16 +62,6 @@ def disable() -> None:
 
 def _is_text(value: object) -> bool:
     return not callable(value) and not (isinstance(value, tuple) and any(map(callable, value)))
-
-
-def _is_known_launch() -> bool:
-    """Whether `Popen._launch`, which is private, is what forks, with the arguments expected."""
-    code = getattr(getattr(_Popen, "_launch", None), "__code__", None)
-    return (
-        code is not None
-        and code.co_varnames[: code.co_argcount] == ("self", "process_obj")
-        and "fork" in code.co_names
-    )
 
 
 def _preload_names() -> list[str] | None:

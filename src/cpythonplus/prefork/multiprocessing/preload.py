@@ -7,25 +7,16 @@ the last one.  Whatever goes wrong is told, not raised: an exception here would 
 
 import json
 import os
-from multiprocessing.util import register_after_fork
 
 from cpythonplus.prefork.engine import Engine
+from cpythonplus.prefork.forking import watch
 from cpythonplus.prefork.multiprocessing.enabling import HANDED
 from cpythonplus.prefork.options import read
 
 __all__: list[str] = []
 
 _fork_server = Engine(read("multiprocessing", json.loads(os.environ.get(HANDED, "{}"))))
-
-
-def _before_fork() -> None:
-    # The fork server makes no other forks than those that it is there for; its children may.
-    if os.getpid() == _fork_server.pid:
-        _fork_server.before_fork()
-
-
-_before_fork()
+_fork_server.before_fork()
 # The rest of the list is loaded by then.
 _fork_server.prepare_anew()
-os.register_at_fork(before=_before_fork)
-register_after_fork(_fork_server, Engine.start_worker)
+watch(_fork_server, "multiprocessing")
