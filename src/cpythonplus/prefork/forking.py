@@ -4,16 +4,18 @@ import os
 import sys
 from dataclasses import replace
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cpythonplus.prefork.engine import Engine
 from cpythonplus.prefork.exiting import end_lightly
 from cpythonplus.prefork.options import read, refuse
 
+if TYPE_CHECKING:
+    from cpythonplus.prefork.engine import Engine
+
 __all__ = ["child", "disable", "enable", "forget", "watch"]
 
-_engines: dict[str, Engine] = {}  # by the package whose forks they are for; empty: all others
-_forks: Engine | None = None  # for the worker that is being forked
+_engines: "dict[str, Engine]" = {}  # by the package whose forks they are for; empty: all others
+_forks: "Engine | None" = None  # for the worker that is being forked
 _registered = False
 _child_of = 0  # the process that this one was forked from, once child() was called here
 
@@ -35,6 +37,8 @@ def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     Raises ValueError for a wrong value or for what a plain fork cannot have, TypeError for what is
     no option.
     """
+    from cpythonplus.prefork.engine import Engine  # large, and needed by those only who fork
+
     watch(Engine(refuse(replace(read("os.fork"), **options), "os.fork")))
 
 
@@ -43,7 +47,7 @@ def disable() -> None:
     forget()
 
 
-def watch(engine: Engine, package: str = "") -> None:
+def watch(engine: "Engine", package: str = "") -> None:
     """Use `engine` for the forks that modules of `package` make; empty: those of all others."""
     global _registered  # noqa: PLW0603
     _engines[package] = engine
