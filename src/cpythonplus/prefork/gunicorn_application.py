@@ -92,7 +92,9 @@ def _add_setting(option: Option) -> None:
         "meta": option.shape,
         "validator": check,
         "default": None,
-        "desc": option.text if option.shape else f"Off, what is on else: {option.text}",
+        "desc": option.text
+        if option.shape
+        else f"Do not {option.text[0].lower()}{option.text[1:]}",
         "add_option": _add_option,
     }
     # Its class adds it to those that gunicorn knows.

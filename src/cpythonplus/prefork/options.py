@@ -183,7 +183,7 @@ class Options:
         default=0,
     )
     immortal: bool = _option(
-        "Make what is there before the fork immortal, instead of only freezing it.",
+        "Make what is there before the fork immortal.",
         _switch,
         default=True,
     )
@@ -197,7 +197,7 @@ class Options:
         default=None,
     )
     fast_exit: bool = _option(
-        "End workers without taking their memory apart.", _switch, default=True
+        "End workers fast, their memory left as it is.", _switch, default=True
     )
 
     def __post_init__(self) -> None:
