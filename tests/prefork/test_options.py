@@ -42,6 +42,7 @@ def test_the_environment_is_the_weakest(monkeypatch: pytest.MonkeyPatch) -> None
         ("max_private_memory", -1, "cannot be negative"),
         ("prepare_again", "-", "'-' is not a size"),
         ("metrics", "here", "'here' is no place for metrics"),
+        ("metrics", "http://x/metrics", "'http://x/metrics' is no place for metrics"),
         ("metrics", "99999", "'99999' is no place for metrics"),
         ("warm_up", "index html", "'index html' is no warm-up"),
         ("warm_up", ["a:"], "'a:' is no warm-up"),

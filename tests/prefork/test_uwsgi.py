@@ -168,27 +168,24 @@ def test_a_path_warms_up_and_workers_answer_for_metrics(tmp_path: Path) -> None:
     port = servers.free_port()
     with serving(
         tmp_path,
-        *(*MODULE, "--enable-threads"),
+        *(*MODULE, "--enable-threads"),  # the default, but of older versions
         CPYTHONPLUS_PREFORK_WARM_UP="/warm",
         CPYTHONPLUS_PREFORK_METRICS=str(port),
         CPYTHONPLUS_PREFORK_FAST_EXIT="off",
         CPYTHONPLUS_PREFORK_PREPARE_AGAIN="1M",
     ) as site:
         assert {site.get()["warm"] for _ in range(5)} == {"warm"}
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
-            text = response.read().decode()
-        assert serving_metric(text, "workers") == 2
-        assert serving_metric(text, "worker_requests_total") == 5
+
+        def metric(name: str) -> float:
+            address = f"http://127.0.0.1:{port}/metrics"
+            with urllib.request.urlopen(address, timeout=60) as response:
+                return serving_metric(response.read().decode(), name)
+
+        assert metric("workers") == 2
+        # They are counted after the answer.
+        site.server.until("all are counted", lambda: metric("worker_requests_total") == 5)
         refused = "prepare_again cannot be had with uWSGI: uWSGI forks in C"
         assert site.server.text().count(refused) == 1
-        site.ends()
-
-
-@pytest.mark.slow
-def test_metrics_without_threads_are_refused_in_one_line(tmp_path: Path) -> None:
-    with serving(tmp_path, *MODULE, CPYTHONPLUS_PREFORK_METRICS="127.0.0.1:0") as site:
-        site.get()
-        assert site.server.text().count("no thread that could answer without enable-threads") == 1
         site.ends()
 
 

@@ -32,28 +32,6 @@ __all__: list[str] = []
 _KIB = 1024
 
 
-class _Memory:
-    """What billiard is told about the memory of a child."""
-
-    def __init__(self, engine: Engine, own_limit_kib: int) -> None:
-        """Make it in the parent, before the first child.
-
-        own_limit_kib: worker_max_memory_per_child, 0 when it is not set; it goes on holding, with
-        celery's meaning.
-        """
-        self.engine = engine
-        self.own_limit_kib = own_limit_kib
-        self.limit_kib = own_limit_kib or max(1, engine.options.max_private_memory // _KIB)
-        self.stock_mem_rss = billiard_pool.mem_rss
-
-    def used_kib(self) -> int:
-        """Return what billiard compares with its limit after each task, in the child."""
-        if self.engine.is_due():
-            return max(private_bytes() // _KIB, self.limit_kib + 1)
-        # Never 0, which would mean that it cannot be told.
-        return max(1, int(self.stock_mem_rss())) if self.own_limit_kib else 1
-
-
 def _asks_for_memory() -> bool:
     """Whether billiard's loop calls `mem_rss` after a task, as far as one can see."""
     loop = getattr(getattr(billiard_pool, "Worker", None), "workloop", None)
@@ -70,9 +48,20 @@ def _limit_memory(worker: "WorkController", engine: Engine) -> None:
             "this billiard measures memory in another way: max_private_memory has no effect"
         )
         return
-    memory = _Memory(engine, int(worker.max_memory_per_child or 0))
-    billiard_pool.mem_rss = memory.used_kib
-    worker.max_memory_per_child = memory.limit_kib
+    # celery's own limit goes on holding, with celery's meaning.
+    own_kib = int(worker.max_memory_per_child or 0)
+    limit_kib = own_kib or max(1, engine.options.max_private_memory // _KIB)
+    stock_mem_rss = billiard_pool.mem_rss
+
+    def used_kib() -> int:
+        """Return what billiard compares with its limit after each task, in the child."""
+        if engine.is_due():
+            return max(private_bytes() // _KIB, limit_kib + 1)
+        # Never 0, which would mean that it cannot be told.
+        return max(1, int(stock_mem_rss())) if own_kib else 1
+
+    billiard_pool.mem_rss = used_kib
+    worker.max_memory_per_child = limit_kib
 
 
 # ---- signals ------------------------------------------------------------------------------------

@@ -139,10 +139,8 @@ def _number(value: float) -> str:
 def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
     """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
 
-    path: as the application sees it (PATH_INFO).  ValueError unless it begins with a slash.
-    Everything else reaches `app` untouched.
+    path: as the application sees it (PATH_INFO).  Everything else reaches `app` untouched.
     """
-    _check_path(path)
     # PEP 3333: the bytes of the path, decoded as latin-1.
     path_info = path.encode().decode("latin-1")
 
@@ -162,11 +160,9 @@ def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
 def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
     """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
 
-    path: with or without the `root_path` that the server gives.  ValueError unless it begins with a
-    slash.  Everything else, also websockets and lifespan, reaches `app` untouched.  `render` runs
-    in the event loop, for some milliseconds.
+    path: with or without the `root_path` that the server gives.  Everything else, also websockets
+    and lifespan, reaches `app` untouched.  `render` runs in the event loop, for some milliseconds.
     """
-    _check_path(path)
 
     async def with_metrics(scope: Scope, receive: Receive, send: Send) -> None:
         root = scope.get("root_path") or ""
@@ -184,11 +180,6 @@ def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
         await send({"type": "http.response.body", "body": shown})
 
     return with_metrics
-
-
-def _check_path(path: str) -> None:
-    if not path.startswith("/"):
-        raise ValueError(f"{path!r} is not a path for metrics: write it as in /metrics")
 
 
 def _headers(body: bytes) -> dict[str, str]:

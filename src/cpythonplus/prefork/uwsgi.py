@@ -18,7 +18,6 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -27,7 +26,7 @@ import uwsgi  # type: ignore[import-untyped,unused-ignore]  # inside of uWSGI on
 from cpythonplus.prefork.engine import Engine
 from cpythonplus.prefork.forking import child
 from cpythonplus.prefork.guarding import in_one_line
-from cpythonplus.prefork.options import Options, log, read
+from cpythonplus.prefork.options import log, read
 
 __all__: list[str] = []
 
@@ -42,14 +41,6 @@ def _option(name: str) -> str | None:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return None if value is None else str(value)
-
-
-def _options() -> Options:
-    options = read("uWSGI")
-    if options.metrics is None or _option("enable-threads") or _option("threads"):
-        return options
-    log.warning("metrics: uWSGI runs no thread that could answer without enable-threads")
-    return replace(options, metrics=None)
 
 
 def _install(process: Engine) -> None:
@@ -148,4 +139,4 @@ def _chain(name: str, hook: Callable[[], None]) -> None:
     setattr(uwsgi, name, both)
 
 
-_install(Engine(_options()))
+_install(Engine(read("uWSGI")))
