@@ -46,8 +46,8 @@ def serve(folder: Path, *words: str, env: dict[str, str] | None = None, **files:
         (["broken:app"], APP_LOAD_ERROR, "NameError: name 'undefined' is not defined ("),
         ([], FAILED, "No application module specified"),
         (["app:app", "--max-private-memory", "3 apples"], WRONG_USE, "'3 apples' is not a size"),
-        (["app:app", "--max-private-memory", "0"], WRONG_USE, "above zero"),
-        (["app:app", "--warm-up", "index.html"], WRONG_USE, "'index.html' is no warm-up"),
+        (["app:app", "--max-private-memory", "-1"], WRONG_USE, "'-1' is not a size"),
+        (["app:app", "--warm-up", "index html"], WRONG_USE, "'index html' is no warm-up"),
         (["app:app", "--metrics", "here"], WRONG_USE, "'here' is no place for metrics"),
         (["app:app", "--metrics", "99999"], WRONG_USE, "'99999' is no place for metrics"),
         (["app:app", "--no-such-option"], WRONG_USE, "--no-such-option"),
@@ -60,7 +60,7 @@ def serve(folder: Path, *words: str, env: dict[str, str] | None = None, **files:
 def test_wrong_input_is_one_line(
     tmp_path: Path, words: list[str], status: int, message: str
 ) -> None:
-    wrong = 'max_private_memory = "lots"\n'
+    wrong = 'prefork_max_private_memory = "lots"\n'
     done = serve(tmp_path, *words, broken="app = undefined\n", wrong=wrong)
     assert done.status == status, done
     assert message in done.err
@@ -144,7 +144,7 @@ def test_help_has_our_options_in_a_group_of_their_own(tmp_path: Path) -> None:
     ours, theirs = done.out.split("\ngunicorn:\n")
     _, ours = ours.split("\ncpythonplus:\n")
     options = ("--max-private-memory SIZE", "--warm-up PATH", "--metrics PATH", "--no-immortal")
-    more = ("--prepare-again SIZE", "--prepare-once")
+    more = ("--prepare-again SIZE", "--keep-mortal NAME")
     for option in (*options, *more, "--no-fast-exit", "--no-gil", "--no-threads", "--preload"):
         assert option in ours
     assert "--worker-class" in theirs
@@ -160,16 +160,16 @@ def test_gunicorns_ways_to_configure_work_with_our_settings(tmp_path: Path) -> N
         "--warm-up=/b",
         "-c=conf.py",
         env={"GUNICORN_CMD_ARGS": "--metrics /m --workers 3"},
-        conf='max_private_memory = "1G"\nmetrics = "/other"\nno_gil = True\n',
+        conf='prefork_max_private_memory = "1G"\nprefork_metrics = "/other"\nprefork_gil = "off"\n',
     )
     assert done.status == 0, done
     values = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
     found = {name.strip(): value.strip() for name, value in values.items()}
-    assert found["max_private_memory"] == str(1 << 30)
-    assert found["metrics"] == "/m"
+    assert found["prefork_max_private_memory"] == str(1 << 30)
+    assert found["prefork_metrics"] == "/m"
     assert found["workers"] == "3"
-    assert found["warm_up"] == "['/a', '/b']"
-    assert found["no_gil"] == "True"
+    assert found["prefork_warm_up"] == "('/a', '/b')"
+    assert found["prefork_gil"] == "False"
     assert found["preload_app"] == "True"
     assert found.get("control_socket_disable", "True") == "True"
 

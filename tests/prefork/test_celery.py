@@ -1,6 +1,7 @@
 """celery's prefork pool, really started, with Redis as its broker."""
 
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,15 +11,16 @@ import pytest
 
 from tests import servers
 from tests.prefork import services
+from tests.prefork.serving import metric
 
 APP = """
     import os, resource, sys, threading
     from celery import Celery
     import cpythonplus.prefork.celery
     from cpythonplus import gil, threads
-    from cpythonplus.prefork import servers
+    from cpythonplus.prefork.engine import Engine
 
-    servers.MIN_AGE_S = servers.INTERVAL_S = 0.01
+    Engine.min_age_s = Engine.interval_s = 0.01
     CATALOGUE = [{"number": n} for n in range(50_000)]
     KEPT = []
 
@@ -112,6 +114,27 @@ def test_a_child_that_grew_is_replaced_and_no_task_is_lost(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.any_version
+def test_children_answer_for_metrics_and_count_their_tasks(tmp_path: Path) -> None:
+    port = servers.free_port()
+    settings = {"prefork_metrics": f"127.0.0.1:{port}", "prefork_fast_exit": False}
+    with worker(tmp_path, "-c", "2", **settings) as shop:
+        shop.ask("answer = [shop.look.delay(n).get(timeout=60) for n in range(7)]")
+
+        def read() -> str:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                text: str = answer.read().decode()
+            return text
+
+        shop.server.until("both are ready", lambda: metric(read(), "workers_ready") == 2)
+        # They are counted after the result is there.
+        shop.server.until("all tasks", lambda: metric(read(), "worker_requests_total") == 7)
+        assert metric(read(), "master_prepares_total") == 1
+        assert shop.server.text().count("fast_exit cannot be had with celery") == 1
+        shop.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
 def test_resident_memory_does_not_count(tmp_path: Path) -> None:
     """What celery's own setting would count is far above the limit."""
     with worker(tmp_path, "-c", "1", prefork_max_private_memory="45M") as shop:
@@ -126,7 +149,11 @@ def test_resident_memory_does_not_count(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.any_version
 def test_a_wrong_setting_is_one_line_and_work_goes_on(tmp_path: Path) -> None:
-    settings = {"prefork_max_private_memory": "much", "prefork_gil": "off", "prefork_locks": False}
+    settings = {
+        "prefork_max_private_memory": "much",
+        "prefork_gil": "off",
+        "prefork_threads": False,
+    }
     with worker(tmp_path, "-c", "1", **settings) as shop:
         answer = shop.ask("answer = shop.look.delay(1).get(timeout=60)")
         assert not answer["gil"]

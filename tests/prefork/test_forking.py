@@ -53,7 +53,7 @@ def test_each_fork_prepares_once_by_default() -> None:
 
 def test_forks_prepare_again_within_a_budget() -> None:
     check("""
-        prefork.enable(again_bytes=12 << 20)
+        prefork.enable(prepare_again=12 << 20)
         fork()
         first = prefork.statistics()
         for turn in range(20):
@@ -135,4 +135,34 @@ def test_a_terminal_is_no_fork() -> None:
         grow()
         end(*renamed())  # cannot be told, and does no harm: it was prepared once
         assert prepares() == 1
+    """)
+
+
+def test_children_have_what_is_asked_for() -> None:
+    check("""
+        import socket, threading, urllib.request
+        from cpythonplus import threads
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        prefork.enable(threads=True, metrics=str(port))
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(writer)
+            status = 0 if isinstance(threading.Lock(), threads.Lock) else 1
+            os.read(reader, 1)
+            os._exit(status)
+        address = f"http://127.0.0.1:{port}/metrics"
+        text = urllib.request.urlopen(address, timeout=60).read().decode()
+        assert "cpythonplus_workers 1\\n" in text, text
+        os.close(reader)
+        os.close(writer)
+        assert os.waitpid(pid, 0)[1] == 0
+        try:
+            prefork.enable(max_private_memory="1G")
+        except ValueError as error:
+            assert "cannot be had with os.fork" in str(error)
+        else:
+            raise AssertionError
     """)

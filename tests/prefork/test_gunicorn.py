@@ -155,10 +155,12 @@ IDLE = """
     from selectors import DefaultSelector
     from types import SimpleNamespace
     from gunicorn.workers import gthread
-    from cpythonplus.prefork.gunicorn_workers import STOP_LINGER_S, ThreadWorker
+    from cpythonplus.prefork import gunicorn_workers
+    from cpythonplus.prefork.gunicorn_versions import require
+    from cpythonplus.prefork.gunicorn_workers import STOP_LINGER_S
 
     def new_worker():
-        worker = object.__new__(ThreadWorker)
+        worker = object.__new__(getattr(gunicorn_workers, require().worker))
         worker.alive = False
         worker.poller = DefaultSelector()
         worker.keepalived_conns, worker.pending_conns = deque(), deque()
@@ -275,11 +277,12 @@ def test_one_line_in_a_configuration_file(tmp_path: Path, command: tuple[str, ..
 
 def test_what_is_wrong_in_configure_is_told_there() -> None:
     pytest.importorskip("gunicorn", reason="gunicorn is not installed")
-    run_child("""
+    env = {"CPYTHONPLUS_PREFORK_GIL": "off", "CPYTHONPLUS_PREFORK_FILL_POOLS": "perhaps"}
+    code = """
         from cpythonplus.prefork.gunicorn import configure
         from cpythonplus.prefork.gunicorn_service import SERVICE
-        wrong = ({"max_private_memory": 0}, {"max_private_memory": "3 apples"},
-                 {"metrics": "here"}, {"warm_up": ["index.html"]})
+        wrong = ({"max_private_memory": -1}, {"max_private_memory": "3 apples"},
+                 {"metrics": "here"}, {"warm_up": ["index html"]})
         for each in wrong:
             try:
                 configure(**each)
@@ -288,7 +291,10 @@ def test_what_is_wrong_in_configure_is_told_there() -> None:
             raise AssertionError(each)
         configure(max_private_memory=3e8)
         assert SERVICE.options.max_private_memory == 300_000_000
-    """)
+        assert not SERVICE.options.gil and SERVICE.options.fill_pools
+    """
+    err = run_child(code, env=env).err
+    assert err.count("fill_pools: 'perhaps' is neither on nor off") == err.count("\n") == 1
 
 
 def test_the_warm_up_is_not_deaf_and_its_threads_are_told_of(tmp_path: Path) -> None:
@@ -320,7 +326,7 @@ def test_reload_beside_the_one_line_does_not_preload(tmp_path: Path) -> None:
 
 
 def test_settings_are_names_in_a_configuration_file(tmp_path: Path) -> None:
-    text = 'metrics = "/metrics"\nwarm_up = ["/missing"]\nno_immortal = True\n'
+    text = 'prefork_metrics = "/metrics"\nprefork_warm_up = "/missing"\nprefork_immortal = False\n'
     with running(tmp_path, "-c", "conf.py", files={"conf.py": text}) as server:
         server.ready(1)
         output = server.output()
@@ -351,7 +357,7 @@ def listening_ports(server: Server) -> set[int]:
 def test_a_port_of_the_metrics_is_chosen_by_hup(tmp_path: Path) -> None:
     with running(tmp_path, "-c", "conf.py", files={"conf.py": ""}) as server:
         first = server.workers()
-        (tmp_path / "conf.py").write_text("metrics = '127.0.0.1:0'\n")
+        (tmp_path / "conf.py").write_text("prefork_metrics = '127.0.0.1:0'\n")
         server.signal(signal.SIGHUP)
         until(lambda: not first & server.workers() or server.process.poll(), "a new worker")
         other = until(lambda: listening_ports(server) - {server.port}, "the port").pop()
@@ -396,7 +402,8 @@ def test_a_worker_of_another_user_says_what_memory_it_has() -> None:
         import os
         from types import SimpleNamespace
         from cpythonplus.prefork.board import Board
-        from cpythonplus.prefork.gunicorn_service import Options, Service
+        from cpythonplus.prefork.gunicorn_service import Service
+        from cpythonplus.prefork.options import Options
         for user, told in ((os.geteuid(), False), (os.geteuid() + 1, True)):
             service = Service()
             service.options = Options(metrics="/metrics")
@@ -557,10 +564,10 @@ GROWS = """
     [
         ([], "", 1),
         (["--prepare-again", "100M"], "", 2),
-        (["--prepare-once"], "prepare_again = '100M'", 1),
+        (["--prepare-again", "0"], "prefork_prepare_again = '100M'", 1),
         ([], "from cpythonplus.prefork.gunicorn import *\nconfigure(prepare_again='100M')", 2),
     ],
-    ids=["default", "again", "once", "configure"],
+    ids=["default", "again", "none", "configure"],
 )
 def test_a_master_that_has_grown_is_prepared_again_within_a_budget(
     tmp_path: Path, words: list[str], setting: str, prepares: int

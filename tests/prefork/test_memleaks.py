@@ -16,6 +16,7 @@ CALLS = {
     "statistics": "prefork.statistics()",
     "PrepareReport": "str(prefork.PrepareReport(True, 1, 2, {'x': 3}, 4, 5, 0.5, ''))",
     "enable": "prefork.enable(immortal=False)",
+    "Options": "prefork.Options(warm_up='a:b'); refused(ValueError, refuse_option)",
     "disable": "prefork.disable()",
     "child": "prefork.child()",
     "fast_exit": "refused(RuntimeError, elsewhere, prefork.fast_exit)",
@@ -47,6 +48,10 @@ CALLS = {calls}
 
 def fail():
     raise KeyError
+
+
+def refuse_option():
+    prefork.Options(gil="perhaps")
 
 
 def refused(kind, call, *args):

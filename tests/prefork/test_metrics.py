@@ -243,17 +243,6 @@ def test_wsgi_path_outside_ascii() -> None:
     assert get_wsgi(app, "GET", "/métriques".encode().decode("latin-1"))[2] == b"a 1\n"
 
 
-@pytest.mark.parametrize("path", ["", "metrics", "http://x/metrics"])
-def test_a_wrong_path(path: str) -> None:
-    async def asgi_app(*_: object) -> None:
-        pass
-
-    with pytest.raises(ValueError, match="not a path for metrics"):
-        metrics.wsgi_middleware(wsgi_app, path, str)
-    with pytest.raises(ValueError, match="not a path for metrics"):
-        metrics.asgi_middleware(asgi_app, path, str)
-
-
 class AsgiApp:
     """Keeps what it was called with."""
 
@@ -342,7 +331,7 @@ def test_listen_on_ipv6() -> None:
     ],
 )
 def test_a_wrong_address(address: str) -> None:
-    with pytest.raises(ValueError, match="is not an address for metrics") as raised:
+    with pytest.raises(ValueError, match="is no place for metrics") as raised:
         metrics.listen(address)
     assert repr(address) in str(raised.value)
     assert "\n" not in str(raised.value)

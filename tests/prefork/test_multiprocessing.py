@@ -21,6 +21,18 @@ CATALOGUE = """
     ITEMS = [{"number": n} for n in range(50_000)]
     LATER = []
 
+    class Mortal:
+        pass
+
+    MORTAL = Mortal()
+
+    def is_mortal(kind):
+        return kind is Mortal
+
+    def fetch(address):
+        import urllib.request
+        return urllib.request.urlopen(address, timeout=60).read().decode()
+
     def look(number=0):
         return {
             "number": number,
@@ -29,6 +41,7 @@ CATALOGUE = """
             "later": bool(LATER) and sys.getrefcount(LATER[0]) > 1 << 29,
             "gil": gil.active(),
             "native_locks": isinstance(threading.Lock(), threads.Lock),
+            "kept": sys.getrefcount(MORTAL) < 1 << 29,
             "warm": ITEMS[-1]["number"] == "warm",
         }
 
@@ -51,7 +64,6 @@ HEAD = """
     import catalogue
     import cpythonplus.prefork.multiprocessing
     from cpythonplus.prefork import multiprocessing as prepared
-    from cpythonplus.prefork import servers
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
 """
@@ -76,7 +88,7 @@ def test_a_forked_pool_is_prepared_once(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(catalogue.warm)
+        prepared.enable(warm_up=catalogue.warm)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(4) as pool:
             answer = pool.map(catalogue.look, range(20), chunksize=1)
@@ -97,7 +109,7 @@ def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(gil=True, locks=True, again_bytes=1 << 30)
+        prepared.enable(gil=True, threads=True, prepare_again=1 << 30)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]
@@ -105,10 +117,8 @@ def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
         with fork.Pool(1) as pool:
             answer.append(pool.apply(catalogue.look))
         prepared.disable()
-        before = multiprocessing.popen_fork.Popen._launch
         with fork.Pool(1) as pool:
             answer.append(pool.apply(catalogue.look))
-        assert "enabling" not in before.__module__
         """,
     )
     assert [each["later"] for each in answer] == [False, IMMORTAL, IMMORTAL]
@@ -186,7 +196,7 @@ def test_the_fork_server_is_prepared_after_what_it_preloads(tmp_path: Path) -> N
         """
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["catalogue"])
-        prepared.enable(gil=True, locks=True)
+        prepared.enable(gil=True, threads=True)
         with server.Pool(2) as pool:
             answer = pool.map(catalogue.look, range(10), chunksize=1)
         with ProcessPoolExecutor(2, mp_context=server) as pool:
@@ -232,13 +242,57 @@ def test_a_fork_server_that_runs_already_is_told(tmp_path: Path) -> None:
     assert not any(each["immortal"] for each in answer)
 
 
-def test_an_unknown_multiprocessing_is_left_alone(tmp_path: Path) -> None:
+def test_children_have_what_is_asked_for(tmp_path: Path) -> None:
+    """With both start methods: metrics on a port, classes that stay mortal."""
     answer, err = run(
         tmp_path,
         """
-        from multiprocessing import forkserver, popen_fork
-        stock = popen_fork.Popen._launch
-        popen_fork.Popen._launch = lambda popen, what: stock(popen, what)
+        import socket, urllib.request
+        answer = []
+        for method in ("fork", "forkserver"):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            prepared.enable(
+                metrics=str(port), keep_mortal="catalogue:is_mortal", warm_up="catalogue:warm"
+            )
+            context = multiprocessing.get_context(method)
+            with context.Pool(2) as pool:
+                found = pool.apply(catalogue.look)
+                address = f"http://127.0.0.1:{port}/metrics"
+                text = pool.apply(catalogue.fetch, [address])
+                answer.append([found["warm"], found["kept"], "cpythonplus_workers_ready " in text])
+            prepared.disable()
+        assert not [name for name in os.environ if name.startswith("CPYTHONPLUS_PREFORK")]
+        """,
+    )
+    assert answer == [[True, True, True]] * 2, err
+
+
+def test_what_cannot_be_had_is_refused(tmp_path: Path) -> None:
+    answer, _ = run(
+        tmp_path,
+        """
+        answer = []
+        for each in ({"max_private_memory": "1G"}, {"fast_exit": False}, {"gil": "perhaps"}):
+            try:
+                prepared.enable(**each)
+            except ValueError as error:
+                answer.append(str(error))
+        """,
+    )
+    assert [each.partition(":")[0] for each in answer] == [
+        "max_private_memory cannot be had with multiprocessing",
+        "fast_exit cannot be had with multiprocessing",
+        "gil",
+    ]
+
+
+def test_an_unknown_fork_server_is_told(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        from multiprocessing import forkserver
         del forkserver._forkserver._preload_modules
         prepared.enable()
         fork = multiprocessing.get_context("fork")
@@ -246,9 +300,23 @@ def test_an_unknown_multiprocessing_is_left_alone(tmp_path: Path) -> None:
             answer = [pool.apply(catalogue.look)]
         """,
     )
-    assert not answer[0]["immortal"]
-    assert err.count("forks in another way") == 1
+    assert answer[0]["immortal"] is IMMORTAL
     assert err.count("set_forkserver_preload") == 1
+
+
+def test_other_forks_are_left_alone(tmp_path: Path) -> None:
+    answer, err = run(
+        tmp_path,
+        """
+        prepared.enable()
+        pid = os.fork()
+        if pid == 0:
+            os._exit(sys.getrefcount(catalogue.ITEMS[0]) > 1 << 29)
+        answer = os.waitpid(pid, 0)[1]
+        """,
+    )
+    assert answer == 0
+    assert "prepared: " not in err
 
 
 @pytest.mark.needs_gil
@@ -256,12 +324,12 @@ def test_a_warm_up_that_fails_is_told_and_the_pool_works(tmp_path: Path) -> None
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(lambda: 1 / 0)
+        prepared.enable(warm_up=lambda: 1 / 0)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]
         """,
     )
     assert answer[0]["immortal"] is IMMORTAL
-    assert err.count("the warm-up failed: ZeroDivisionError") == 1
+    assert err.count("the warm-up <lambda> raised ZeroDivisionError") == 1
     assert "Traceback" not in err

@@ -105,7 +105,7 @@ def test_a_subclass_has_its_own_warm_up(tmp_path: Path) -> None:
                 warm_up = staticmethod(jobs.warm)
         """)
     )
-    off = {"CPYTHONPLUS_PREFORK_GIL": "off", "CPYTHONPLUS_PREFORK_LOCKS": "off"}
+    off = {"CPYTHONPLUS_PREFORK_GIL": "off", "CPYTHONPLUS_PREFORK_THREADS": "off"}
     with worker(tmp_path, name="workers.Worker", **off) as queue:
         answer = queue.ask("answer = ended(queue.enqueue(jobs.look, 1))")
         assert answer["warm"] == "warm"
@@ -121,6 +121,6 @@ def test_a_warm_up_that_fails_is_one_line_and_work_goes_on(tmp_path: Path) -> No
     with worker(tmp_path, CPYTHONPLUS_PREFORK_WARM_UP="jobs:missing") as queue:
         assert queue.ask("answer = ended(queue.enqueue(jobs.look, 1))")["number"] == 1
         text = queue.server.text()
-        assert text.count("the warm-up failed: AttributeError") == 1
+        assert text.count("the warm-up jobs:missing cannot be imported: AttributeError") == 1
         assert "Traceback" not in text
         queue.ends()

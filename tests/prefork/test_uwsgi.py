@@ -17,6 +17,7 @@ import pytest
 
 from tests import servers
 from tests.prefork import services
+from tests.prefork.serving import metric as serving_metric
 
 pytestmark = [pytest.mark.any_version, pytest.mark.builds]
 
@@ -26,9 +27,9 @@ APP = """
     import atexit, json, os, sys, threading
     import uwsgi
     from cpythonplus import gil, threads
-    from cpythonplus.prefork import servers
+    from cpythonplus.prefork.engine import Engine
 
-    servers.MIN_AGE_S = servers.INTERVAL_S = 0.01
+    Engine.min_age_s = Engine.interval_s = 0.01
     CATALOGUE = [{"number": n} for n in range(50_000)]
     KEPT = []
 
@@ -40,6 +41,8 @@ APP = """
         print("exit function of worker", uwsgi.worker_id(), flush=True)
 
     def application(environ, start_response):
+        if environ["PATH_INFO"] == "/warm":
+            warm()
         if environ["PATH_INFO"] == "/grow":
             KEPT.append(bytearray(os.urandom(1024) * 1024 * 200))
         start_response("200 OK", [("Content-Type", "application/json")])
@@ -158,6 +161,32 @@ def test_a_worker_that_grew_is_replaced_and_no_request_is_lost(
         assert site.server.text().count("exit function of worker") == 1
         assert site.server.stop() == 0
         assert site.server.processes() == set()
+
+
+@pytest.mark.slow
+def test_a_path_warms_up_and_workers_answer_for_metrics(tmp_path: Path) -> None:
+    port = servers.free_port()
+    with serving(
+        tmp_path,
+        *(*MODULE, "--enable-threads"),  # the default, but of older versions
+        CPYTHONPLUS_PREFORK_WARM_UP="/warm",
+        CPYTHONPLUS_PREFORK_METRICS=str(port),
+        CPYTHONPLUS_PREFORK_FAST_EXIT="off",
+        CPYTHONPLUS_PREFORK_PREPARE_AGAIN="1M",
+    ) as site:
+        assert {site.get()["warm"] for _ in range(5)} == {"warm"}
+
+        def metric(name: str) -> float:
+            address = f"http://127.0.0.1:{port}/metrics"
+            with urllib.request.urlopen(address, timeout=60) as response:
+                return serving_metric(response.read().decode(), name)
+
+        assert metric("workers") == 2
+        # They are counted after the answer.
+        site.server.until("all are counted", lambda: metric("worker_requests_total") == 5)
+        refused = "prepare_again cannot be had with uWSGI: uWSGI forks in C"
+        assert site.server.text().count(refused) == 1
+        site.ends()
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """Warm-ups: requests through WSGI and ASGI without a server, and callables."""
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,7 +79,25 @@ def test_callables_are_called_once_in_order() -> None:
     assert called == ["first", "second"]
 
 
-@pytest.mark.parametrize("target", ["index", "a:", ":b", "a b:c", "", 3])
-def test_what_is_no_warm_up_is_refused(target: object) -> None:
-    with pytest.raises(ValueError, match=r"warm-up"):
-        warming.check(target)  # type: ignore[arg-type]
+def test_modules_are_imported_and_names_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    module = SimpleNamespace(
+        one=lambda: called.append("one"), inner=SimpleNamespace(two=lambda: called.append("two"))
+    )
+    monkeypatch.setitem(sys.modules, "warmed", module)
+    warming.warm_up(["warmed", "warmed:one", "warmed:inner.two"])
+    assert called == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("no_such_module", "cannot be imported: ModuleNotFoundError"),
+        ("sys:no_such_name", "cannot be imported: AttributeError"),
+        ("sys:maxsize", "is not callable"),
+        ("/", "no application was found"),
+    ],
+)
+def test_what_cannot_be_done_is_told(target: str, why: str) -> None:
+    with pytest.raises(warming.Failed, match=f"the warm-up.* {target}:? {why}"):
+        warming.warm_up([target])

@@ -4,6 +4,7 @@ from cpythonplus.prefork.blaming import Blame, CategoryShare, OwnerShare, blame
 from cpythonplus.prefork.collector import keep_gc_off, let_gc_run
 from cpythonplus.prefork.exiting import fast_exit
 from cpythonplus.prefork.forking import child, disable, enable
+from cpythonplus.prefork.options import Options
 from cpythonplus.prefork.preparing import (
     Budget,
     PrepareReport,
@@ -20,6 +21,7 @@ __all__ = [
     "Budget",
     "Category",
     "CategoryShare",
+    "Options",
     "OwnerShare",
     "PrepareReport",
     "PrepareStatistics",

@@ -19,7 +19,8 @@ from celery import signals
 from celery.concurrency import get_implementation
 from celery.concurrency.prefork import TaskPool
 
-from cpythonplus.prefork.servers import SETTINGS, Parent, Settings, tell
+from cpythonplus.prefork.engine import Engine
+from cpythonplus.prefork.options import OPTIONS, log, read
 from cpythonplus.prefork.sharing import private_bytes
 
 if TYPE_CHECKING:
@@ -31,28 +32,6 @@ __all__: list[str] = []
 _KIB = 1024
 
 
-class _Memory:
-    """What billiard is told about the memory of a child."""
-
-    def __init__(self, parent: Parent, own_limit_kib: int) -> None:
-        """Make it in the parent, before the first child.
-
-        own_limit_kib: worker_max_memory_per_child, 0 when it is not set; it goes on holding, with
-        celery's meaning.
-        """
-        self.parent = parent
-        self.own_limit_kib = own_limit_kib
-        self.limit_kib = own_limit_kib or max(1, parent.settings.max_private_bytes // _KIB)
-        self.stock_mem_rss = billiard_pool.mem_rss
-
-    def used_kib(self) -> int:
-        """Return what billiard compares with its limit after each task, in the child."""
-        if self.parent.worker_is_due():
-            return max(private_bytes() // _KIB, self.limit_kib + 1)
-        # Never 0, which would mean that it cannot be told.
-        return max(1, int(self.stock_mem_rss())) if self.own_limit_kib else 1
-
-
 def _asks_for_memory() -> bool:
     """Whether billiard's loop calls `mem_rss` after a task, as far as one can see."""
     loop = getattr(getattr(billiard_pool, "Worker", None), "workloop", None)
@@ -60,37 +39,50 @@ def _asks_for_memory() -> bool:
     return callable(getattr(billiard_pool, "mem_rss", None)) and "mem_rss" in names
 
 
-def _limit_memory(worker: "WorkController", parent: Parent) -> None:
+def _limit_memory(worker: "WorkController", engine: Engine) -> None:
     """Have the pool that `worker` is about to make recycle by private memory, if that is set."""
-    if not parent.settings.max_private_bytes:
+    if not engine.options.max_private_memory:
         return
     if not _asks_for_memory():
-        tell("this billiard measures memory in another way: max_private_memory has no effect")
+        log.warning(
+            "this billiard measures memory in another way: max_private_memory has no effect"
+        )
         return
-    memory = _Memory(parent, int(worker.max_memory_per_child or 0))
-    billiard_pool.mem_rss = memory.used_kib
-    worker.max_memory_per_child = memory.limit_kib
+    # celery's own limit goes on holding, with celery's meaning.
+    own_kib = int(worker.max_memory_per_child or 0)
+    limit_kib = own_kib or max(1, engine.options.max_private_memory // _KIB)
+    stock_mem_rss = billiard_pool.mem_rss
+
+    def used_kib() -> int:
+        """Return what billiard compares with its limit after each task, in the child."""
+        if engine.is_due():
+            return max(private_bytes() // _KIB, limit_kib + 1)
+        # Never 0, which would mean that it cannot be told.
+        return max(1, int(stock_mem_rss())) if own_kib else 1
+
+    billiard_pool.mem_rss = used_kib
+    worker.max_memory_per_child = limit_kib
 
 
 # ---- signals ------------------------------------------------------------------------------------
 # celery calls receivers with keyword arguments, more of them in each version, and keeps only weak
 # references to them: so they are functions of this module.
 
-_parent: Parent | None = None  # in a worker with a prefork pool, and in its children
+_engine: Engine | None = None  # in a worker with a prefork pool, and in its children
 
 
 def _on_worker_init(sender: "WorkController", **_: object) -> None:
     """Read the settings: the configuration is complete, the tasks are loaded, no pool is there."""
-    global _parent  # noqa: PLW0603
+    global _engine  # noqa: PLW0603
     if not _has_prefork_pool(sender):
         return
-    configured = {name: sender.app.conf.get(f"prefork_{name}") for name in SETTINGS}
+    configured = {each.name: sender.app.conf.get(each.setting) for each in OPTIONS}
     given = {name: value for name, value in configured.items() if value is not None}
-    _parent = Parent(Settings.read(given))
-    _limit_memory(sender, _parent)
+    _engine = Engine(read("celery", given))
+    _limit_memory(sender, _engine)
     if not sender.use_eventloop:
         # The pool for transports that are not asynchronous tells nobody before it forks.
-        _parent.before_fork()
+        _engine.before_fork()
 
 
 def _has_prefork_pool(worker: "WorkController") -> bool:
@@ -99,15 +91,22 @@ def _has_prefork_pool(worker: "WorkController") -> bool:
 
 
 def _on_before_create_process(**_: object) -> None:
-    if _parent is not None:
-        _parent.before_fork()
+    if _engine is not None:
+        _engine.before_fork()
 
 
 def _on_worker_process_init(**_: object) -> None:
-    if _parent is not None and os.getpid() != _parent.pid:
-        _parent.start_worker()
+    if _engine is not None and os.getpid() != _engine.pid:
+        _engine.start_worker()
+
+
+def _on_task_postrun(**_: object) -> None:
+    if _engine is not None:
+        _engine.count_request()
+        _engine.write_waits()
 
 
 signals.worker_init.connect(_on_worker_init)
 signals.worker_before_create_process.connect(_on_before_create_process)
 signals.worker_process_init.connect(_on_worker_process_init)
+signals.task_postrun.connect(_on_task_postrun)

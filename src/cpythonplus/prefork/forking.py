@@ -2,71 +2,64 @@
 
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from cpythonplus.prefork.exiting import end_lightly
-from cpythonplus.prefork.preparing import Budget, has_grown
+from cpythonplus.prefork.options import read, refuse
 
-__all__ = ["child", "disable", "enable"]
+if TYPE_CHECKING:
+    from cpythonplus.prefork.engine import Engine
 
+__all__ = ["child", "disable", "enable", "forget", "watch"]
 
-@dataclass(slots=True)
-class _Options:
-    warm_up: Callable[[], object] | None = None
-    immortal: bool = True
-    fill_pools: bool = True
-    keep_mortal: Callable[[type], bool] | None = None
-    fast_exit: bool = True
-    budget: Budget = field(default_factory=Budget)
-
-
-_options: _Options | None = None  # None: not enabled
+_engines: "dict[str, Engine]" = {}  # by the package whose forks they are for; empty: all others
+_forks: "Engine | None" = None  # for the worker that is being forked
 _registered = False
 _child_of = 0  # the process that this one was forked from, once child() was called here
 
 
-def enable(
-    *,
-    warm_up: Callable[[], object] | None = None,
-    immortal: bool = True,
-    fill_pools: bool = True,
-    keep_mortal: Callable[[type], bool] | None = None,
-    fast_exit: bool = True,
-    again_bytes: int | None = 0,
-) -> None:
+def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Have the first `os.fork` of this process preceded by `prepare`, and each followed by `child`.
 
     Call it when what the children are to share is there.  Later forks prepare again when the heap
-    has grown noticeably, and only as far as `again_bytes` allows.  `warm_up` is called before the
-    first fork.  May be called again, with other options: then the next fork is a first one.
+    has grown noticeably, and only as far as `prepare_again` allows.  May be called again, with
+    other options: then the next fork is a first one.
 
     What is no fork of a worker is left alone: `subprocess` with a `preexec_fn`, and `os.forkpty`,
     also through `pty.fork`.
 
     Args:
-        warm_up: as for `prepare`.
-        immortal: as for `prepare`.
-        fill_pools: as for `prepare`.
-        keep_mortal: as for `prepare`.
-        fast_exit: let children end without taking their heap apart.  Their exit functions are
-            called, files and streams are written out, and the status is what it would be.
-        again_bytes: how much all forks after the first one may make immortal; see `Budget`.
+        options: fields of `Options`; what is not given is what the environment says.  `gil` and
+            `threads` are off unless asked for.
+
+    Raises ValueError for a wrong value or for what a plain fork cannot have, TypeError for what is
+    no option.
     """
-    global _options, _registered  # noqa: PLW0603
-    budget = Budget(again_bytes)
-    _options = _Options(warm_up, immortal, fill_pools, keep_mortal, fast_exit, budget)
+    from cpythonplus.prefork.engine import Engine  # large, and needed by those only who fork
+
+    watch(Engine(refuse(replace(read("os.fork"), **options), "os.fork")))
+
+
+def disable() -> None:
+    """Undo `enable`; what was made immortal stays so."""
+    forget()
+
+
+def watch(engine: "Engine", package: str = "") -> None:
+    """Use `engine` for the forks that modules of `package` make; empty: those of all others."""
+    global _registered  # noqa: PLW0603
+    _engines[package] = engine
     if not _registered:
         # There is no way to take these back: they ask whether they are wanted.
         os.register_at_fork(before=_before, after_in_child=_after)
         _registered = True
 
 
-def disable() -> None:
-    """Undo `enable`; what was made immortal stays so."""
-    global _options  # noqa: PLW0603
-    _options = None
+def forget(package: str = "") -> None:
+    """Undo `watch`."""
+    _engines.pop(package, None)
 
 
 def child() -> None:
@@ -83,20 +76,16 @@ def child() -> None:
 
 
 def _before() -> None:
-    options = _options
-    if options is None or not (has_grown() or options.warm_up):
+    global _forks  # noqa: PLW0603
+    _forks = None
+    if not _engines:
         return
-    if not _forks_worker(sys._getframe(1)):  # noqa: SLF001  # the interpreter calls this, for it
-        return
-    # One that raises is told of by os.fork, and called again before the next one.
-    if options.warm_up is not None:
-        options.warm_up()
-    options.warm_up = None
-    options.budget.prepare(
-        immortal=options.immortal,
-        fill_pools=options.fill_pools,
-        keep_mortal=options.keep_mortal,
-    )
+    caller = sys._getframe(1)  # noqa: SLF001  # the interpreter calls this for it
+    package = caller.f_globals.get("__name__", "").partition(".")[0]
+    engine = _engines.get(package, _engines.get(""))
+    if engine is not None and _forks_worker(caller):
+        _forks = engine
+        engine.before_fork()
 
 
 def _forks_worker(caller: FrameType) -> bool:
@@ -130,5 +119,8 @@ def _forks_worker(caller: FrameType) -> bool:
 
 
 def _after() -> None:
-    if _options is not None and _options.fast_exit:
+    if _forks is None:
+        return
+    if _forks.options.fast_exit:
         child()
+    _forks.start_worker()

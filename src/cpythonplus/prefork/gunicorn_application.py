@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gunicorn
@@ -20,15 +21,9 @@ from gunicorn import config, util
 from gunicorn.app.wsgiapp import WSGIApplication
 from gunicorn.arbiter import Arbiter
 
-from cpythonplus.prefork import warming
 from cpythonplus.prefork.gunicorn_master import install
-from cpythonplus.prefork.gunicorn_service import (
-    SERVICE,
-    Options,
-    memory_limit,
-    metrics_place,
-    prepare_again_size,
-)
+from cpythonplus.prefork.gunicorn_service import SERVICE
+from cpythonplus.prefork.options import OPTIONS, Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,19 +49,6 @@ development, loads the application in each worker, and shares nothing."""
 # ---- settings -----------------------------------------------------------------------------------
 
 
-def warm_ups(value: Any) -> list[str | Callable[[], object]]:
-    """Return a list of warm-ups; ValueError for what is none."""
-    if value is None:
-        return []
-    entries = value if isinstance(value, (list, tuple)) else [value]
-    return [warming.check(entry) for entry in entries]
-
-
-def switch_off(value: Any) -> bool:
-    """Return a truth value, also where a configuration file has it as text."""
-    return bool(config.validate_bool(value))
-
-
 def _typed(check: Callable[[object], object]) -> Callable[[str], str]:
     """Have argparse show what is wrong with a value, in the words of `check`."""
 
@@ -82,78 +64,46 @@ def _typed(check: Callable[[object], object]) -> Callable[[str], str]:
 
 def _add_option(setting: Any, parser: Any) -> None:
     """Add an option of ours; gunicorn's method would show the default, which is always nothing."""
-    action = setting.action or "store"
-    kind = {"metavar": setting.meta} if action != "store_true" else {}
-    if action == "append":
-        kind["type"] = _typed(setting.validator)
-    elif action == "store":
-        kind["type"] = setting.type
+    kind = {}
+    if setting.action != "store_false":
+        kind = {"metavar": setting.meta, "type": _typed(setting.validator)}
     parser.add_argument(
-        *setting.cli, dest=setting.name, action=action, default=None, help=setting.short, **kind
+        *setting.cli,
+        dest=setting.name,
+        action=setting.action,
+        default=None,
+        help=setting.short,
+        **kind,
     )
 
 
-def _setting(name: str, check: Callable[[Any], object], text: str, **more: object) -> None:
-    """Make one setting known to gunicorn."""
-    flag = "--" + name.replace("_", "-")
+def _add_setting(option: Option) -> None:
+    """Make an option known to gunicorn."""
+    repeated = isinstance(option.default, tuple)
+
+    def check(value: Any) -> object:
+        return None if value is None else option.read(value)
+
     fields = {
-        "name": name,
+        "name": option.setting,
         "section": SECTION,
-        "cli": [flag],
+        "cli": [option.word],
+        "action": "store_false" if not option.shape else "append" if repeated else "store",
+        "meta": option.shape,
         "validator": check,
         "default": None,
-        "desc": text,
-        **more,
+        "desc": option.text
+        if option.shape
+        else f"Do not {option.text[0].lower()}{option.text[1:]}",
+        "add_option": _add_option,
     }
-    if "action" not in more:
-        fields["type"] = staticmethod(_typed(check))
-    fields["add_option"] = _add_option
     # Its class adds it to those that gunicorn knows.
     make: Any = type(config.Setting)
-    make(name.title().replace("_", ""), (config.Setting,), fields)
+    make(option.setting.title().replace("_", ""), (config.Setting,), fields)
 
 
-_setting(
-    "max_private_memory",
-    memory_limit,
-    "Replace a worker that has more private memory than SIZE (300M, 1G), one at a time.",
-    meta="SIZE",
-)
-_setting(
-    "warm_up",
-    warm_ups,
-    "Before the fork, ask for the path /... or call package.module:callable; may be repeated.",
-    meta="PATH_OR_CALLABLE",
-    action="append",
-)
-_setting(
-    "metrics",
-    metrics_place,
-    "Prometheus metrics: at a path (/metrics) of the service, or on a port ([HOST:]PORT).",
-    meta="PATH_OR_ADDRESS",
-)
-_setting(
-    "prepare_again",
-    lambda value: None if value is None else prepare_again_size(value),
-    "Let SIZE more become immortal, when the master has grown since the first fork.",
-    meta="SIZE",
-)
-_setting(
-    "prepare_once",
-    switch_off,
-    "Prepare the memory before the first fork only, whatever --prepare-again says; the default.",
-    action="store_true",
-    default=False,
-)
-_SWITCHES = {
-    "immortal": "Freeze the memory, but go on counting references in it.",
-    "fill_pools": "Do not fill half-used memory pools before the fork.",
-    "fast_exit": "Let a worker that ends tear its memory down, as it does without cpythonplus.",
-    "gil": "Do not schedule the workers' GIL.",
-    "threads": "Do not use the native locks and queues.",
-}
-for _name, _text in _SWITCHES.items():
-    _setting(f"no_{_name}", switch_off, _text, action="store_true", default=False)
+for _option in OPTIONS:
+    _add_setting(_option)
 
 
 # ---- the command line ---------------------------------------------------------------------------
@@ -202,7 +152,7 @@ class Application(WSGIApplication):
 
     def load_default_config(self) -> None:
         """Begin with gunicorn's defaults and ours."""
-        SERVICE.options = Options()
+        SERVICE.options = SERVICE.defaults
         self.cfg = _Config(self.usage, prog=self.prog)
         self.cfg.words = self._words
         if "control_socket_disable" in self.cfg.settings:
@@ -223,7 +173,9 @@ class Application(WSGIApplication):
     def _choose(self) -> None:
         """Put our settings to work, and what follows from them."""
         settings = self.cfg.settings
-        SERVICE.options = _options(self.cfg, SERVICE.options)
+        given = {each.name: settings[each.setting].get() for each in OPTIONS}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        SERVICE.options = replace(SERVICE.options, **chosen)
         SERVICE.patch_threads()
         if self.cfg.reload:
             _say("--reload: the application is loaded in each worker, no memory is shared")
@@ -250,26 +202,6 @@ def serve(words: Sequence[str]) -> NoReturn:
     install()
     Application(words).run()
     sys.exit(0)
-
-
-def _options(cfg: config.Config, before: Options) -> Options:
-    """Return the settings as options; `before`: what a file said by `configure`."""
-    switches = {
-        name: getattr(before, name) and not cfg.settings[f"no_{name}"].get() for name in _SWITCHES
-    }
-    return Options(
-        max_private_memory=cfg.max_private_memory or before.max_private_memory,
-        warm_up=tuple(cfg.warm_up or before.warm_up),
-        metrics=cfg.metrics or before.metrics,
-        prepare_again=_prepare_again(cfg, before),
-        **switches,
-    )
-
-
-def _prepare_again(cfg: config.Config, before: Options) -> int:
-    if cfg.prepare_once:
-        return 0
-    return before.prepare_again if cfg.prepare_again is None else int(cfg.prepare_again)
 
 
 def _load_status() -> int:

@@ -75,7 +75,7 @@ def _of_master(name: str, theirs: Callable[..., object]) -> Callable[..., object
             ours(server, *arguments)
 
     def call_theirs(server: Any, arguments: tuple[object, ...]) -> None:
-        if not SERVICE.runs or name == "pre_exec":  # that one is in the copy: see Overseer.reexec
+        if not SERVICE.opened or name == "pre_exec":  # that one is in the copy: see Overseer.reexec
             theirs(server, *arguments)
             return
         with Guard(server.log, f"the hook {name}", passing=(HaltServer,)):

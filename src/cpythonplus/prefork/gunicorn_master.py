@@ -24,6 +24,7 @@ from gunicorn.errors import HaltServer
 from cpythonplus.prefork.guarding import Guard, passes_through, tell
 from cpythonplus.prefork.gunicorn_hooks import compose
 from cpythonplus.prefork.gunicorn_service import SERVICE
+from cpythonplus.prefork.gunicorn_versions import require
 
 if TYPE_CHECKING:
     from gunicorn.app.base import BaseApplication
@@ -52,9 +53,9 @@ class Overseer(Arbiter):
         with Guard(self.log, "choosing the worker"):
             gthread = sys.modules.get("gunicorn.workers.gthread")
             if gthread is not None and self.worker_class is gthread.ThreadWorker:
-                from cpythonplus.prefork.gunicorn_workers import ThreadWorker
+                from cpythonplus.prefork import gunicorn_workers
 
-                self.worker_class = ThreadWorker
+                self.worker_class = getattr(gunicorn_workers, require().worker)
         self._taken_over = True
 
     def reload(self) -> None:

@@ -17,8 +17,6 @@ One Service for each process, made when this module is imported: a master has on
 from __future__ import annotations
 
 import functools
-import importlib
-import logging
 import mmap
 import os
 import signal
@@ -26,8 +24,6 @@ import socket
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gunicorn
@@ -35,45 +31,25 @@ from gunicorn.errors import HaltServer
 
 import cpythonplus
 from cpythonplus import prefork
-from cpythonplus.base.sizes import format_size, parse_size
 from cpythonplus.prefork import metrics, warming
-from cpythonplus.prefork.activation import (
-    gil_statistics,
-    rehearse_gil,
-    schedule_gil,
-    use_native_locks,
-)
-from cpythonplus.prefork.board import Board, BoardError, MasterRow
+from cpythonplus.prefork.activation import schedule_gil, use_native_locks
 from cpythonplus.prefork.early_signals import EarlySignals
+from cpythonplus.prefork.engine import Engine
 from cpythonplus.prefork.exiting import is_awaited
 from cpythonplus.prefork.guarding import Guard, in_one_line
 from cpythonplus.prefork.gunicorn_rehearsal import rehearse_requests
-from cpythonplus.prefork.importing import settle_imports
-from cpythonplus.prefork.preparing import Budget, statistics
-from cpythonplus.prefork.recycling import Recycler
-from cpythonplus.prefork.sharing import process_memory
+from cpythonplus.prefork.options import is_path, log, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cpythonplus.prefork.board import Slot
-
-__all__ = [
-    "SERVICE",
-    "Options",
-    "Service",
-    "memory_limit",
-    "metrics_place",
-    "prepare_again_size",
-]
+__all__ = ["SERVICE", "Service"]
 
 _LOOK_INTERVAL_S = 1.0
-_DESCRIBE_INTERVAL_S = 5.0
 _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
 _LEAST_SLOTS = 128
 _FAILED_STATUS = 1
-_IMPORT_LIMIT_S = 1.0
 # What their functions do when the SystemExit of a worker passes is nothing.
 _SERVERS_FILES = tuple(
     os.path.dirname(package.__file__ or "") + os.sep  # noqa: PTH120
@@ -83,87 +59,25 @@ _PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
 """Tells the new master after USR2: descriptor, comma, what options.metrics was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user chose.
-
-    max_private_memory: bytes of private memory from which on a worker is replaced, None: never.
-    warm_up: paths and callables, see `warming.check`.  metrics: a path, or an address with a port.
-    prepare_again: bytes that may be made immortal after the first time, see `preparing.Budget`.
-    """
-
-    max_private_memory: int | None = None
-    warm_up: tuple[str | Callable[[], object], ...] = ()
-    metrics: str | None = None
-    prepare_again: int = 0
-    immortal: bool = True
-    fill_pools: bool = True
-    fast_exit: bool = True
-    gil: bool = True
-    threads: bool = True
-
-
-def memory_limit(value: object) -> int | None:
-    """Return a size in bytes; ValueError for what is none, or is nothing."""
-    if value is None:
-        return None
-    size = value if isinstance(value, int) else parse_size(str(value))
-    if size <= 0:
-        raise ValueError(f"a memory limit must be above zero, not {value!r}")
-    return size
-
-
-def prepare_again_size(value: object) -> int:
-    """Return a size in bytes, 0 for nothing; ValueError for what is none."""
-    size = value if isinstance(value, int) else parse_size(str(value))
-    if size < 0:
-        raise ValueError(f"a size cannot be negative, as {value!r} is")
-    return size
-
-
-def metrics_place(value: object) -> str | None:
-    """Return a path, or an address with a port; ValueError for what is neither."""
-    if value is None:
-        return None
-    text = str(value).strip()
-    port = text.rpartition(":")[2]
-    if not text.startswith("/") and not (port.isdecimal() and int(port) <= 65535):  # noqa: PLR2004
-        raise ValueError(
-            f"{text!r} is no place for metrics: give a path like /metrics,"
-            " or a port like 9100 or 127.0.0.1:9100"
-        )
-    return text
-
-
-class Service:
-    """The hooks, each a method of its name, and what they know.
+class Service(Engine):
+    """The engine, and the hooks of gunicorn, each a method of its name.
 
     The master writes everything but what `post_fork` and later hooks write in the worker's copy.
     """
 
     def __init__(self) -> None:
-        self.options = Options()
-        self.board: Board | None = None
+        self.defaults = read("gunicorn")
+        """What the environment says, over which all else goes."""
+        super().__init__(self.defaults)
         self.threads_problem = ""
-        self.min_age_s = 10.0
-        """For how long, in seconds, a worker is not replaced, whatever it has of memory."""
-        self._opened = False
         self._user = os.geteuid()  # the master's
-        self._budget = Budget()
-        self._told_spent = False
-        self._describes_at = 0.0
         self._reloaded_age = 0
         self._signals = EarlySignals()
         self._statuses: dict[int, int] = {}
         self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
-        self._endless_imports: set[str] = set()
-        self._port: socket.socket | None = None
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
-        self._slot: Slot | None = None
-        self._recycler: Recycler | None = None
         self._asgi_requests = 0
-        self._waits_at = 0.0
         self._noted = ""
         self._look_failed = False  # then not again: each time would be a line in the log
 
@@ -173,9 +87,9 @@ class Service:
 
     def on_starting(self, server: Any) -> None:
         """Settle what the whole life of the master needs."""
-        log = logging.getLogger("cpythonplus.prefork")
-        if not log.hasHandlers():
-            log.handlers = server.log.error_log.handlers
+        if not log.logger.hasHandlers():
+            log.logger.handlers = server.log.error_log.handlers
+        self.log = server.log
         if "-m" in sys.orig_argv[:-1] and sys.argv[0].endswith("__main__.py"):
             # USR2 would start the file, whose folder would come first on sys.path.
             server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
@@ -183,7 +97,7 @@ class Service:
     def on_reload(self, server: Any) -> None:
         """After HUP: a new configuration, and workers that are all going to be replaced."""
         self._reloaded_age = server.worker_age
-        for step in (self._listen, self._warm_up) if self._opened else ():
+        for step in (self._listen, self._warm_up) if self.opened else ():
             try:
                 # What runs is better than nothing.
                 with Guard(server.log, "HUP", passing=(HaltServer,)):
@@ -194,44 +108,30 @@ class Service:
     def nworkers_changed(self, server: Any, new: int, old: int | None) -> None:
         """Nothing: the user's hook is guarded."""
 
-    @property
-    def runs(self) -> bool:
-        """Whether workers have been forked: from then on nothing but the user ends the master."""
-        return self._opened
-
     def pre_fork(self, server: Any, worker: Any) -> None:
         """Make the master ready to be forked."""
-        if not self._opened:
-            self._open(server)
-            self._opened = True
+        if not self.opened:
+            self._open_for(server)
+            self.opened = True
         with Guard(server.log, "preparing the fork"):
             flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
             flag[0] = 0
-            self._prepare(server)
+            if server.cfg.preload_app:
+                self.prepare()
             self.describe()
-            # The last of all: a message about the worker that ended may have set a thread to work.
-            for name in settle_imports(_IMPORT_LIMIT_S, endless=self._endless_imports):
-                self._endless_imports.add(name)
-                server.log.warning("workers are forked while a thread imports %s", name)
+            self._settle_imports()
         worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
         self._signals.block()
 
-    def _open(self, server: Any) -> None:
+    def _open_for(self, server: Any) -> None:
         """Do what comes once, before the first fork; HaltServer where it cannot be done."""
-        if self.threads_problem:
-            server.log.warning("native locks are not used: %s", self.threads_problem)
-        with Guard(server.log, "making the workers' board"):
-            self.board = Board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
-        self._budget = Budget(self.options.prepare_again)
-        with Guard(server.log, "importing what names of hosts need"):
-            # Else a thread that connects for the first time would, and be forked in between.
-            importlib.import_module("encodings.idna")
+        self.pid = os.getpid()
+        self._tell("native locks are not used", self.threads_problem)
+        self.make_board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
         with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
             self._listen(server)
-        with Guard(server.log, "rehearsing the GIL's scheduling"):
-            if self.options.gil:
-                rehearse_gil()
+        self.rehearse()
         with Guard(server.log, "the warm-up", passing=(HaltServer,)):
             self._warm_up(server)
 
@@ -241,7 +141,7 @@ class Service:
         if where == self._listens_at:
             return
         port = None
-        if where is not None and not where.startswith("/"):
+        if where is not None and not is_path(where):
             try:
                 port = _inherited(server, where) or metrics.listen(where)
             except (OSError, ValueError) as error:
@@ -264,14 +164,12 @@ class Service:
             server.log.warning("the workers share no memory: preload_app is off")
             return
         try:
-            answers = warming.warm_up(self.options.warm_up, server.app.wsgi())
+            self.warm_up(server.app.wsgi())
         except warming.Failed as error:
             server.log.debug("the warm-up failed here:", exc_info=error.__cause__ or error)
             raise HaltServer(str(error), _FAILED_STATUS) from None
         with Guard(server.log, "rehearsing requests"):
             rehearse_requests(server.cfg)
-        for answer in answers:
-            (server.log.info if answer.good else server.log.warning)("%s", answer)
         names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
         if names:
             server.log.warning(
@@ -280,44 +178,6 @@ class Service:
                 " post_fork hook, or when they are first needed; or stop them in a pre_fork hook.",
                 ", ".join(names),
             )
-
-    def _prepare(self, server: Any) -> None:
-        # Not at every fork: it walks through the whole heap, and what is immortal is never freed.
-        if not server.cfg.preload_app:
-            return
-        options, refused = self.options, statistics().refused
-        report = self._budget.prepare(immortal=options.immortal, fill_pools=options.fill_pools)
-        if report is not None:
-            server.log.info("%s", report)
-        elif statistics().refused > refused and not self._told_spent:
-            self._told_spent = True
-            server.log.info(
-                "the master has grown since it was prepared, and is not prepared again: what is new"
-                " is shared as without cpythonplus (--prepare-again)"
-            )
-
-    def describe(self) -> None:
-        """Put the master's numbers on the board, now and then, if somebody can see them."""
-        now = monotonic()
-        if self.board is None or self.options.metrics is None or now < self._describes_at:
-            return
-        memory, done = None, statistics()
-        with suppress(OSError, RuntimeError):  # not to be had here
-            memory = process_memory(os.getpid())
-        # A reading takes 1 ms for each 100 MB: a hundredth of the time at most.
-        self._describes_at = now + max(_DESCRIBE_INTERVAL_S, 100 * (monotonic() - now))
-        self.board.describe_master(
-            MasterRow(
-                prepares=done.prepares,
-                refused=done.refused,
-                prepare_ns=int(done.seconds * 1e9),
-                immortal_bytes=done.immortal_bytes,
-                resident_bytes=memory.resident_bytes if memory else 0,
-                private_bytes=memory.private_bytes if memory else 0,
-                shared_bytes=memory.shared_bytes if memory else 0,
-                proportional_bytes=memory.proportional_bytes if memory else 0,
-            )
-        )
 
     def look_at_the_dead(self, server: Any) -> None:
         """Note the statuses of workers that have ended, and leave them to be reaped."""
@@ -371,29 +231,19 @@ class Service:
 
     def post_fork(self, server: Any, worker: Any) -> None:
         """Begin as a worker."""
-        del server
+        del server, worker
         self._signals.keep()
         if self.options.fast_exit:
             prefork.child()
-        if self.board is not None:
-            try:
-                self._slot = self.board.claim(os.getpid())
-            except BoardError as error:
-                worker.log.warning("this worker is not counted: %s", error)
+        self.claim()
         if self.options.gil:
-            problem = schedule_gil()
-            if problem:
-                worker.log.warning("the GIL is not scheduled: %s", problem)
+            self._tell("the GIL is not scheduled", schedule_gil())
 
     def post_worker_init(self, worker: Any) -> None:
         """Watch over a worker whose application is there, and answer for the metrics."""
         self._add_metrics(worker)
-        limit = self.options.max_private_memory
-        if limit is None and self.options.metrics is not None and os.geteuid() != self._user:
-            # After --user none may look at another one: each says itself what it has.
-            limit = sys.maxsize
-        if limit is not None and self.board is not None and self._slot is not None:
-            self._recycler = Recycler(limit, self.board, min_age_s=self.min_age_s)
+        # After --user none may look at another one: each says itself what it has.
+        self.watch(always=self.options.metrics is not None and os.geteuid() != self._user)
         if hasattr(worker, "on_draining"):
             worker.on_draining = functools.partial(self._announce, worker)
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
@@ -425,15 +275,11 @@ class Service:
         place = "asgi" if hasattr(worker, "asgi") else "wsgi"
         application = getattr(worker, place)
         asgi = _is_asgi_worker(worker) or warming.is_asgi(application)
-        where, board = self.options.metrics, self.board
-        if where is not None and board is not None:
-            render = functools.partial(metrics.render, board, master_pid=worker.ppid)
-            if not where.startswith("/"):
-                if self._port is not None:
-                    metrics.serve_in_thread(self._port, render)
-            else:
-                wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
-                application = wrap(application, where, render)
+        where = self.options.metrics
+        if where is not None and is_path(where) and self.board is not None:
+            wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
+            application = wrap(application, where, self.render)
+        self.serve_metrics()
         setattr(worker, place, self._counted(application) if asgi else application)
 
     def _counted(self, application: Callable[..., Any]) -> Callable[..., Any]:
@@ -447,23 +293,16 @@ class Service:
 
     def _look(self, worker: Any) -> None:
         """Put this worker's numbers on the board, and leave when there is too much memory."""
-        if self._slot is not None:
-            self._write(worker, self._slot)
-        if self._recycler is not None and worker.alive and self._recycler.poll():
-            limit = format_size(self.options.max_private_memory or 0)
-            worker.log.info("Replacing this worker: more than %s of private memory", limit)
+        self._write(worker)
+        if worker.alive and self.is_due():
             self._note("private_memory")
             _leave(worker)
 
-    def _write(self, worker: Any, slot: Slot) -> None:
+    def _write(self, worker: Any, *, now: bool = False) -> None:
         requests = self._requests(worker)
-        if requests != slot.requests:
-            slot.write(requests=requests)
-        now = monotonic()
-        if now >= self._waits_at:
-            self._waits_at = now + _LOOK_INTERVAL_S
-            waits, wait_ns = gil_statistics()
-            slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
+        if self._slot is not None and requests != self._slot.requests:
+            self._slot.write(requests=requests)
+        self.write_waits(now=now)
 
     def _requests(self, worker: Any) -> int:
         return max(int(worker.nr), self._asgi_requests)
@@ -502,9 +341,7 @@ class Service:
         error = sys.exc_info()[1]
         if not isinstance(error, SystemExit):
             return
-        if self._slot is not None:
-            self._waits_at = 0.0
-            self._write(worker, self._slot)
+        self._write(worker, now=True)
         if self._requests(worker) >= worker.max_requests:
             self._note("max_requests")
         elif error.code in (None, 0):

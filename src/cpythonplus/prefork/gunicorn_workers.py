@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["ThreadWorker"]
+__all__ = ["ThreadWorker22", "ThreadWorker24"]
 
 STOP_LINGER_S = 2.0
 _TURN_S = 1.0
@@ -94,7 +94,7 @@ class _Leaving(_GunicornWorker):  # type: ignore[misc]
         return self.keepalived_conns  # gunicorn 24 on
 
 
-class _ThreadWorker24(_Leaving):
+class ThreadWorker24(_Leaving):
     """For gunicorn 24 on: one thread has all the connections, the pool's threads report to it."""
 
     def run(self) -> None:
@@ -156,7 +156,7 @@ class _ThreadWorker24(_Leaving):
             listener.close()
 
 
-class _ThreadWorker22(_Leaving):
+class ThreadWorker22(_Leaving):
     """For gunicorn 22 and 23: the pool's threads put connections back themselves, under a lock."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -230,7 +230,3 @@ class _ThreadWorker22(_Leaving):
 
     def _idle(self) -> Any:
         return self._keep
-
-
-ThreadWorker: Any = _ThreadWorker24 if hasattr(gthread, "PollableMethodQueue") else _ThreadWorker22
-"""The worker class for the gunicorn that is installed."""

@@ -5,7 +5,6 @@ The text format, version 0.0.4.  Any worker can answer for all of them, since al
 
 import errno
 import logging
-import re
 import selectors
 import socket
 import threading
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from cpythonplus.prefork.board import Board, WorkerRow
+from cpythonplus.prefork.options import host_and_port
 from cpythonplus.prefork.sharing import ProcessMemory, process_memory
 
 __all__ = [
@@ -48,9 +48,6 @@ _MOST_CLIENTS = 64
 _REQUEST_BYTES = 16_384
 _REQUEST_S = 2.0
 _RETRY_S = 0.1
-_ADDRESS = re.compile(
-    r"(?:(?:(?P<name>[\w.-]+)|\[(?P<v6>[\w:.%]+)\]):)?(?P<port>\d{1,5})", re.ASCII
-)
 _PATHS = ("/", "/metrics")
 _METHODS = ("GET", "HEAD")
 
@@ -72,46 +69,46 @@ def render(board: Board, *, master_pid: int) -> str:
     memory = {row.pid: _memory_of(row) for row in shown.workers}
     lines: list[str] = []
 
-    def add(name: str, kind: str, text: str, samples: Iterable[Sample]) -> None:
+    def add(name: str, text: str, value: float | Iterable[Sample]) -> None:
+        samples = [({}, value)] if isinstance(value, int | float) else value
         lines.append(f"# HELP cpythonplus_{name} {text}")
-        lines.append(f"# TYPE cpythonplus_{name} {kind}")
-        lines.extend(f"cpythonplus_{name}{_labels(of)} {_number(value)}" for of, value in samples)
+        lines.append(
+            f"# TYPE cpythonplus_{name} {'counter' if name.endswith('_total') else 'gauge'}"
+        )
+        lines.extend(f"cpythonplus_{name}{_labels(of)} {_number(each)}" for of, each in samples)
 
     def of_workers(value: Callable[[WorkerRow], float]) -> list[Sample]:
         return [({"pid": str(row.pid)}, value(row)) for row in shown.workers]
 
-    ready = sum(row.ready for row in shown.workers)
-    add("workers", "gauge", "Worker processes.", [({}, len(shown.workers))])
-    add("workers_ready", "gauge", "Worker processes that can serve.", [({}, ready)])
+    add("workers", "Worker processes.", len(shown.workers))
+    add(
+        "workers_ready", "Worker processes that can serve.", sum(row.ready for row in shown.workers)
+    )
     for name, text in _MEMORY:
         samples = of_workers(lambda row, name=name: memory[row.pid][name])  # type: ignore[misc]
-        add(f"worker_{name}", "gauge", f"{text} Of each worker.", samples)
-    of_master = _read(master_pid) or shown.master
+        add(f"worker_{name}", f"{text} Of each worker.", samples)
+    of_master, master = _read(master_pid) or shown.master, shown.master
     for name, text in _OF_MASTER:
-        samples = [({}, getattr(of_master, name))] if of_master.resident_bytes else []
-        add(f"master_{name}", "gauge", f"{text} Of the master.", samples)
-    master = shown.master
-    add("master_prepares_total", "counter", "Preparations of the master.", [({}, master.prepares)])
+        value = getattr(of_master, name) if of_master.resident_bytes else ()
+        add(f"master_{name}", f"{text} Of the master.", value)
+    add("master_prepares_total", "Preparations of the master.", master.prepares)
     text = "Time spent preparing the master, with its collections of garbage."
-    samples = [({}, master.prepare_ns / _BILLION)]
-    add("master_prepare_seconds_total", "counter", text, samples)
+    add("master_prepare_seconds_total", text, master.prepare_ns / _BILLION)
     text = "Forks of a master that had grown and was not prepared again."
-    add("master_prepares_refused_total", "counter", text, [({}, master.refused)])
+    add("master_prepares_refused_total", text, master.refused)
     text = "Memory of objects that the master made immortal."
-    add("master_immortal_bytes", "gauge", text, [({}, master.immortal_bytes)])
+    add("master_immortal_bytes", text, master.immortal_bytes)
     restarts: list[Sample] = [({"reason": r}, n) for r, n in shown.restarts.items()]
-    add("worker_restarts_total", "counter", "Workers that have ended, by reason.", restarts)
-    add("worker_requests_total", "counter", "Requests of all workers.", [({}, shown.requests)])
+    add("worker_restarts_total", "Workers that have ended, by reason.", restarts)
+    add("worker_requests_total", "Requests of all workers.", shown.requests)
     text = "Waits for the GIL, of each worker."
-    add("gil_waits_total", "counter", text, of_workers(lambda row: row.gil_waits))
+    add("gil_waits_total", text, of_workers(lambda row: row.gil_waits))
     text = "Time spent waiting for the GIL, of each worker."
-    waited = of_workers(lambda row: row.gil_wait_ns / _BILLION)
-    add("gil_wait_seconds_total", "counter", text, waited)
+    add("gil_wait_seconds_total", text, of_workers(lambda row: row.gil_wait_ns / _BILLION))
     text = "Waits for the GIL, of all workers, those that have ended too."
-    add("workers_gil_waits_total", "counter", text, [({}, shown.gil_waits)])
+    add("workers_gil_waits_total", text, shown.gil_waits)
     text = "Time spent waiting for the GIL, of all workers, those that have ended too."
-    waited = [({}, shown.gil_wait_ns / _BILLION)]
-    add("workers_gil_wait_seconds_total", "counter", text, waited)
+    add("workers_gil_wait_seconds_total", text, shown.gil_wait_ns / _BILLION)
     return "\n".join(lines) + "\n"
 
 
@@ -142,10 +139,8 @@ def _number(value: float) -> str:
 def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
     """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
 
-    path: as the application sees it (PATH_INFO).  ValueError unless it begins with a slash.
-    Everything else reaches `app` untouched.
+    path: as the application sees it (PATH_INFO).  Everything else reaches `app` untouched.
     """
-    _check_path(path)
     # PEP 3333: the bytes of the path, decoded as latin-1.
     path_info = path.encode().decode("latin-1")
 
@@ -165,11 +160,9 @@ def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
 def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
     """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
 
-    path: with or without the `root_path` that the server gives.  ValueError unless it begins with a
-    slash.  Everything else, also websockets and lifespan, reaches `app` untouched.  `render` runs
-    in the event loop, for some milliseconds.
+    path: with or without the `root_path` that the server gives.  Everything else, also websockets
+    and lifespan, reaches `app` untouched.  `render` runs in the event loop, for some milliseconds.
     """
-    _check_path(path)
 
     async def with_metrics(scope: Scope, receive: Receive, send: Send) -> None:
         root = scope.get("root_path") or ""
@@ -187,11 +180,6 @@ def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
         await send({"type": "http.response.body", "body": shown})
 
     return with_metrics
-
-
-def _check_path(path: str) -> None:
-    if not path.startswith("/"):
-        raise ValueError(f"{path!r} is not a path for metrics: write it as in /metrics")
 
 
 def _headers(body: bytes) -> dict[str, str]:
@@ -215,7 +203,7 @@ def listen(address: str) -> socket.socket:
     Raises ValueError for another form, OSError, with the address in its message, when it cannot
     listen there.
     """
-    host, port = _host_and_port(address)
+    host, port = host_and_port(address)
     try:
         found = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
@@ -237,16 +225,6 @@ def listen(address: str) -> socket.socket:
         number = errno.EADDRNOTAVAIL if isinstance(error, socket.gaierror) else error.errno
         raise OSError(number, f"cannot listen on {address} for metrics: {why}") from None
     return sock
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    match = _ADDRESS.fullmatch(address)
-    if match is None or int(match["port"]) >= 1 << 16:
-        raise ValueError(
-            f"{address!r} is not an address for metrics: write it as in 127.0.0.1:9100,"
-            " [::1]:9100 or 9100"
-        )
-    return match["name"] or match["v6"] or "127.0.0.1", int(match["port"])
 
 
 def serve_in_thread(sock: socket.socket, render: Render) -> threading.Thread:

@@ -1,7 +1,7 @@
 """RQ: ``rq worker --worker-class cpythonplus.prefork.rq.Worker``.
 
 RQ forks a process for each job, its work horse, and ends it by `os._exit`.  This worker prepares
-itself before the first one, and again only within the setting PREPARE_AGAIN; what a horse finds
+itself before the first one, and again only within the option prepare_again; what a horse finds
 loaded it neither loads again nor copies.
 """
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import rq
 
-from cpythonplus.prefork.servers import Parent, Settings
+from cpythonplus.prefork.engine import Engine
+from cpythonplus.prefork.options import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,21 +24,21 @@ __all__ = ["Worker"]
 class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is not installed
     """A worker whose work horses share its memory.
 
-    The settings come from the environment: CPYTHONPLUS_PREFORK_GIL, .._LOCKS, .._WARM_UP (what to
-    load before the first job) and .._PREPARE_AGAIN; they are read when that one comes.  The GIL is
-    scheduled and the locks are patched in the worker itself: a horse inherits that, and lives for
-    one job only.
+    The options come from the environment, see `options.Options`, and are read when the first job
+    comes.  The GIL is scheduled and the locks are patched in the worker itself: a horse inherits
+    that, and lives for one job only.
     """
 
     warm_up: "Callable[[], object] | None" = None
     """Called once before the first fork; set it in a subclass, with ``staticmethod``."""
 
-    _parent: Parent | None = None
+    _engine: Engine | None = None
 
     def fork_work_horse(self, job: "Job", queue: "Queue") -> None:
         """Prepare if that is worth it, then fork."""
-        if self._parent is None:
-            self._parent = Parent(Settings.read(), self.warm_up)
-            self._parent.activate()
-        self._parent.before_fork()
+        if self._engine is None:
+            own = {} if self.warm_up is None else {"warm_up": self.warm_up}
+            self._engine = Engine(read("RQ", own))
+            self._engine.activate()
+        self._engine.before_fork()
         super().fork_work_horse(job, queue)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from cpythonplus.base.columns import columns
+
 __all__ = ["megabytes", "table"]
 
 _MEGABYTE = 1_000_000
@@ -16,14 +18,5 @@ def megabytes(count_bytes: float) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under a heading: the first column to the left, all others to the right."""
-    lines = [head, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    rule = "-" * (sum(widths) + 2 * (len(head) - 1))
-    printed = [
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    return "\n".join([printed[0], rule, *printed[1:]])
+    first, *rest = columns([head, *rows], right=range(1, len(head))).splitlines()
+    return "\n".join([first, "-" * len(first), *rest])

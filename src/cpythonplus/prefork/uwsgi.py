@@ -23,8 +23,10 @@ from typing import Any
 
 import uwsgi  # type: ignore[import-untyped,unused-ignore]  # inside of uWSGI only
 
+from cpythonplus.prefork.engine import Engine
 from cpythonplus.prefork.forking import child
-from cpythonplus.prefork.servers import Parent, Settings, tell
+from cpythonplus.prefork.guarding import in_one_line
+from cpythonplus.prefork.options import log, read
 
 __all__: list[str] = []
 
@@ -41,43 +43,58 @@ def _option(name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _install(process: Parent) -> None:
+def _install(process: Engine) -> None:
     """Hook in, and prepare."""
     if uwsgi.worker_id() > 0:
         # Loaded in a worker: nothing is shared, nor could the workers take turns.
         if uwsgi.worker_id() == 1:
-            tell("with lazy-apps each worker loads the application for itself: nothing is shared")
-        child()
+            log.warning(
+                "with lazy-apps each worker loads the application for itself: nothing is shared"
+            )
+        _end_lightly(process)
         process.activate()
         return
     _add_post_fork_hook(lambda: _start_worker(process))
-    if process.settings.max_private_bytes:
+    if process.options.max_private_memory or process.options.metrics:
         _chain("after_req_hook", lambda: _after_request(process))
-    _load_application()
-    report = process.before_fork()
+    application = _load_application()
+    report = process.before_fork(application)
     if report is not None:
         print(f"cpythonplus prefork: {report}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _load_application() -> None:
-    """Import the application's module, which uWSGI would import next, or say how it can be had."""
+def _load_application() -> object:
+    """Import the application's module, which uWSGI would import next, or say how it can be had.
+
+    Returns the application, None where it cannot be told.
+    """
     for name in _MODULE_OPTIONS:
         text = _option(name)
         if text:
+            module, _, attribute = text.partition(":")
             try:
-                import_module(text.partition(":")[0])
+                found = import_module(module)
             except Exception as error:  # noqa: BLE001  # uWSGI will meet it too, and print it whole
-                tell(f"{name} {text}: {type(error).__name__}: {error}")
-            return
+                log.warning("%s %s: %s", name, text, in_one_line(error))
+                return None
+            return getattr(found, attribute or _option("callable") or "application", None)
     # A file that imports this module is being loaded; uWSGI names its module so.
     if not any(name.startswith("uwsgi_file_") for name in sys.modules):
-        tell("no 'module' is set: import cpythonplus.prefork.uwsgi in the application's last line")
+        log.warning(
+            "no 'module' is set: import cpythonplus.prefork.uwsgi in the application's last line"
+        )
+    return None
 
 
-def _start_worker(process: Parent) -> None:
+def _end_lightly(process: Engine) -> None:
+    if process.options.fast_exit:
+        child()
+
+
+def _start_worker(process: Engine) -> None:
     if os.getpid() != process.pid:  # without a master process the first worker is not forked
         _let_signals_end()
-        child()
+        _end_lightly(process)
     process.start_worker()
 
 
@@ -93,8 +110,9 @@ def _let_signals_end() -> None:
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _after_request(process: Parent) -> None:
-    if process.worker_is_due():
+def _after_request(process: Engine) -> None:
+    process.count_request()
+    if process.is_due():
         # A worker's own SIGHUP: it ends after this request, and the master starts another one.
         os.kill(os.getpid(), signal.SIGHUP)
 
@@ -121,4 +139,4 @@ def _chain(name: str, hook: Callable[[], None]) -> None:
     setattr(uwsgi, name, both)
 
 
-_install(Parent(Settings.read()))
+_install(Engine(read("uWSGI")))

@@ -12,25 +12,25 @@ application's affair.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import io
-import logging
 import os
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote_to_bytes, urlsplit
+from wsgiref.util import setup_testing_defaults
 
 from cpythonplus.prefork.guarding import Guard, in_one_line, passes_through
+from cpythonplus.prefork.options import is_path, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-__all__ = ["Answer", "Failed", "check", "is_asgi", "request", "warm_up"]
+__all__ = ["Answer", "Failed", "is_asgi", "request", "warm_up"]
 
 REPEATS = 8
 """Requests for each path: from the eighth run on the bytecode of 3.11 to 3.15 is specialised."""
@@ -39,8 +39,6 @@ ENOUGH_S = 1.0
 """After so many seconds a path is not asked for again: a slow start is worse than cold bytecode."""
 
 _NOT_AN_ANSWER = 400
-
-_log = logging.getLogger("cpythonplus.prefork")
 
 
 class Failed(Exception):  # noqa: N818  # it names what happened
@@ -67,41 +65,22 @@ class Answer:
         return f"warm-up of {self.target}: the application answered {self.status or 'nothing'}"
 
 
-def check(target: str | Callable[[], object]) -> str | Callable[[], object]:
-    """Return `target` if it has the form of a warm-up; ValueError says what is wrong.
-
-    A path (`/x?y=1`), an address whose host becomes the Host header (`http://example.com/x`),
-    `package.module:callable`, or a callable without arguments.
-    """
-    if callable(target):
-        return target
-    if not isinstance(target, str):
-        raise ValueError(f"a warm-up is a path or a callable, not {target!r}")
-    module, colon, name = target.partition(":")
-    parts = [*module.split("."), *name.split(".")]
-    if _is_path(target) or (colon and all(part.isidentifier() for part in parts)):
-        return target
-    raise ValueError(
-        f"{target!r} is no warm-up: give a path like /index or package.module:callable"
-    )
-
-
-def _is_path(target: str) -> bool:
-    return target.startswith(("/", "http://", "https://"))
-
-
 def warm_up(
-    targets: Sequence[str | Callable[[], object]], application: Callable[..., Any]
+    targets: Sequence[str | Callable[[], object]], application: Callable[..., Any] | None = None
 ) -> list[Answer]:
     """Carry out `targets` in their order; returns what the paths among them were answered.
+
+    application: what paths are asked of.
 
     Raises Failed where a callable cannot be found, or where it or the application raises: whatever
     that is, SystemExit too, which commands of Django raise.
     """
     answers = []
     for target in targets:
-        if isinstance(target, str) and _is_path(target):
-            answers.append(_ask(application, target))
+        if is_path(target):
+            if application is None:
+                raise Failed(f"the warm-up of {target}: no application was found")
+            answers.append(_ask(application, str(target)))
         else:
             _call(target)
     _close_connections()
@@ -124,25 +103,27 @@ def _ask(application: Callable[..., Any], target: str) -> Answer:
 
 
 def _call(target: str | Callable[[], object]) -> None:
-    function = _found(target) if isinstance(target, str) else target
     name = target if isinstance(target, str) else getattr(target, "__qualname__", repr(target))
-    pid = os.getpid()
+    pid, step = os.getpid(), "cannot be imported:"
     try:
-        function()
+        function = _found(target) if isinstance(target, str) else target
+        step = "raised"
+        if function is not None:
+            function()
+    except Failed:
+        raise
     except BaseException as error:
         if passes_through(error, pid):
             raise
-        raise Failed(f"the warm-up {name} raised {_told(error)}") from error
+        raise Failed(f"the warm-up {name} {step} {_told(error)}") from error
 
 
-def _found(target: str) -> Callable[[], object]:
-    pid = os.getpid()
-    try:
-        found = resolve_name(target)
-    except BaseException as error:
-        if passes_through(error, pid):
-            raise
-        raise Failed(f"the warm-up {target} cannot be imported: {_told(error)}") from error
+def _found(target: str) -> Callable[[], object] | None:
+    """Import what is named; return what is to be called, None for a module."""
+    if ":" not in target:
+        import_module(target)
+        return None
+    found = resolve_name(target)
     if not callable(found):
         raise Failed(f"the warm-up {target} is not callable")
     return cast("Callable[[], object]", found)
@@ -159,12 +140,12 @@ def _close_connections() -> None:
     long as it is not configured no connection can be open, and asking for them would raise.
     """
     database, conf = sys.modules.get("django.db"), sys.modules.get("django.conf")
-    with Guard(_log, "closing Django's connections before the fork"):
+    with Guard(log, "closing Django's connections before the fork"):
         if database is None or conf is None or not conf.settings.configured:
             return
         for connection in _connections(database.connections):
             # One that cannot be closed must not keep the others open.
-            with Guard(_log, "closing a connection of Django's before the fork"):
+            with Guard(log, "closing a connection of Django's before the fork"):
                 connection.close()
 
 
@@ -187,13 +168,14 @@ def is_asgi(application: object) -> bool:
 def request(application: Callable[..., Any], target: str) -> Answer:
     """GET `target` from the application; whatever it raises is raised here."""
     if is_asgi(application):
+        import asyncio  # large, and mostly not needed
+
         return asyncio.run(_asgi(application, target))
     return _wsgi(application, target)
 
 
 def _wsgi(application: Callable[..., Any], target: str) -> Answer:
     url = urlsplit(target)
-    errors = io.StringIO()
     status = 0
 
     def start_response(
@@ -206,8 +188,6 @@ def _wsgi(application: Callable[..., Any], target: str) -> Answer:
 
     written: list[bytes] = []
     environ = {
-        "REQUEST_METHOD": "GET",
-        "SCRIPT_NAME": "",
         # Undecoded bytes, in latin-1: PEP 3333.
         "PATH_INFO": unquote_to_bytes(url.path or "/").decode("latin-1"),
         "QUERY_STRING": url.query,
@@ -219,14 +199,10 @@ def _wsgi(application: Callable[..., Any], target: str) -> Answer:
         "HTTP_HOST": url.netloc or "localhost",
         "HTTP_ACCEPT": "*/*",
         "HTTP_USER_AGENT": "cpythonplus-warm-up",
-        "wsgi.version": (1, 0),
         "wsgi.url_scheme": url.scheme or "http",
-        "wsgi.input": io.BytesIO(),
-        "wsgi.errors": errors,
-        "wsgi.multithread": False,
         "wsgi.multiprocess": True,
-        "wsgi.run_once": False,
     }
+    setup_testing_defaults(environ)
     body = application(environ, start_response)
     try:
         length = sum(len(piece) for piece in body)
@@ -258,6 +234,8 @@ async def _asgi(application: Callable[..., Any], target: str) -> Answer:
         "server": (url.hostname or "localhost", _port(target)),
         "state": {},
     }
+    import asyncio
+
     ended = asyncio.Event()
     asked = status = length = 0
 

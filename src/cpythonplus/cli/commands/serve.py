@@ -7,19 +7,26 @@ import os
 import sys
 from importlib.util import find_spec
 
+from cpythonplus.base.errors import UnsupportedPlatform
 from cpythonplus.cli.arguments import UsageError, take_value
 
 MALLOC = "--malloc"
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until the server is stopped, then SystemExit; UsageError without gunicorn."""
+    """Serve until the server is stopped, then SystemExit; UsageError without a gunicorn to use."""
     if find_spec("gunicorn") is None:
         raise UsageError("needs the extra: pip install 'cpythonplus[serve]'")
     rest, allocator = without_malloc(arguments)
     if allocator:
         use(allocator, rest, arguments)
     from cpythonplus.memory import agent
+    from cpythonplus.prefork import gunicorn_versions
+
+    try:
+        gunicorn_versions.require()
+    except UnsupportedPlatform as error:
+        raise UsageError(str(error)) from None
     from cpythonplus.prefork import gunicorn_application
 
     agent.start()  # the workers, which are forked, have sockets of their own

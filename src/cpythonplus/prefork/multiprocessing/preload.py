@@ -5,27 +5,18 @@ the client still works, and once more before a fork when the heap has grown sinc
 the last one.  Whatever goes wrong is told, not raised: an exception here would end the fork server.
 """
 
+import json
 import os
-from multiprocessing.util import register_after_fork
 
-from cpythonplus.prefork.preparing import Budget
-from cpythonplus.prefork.servers import PREFIX, Parent, Settings
+from cpythonplus.prefork.engine import Engine
+from cpythonplus.prefork.forking import watch
+from cpythonplus.prefork.multiprocessing.enabling import HANDED
+from cpythonplus.prefork.options import read
 
 __all__: list[str] = []
 
-# Computing processes have no use for a scheduled GIL and other locks unless somebody says so.
-_off_unless_set = {name: os.environ.get(PREFIX + name.upper(), "off") for name in ("gil", "locks")}
-_fork_server = Parent(Settings.read(_off_unless_set))
-
-
-def _before_fork() -> None:
-    # The fork server makes no other forks than those that it is there for; its children may.
-    if os.getpid() == _fork_server.pid:
-        _fork_server.before_fork()
-
-
-_before_fork()
-# The first fork has one of its own: the rest of the list is loaded by then.
-_fork_server.budget = Budget(_fork_server.settings.again_bytes)
-os.register_at_fork(before=_before_fork)
-register_after_fork(_fork_server, Parent.start_worker)
+_fork_server = Engine(read("multiprocessing", json.loads(os.environ.get(HANDED, "{}"))))
+_fork_server.before_fork()
+# The rest of the list is loaded by then.
+_fork_server.prepare_anew()
+watch(_fork_server, "multiprocessing")

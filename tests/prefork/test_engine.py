@@ -1,78 +1,13 @@
-"""Settings, warm-ups, and what is done before a fork, without a server."""
+"""What is done before a fork and in workers, without a server."""
 
 import logging
-import sys
-from types import SimpleNamespace
 
 import pytest
 
-from cpythonplus.prefork import servers
+from cpythonplus.prefork.engine import Engine
+from cpythonplus.prefork.options import Options
 from cpythonplus.prefork.preparing import Budget
 from tests.support import run_child
-
-
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in servers.SETTINGS:
-        monkeypatch.delenv(servers.PREFIX + name.upper(), raising=False)
-
-
-def test_defaults() -> None:
-    assert servers.Settings.read() == servers.Settings(
-        gil=True, locks=True, warm_up="", max_private_bytes=0, again_bytes=0
-    )
-
-
-def test_the_last_source_is_the_strongest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CPYTHONPLUS_PREFORK_GIL", "off")
-    monkeypatch.setenv("CPYTHONPLUS_PREFORK_MAX_PRIVATE_MEMORY", "1M")
-    monkeypatch.setenv("CPYTHONPLUS_PREFORK_WARM_UP", "a:b")
-    read = servers.Settings.read({"locks": False, "max_private_memory": "2M"}, {"locks": "yes"})
-    assert read == servers.Settings(gil=False, locks=True, warm_up="a:b", max_private_bytes=2 << 20)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("gil", "perhaps"), ("locks", 2), ("max_private_memory", "lots"), ("prepare_again", "-")],
-)
-def test_a_wrong_value_is_one_line(
-    name: str, value: object, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert servers.Settings.read({name: value}) == servers.Settings()
-    assert len(caplog.messages) == 1
-    assert f"the setting {name} is left out: {value!r}" in caplog.text
-
-
-def test_a_warm_up_imports_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    module = SimpleNamespace(
-        one=lambda: calls.append("one"), inner=SimpleNamespace(two=lambda: calls.append("two"))
-    )
-    monkeypatch.setitem(sys.modules, "warmed", module)
-    warm_up = servers.warm_up_of(" warmed , warmed:one,warmed:inner.two,")
-    assert warm_up is not None
-    warm_up()
-    assert calls == ["one", "two"]
-
-
-@pytest.mark.parametrize("text", ["", " ", ","])
-def test_no_warm_up(text: str) -> None:
-    assert servers.warm_up_of(text) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("no_such_module", ModuleNotFoundError),
-        ("sys:no_such_name", AttributeError),
-        ("sys:maxsize", TypeError),
-    ],
-)
-def test_a_wrong_warm_up_raises(text: str, error: type[Exception]) -> None:
-    warm_up = servers.warm_up_of(text)
-    assert warm_up is not None
-    with pytest.raises(error):
-        warm_up()
 
 
 def test_a_failure_does_not_keep_a_server_from_forking(
@@ -81,16 +16,18 @@ def test_a_failure_does_not_keep_a_server_from_forking(
     def fail() -> None:
         raise OSError("no memory\nat all")
 
-    monkeypatch.setattr(Budget, "prepare", lambda _: fail())
+    monkeypatch.setattr(Budget, "prepare", lambda _, **__: fail())
     caplog.set_level(logging.WARNING)
-    parent = servers.Parent(servers.Settings(), fail)
+    parent = Engine(Options(warm_up=fail))  # type: ignore[arg-type]
     assert parent.before_fork() is None
     assert parent.before_fork() is None
     # The warm-up is not tried again, preparing is.
-    assert [message.partition(": ")[2] for message in caplog.messages] == [
-        "the warm-up failed: OSError: no memory at all",
-        "not prepared: OSError: no memory at all",
-        "not prepared: OSError: no memory at all",
+    told = [message.partition("prefork: ")[2] for message in caplog.messages]
+    name = fail.__qualname__
+    assert [message.partition(" (")[0] for message in told] == [
+        f"the warm-up {name} raised OSError: no memory at all",
+        "preparing the fork failed: OSError: no memory at all",
+        "preparing the fork failed: OSError: no memory at all",
     ]
 
 
@@ -98,10 +35,11 @@ def test_a_parent_prepares_once_and_says_so_once() -> None:
     child = run_child(
         """
         import logging
-        from cpythonplus.prefork import servers, statistics
+        from cpythonplus.prefork import Options, statistics
+        from cpythonplus.prefork.engine import Engine
 
         logging.basicConfig(level=logging.INFO, format="%(message)s")
-        parent = servers.Parent(servers.Settings(gil=False, locks=False))
+        parent = Engine(Options(gil=False, threads=False))
         reports, batch = [], []
         for turn in range(4):
             if turn:
@@ -119,11 +57,10 @@ def test_a_parent_prepares_once_and_says_so_once() -> None:
 def test_a_parent_prepares_again_within_its_setting() -> None:
     run_child(
         """
-        from cpythonplus.prefork import servers, statistics
+        from cpythonplus.prefork import Options, statistics
+        from cpythonplus.prefork.engine import Engine
 
-        settings = servers.Settings.read({"gil": "off", "locks": "off", "prepare_again": "12M"})
-        assert settings.again_bytes == 12 << 20
-        parent = servers.Parent(settings)
+        parent = Engine(Options(gil="off", threads="off", prepare_again="12M"))
         first = parent.before_fork()
         for turn in range(20):
             batch = [[n] for n in range(100_000)]
@@ -142,11 +79,12 @@ def test_a_worker_is_due_once_and_one_at_a_time() -> None:
     child = run_child(
         """
         import os, time
-        from cpythonplus.prefork import servers
+        from cpythonplus.prefork import Options
+        from cpythonplus.prefork.engine import Engine
 
-        servers.INTERVAL_S = servers.MIN_AGE_S = 1e-9
-        settings = servers.Settings(gil=False, locks=False, max_private_bytes=64 << 20)
-        parent = servers.Parent(settings)
+        Engine.interval_s = Engine.min_age_s = 1e-9
+        parent = Engine(Options(gil=False, threads=False, max_private_memory=64 << 20))
+        parent.before_fork()
 
         class Worker:
             def __init__(self):
@@ -170,7 +108,7 @@ def test_a_worker_is_due_once_and_one_at_a_time() -> None:
                         kept.append(bytearray(b"x" * (100 << 20)))
                         os.write(answers, b".")
                     else:
-                        os.write(answers, b"1" if parent.worker_is_due() else b"0")
+                        os.write(answers, b"1" if parent.is_due() else b"0")
                 os._exit(0)
 
             def do(self, order):

@@ -1,0 +1,134 @@
+"""The options, without a server."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from cpythonplus.prefork.options import OPTIONS, Options, read, refuse
+from cpythonplus.prefork.servers import PATH, SERVERS
+
+pytestmark = pytest.mark.any_version
+
+
+@pytest.fixture(autouse=True)
+def no_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in OPTIONS:
+        monkeypatch.delenv(option.variable, raising=False)
+
+
+def test_defaults() -> None:
+    for server in ("gunicorn", "uWSGI", "celery", "RQ"):
+        assert read(server) == Options()
+    for server in ("multiprocessing", "os.fork"):
+        assert read(server) == Options(gil=False, threads=False)
+
+
+def test_the_environment_is_the_weakest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPYTHONPLUS_PREFORK_GIL", "off")
+    monkeypatch.setenv("CPYTHONPLUS_PREFORK_MAX_PRIVATE_MEMORY", "1M")
+    monkeypatch.setenv("CPYTHONPLUS_PREFORK_WARM_UP", " a, a:b,/c?d=e,")
+    assert read("gunicorn", {"threads": "no", "max_private_memory": "2M"}) == Options(
+        gil=False, threads=False, warm_up=("a", "a:b", "/c?d=e"), max_private_memory=2 << 20
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("gil", "perhaps", "'perhaps' is neither on nor off"),
+        ("threads", 2, "2 is neither on nor off"),
+        ("max_private_memory", "lots", "'lots' is not a size"),
+        ("max_private_memory", -1, "cannot be negative"),
+        ("prepare_again", "-", "'-' is not a size"),
+        ("metrics", "here", "'here' is no place for metrics"),
+        ("metrics", "http://x/metrics", "'http://x/metrics' is no place for metrics"),
+        ("metrics", "99999", "'99999' is no place for metrics"),
+        ("warm_up", "index html", "'index html' is no warm-up"),
+        ("warm_up", ["a:"], "'a:' is no warm-up"),
+        ("warm_up", [":b"], "':b' is no warm-up"),
+        ("warm_up", [""], "'' is no warm-up"),
+        ("warm_up", 3, "3 is no warm-up"),
+        ("keep_mortal", "a.b", "'a.b' is no name"),
+    ],
+)
+def test_a_wrong_value_is_one_line(
+    name: str, value: object, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ValueError, match=name) as refused:
+        Options(**{name: value})  # type: ignore[arg-type]
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert read("gunicorn", {name: value}) == Options()
+    assert len(caplog.messages) == 1
+    assert f"an option is left out: {name}: " in caplog.text
+
+
+def test_what_is_read_can_be_read_again() -> None:
+    options = Options(warm_up=(list, "/"), metrics="9100", max_private_memory=300 << 20)
+    assert dataclasses.replace(options) == options
+
+
+ASKED = {
+    "warm_up" + PATH: "/",
+    "metrics" + PATH: "/metrics",
+    "metrics": "9100",
+    "prepare_again": "1M",
+    "max_private_memory": "1M",
+    "fast_exit": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("server", "name"), [(server, name) for server, names in SERVERS.items() for name in names]
+)
+def test_what_a_server_cannot_have_is_refused_in_one_line(
+    server: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {name.removesuffix(PATH): ASKED[name]}
+    with pytest.raises(ValueError, match=f"{name} cannot be had with {server}: ") as refused:
+        refuse(Options(**given), server)  # type: ignore[arg-type]
+    assert "\n" not in str(refused.value)
+    assert read(server, given) == read(server)
+    assert len(caplog.messages) == 1
+
+
+def test_an_option_that_is_not_refused_is_there() -> None:
+    for server in SERVERS:
+        options = Options(warm_up=("a:b",), keep_mortal="a:b")
+        assert refuse(options, server) is options
+
+
+def test_the_reference_has_the_table() -> None:
+    page = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "prefork.md"
+    assert table() in page.read_text()
+
+
+def table() -> str:
+    """Return the tables of the reference: the options, and who cannot have which."""
+    lines = ["| option | default | what it does | environment | `cpythonplus serve` |"]
+    lines.append("|---|---|---|---|---|")
+    for each in OPTIONS:
+        default = {True: "on", 0: "0", None: "none", (): "none"}[each.default]  # type: ignore[index]
+        lines.append(
+            f"| `{each.name}` | {default} | {each.text} | `{each.variable}` | `{each.word}"
+            f"{' ' + each.shape if each.shape else ''}` |"
+        )
+    names = [each.name for each in OPTIONS]
+    for name in ("warm_up" + PATH, "metrics" + PATH):
+        names.insert(names.index(name.removesuffix(PATH)) + 1, name)
+    lines += ["", f"| | {' | '.join(SERVERS)} |", "|---" * (len(SERVERS) + 1) + "|"]
+    for name in names:
+        marks = ["no" if _is_refused(name, server) else "yes" for server in SERVERS]
+        lines.append(f"| {name} | {' | '.join(marks)} |")
+    lines.append("")
+    lines += [
+        f"- {server}, {name}: {why}."
+        for server, names in SERVERS.items()
+        for name, why in names.items()
+    ]
+    return "\n".join(lines)
+
+
+def _is_refused(name: str, server: str) -> bool:
+    return bool({name, name.removesuffix(PATH)} & set(SERVERS[server]))
