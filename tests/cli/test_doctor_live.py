@@ -228,6 +228,8 @@ def test_watched_on_a_terminal() -> None:
                 stderr=slave,
                 env=env,
                 start_new_session=True,
+                # Ignored, as under nohup, it would stay so.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
             ) as watching:
                 os.close(slave)
                 seen = b""
