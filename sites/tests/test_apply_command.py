@@ -81,7 +81,7 @@ def test_plan_apply_plan(
     assert status == 1
     assert "bring up wg-acme" in out
     assert PRIVATE not in out
-    status, out, _ = sites(capsys, folder, "plan", "--json")
+    status, out, _ = sites(capsys, folder, "plan", "--format", "json")
     steps = json.loads(out)["steps"]
     assert (status, {"description", "commands", "file", "interrupts"}) == (1, set(steps[0]))
     assert not machine.tunnels
@@ -112,9 +112,9 @@ def test_status(machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[
     status, out, _ = sites(capsys, folder, "status", "--ping-count", "0")
     assert status == 1
     assert "paris: no handshake ever" in out
-    out = sites(capsys, folder, "status", "--ping-count", "0", "--json")[1]
+    out = sites(capsys, folder, "status", "--ping-count", "0", "--format", "json")[1]
     assert json.loads(out)["sites"][0]["verdict"] == "bad"
-    out = sites(capsys, folder, "status", "--ping-count", "0", "--prometheus")[1]
+    out = sites(capsys, folder, "status", "--ping-count", "0", "--format", "prometheus")[1]
     assert 'cpythonplus_sites_up{network="acme",site="berlin",peer="paris"' in out
     assert machine.tunnels
 

@@ -131,7 +131,7 @@ def test_problems_are_told_by_line_and_as_json(
         "sites.toml:23: sites.rome.gateway: 192.168.31.1 is in none of this site's LANs",
         "sites.toml:32: links.mtu: must be a number from 576 to 9000 (bytes), not 9",
     ]
-    status, lines = sites(capsys, "check", "--json")
+    status, lines = sites(capsys, "check", "--format", "json")
     data = json.loads("\n".join(lines))
     assert (status, data["warnings"]) == (2, [])
     assert [one["line"] for one in data["problems"]] == [23, 32]

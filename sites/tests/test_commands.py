@@ -54,11 +54,15 @@ def test_a_picture_is_not_written_through_a_link(
     victim.write_text("precious")
     file.write_text(GOOD)
     path.symlink_to(victim)
-    assert sites.main(["diagram", "--file", str(file), "--svg", str(path)]) == 2
+    assert (
+        sites.main(["diagram", "--file", str(file), "--format", "svg", "--output", str(path)]) == 2
+    )
     assert "is a symbolic link in a folder that others can change" in capsys.readouterr().err
     path.unlink()
     os.link(victim, path)
-    assert sites.main(["diagram", "--file", str(file), "--svg", str(path)]) == 0
+    assert (
+        sites.main(["diagram", "--file", str(file), "--format", "svg", "--output", str(path)]) == 0
+    )
     assert victim.read_text() == "precious"
     assert not path.samefile(victim)
 

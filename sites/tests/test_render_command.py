@@ -128,9 +128,9 @@ def test_the_diagram_is_printed_or_written(
 ) -> None:
     assert run(host, "diagram") == 0
     assert capsys.readouterr().out.startswith("flowchart LR\n")
-    assert run(host, "diagram", "--svg", str(tmp_path / "sites.svg")) == 0
+    assert run(host, "diagram", "--format", "svg", "--output", str(tmp_path / "sites.svg")) == 0
     assert (tmp_path / "sites.svg").read_text("utf-8").startswith("<svg ")
-    assert run(host, "diagram", "--svg", str(tmp_path)) == 2
+    assert run(host, "diagram", "--format", "svg", "--output", str(tmp_path)) == 2
 
 
 def test_the_inventory_answers_ansible(

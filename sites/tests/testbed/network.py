@@ -125,8 +125,8 @@ def must(site: Site, *words: str | Path, status: int = 0) -> str:
 
 
 def parsed(site: Site, *words: str, status: int = 0) -> dict[str, Any]:
-    """What an action with --json printed."""
-    found: dict[str, Any] = json.loads(must(site, *words, "--json", status=status))
+    """What an action with --format json printed."""
+    found: dict[str, Any] = json.loads(must(site, *words, "--format", "json", status=status))
     return found
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's options."""
     add_common(parser, site=False)
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(text)")
     parser.add_argument("--resolve", action="store_true", help="look up the names of endpoints")
 
 
@@ -31,13 +31,15 @@ def run(options: argparse.Namespace) -> int:
     try:
         file = open_file(path)
     except SiteFileError as error:
-        text = _json(path, error.problems, ()) if options.json else _lines(error.lines())
+        text = (
+            _json(path, error.problems, ()) if options.format == "json" else _lines(error.lines())
+        )
         return show(text) or USAGE_STATUS
     found = advise(file.stanzas)
     if options.resolve:
         found += unresolved(file.stanzas, Machine().resolve)
     warnings = file.placed(found)
-    return show(_json(path, (), warnings) if options.json else _text(file, warnings))
+    return show(_json(path, (), warnings) if options.format == "json" else _text(file, warnings))
 
 
 def _text(file: SiteFile, warnings: Sequence[Problem]) -> str:

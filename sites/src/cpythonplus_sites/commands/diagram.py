@@ -14,26 +14,25 @@ from cpythonplus_sites.terminal import UsageError, show
 if TYPE_CHECKING:
     import argparse
 
-STDOUT = "-"
+FORMATS = {"mermaid": mermaid, "svg": svg}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser, site=False)
-    parser.add_argument(
-        "--svg", metavar="FILE", help="write an SVG picture (- is standard output), no Mermaid"
-    )
+    add = parser.add_argument
+    add("--format", choices=tuple(FORMATS), default="mermaid", help="(mermaid)")
+    add("--output", metavar="FILE", help="write the diagram to FILE, not to standard output")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the diagram as Mermaid, or write it as SVG."""
+    """Print the diagram, or write it to a file."""
     network = load(sites.path_of_file(options))
-    if options.svg is None:
-        return show(mermaid(network))
-    if options.svg == STDOUT:
-        return show(svg(network).encode())
+    text = FORMATS[options.format](network)
+    if options.output is None:
+        return show(text.encode() if options.format == "svg" else text)
     try:
-        write_output(options.svg, svg(network))
+        write_output(options.output, text)
     except OSError as error:
-        raise UsageError(f"{options.svg}: {error.strerror}") from None
+        raise UsageError(f"{options.output}: {error.strerror}") from None
     return 0

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser)
     add_tune(parser)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(text)")
     add_no_systemd(parser)
 
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         need_trusted_program(Machine(), options)
         live = look(Machine(), gateway.wanted, systemd=not options.no_systemd)
         found = plan(gateway.wanted, live)
-    if options.json:
+    if options.format == "json":
         show(json.dumps({"site": gateway.site.name, **as_json(found)}, indent=2) + "\n")
     else:
         show(text(gateway.site.name, found))

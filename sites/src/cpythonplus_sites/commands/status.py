@@ -33,9 +33,9 @@ TITLES = ("site", "via", "handshake", "ping", "LAN ping", "received", "sent", "s
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser)
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--json", action="store_true", help="for programs")
-    kind.add_argument("--prometheus", action="store_true", help="as metrics, for Prometheus")
+    parser.add_argument(
+        "--format", choices=("text", "json", "prometheus"), default="text", help="(text)"
+    )
     parser.add_argument(
         "--ping-count", type=_count, default=3, metavar="N", help="pings for each address (3)"
     )
@@ -55,9 +55,9 @@ def run(options: argparse.Namespace) -> int:
         need_root("status")
         network, name = gateway.network, gateway.site.name
         found = examine(Machine(), network, gateway.wanted, ping_count=options.ping_count)
-    if options.prometheus:
+    if options.format == "prometheus":
         show(prometheus(network.name, name, found))
-    elif options.json:
+    elif options.format == "json":
         reached = [reach.as_json() for reach in found]
         show(json.dumps({"network": network.name, "site": name, "sites": reached}, indent=2) + "\n")
     else:
