@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli import watched
 from cpythonplus.cli.commands import doctor, doctor_live
 from cpythonplus.cli.main import main
-from cpythonplus.cli.watch_screen import line, screen
+from cpythonplus.memory._report.live import line, screen
+from cpythonplus.memory.agent import watched
 from cpythonplus.memory.agent.client import AskError, Client
 from cpythonplus.memory.agent.finding import Process, Unreachable
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
@@ -287,13 +287,13 @@ def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert sample["gil"] == {"wait_ns": 10_002_000, "waits": 60, "switches": 3}
     sample["t_s"] = float(str(found.samples[0]["t_s"])) + 2
     text = line(found.samples)
-    assert "RSS 30 MiB  (+20 MiB)  objects 30 2.9 KiB  grown: Node +2 KiB" in text
-    assert text.endswith("  GIL waits 5.00 ms/s in 20 waits/s")
+    assert "RSS 30 MiB (+20 MiB)  objects 30 2.9 KiB  grown: Node +2 KiB" in text
+    assert "  GIL waits 5 ms/s in 20 waits/s" in text
     console = Console(width=100, file=sys.stdout, color_system=None)
-    console.print(screen(found.samples, "process 5: app", 5, 100))
+    console.print(screen(found.examination(), 5, 100))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "process 5: app"
-    assert "live objects 15 MiB" in "".join(lines)
+    assert lines[0].rstrip() == "pid 5, app"
+    assert "live Python objects 15 MiB" in "".join(lines)
     assert any(re.fullmatch(r"\+2 KiB +\+20 +Node *", each) for each in lines)
     assert max(map(len, lines)) <= 100
 
@@ -303,7 +303,7 @@ def test_a_process_that_tells_little_can_be_watched() -> None:
     found.look()
     found.look()
     assert "RSS " in line(found.samples)
-    assert screen(found.samples, "", 5, 80)
+    assert screen(found.examination(), 5, 80)
     assert found.examination()["census"] == {"error": "no census"}
 
 
@@ -323,8 +323,8 @@ def test_the_smaller_questions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers: dict[str, dict[str, object]] = {
-        "referrers": {"referrers": ["list", "app.Cache"]},
-        "path": {"path": ["app.CACHE", "[3]\x1b[31m"]},
+        "referrers": {"type": "app.Node", "rows": [{"name": "list", "references": 3}], "more": 0},
+        "path": {"steps": ["app.CACHE", "[3]\x1b[31m"]},
         "trim": {
             "before_bytes": 3 << 20,
             "after_bytes": 1 << 20,
@@ -339,8 +339,10 @@ def test_the_smaller_questions(
         told.append(capsys.readouterr().out)
         assert main(["doctor", "12", "--json", *words]) == 0
         assert json.loads(capsys.readouterr().out) == answers[words[0][2:]]
-    assert told[:2] == ["list\napp.Cache\n", "app.CACHE\n[3]\\x1b[31m\n"]
-    assert told[2] == "3 MiB resident before, 1 MiB after\n   2 MiB  C heap: once\n"
+    assert told[0] == "  references  to objects of app.Node from\n           3  list\n"
+    assert told[1] == "app.CACHE -> [3]\\x1b[31m\n"
+    assert told[2].startswith("3 MiB resident before, 1 MiB after\n")
+    assert told[2].splitlines()[-1].split() == ["2", "MiB", "5", "ns", "C", "heap", "once"]
 
 
 @pytest.mark.any_version

@@ -49,7 +49,7 @@ def _text(report: cycles.Report, top: int | None) -> str:
 
 def _is_of_an_import(cycle: cycles.Cycle) -> bool:
     cause = cycle.cause
-    return cause.kind is cycles.Kind.CLASS and not cause.function and cycle.count == 1
+    return cause.kind is cycles.Kind.CLASS and not cause.place.function and cycle.count == 1
 
 
 def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]") -> None:
@@ -58,7 +58,7 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
     if os.getpid() != program_pid and "children" not in values:
         return
     if "json" in values:
-        text = at_exit.json_text(report.to_json())
+        text = at_exit.json_text(report.as_json())
     else:
         top = values.get("top")
         text = _text(report, top if isinstance(top, int) else None)

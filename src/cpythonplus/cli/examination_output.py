@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from cpythonplus.cli.features import Run
 
-_PARTS = ("census", "resident", "caches", "dicts", "gil", "threads")
 _TOP = 10
 
 
@@ -34,13 +33,13 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
     from cpythonplus.memory.agent.examining import examine
 
     # Nothing else has been imported by now that would count as the program's.
-    examination = {**examine(_PARTS), "cycles": found.to_json()}
+    examination = {**examine(), "cycles": found.as_json()}
     _tell(examination, values, program_pid)
 
 
 def _tell(examination: dict[str, object], values: "Mapping[str, object]", program_pid: int) -> None:
     if "html" in values:
-        from cpythonplus.memory.page import page
+        from cpythonplus.memory.report import page
 
         path = at_exit.file_of_this_process(str(values["html"]), program_pid)
         if path is not None:
@@ -50,7 +49,7 @@ def _tell(examination: dict[str, object], values: "Mapping[str, object]", progra
     if "json" in values:
         text = at_exit.json_text(examination)
     else:
-        from cpythonplus.memory.page import report_text
+        from cpythonplus.memory.report import report_text
 
         top = values.get("top")
         text = report_text(examination, top=top if isinstance(top, int) else _TOP)

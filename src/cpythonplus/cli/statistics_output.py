@@ -43,7 +43,7 @@ def _report(program_pid: int, table: bool, json_file: str | None) -> None:  # no
     statistics = gil.statistics()
     path = at_exit.file_of_this_process(json_file, program_pid)
     if path is not None:
-        at_exit.write_file(path, at_exit.json_text(statistics.as_dict()))
+        at_exit.write_file(path, at_exit.json_text(statistics.as_json()))
     if table:
         at_exit.flush_program_output()
         at_exit.write_to_stderr(render(statistics))

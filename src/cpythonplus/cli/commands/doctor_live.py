@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 COMMAND = "cpythonplus doctor"
 FAILED_STATUS = 1
 """The process cannot be looked at."""
-PARTS = ("resident", "census", "caches", "dicts", "exceptions", "gil", "threads", "workers")
-"""What is asked for, the most important first: one may end meanwhile."""
 TOP = 10
+_NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
 _LONGEST_PID = 19
 _INTERVAL_S = 2.0
 _SHORTEST_S = 0.1
@@ -192,7 +191,7 @@ def _look(client: Client, request: Request) -> int:
         return show(_one(client, request))
     from cpythonplus.memory.agent.client import examine
 
-    examination = examine(client, PARTS)
+    examination = examine(client)
     client.close()  # the process waits for others while this is drawn
     if request.get("html"):
         write_page(request.get("html"), examination, request.pid)
@@ -203,43 +202,22 @@ def _look(client: Client, request: Request) -> int:
 
 def _one(client: Client, request: Request) -> str:
     """Return the answer to one of the smaller questions."""
+    from cpythonplus.memory.agent.client import AskError
+    from cpythonplus.memory.report import part_text
+
     [name] = {"trim", "referrers", "path"} & request.given.keys()
     asked = "path_keys" if request.get("show_keys") else name
     answer = client.ask(asked, "" if name == "trim" else request.get(name))
     if request.get("json"):
         return json.dumps(answer, indent=2) + "\n"
-    lines = _trimmed(answer) if name == "trim" else answer.get(asked)
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise _meaningless(name)
-    from cpythonplus.base.visible import visible
-
-    return "".join(f"{visible(line)}\n" for line in lines)
-
-
-def _meaningless(name: str) -> Exception:
-    from cpythonplus.memory.agent.client import AskError
-
-    return AskError(f"its answer to {name} has not what it should have")
-
-
-def _trimmed(answer: dict[str, object]) -> list[str]:
-    """Return what the process gave back, as lines."""
-    from cpythonplus.base.sizes import format_size
-    from cpythonplus.memory.page.reading import entries, known, size, words
-
-    if not known(answer, "before_bytes"):
-        raise _meaningless("trim")
-    before, after = (format_size(size(answer, name)) for name in ("before_bytes", "after_bytes"))
-    lines = [f"{before} resident before, {after} after"]
-    for step in entries(answer, "steps"):
-        note = f": {words(step, 'note')}" if words(step, "note") else ""
-        lines.append(f"{format_size(size(step, 'freed_bytes')):>8}  {words(step, 'name')}{note}")
-    return lines
+    if _NEEDED[name] not in answer:
+        raise AskError(f"its answer to {name} has not what it should have")
+    return part_text(name, answer, request.get("top") or TOP)
 
 
 def report(examination: dict[str, object], top: int) -> str:
     """Return an examination for people."""
-    from cpythonplus.memory.page import report_text
+    from cpythonplus.memory.report import report_text
 
     return report_text(examination, top=top)
 
@@ -249,7 +227,7 @@ def write_page(file: str, examination: dict[str, object], pid: int) -> None:
 
     UsageError if the file cannot be written.
     """
-    from cpythonplus.memory.page import write_page as write
+    from cpythonplus.memory.report import write_page as write
 
     try:
         write(examination, file.replace("%p", str(pid)))

@@ -1,21 +1,13 @@
 """The sections of a report: each part of an examination as tables."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from cpythonplus.base.sizes import format_size
-from cpythonplus.memory.page.contents import (
-    Cell,
-    Column,
-    Kind,
-    Section,
-    Table,
-    duration,
-    objects,
-    part_label,
-)
-from cpythonplus.memory.page.figures import figures
-from cpythonplus.memory.page.reading import (
+from cpythonplus.memory._report.figures import figures
+from cpythonplus.memory._report.labels import label, note
+from cpythonplus.memory._report.reading import (
     Examination,
     Part,
     amount,
@@ -28,8 +20,19 @@ from cpythonplus.memory.page.reading import (
     texts,
     words,
 )
+from cpythonplus.memory._report.registry import EXAMINATIONS
+from cpythonplus.memory._report.tables import (
+    Cell,
+    Column,
+    Kind,
+    Section,
+    Table,
+    duration,
+    objects,
+    signed,
+)
 
-__all__ = ["CENSUS_VIEWS", "causes", "place", "sections", "signed", "target_line"]
+__all__ = ["CENSUS_VIEWS", "causes", "fullness", "place", "section", "sections", "target_line"]
 
 CENSUS_VIEWS: Final = {
     "by_owner": "by owner",
@@ -38,41 +41,31 @@ CENSUS_VIEWS: Final = {
     "by_size_class": "by size",
 }
 _CENSUS_NAMES: Final = {"by_size_class": "in blocks of up to"}
-_TITLES: Final = {
-    "resident": "Resident memory",
-    "census": "Objects on the heap",
-    "cycles": "Cyclic garbage",
-    "exceptions": "Exceptions still held",
-    "caches": "Caches",
-    "dicts": "Dicts",
-    "gil": "The GIL",
-    "threads": "Threads",
-    "workers": "Workers",
-    "trim": "Given back",
-    "samples": "While it was watched",
-}
 _MOST_PINS: Final = 12
+_MOST_STEPS: Final = 100
+_NOT_COUNTED: Final = (
+    "not counted: free lists that the interpreter does not tell of (frames, contexts, asynchronous"
+    " generators and the like); together they hold less than 100 KiB"
+)
 _NOTHING: Final = "nothing found"
 _NOT_ACTIVE: Final = "not scheduled: the program was not started by `cpythonplus run`"
 
 
 def sections(examination: Examination, top: int) -> list[Section]:
     """Return the sections of what was examined; top: rows of each table."""
-    return [
-        _section(examination, key, title, top)
-        for key, title in _TITLES.items()
-        if key in examination
-    ]
+    return [section(examination, key, top) for key in EXAMINATIONS if key in examination]
 
 
-def _section(examination: Examination, key: str, title: str, top: int) -> Section:
+def section(examination: Examination, key: str, top: int) -> Section:
+    """Return one section."""
+    title = EXAMINATIONS[key].title
     if key == "samples":
         return Section(key, title, *_samples(entries(examination, key), top))
     found = part(examination, key)
     if found is None:
         return Section(key, title, (f"not examined: {refusal(examination, key) or 'no answer'}",))
-    if key in _BUILDERS:
-        return Section(key, title, *_BUILDERS[key](found, top))
+    if key in _LAYOUTS:
+        return Section(key, title, *_LAYOUTS[key](found, top))
     if found.get("active") is False:
         return Section(key, title, (_NOT_ACTIVE,))
     tables = figures(found, top)
@@ -131,18 +124,19 @@ def _resident(found: Part, top: int) -> _Parts:
         lambda row: (
             size(row, "resident_bytes"),
             size(row, "resident_bytes") / whole if whole else 0.0,
-            part_label(words(row, "name")),
-            words(row, "note"),
+            label(words(row, "name")).title,
+            note(row),
         ),
         max(top, 20),
     )
     tables += _table(
         "What pins memory that is free otherwise",
-        "held back:size|blocks:count|type|where|one of them is held by",
+        "held back:size|blocks:count|of:size|type|where|one of them is held by",
         _by(entries(found, "pins"), "held_bytes"),
         lambda row: (
             size(row, "held_bytes"),
             size(row, "objects"),
+            size(row, "size_bytes"),
             words(row, "type"),
             words(row, "place").replace("_", " "),
             words(row, "holder"),
@@ -150,9 +144,24 @@ def _resident(found: Part, top: int) -> _Parts:
         min(top, _MOST_PINS),
     )
     line = f"{format_size(whole)} resident" if whole else "its size is not known"
+    tables += _table(
+        "How full the arenas are",
+        "arenas:count|in use",
+        [{"count": count, "from": 10 * n} for n, count in enumerate(fullness(found)) if count],
+        lambda row: (size(row, "count"), f"{size(row, 'from')} to {size(row, 'from') + 10} %"),
+        top,
+    )
     unseen = words(inside(found, "arenas"), "unknown")
     notes = [f"the arenas could not be seen: {unseen}"] if unseen else []
     return (line + _pause(found), *notes, *texts(found, "notes")), tuple(tables)
+
+
+def fullness(found: Part) -> list[int]:
+    """Return how many arenas are up to a tenth, two tenths, ... full."""
+    counts = inside(found, "arenas").get("fullness")
+    if not isinstance(counts, list | tuple):
+        return []
+    return [max(size({"count": count}, "count"), 0) for count in counts[:_MOST_STEPS]]
 
 
 def _census(found: Part, top: int) -> _Parts:
@@ -183,16 +192,69 @@ def _census(found: Part, top: int) -> _Parts:
     return (line + _pause(found), *notes), tuple(tables)
 
 
+def _difference(found: Part, top: int) -> _Parts:
+    tables: list[Table] = []
+    for name, title in CENSUS_VIEWS.items():
+        tables += _table(
+            title[0].upper() + title[1:],
+            f"change:change|objects:more|{_CENSUS_NAMES.get(name, title[3:])}",
+            entries(found, name),
+            lambda row: (size(row, "size_bytes"), size(row, "objects"), words(row, "name")),
+            top,
+        )
+    line = f"{size(found, 'objects'):+,} objects, {signed(size(found, 'size_bytes'))}"
+    return (line,), tuple(tables)
+
+
+def _referrers(found: Part, top: int) -> _Parts:
+    tables = _table(
+        "",
+        f"references:count|to objects of {words(found, 'type')} from",
+        entries(found, "rows"),
+        lambda row: (size(row, "references"), words(row, "name")),
+        top,
+    )
+    more = size(found, "more")
+    return () if tables else (_NOTHING,), tuple(
+        replace(t, left_out=t.left_out + more) for t in tables
+    )
+
+
+def _path(found: Part, top: int) -> _Parts:  # noqa: ARG001  # it is told to its end
+    return (" -> ".join(texts(found, "steps")) or _NOTHING,), ()
+
+
+def _trim(found: Part, top: int) -> _Parts:
+    tables = _table(
+        "",
+        "freed:size|time:time|step|:prose",
+        entries(found, "steps"),
+        lambda row: (
+            size(row, "freed_bytes"),
+            amount(row, "took_ns"),
+            words(row, "name"),
+            words(row, "note") + _left(size(row, "left_bytes")),
+        ),
+        top,
+    )
+    before, after = (format_size(size(found, name)) for name in ("before_bytes", "after_bytes"))
+    return (f"{before} resident before, {after} after",), tuple(tables)
+
+
+def _left(size_bytes: int) -> str:
+    return f"; {format_size(size_bytes)} stays free between blocks in use" if size_bytes else ""
+
+
 def _pause(found: Part) -> str:
     pause = amount(found, "pause_ns")
-    return f"; the program stood still for {duration(pause)}" if pause else ""
+    return f"; the program was paused for {duration(pause)}" if pause else ""
 
 
 # ---- cycles and exceptions ----------------------------------------------------------------------
 
 
 def causes(found: Part | None) -> list[Part]:
-    """Return the causes of cycles, the largest first, with what hung from them."""
+    """Return the causes of cycles, the largest first, with what they kept alive."""
     rows = entries(found, "cycles")
     return sorted(rows, key=lambda row: -amount(row, "size_bytes") - amount(row, "kept_bytes"))
 
@@ -211,7 +273,7 @@ def _cycles(found: Part, top: int) -> _Parts:
             size(row, "size_bytes") + size(row, "kept_bytes"),
             size(row, "count"),
             size(row, "objects") + size(row, "kept_objects"),
-            place(inside(row, "cause")),
+            place(inside(inside(row, "cause"), "place")),
             words(inside(row, "cause"), "variable"),
             words(inside(row, "cause"), "what"),
             words(inside(row, "cause"), "advice"),
@@ -237,7 +299,7 @@ def _hoards(found: Part, top: int) -> list[Table]:
             size(row, "count"),
             size(row, "objects"),
             words(row, "exception"),
-            place(row),
+            place(inside(row, "place")),
             words(row, "holder"),
         ),
         top,
@@ -261,7 +323,7 @@ def _caches(found: Part, top: int) -> _Parts:
             size(row, "size_bytes"),
             size(row, "entries"),
             words(row, "name"),
-            "yes" if row.get("worth_it") is True else "no",
+            _worth(row),
             words(row, "clear"),
             words(row, "note"),
         ),
@@ -273,50 +335,67 @@ def _caches(found: Part, top: int) -> _Parts:
         _by(entries(found, "fixed"), "size_bytes"),
         lambda row: (
             size(row, "size_bytes"),
-            size(row, "entries" if known(row, "entries") else "objects"),
+            size(row, "objects"),
             words(row, "name"),
             words(row, "note"),
         ),
         top,
     )
-    return _lines(found, tables), tuple(tables)
+    rows = entries(found, "rows")
+    whole = sum(size(row, "size_bytes") for row in rows)
+    worth = sum(size(row, "size_bytes") for row in rows if row.get("worth_it") is True)
+    told = format_size(worth) if worth else "nothing"
+    held = f"{format_size(whole)} in caches; {told} of it is worth clearing"
+    return (held, *texts(found, "left_out"), _NOT_COUNTED), tuple(tables)
 
 
-def _lines(found: Part, tables: list[Table]) -> tuple[str, ...]:
-    """Return what is missing in the tables."""
-    return (*(() if tables else (_NOTHING,)), *texts(found, "left_out"))
+def _worth(row: Part) -> str:
+    if not words(row, "clear"):
+        return "never"
+    return "yes" if row.get("worth_it") is True else "no"
 
 
 def _dicts(found: Part, top: int) -> _Parts:
-    tables = _table(
+    lost = _table(
         "Classes whose instances no longer share their keys",
-        "too much:size|size:size|instances:count|class|:prose|:prose",
+        "too much:size|size:size|instances:count|inline:count|split dict:count|own dict:count|class"
+        "|:prose|:prose",
         _by(entries(found, "lost"), "cost_bytes"),
         lambda row: (
             size(row, "cost_bytes"),
             size(row, "size_bytes"),
             size(row, "instances"),
+            *(size(row, name) for name in ("inline", "split", "combined")),
             words(row, "type"),
             words(row, "cause"),
             words(row, "remedy"),
         ),
         top,
     )
-    tables += _table(
+    oversized = _table(
         "Larger than what is in them",
-        "size:size|could be:size|entries:count|room for:count|of|:note",
+        "size:size|could be:size|entries:count|room for:count|kind|of|:note",
         _by(entries(found, "oversized"), "size_bytes"),
         lambda row: (
             size(row, "size_bytes"),
             size(row, "could_be_bytes"),
             size(row, "entries"),
             size(row, "capacity"),
-            words(row, "holder") or words(row, "owner"),
+            words(row, "kind"),
+            words(row, "holder"),
             words(row, "remedy"),
         ),
         top,
     )
-    return _lines(found, tables), tuple(tables)
+    count = size(found, "oversized_count")
+    lines = [
+        *([] if lost else ["no class has instances that need dicts of their own and cost much"]),
+        *([] if oversized else ["no dict or set is much larger than what it holds"]),
+    ]
+    if count:
+        too_much = format_size(size(found, "oversized_bytes"))
+        lines.append(f"{count:,} larger than what is in them, {too_much} too much")
+    return (*lines, *texts(found, "left_out")), (*lost, *oversized)
 
 
 # ---- watched ------------------------------------------------------------------------------------
@@ -332,7 +411,7 @@ def _samples(samples: Sequence[Part], top: int) -> _Parts:
     line += f" at first, {format_size(size(last, 'rss_bytes'))} at the end ({signed(grown)})"
     tables = _table(
         "What grew",
-        "growth:size|more objects:count|what",
+        "growth:change|more objects:more|what",
         _by(entries(last, "growth"), "size_bytes"),
         lambda row: (size(row, "size_bytes"), size(row, "objects"), words(row, "name")),
         top,
@@ -340,16 +419,15 @@ def _samples(samples: Sequence[Part], top: int) -> _Parts:
     return (line,), tuple(tables)
 
 
-def signed(size_bytes: int) -> str:
-    """Return a difference with its sign."""
-    return ("+" if size_bytes >= 0 else "") + format_size(size_bytes)
-
-
-_BUILDERS: Final[dict[str, Callable[[Part, int], _Parts]]] = {
+_LAYOUTS: Final[dict[str, Callable[[Part, int], _Parts]]] = {
     "resident": _resident,
     "census": _census,
+    "difference": _difference,
     "cycles": _cycles,
     "exceptions": _exceptions,
     "caches": _caches,
     "dicts": _dicts,
+    "trim": _trim,
+    "referrers": _referrers,
+    "path": _path,
 }
