@@ -339,7 +339,7 @@ def test_the_smaller_questions(
         told.append(capsys.readouterr().out)
         assert main(["doctor", "12", "--json", *words]) == 0
         assert json.loads(capsys.readouterr().out) == answers[words[0][2:]]
-    assert told[0] == "  references  to objects of app.Node from\n           3  list\n"
+    assert told[0] == "to objects of app.Node\n\n  references  from\n           3  list\n"
     assert told[1] == "app.CACHE -> [3]\\x1b[31m\n"
     assert told[2].startswith("3 MiB resident before, 1 MiB after\n")
     assert told[2].splitlines()[-1].split() == ["2", "MiB", "5", "ns", "C", "heap", "once"]

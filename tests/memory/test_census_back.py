@@ -91,7 +91,9 @@ def test_referrers_by_name(census: Census) -> None:
     found = census.referrers(f"{__name__}.Target", top=1)
     assert (found.rows[0].name, found.rows[0].references, found.more) == ("list", 3, 0)
     assert found.text().splitlines() == [
-        f"  references  to objects of {__name__}.Target from",
+        f"to objects of {__name__}.Target",
+        "",
+        "  references  from",
         "           3  list",
     ]
     assert rebuilt(Referrers, json.loads(json.dumps(found.as_json()))) == found

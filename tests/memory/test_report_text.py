@@ -12,7 +12,7 @@ from cpythonplus import memory
 from cpythonplus.memory._report import tables
 from cpythonplus.memory._report.page import page
 from cpythonplus.memory._report.reading import visible
-from cpythonplus.memory._report.text import report_text
+from cpythonplus.memory._report.text import part_text, report_text
 from cpythonplus.memory._report.verdict import statements
 from tests.memory import examinations
 
@@ -182,6 +182,13 @@ def test_tables_have_so_many_rows() -> None:
     assert "  and 77 more\n" in report_text({"census": whole["census"]}, top=3)
     assert "dict of redis.client.Class3\n" not in report_text(whole, top=3)
     assert "dict of redis.client.Class3\n" in report_text(whole, top=4)
+
+
+def test_a_type_may_have_any_name() -> None:
+    found = {"type": "a:size|b=c", "rows": [{"name": "x:y|z", "references": 7}], "more": 2}
+    assert part_text("referrers", found) == (
+        "to objects of a:size|b=c\n\n  references  from\n           7  x:y|z\n  and 2 more\n"
+    )
 
 
 def test_lines_fit_whatever_the_names_are() -> None:

@@ -22,7 +22,6 @@ from cpythonplus.memory._report.reading import (
 )
 from cpythonplus.memory._report.registry import EXAMINATIONS
 from cpythonplus.memory._report.tables import (
-    Cell,
     Column,
     Kind,
     Section,
@@ -86,24 +85,27 @@ def target_line(examination: Examination) -> str:
 _Parts = tuple[tuple[str, ...], tuple[Table, ...]]
 
 
-def _table(
-    title: str,
-    columns: str,
-    rows: Sequence[Part],
-    fill: Callable[[Part], tuple[Cell, ...]],
-    top: int,
-) -> list[Table]:
+def _table(title: str, columns: str, rows: Sequence[Part], top: int) -> list[Table]:
     """Return a table of the first rows, none if there is no row.
 
-    columns: headings, each behind a colon its kind if that is not a name: "objects:count|type".
+    columns: "heading:kind=field", without a kind a name, without a field the one of the heading:
+    "size:size=size_bytes|times:count=count|type".
     """
     if not rows:
         return []
-    made = []
+    made, fields = [], []
     for column in columns.split("|"):
-        heading, _, kind = column.partition(":")
+        heading, _, field = column.partition("=")
+        heading, _, kind = heading.partition(":")
         made.append(Column(heading, Kind(kind or "name")))
-    shown = tuple(fill(row) for row in rows[:top])
+        fields.append(field or heading)
+    shown = tuple(
+        tuple(
+            amount(row, field) if column.kind.is_number else words(row, field)
+            for column, field in zip(made, fields, strict=True)
+        )
+        for row in rows[:top]
+    )
     return [Table(title, tuple(made), shown, max(len(rows) - top, 0))]
 
 
@@ -111,46 +113,39 @@ def _by(rows: Iterable[Part], name: str) -> list[Part]:
     return sorted(rows, key=lambda row: -amount(row, name))
 
 
+def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:
+    return [{**row, "share": size(row, name) / whole if whole else 0.0} for row in rows]
+
+
 # ---- resident and census ------------------------------------------------------------------------
 
 
 def _resident(found: Part, top: int) -> _Parts:
     whole = size(found, "rss_bytes")
-    rows = _by(entries(found, "parts"), "resident_bytes")
-    tables = _table(
-        "What it consists of",
-        "resident:size|share:share|what|:note",
-        rows,
-        lambda row: (
-            size(row, "resident_bytes"),
-            size(row, "resident_bytes") / whole if whole else 0.0,
-            label(words(row, "name")).title,
-            note(row),
+    rows = _shares(_by(entries(found, "parts"), "resident_bytes"), "resident_bytes", whole)
+    pins = _by(entries(found, "pins"), "held_bytes")
+    full = [
+        {"arenas": count, "in use": f"{10 * n} to {10 * n + 10} %"}
+        for n, count in enumerate(fullness(found))
+        if count
+    ]
+    tables = [
+        *_table(
+            "What it consists of",
+            "resident:size=resident_bytes|share:share|what|:note=note",
+            [{**row, "what": label(words(row, "name")).title, "note": note(row)} for row in rows],
+            max(top, 20),
         ),
-        max(top, 20),
-    )
-    tables += _table(
-        "What pins memory that is free otherwise",
-        "held back:size|blocks:count|of:size|type|where|one of them is held by",
-        _by(entries(found, "pins"), "held_bytes"),
-        lambda row: (
-            size(row, "held_bytes"),
-            size(row, "objects"),
-            size(row, "size_bytes"),
-            words(row, "type"),
-            words(row, "place").replace("_", " "),
-            words(row, "holder"),
+        *_table(
+            "What pins memory that is free otherwise",
+            "held back:size=held_bytes|blocks:count=objects|of:size=size_bytes|type|where"
+            "|one of them is held by=holder",
+            [{**row, "where": words(row, "place").replace("_", " ")} for row in pins],
+            min(top, _MOST_PINS),
         ),
-        min(top, _MOST_PINS),
-    )
+        *_table("How full the arenas are", "arenas:count|in use", full, top),
+    ]
     line = f"{format_size(whole)} resident" if whole else "its size is not known"
-    tables += _table(
-        "How full the arenas are",
-        "arenas:count|in use",
-        [{"count": count, "from": 10 * n} for n, count in enumerate(fullness(found)) if count],
-        lambda row: (size(row, "count"), f"{size(row, 'from')} to {size(row, 'from') + 10} %"),
-        top,
-    )
     unseen = words(inside(found, "arenas"), "unknown")
     notes = [f"the arenas could not be seen: {unseen}"] if unseen else []
     return (line + _pause(found), *notes, *texts(found, "notes")), tuple(tables)
@@ -170,53 +165,34 @@ def _census(found: Part, top: int) -> _Parts:
     for name in ("frozen", "immortal"):
         if size(found, f"{name}_objects"):
             line += f", {size(found, f'{name}_objects'):,} of them {name}"
-    tables: list[Table] = []
-    for name, title in CENSUS_VIEWS.items():
-        rows = entries(found, name)
-        if name != "by_size_class":
-            rows = _by(rows, "size_bytes")
-        tables += _table(
-            title[0].upper() + title[1:],
-            f"size:size|share:share|objects:count|{_CENSUS_NAMES.get(name, title[3:])}",
-            rows,
-            lambda row: (
-                size(row, "size_bytes"),
-                size(row, "size_bytes") / whole if whole else 0.0,
-                size(row, "objects"),
-                words(row, "name"),
-            ),
-            top,
-        )
     left_out = words(found, "left_out")
     notes = [f"not in these numbers: {left_out}"] if left_out else []
-    return (line + _pause(found), *notes), tuple(tables)
+    tables = _views(found, "size:size=size_bytes|share:share|objects:count", top)
+    return (line + _pause(found), *notes), tables
 
 
 def _difference(found: Part, top: int) -> _Parts:
+    line = f"{size(found, 'objects'):+,} objects, {signed(size(found, 'size_bytes'))}"
+    return (line,), _views(found, "change:change=size_bytes|objects:more", top)
+
+
+def _views(found: Part, columns: str, top: int) -> tuple[Table, ...]:
+    """Return a table for each way of counting; the rows are in order, but for other versions'."""
     tables: list[Table] = []
     for name, title in CENSUS_VIEWS.items():
-        tables += _table(
-            title[0].upper() + title[1:],
-            f"change:change|objects:more|{_CENSUS_NAMES.get(name, title[3:])}",
-            entries(found, name),
-            lambda row: (size(row, "size_bytes"), size(row, "objects"), words(row, "name")),
-            top,
-        )
-    line = f"{size(found, 'objects'):+,} objects, {signed(size(found, 'size_bytes'))}"
-    return (line,), tuple(tables)
+        rows = _shares(entries(found, name), "size_bytes", size(found, "size_bytes"))
+        rows.sort(key=lambda row: -abs(amount(row, "size_bytes")))
+        heading = _CENSUS_NAMES.get(name, title[3:])
+        tables += _table(f"{title[0].upper()}{title[1:]}", f"{columns}|{heading}=name", rows, top)
+    return tuple(tables)
 
 
 def _referrers(found: Part, top: int) -> _Parts:
-    tables = _table(
-        "",
-        f"references:count|to objects of {words(found, 'type')} from",
-        entries(found, "rows"),
-        lambda row: (size(row, "references"), words(row, "name")),
-        top,
-    )
+    tables = _table("", "references:count|from=name", entries(found, "rows"), top)
+    of = f"to objects of {words(found, 'type')}"
     more = size(found, "more")
-    return () if tables else (_NOTHING,), tuple(
-        replace(t, left_out=t.left_out + more) for t in tables
+    return (of if tables else f"{of}: {_NOTHING}",), tuple(
+        replace(table, left_out=table.left_out + more) for table in tables
     )
 
 
@@ -225,20 +201,12 @@ def _path(found: Part, top: int) -> _Parts:  # noqa: ARG001  # it is told to its
 
 
 def _trim(found: Part, top: int) -> _Parts:
-    tables = _table(
-        "",
-        "freed:size|time:time|step|:prose",
-        entries(found, "steps"),
-        lambda row: (
-            size(row, "freed_bytes"),
-            amount(row, "took_ns"),
-            words(row, "name"),
-            words(row, "note") + _left(size(row, "left_bytes")),
-        ),
-        top,
-    )
+    steps = entries(found, "steps")
+    rows = [{**row, "note": words(row, "note") + _left(size(row, "left_bytes"))} for row in steps]
+    columns = "freed:size=freed_bytes|time:time=took_ns|step=name|:prose=note"
     before, after = (format_size(size(found, name)) for name in ("before_bytes", "after_bytes"))
-    return (f"{before} resident before, {after} after",), tuple(tables)
+    line = f"{before} resident before, {after} after"
+    return (line,), tuple(_table("", columns, rows, top))
 
 
 def _left(size_bytes: int) -> str:
@@ -267,17 +235,17 @@ def _cycles(found: Part, top: int) -> _Parts:
     )
     tables = _table(
         "Lines that leave cycles behind",
-        "size:size|times:count|objects:count|where|variable|keeps|:prose",
-        rows,
-        lambda row: (
-            size(row, "size_bytes") + size(row, "kept_bytes"),
-            size(row, "count"),
-            size(row, "objects") + size(row, "kept_objects"),
-            place(inside(inside(row, "cause"), "place")),
-            words(inside(row, "cause"), "variable"),
-            words(inside(row, "cause"), "what"),
-            words(inside(row, "cause"), "advice"),
-        ),
+        "size:size|times:count=count|objects:count|where|variable|keeps=what|:prose=advice",
+        [
+            {
+                **inside(row, "cause"),
+                "count": row.get("count"),
+                "size": size(row, "size_bytes") + size(row, "kept_bytes"),
+                "objects": size(row, "objects") + size(row, "kept_objects"),
+                "where": place(inside(inside(row, "cause"), "place")),
+            }
+            for row in rows
+        ],
         top,
     )
     return lines, tuple(tables + _hoards(found, top))
@@ -290,18 +258,11 @@ def place(row: Part) -> str:
 
 
 def _hoards(found: Part, top: int) -> list[Table]:
+    rows = _by(entries(found, "hoards"), "size_bytes")
     return _table(
         "Exceptions that are kept with the frames on their tracebacks",
-        "size:size|times:count|objects:count|exception|raised at|held by",
-        _by(entries(found, "hoards"), "size_bytes"),
-        lambda row: (
-            size(row, "size_bytes"),
-            size(row, "count"),
-            size(row, "objects"),
-            words(row, "exception"),
-            place(inside(row, "place")),
-            words(row, "holder"),
-        ),
+        "size:size=size_bytes|times:count=count|objects:count|exception|raised at|held by=holder",
+        [{**row, "raised at": place(inside(row, "place"))} for row in rows],
         top,
     )
 
@@ -315,33 +276,16 @@ def _exceptions(found: Part, top: int) -> _Parts:
 
 
 def _caches(found: Part, top: int) -> _Parts:
+    rows = _by(entries(found, "rows"), "size_bytes")
     tables = _table(
         "What can be cleared",
-        "size:size|entries:count|cache|worth it|how:code|:note",
-        _by(entries(found, "rows"), "size_bytes"),
-        lambda row: (
-            size(row, "size_bytes"),
-            size(row, "entries"),
-            words(row, "name"),
-            _worth(row),
-            words(row, "clear"),
-            words(row, "note"),
-        ),
+        "size:size=size_bytes|entries:count|cache=name|worth it|how:code=clear|:note=note",
+        [{**row, "worth it": _worth(row)} for row in rows],
         top,
     )
-    tables += _table(
-        "What stays",
-        "size:size|number:count|what|:note",
-        _by(entries(found, "fixed"), "size_bytes"),
-        lambda row: (
-            size(row, "size_bytes"),
-            size(row, "objects"),
-            words(row, "name"),
-            words(row, "note"),
-        ),
-        top,
-    )
-    rows = entries(found, "rows")
+    fixed = _by(entries(found, "fixed"), "size_bytes")
+    columns = "size:size=size_bytes|number:count=objects|what=name|:note=note"
+    tables += _table("What stays", columns, fixed, top)
     whole = sum(size(row, "size_bytes") for row in rows)
     worth = sum(size(row, "size_bytes") for row in rows if row.get("worth_it") is True)
     told = format_size(worth) if worth else "nothing"
@@ -358,33 +302,16 @@ def _worth(row: Part) -> str:
 def _dicts(found: Part, top: int) -> _Parts:
     lost = _table(
         "Classes whose instances no longer share their keys",
-        "too much:size|size:size|instances:count|inline:count|split dict:count|own dict:count|class"
-        "|:prose|:prose",
+        "too much:size=cost_bytes|size:size=size_bytes|instances:count|inline:count"
+        "|split dict:count=split|own dict:count=combined|class=type|:prose=cause|:prose=remedy",
         _by(entries(found, "lost"), "cost_bytes"),
-        lambda row: (
-            size(row, "cost_bytes"),
-            size(row, "size_bytes"),
-            size(row, "instances"),
-            *(size(row, name) for name in ("inline", "split", "combined")),
-            words(row, "type"),
-            words(row, "cause"),
-            words(row, "remedy"),
-        ),
         top,
     )
     oversized = _table(
         "Larger than what is in them",
-        "size:size|could be:size|entries:count|room for:count|kind|of|:note",
+        "size:size=size_bytes|could be:size=could_be_bytes|entries:count|room for:count=capacity"
+        "|kind|of=holder|:note=remedy",
         _by(entries(found, "oversized"), "size_bytes"),
-        lambda row: (
-            size(row, "size_bytes"),
-            size(row, "could_be_bytes"),
-            size(row, "entries"),
-            size(row, "capacity"),
-            words(row, "kind"),
-            words(row, "holder"),
-            words(row, "remedy"),
-        ),
         top,
     )
     count = size(found, "oversized_count")
@@ -409,14 +336,9 @@ def _samples(samples: Sequence[Part], top: int) -> _Parts:
     grown = size(last, "rss_bytes") - size(first, "rss_bytes")
     line = f"{len(samples):,} samples in {seconds:.0f} s: {format_size(size(first, 'rss_bytes'))}"
     line += f" at first, {format_size(size(last, 'rss_bytes'))} at the end ({signed(grown)})"
-    tables = _table(
-        "What grew",
-        "growth:change|more objects:more|what",
-        _by(entries(last, "growth"), "size_bytes"),
-        lambda row: (size(row, "size_bytes"), size(row, "objects"), words(row, "name")),
-        top,
-    )
-    return (line,), tuple(tables)
+    columns = "growth:change=size_bytes|more objects:more=objects|what=name"
+    grew = _by(entries(last, "growth"), "size_bytes")
+    return (line,), tuple(_table("What grew", columns, grew, top))
 
 
 _LAYOUTS: Final[dict[str, Callable[[Part, int], _Parts]]] = {
