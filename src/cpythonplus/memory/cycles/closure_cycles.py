@@ -113,7 +113,7 @@ def _cause(
         place=stored.place,
         variable=stored.variable,
         what=f"{kept}, which {other} leads back to" if other else kept,
-        advice=for_closure(stored.variable, stored.place.function),
+        advice=for_closure(stored.steps, stored.place.function),
         edges=(
             *along(f"closure of {other or _name(function)}", stored.steps),
             *(

@@ -257,7 +257,7 @@ def _cause(component: Component, stored: Stored, there: int, together: Sequence[
         place=stored.place,
         variable=stored.variable,
         what=what,
-        advice=for_exception(stored.variable, together),
+        advice=for_exception(stored.steps, together),
         edges=(
             *along(f"frame of {function}()" if function else "a frame", stored.steps),
             report.Edge(what, "__traceback__"),

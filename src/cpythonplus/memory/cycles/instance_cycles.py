@@ -84,7 +84,7 @@ def of_instances(component: Component, cycle: list[Hop], members: Sequence[int])
     before = ["..."] if segments[len(shown) :] else []
     end = _end(component, segments)
     what = " -> ".join([*before, *(each.text() for each in shown), *end])
-    advice = for_instances(stored.variable)
+    advice = for_instances(stored.steps)
     way = [*(report.Edge(each, "") for each in before), *map(_as_edge, shown)]
     way[-1] = replace(way[-1], closing=True)
     way += [report.Edge(each, "") for each in end if each != way[0].source]

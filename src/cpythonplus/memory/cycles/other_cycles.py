@@ -57,7 +57,7 @@ def _of_frame(component: Component, cycle: list[Hop]) -> Finding:
     last = next(hop for hop in reversed(cycle) if hop.edge.name)
     what = type_name(type(component.objects[last.there]))
     way = [*along(f"frame of {stored.place.function}()", stored.steps), Edge(what, "")]
-    cause = _cause(stored, what, for_frame(stored.variable), way)
+    cause = _cause(stored, what, for_frame(stored.steps), way)
     return Finding(cause, [(last.here, last.there, last.edge.name)])
 
 
@@ -97,12 +97,12 @@ def _of_containers(component: Component, cycle: list[Hop], members: Sequence[int
     if not cycle:
         # Longer than was looked at: all that leads to one of its objects.
         return Finding(
-            _cause(Stored(Place(), (kind,)), kind, for_instances(kind), ()), [members[0]]
+            _cause(Stored(Place(), (kind,)), kind, for_instances((kind,)), ()), [members[0]]
         )
     parts = ("[]" if hop.edge.name.startswith("[") else hop.edge.name for hop in cycle)
     stored = Stored(Place(), (kind, *parts))
     last = cycle[-1]
     name = stored.variable
     way = [Edge(kind, "".join(stored.steps[1:]), closing=True)]
-    cause = _cause(stored, f"{name} -> {kind}", for_instances(name), way)
+    cause = _cause(stored, f"{name} -> {kind}", for_instances(stored.steps), way)
     return Finding(cause, [(last.here, last.there, last.edge.name)])
