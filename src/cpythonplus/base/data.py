@@ -1,9 +1,14 @@
 """What examinations and statistics return: frozen data with units, as JSON the same for all."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory that is examined
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Data", "Place"]
 

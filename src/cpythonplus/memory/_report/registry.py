@@ -1,16 +1,22 @@
 """All examinations, in the order in which a report shows them."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+
+TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory that is examined
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["EXAMINATIONS", "Examination", "asked", "register", "taken"]
 
-Json = dict[str, object]
-_EVERYWHERE: Final = ("run", "pid", "watch")
+_EVERYWHERE = ("run", "pid", "watch")
 
 
-class Examination(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Examination:
     """One part of a report.
 
     take: examines this process, and returns data or JSON; None: it is made elsewhere.
@@ -22,7 +28,7 @@ class Examination(NamedTuple):
     at: tuple[str, ...]
 
 
-EXAMINATIONS: Final[dict[str, Examination]] = {}
+EXAMINATIONS: dict[str, Examination] = {}
 
 
 def register(
@@ -40,13 +46,13 @@ def asked(where: str) -> list[str]:
     return [name for name, each in EXAMINATIONS.items() if where in each.at]
 
 
-def taken(name: str) -> Json:
+def taken(name: str) -> dict[str, object]:
     """Examine this process; raises KeyError for an unknown name, and what the examination does."""
     take = EXAMINATIONS[name].take
     if take is None:
         raise KeyError(name)
     found = take()
-    result: Json = found if isinstance(found, dict) else found.as_json()
+    result: dict[str, object] = found if isinstance(found, dict) else found.as_json()
     return result
 
 
@@ -59,7 +65,7 @@ def _from(module: str, name: str) -> Callable[[], Any]:
     return call
 
 
-_EXAMINING: Final = "memory.agent.examining"
+_EXAMINING = "memory.agent.examining"
 
 register("resident", "Resident memory", _from("memory", "resident"))
 register("census", "Objects on the heap", _from("memory", "census"))
