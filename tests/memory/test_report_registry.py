@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from cpythonplus import memory
+from cpythonplus.memory._report.labels import LABELS
 from cpythonplus.memory._report.live import screen
 from cpythonplus.memory._report.page import page
 from cpythonplus.memory._report.registry import EXAMINATIONS, asked, register
@@ -57,3 +60,15 @@ def test_it_is_on_the_live_screen() -> None:
     Console(file=out, width=100).print(screen(watched.examination(), 5, 100))
     for said in ("Made up for a test", "3 MiB", "app.Cache", "2 MiB"):
         assert said in out.getvalue()
+
+
+def test_only_the_report_words_sizes() -> None:
+    folder = Path(memory.__file__).parent
+    files = [each for each in folder.rglob("*.py") if "_report" not in each.parts]
+    assert len(files) > 50
+    assert [each for each in files if "format_size(" in each.read_text()] == []
+
+
+def test_each_part_of_memory_has_one_name() -> None:
+    assert len({each.title for each in LABELS.values()}) == len(LABELS)
+    assert {part.name for part in memory.resident().parts} <= LABELS.keys()
