@@ -304,7 +304,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
         for each in driver["runs"]:
             for cycle in each["cycles"]:
                 cause = cycle["cause"]
-                cause.pop("advice")  # follows from the rest
+                cause |= cause.pop("place")
+                del cause["advice"], cause["edges"]  # follow from the rest
                 cause["in_source"] = in_source(cause)
                 cause["package"], cause["release"], cause["file"] = packaged(
                     cause["file"], driver["driver"], driver["versions"]

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli import watched
 from cpythonplus.cli.commands import doctor, doctor_live
 from cpythonplus.cli.main import main
-from cpythonplus.cli.watch_screen import line, screen
-from cpythonplus.memory.agent import listing
+from cpythonplus.memory._report.live import line, screen
+from cpythonplus.memory.agent import listing, watched
 from cpythonplus.memory.agent.client import AskError, Client
 from cpythonplus.memory.agent.finding import Process, Unreachable, find
 from cpythonplus.memory.agent.listing import Candidate
@@ -295,13 +294,13 @@ def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert sample["gil"] == {"wait_ns": 10_002_000, "waits": 60, "switches": 3}
     sample["t_s"] = float(str(found.samples[0]["t_s"])) + 2
     text = line(found.samples)
-    assert "RSS 30 MiB  (+20 MiB)  objects 30 2.9 KiB  grown: Node +2 KiB" in text
-    assert text.endswith("  GIL waits 5.00 ms/s in 20 waits/s")
+    assert "RSS 30 MiB (+20 MiB)  objects 30 2.9 KiB  grown: Node +2 KiB" in text
+    assert "  GIL waits 5 ms/s in 20 waits/s" in text
     console = Console(width=100, file=sys.stdout, color_system=None)
-    console.print(screen(found.samples, "process 5: app", 5, 100))
+    console.print(screen(found.examination(), 5, 100))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "process 5: app"
-    assert "live objects 15 MiB" in "".join(lines)
+    assert lines[0].rstrip() == "pid 5, app"
+    assert "live Python objects 15 MiB" in "".join(lines)
     assert any(re.fullmatch(r"\+2 KiB +\+20 +Node *", each) for each in lines)
     assert max(map(len, lines)) <= 100
 
@@ -311,7 +310,7 @@ def test_a_process_that_tells_little_can_be_watched() -> None:
     found.look()
     found.look()
     assert "RSS " in line(found.samples)
-    assert screen(found.samples, "", 5, 80)
+    assert screen(found.examination(), 5, 80)
     assert found.examination()["census"] == {"error": "no census"}
 
 
@@ -331,8 +330,8 @@ def test_the_smaller_questions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     answers: dict[str, dict[str, object]] = {
-        "referrers": {"referrers": ["list", "app.Cache"]},
-        "path": {"path": ["app.CACHE", "[3]\x1b[31m\x7f"]},
+        "referrers": {"type": "app.Node", "rows": [{"name": "list", "references": 3}], "more": 0},
+        "path": {"steps": ["app.CACHE", "[3]\x1b[31m\x7f"]},
         "trim": {
             "before_bytes": 3 << 20,
             "after_bytes": 1 << 20,
@@ -350,8 +349,10 @@ def test_the_smaller_questions(
         )
         assert capsys.readouterr().out == ""
         assert json.loads((tmp_path / "12").read_text()) == answers[name]
-    assert told[:2] == ["list\napp.Cache\n", "app.CACHE\n[3]\\x1b[31m\\x7f\n"]
-    assert told[2] == "3 MiB resident before, 1 MiB after\n   2 MiB  C heap: once\n"
+    assert told[0] == "to objects of app.Node\n\n  references  from\n           3  list\n"
+    assert told[1] == "app.CACHE -> [3]\\x1b[31m\\x7f\n"
+    assert told[2].startswith("3 MiB resident before, 1 MiB after\n")
+    assert told[2].splitlines()[-1].split() == ["2", "MiB", "5", "ns", "C", "heap", "once"]
 
 
 @pytest.mark.any_version

@@ -137,7 +137,7 @@ def agent() -> Iterator[Agent]:
 
 def test_an_agent_that_answers_as_it_should(agent: Agent) -> None:
     """Else nothing below would tell anything."""
-    path = {"path": ["module app -> .CACHE (dict)"], "referrers": ["3 list"], "before_bytes": 1024}
+    path = {"steps": ["module app", ".CACHE (dict)"], "rows": [], "before_bytes": 1024}
     agent.answers({"*": wire(json.dumps({**path, "after_bytes": 0, "pid": 7}).encode())})
     for words in COMMANDS:
         status, _, err = agent.asked(*words)
@@ -247,7 +247,7 @@ def test_what_a_terminal_would_obey_is_escaped(agent: Agent) -> None:
     name = "\x1b]0;title\x07\x9b2J\u202egnp\r\n\ud800"
     row = {"name": name, "objects": 5, "size_bytes": 9 << 20, "resident_bytes": 9 << 20}
     full = {key: [row] for key in ("by_type", "by_owner", "parts", "threads", "workers", "steps")}
-    texts = {"command": name, "path": [name], "referrers": [name], "before_bytes": 7, "pid": 3}
+    texts = {"command": name, "steps": [name, row], "rows": [row], "before_bytes": 7, "pid": 3}
     first = {**full, **texts, "file": name, "error": name}
     grown = {"by_type": [{**row, "objects": 7, "size_bytes": 20 << 20}]}
     del first["error"]
@@ -293,12 +293,10 @@ def whole() -> dict[str, Any]:
     }
     step = {"name": "C heap", "freed_bytes": 2 << 20, "took_ns": 5, "note": "once"}
     small = {
-        "path": ["a"],
-        "path_keys": ["a"],
-        "referrers": ["b"],
+        "rows": [{"name": "list", "references": 3}],
         "before_bytes": 5,
         "after_bytes": 3,
-        "steps": [step],
+        "steps": ["module a", step],
     }
     return {"hello": {}, **answers, "*": small}
 

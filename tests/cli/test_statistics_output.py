@@ -113,7 +113,7 @@ def test_json(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["argv"] == [PYTHON, "-c", "import os; os.chdir('/')", "x"]
     assert content["python"] == sys.version
-    assert set(gil.statistics().as_dict()) < set(content)
+    assert set(gil.statistics().as_json()) < set(content)
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
     umask = os.umask(0)
     os.umask(umask)

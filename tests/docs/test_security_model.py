@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Each kind of place where a program keeps data, and one of each kind of name.
 PROGRAM = """
 import functools, json, sys, threading
-from cpythonplus.memory.agent.examining import PARTS, examine
+from cpythonplus.memory._report.registry import asked
+from cpythonplus.memory.agent.examining import examine
 
 class NameOfClass:
     def __init__(self, number):
@@ -38,7 +39,7 @@ by_name = {f"DATA as a key of many {number}": number for number in range(5000)}
 waits = threading.Event()
 thread = threading.Thread(target=waits.wait, name="name-of-thread")
 thread.start()
-report = examine([name for name in PARTS if name != "trim"])
+report = examine(asked("pid"))
 waits.set()
 thread.join()
 print(json.dumps(report))

@@ -22,7 +22,7 @@ CALLS = {
     "gil.active": "gil.active()",
     "gil.statistics": "gil.statistics()",
     "gil.reset_statistics": "gil.reset_statistics()",
-    "gil.Statistics": "gil.Statistics().as_dict()",
+    "gil.Statistics": "gil.Statistics().as_json()",
     "gil.ClassStatistics": "gil.ClassStatistics()",
     "gil.ThreadStatistics": "gil.ThreadStatistics('', 0, 0, 'batch', 0, 0, 0, 0, 0)",
     "gil.AtomicStatistics": "gil.AtomicStatistics()",
@@ -129,4 +129,4 @@ def test_as_dict_and_str_are_the_only_other_methods() -> None:
         for method, _ in inspect.getmembers(getattr(gil, name), inspect.isfunction)
         if not method.startswith("_")
     }
-    assert methods == {"Statistics.as_dict"}
+    assert methods == {"Statistics.as_json"}

@@ -49,10 +49,10 @@ def test_the_numbers_belong_together() -> None:
             check(gil.statistics())
             s = gil.statistics()
             check(s)
-        as_dict = s.as_dict()
+        as_json = s.as_json()
         names = {field.name for field in dataclasses.fields(s)}
-        assert set(as_dict) == names
-        again = json.loads(json.dumps(as_dict))
+        assert set(as_json) == names
+        again = json.loads(json.dumps(as_json))
         assert again["interactive"]["waits"]["p99_ns"] == s.interactive.waits.p99_ns
         assert [t["name"] for t in again["threads"]] == [t.name for t in s.threads]
         assert set(again["threads"][0]) == {

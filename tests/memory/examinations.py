@@ -28,12 +28,14 @@ def _rows(*rows: tuple[str, int, int]) -> list[dict[str, Any]]:
 def _cycle(kind: str, variable: str, what: str, size_bytes: int, **more: Any) -> dict[str, Any]:
     cause = {
         "kind": kind,
-        "file": "/srv/shop/orders.py",
-        "function": "Order.parse",
+        "place": {"file": "/srv/shop/orders.py", "line": 20, "function": "Order.parse"},
         "variable": variable,
-        "line": 20,
         "what": what,
         "advice": f"do something about {variable}",
+        "edges": [
+            {"source": "frame of Order.parse()", "name": variable, "closing": True},
+            {"source": what, "name": "", "closing": False},
+        ],
     }
     counts = {"count": 3, "objects": 15, "kept_objects": 0, "kept_bytes": 0}
     return {"cause": {**cause, **more}, "size_bytes": size_bytes, **counts}
@@ -46,14 +48,25 @@ def _resident() -> dict[str, Any]:
         "pause_ns": 31_000_000,
         "notes": ["the heaps of threads were busy"],
         "parts": [
-            {"name": name, "resident_bytes": size * MIB, "note": f"note on {name}"}
+            {
+                "name": name,
+                "resident_bytes": size * MIB,
+                "count": 12,
+                "files": [{"name": "libc.so", "size_bytes": MIB}] if name == "code" else [],
+            }
             for name, size in parts.items()
         ],
-        "arenas": {"count": 40, "fullness": [9, 0, 3, 1, 2, 5, 0, 0, 8, 12], "unknown": ""},
+        "arenas": {
+            "count": 40,
+            "mostly_free": 17,
+            "fullness": [9, 0, 3, 1, 2, 5, 0, 0, 8, 12],
+            "unknown": "",
+        },
         "pins": [
             {
                 "type": "weakref.ReferenceType",
                 "objects": 3811,
+                "size_bytes": 300_000,
                 "held_bytes": 160 * MIB,
                 "place": "arenas",
                 "holder": "module shop.signals -> RECEIVERS (dict)",
@@ -61,7 +74,8 @@ def _resident() -> dict[str, Any]:
         ],
         "verdict": [
             {
-                "problem": "190 MiB is free in arenas that 3,811 objects keep",
+                "kind": "arenas",
+                "size_bytes": 190 * MIB,
                 "remedy": "run it under another allocator",
                 "command": "cpythonplus run --malloc jemalloc app.py",
                 "frees_bytes": 190 * MIB,
@@ -92,16 +106,24 @@ def _census() -> dict[str, Any]:
 
 def _dicts() -> dict[str, Any]:
     lost = {"type": "shop.Order", "instances": 400_000, "size_bytes": 70 * MIB}
-    lost |= {"cost_bytes": 31 * MIB, "cause": "vars() was read", "remedy": "do not call vars()"}
-    large = {"holder": "module shop.SEEN", "entries": 12, "capacity": 1_398_101}
+    lost |= {
+        "inline": 1,
+        "split": 2,
+        "combined": 399_997,
+        "cost_bytes": 31 * MIB,
+        "cause": "vars() was read",
+        "remedy": "do not call vars()",
+    }
+    large = {"kind": "dict", "holder": "module shop.SEEN", "entries": 12, "capacity": 1_398_101}
     large |= {"size_bytes": 42 * MIB, "could_be_bytes": 464}
-    return {"lost": [lost], "oversized": [large]}
+    counts = {"oversized_count": 1, "oversized_bytes": 42 * MIB}
+    return {"lost": [lost], "oversized": [large], **counts}
 
 
 def _caches() -> dict[str, Any]:
     row = {"name": "lru_cache of shop.price", "entries": 128, "size_bytes": 20 * MIB}
     row |= {"clear": "shop.price.cache_clear()", "worth_it": True, "note": "of the last 128"}
-    fixed = {"name": "docstrings", "entries": 15_000, "size_bytes": 8 * MIB, "note": "-OO"}
+    fixed = {"name": "docstrings", "objects": 15_000, "size_bytes": 8 * MIB, "note": "-OO"}
     return {"rows": [row, row | {"name": "re", "worth_it": False}], "fixed": [fixed]}
 
 
@@ -120,7 +142,8 @@ def _samples() -> list[dict[str, Any]]:
 
 def everything() -> dict[str, Any]:
     """Return an examination that has all parts."""
-    hoard = {"exception": "TimeoutError", "file": "api.py", "line": 88, "function": "fetch"}
+    hoard: dict[str, Any] = {"exception": "TimeoutError"}
+    hoard["place"] = {"file": "api.py", "line": 88, "function": "fetch"}
     hoard |= {"holder": "shop.FAILED[]", "count": 310, "frames": 2480, "objects": 90_000}
     hoard |= {"size_bytes": 44 * MIB}
     return {
@@ -134,7 +157,6 @@ def everything() -> dict[str, Any]:
         "resident": _resident(),
         "census": _census(),
         "cycles": {
-            "version": 1,
             "seconds": 12.5,
             "collections": 41,
             "cycles": [

@@ -19,14 +19,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cpythonplus import _native
+from cpythonplus.memory._report.registry import EXAMINATIONS, Examination, asked
 from cpythonplus.memory.agent import client, finding, remote
 from cpythonplus.memory.agent.answering import answer
-from cpythonplus.memory.agent.examining import PARTS, examine, part
+from cpythonplus.memory.agent.examining import examine, part
 from cpythonplus.memory.agent.finding import Unreachable
 from tests.leaks import MEASURE
 from tests.support import SANITIZED, run_child
 
-NAMES = [*PARTS, "leave"]
+NAMES = ["hello", *asked("pid"), "trim", "leave"]
 # Functions of the programs below.
 HELPERS = """
 import errno, json, os, socket, struct, sys, threading, time, warnings
@@ -155,7 +156,7 @@ def test_parts_are_json_and_a_part_that_fails_says_why(monkeypatch: pytest.Monke
     def fails() -> dict[str, object]:
         raise KeyError("two\nlines")
 
-    monkeypatch.setitem(PARTS, "gil", fails)
+    monkeypatch.setitem(EXAMINATIONS, "gil", Examination("The GIL", fails, ()))
     found = examine(["threads", "workers", "gil"])
     assert found["gil"] == {"error": "KeyError: 'two\\nlines'"}
     assert json.loads(json.dumps(found)) == found
@@ -163,7 +164,7 @@ def test_parts_are_json_and_a_part_that_fails_says_why(monkeypatch: pytest.Monke
     threads = part("threads")["threads"]
     assert isinstance(threads, list)
     [main] = [each for each in threads if each["name"] == "MainThread"]
-    assert main["function"] == "_threads"
+    assert main["function"] == "threads"
     assert answer("gil", "") == (True, b'{"error": "KeyError: \'two\\\\nlines\'"}')
     failed, text = answer("hello", "")
     assert not failed

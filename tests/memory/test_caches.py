@@ -16,6 +16,7 @@ from cpythonplus import _native
 from cpythonplus.memory import caches
 from cpythonplus.memory.hidden_caches import Cache, Caches
 from cpythonplus.memory.hidden_caches.finding import find_rows
+from tests.memory.rebuilding import rebuilt
 from tests.support import run_child
 
 pytestmark = pytest.mark.needs_gil
@@ -192,9 +193,9 @@ def test_names_of_what_is_no_function() -> None:
 
 def test_forms() -> None:
     found = caches()
-    assert Caches.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert rebuilt(Caches, json.loads(json.dumps(found.as_json()))) == found
     assert str(found) == found.text()
-    assert f"{len(found.rows) - 1} more" in found.text(top=1)
+    assert f"and {len(found.rows) - 1} more" in found.text(top=1)
     assert found.size_bytes == sum(each.size_bytes for each in found.rows)
     assert list(found.rows) == sorted(found.rows, key=lambda each: -each.size_bytes)
     assert "docstrings" in found.text()

@@ -21,7 +21,7 @@ def test_exceptions_of_one_list_have_one_holder() -> None:
         except ValueError as e:
             recent.append(e)
     try:
-        found = [hoard for hoard in find_hoards() if hoard.function == "fetch"]
+        found = [hoard for hoard in find_hoards() if hoard.place.function == "fetch"]
     finally:
         recent.clear()
     assert [hoard.count for hoard in found] == [20]

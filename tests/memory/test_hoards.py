@@ -83,10 +83,10 @@ def test_in_a_list_of_a_module() -> None:
     keep(KEPT.append)
     (hoard,) = found()
     assert hoard.holder == f"{__name__}.KEPT[]"
-    assert (hoard.count, hoard.frames, hoard.function) == (2, 4, "work")
-    assert hoard.file == __file__
+    assert (hoard.count, hoard.frames, hoard.place.function) == (2, 4, "work")
+    assert hoard.place.file == __file__
     assert 2 * SIZE < hoard.size_bytes < 2.2 * SIZE
-    assert "2 x TroubleError from work() held by" in hoard.text()
+    assert "2 x TroubleError from work() held by" in str(hoard)
 
 
 def test_in_a_variable_of_a_running_function() -> None:
@@ -237,7 +237,7 @@ def test_a_watch_reports_them() -> None:
         keep(KEPT.append)
     (hoard,) = [each for each in w.report.hoards if each.exception == "TroubleError"]
     assert hoard.holder == f"{__name__}.KEPT[]"
-    assert hoard.text() in w.report.text()
+    assert str(hoard) in w.report.text()
     with cycles.watch(hoards=False) as w:
         pass
     assert w.report.hoards == ()

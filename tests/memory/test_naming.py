@@ -15,7 +15,10 @@ NAMED = pytest.mark.parametrize("pattern", PATTERNS, ids=[each.name for each in 
 def test_a_leak_is_named(pattern: Pattern) -> None:
     with garbage_of(pattern.leak) as components:
         found = {cause for each in components for cause in causes(each)}
-    told = {(each.kind, each.file, each.function, each.variable, each.line) for each in found}
+    told = {
+        (each.kind, each.place.file, each.place.function, each.variable, each.place.line)
+        for each in found
+    }
     expected = (pattern.kind, pattern.file, pattern.function, pattern.variable, pattern.line)
     assert told == {expected}
 

@@ -231,7 +231,7 @@ def test_a_generator_that_was_never_started() -> None:
     me.append(space["count"](me))
     (cause,) = causes(component_of(me))
     assert cause.kind is Kind.OTHER
-    assert cause.function.endswith("count")
+    assert cause.place.function.endswith("count")
     assert cause.variable == "me[]"
 
 
@@ -245,7 +245,7 @@ def test_a_generator_that_has_itself() -> None:
     generator.send(generator)
     (cause,) = causes([generator])
     assert cause.variable == "me"
-    assert cause.function.endswith("run")
+    assert cause.place.function.endswith("run")
 
 
 def test_exceptions_without_tracebacks() -> None:
@@ -272,7 +272,7 @@ def test_an_exception_that_has_itself() -> None:
     (cause,) = causes(component_of(ValidationError()))
     assert cause.kind is Kind.EXCEPTION
     assert cause.variable == "self.problems[]"
-    assert cause.function.endswith("ValidationError.__init__")
+    assert cause.place.function.endswith("ValidationError.__init__")
 
 
 def test_a_cleared_frame() -> None:
@@ -297,7 +297,7 @@ def test_nothing_to_name() -> None:
     own: list[object] = []
     own.append(own)
     (cause,) = causes([own])
-    assert (cause.variable, cause.file) == ("list[]", "")
+    assert (cause.variable, cause.place.file) == ("list[]", "")
 
 
 def test_objects_written_in_c() -> None:
@@ -400,7 +400,7 @@ def test_a_doubly_linked_list_is_one_cause() -> None:
 
     (cause,) = named(leak)
     assert cause.variable == "other.prev"
-    assert cause.function == "Node.link"
+    assert cause.place.function == "Node.link"
 
 
 # ---- many ---------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_a_ring_too_long_to_follow() -> None:
         node.next = nodes[i - 1]
     (cause,) = causes([*nodes])
     assert (cause.kind, cause.variable) == (Kind.OTHER, "self.next")
-    assert cause.function == "Node.link"
+    assert cause.place.function == "Node.link"
 
 
 def test_many_exceptions_in_a_list() -> None:
@@ -439,7 +439,7 @@ def test_a_copy_of_variables_is_named_by_its_frame() -> None:
             str(e)
             str(sys._getframe().f_locals.keys())
 
-    found = [(each.variable, each.function.rpartition(".")[2]) for each in named(leak)]
+    found = [(each.variable, each.place.function.rpartition(".")[2]) for each in named(leak)]
     assert found == ([("e", "leak")] if sys.version_info < (3, 13) else [])
 
 

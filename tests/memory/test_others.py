@@ -26,7 +26,7 @@ with cycles.watch() as w:
 gc.collect()
 print(sum(cycle.count for cycle in found), w.report.cycles, gc.garbage)
 for cycle in found:
-    print(cycle.cause.kind, cycle.cause.function, cycle.cause.variable, cycle.cause.what)
+    print(cycle.cause.kind, cycle.cause.place.function, cycle.cause.variable, cycle.cause.what)
 """
 
 CASES = {

@@ -34,7 +34,7 @@ def test_a_pattern_and_its_twin(watch: cycles.Watch, pattern: Pattern) -> None:
     gc.collect()
     found = watch.take()
     causes = {
-        (cause.kind, cause.file, cause.function, cause.variable, cause.line)
+        (cause.kind, cause.place.file, cause.place.function, cause.variable, cause.place.line)
         for cause in (cycle.cause for cycle in found)
     }
     assert causes == {

@@ -11,6 +11,7 @@ import pytest
 
 # Loaded here, so that pytester does not forget them after each run that imports them.
 import cpythonplus.memory.no_cycles.fixture
+from cpythonplus.base.data import Place
 from cpythonplus.memory import pytest_plugin
 from cpythonplus.memory.cycles import Cause, Kind
 from cpythonplus.memory.no_cycles import allowing
@@ -503,7 +504,7 @@ def test_the_entry_point_is_there() -> None:
     assert import_module(PLUGIN) is pytest_plugin
 
 
-CAUSE = Cause(Kind.EXCEPTION, "/x/app/client.py", "Client.fetch", "errors[]", 3, "X", "-")
+CAUSE = Cause(Kind.EXCEPTION, Place("/x/app/client.py", 3, "Client.fetch"), "errors[]", "X", "-")
 
 
 @pytest.mark.any_version

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpythonplus import memory
-from cpythonplus.memory.page import contents, page, report_text
-from cpythonplus.memory.page.reading import visible
-from cpythonplus.memory.page.verdict import statements
+from cpythonplus.memory._report import tables
+from cpythonplus.memory._report.page import page
+from cpythonplus.memory._report.reading import visible
+from cpythonplus.memory._report.text import part_text, report_text
+from cpythonplus.memory._report.verdict import statements
 from tests.memory import examinations
 
 pytestmark = pytest.mark.any_version
@@ -31,7 +33,9 @@ def test_the_verdict_comes_first_and_says_what_to_do() -> None:
     assert second.startswith(
         "Its heap has 3,240,000 objects of 618 MiB; most is shop.models.Class0"
     )
-    assert third.startswith("190 MiB is free in arenas that 3,811 objects keep.")
+    assert third.startswith(
+        "190 MiB are free in 17 of pymalloc's 40 arenas, but 3,811 blocks lie there; first of all"
+    )
     assert "  -> run it under another allocator." in text
     assert "     cpythonplus run --malloc jemalloc app.py" in text
     assert text.index("- The process") < text.index("Resident memory\n---")
@@ -109,7 +113,7 @@ def test_the_largest_cause_is_named_wherever_it_stands() -> None:
 
 def test_what_is_small_is_not_told() -> None:
     resident = examinations.everything()["resident"]
-    resident["verdict"][0] |= {"problem": "500 KiB are free", "frees_bytes": 1000}
+    resident["verdict"][0] |= {"size_bytes": 500 << 10, "frees_bytes": 1000}
     sentences = verdict({"resident": resident})
     assert sentences[1:] == ["Nothing stands out that would be worth doing something about."]
 
@@ -117,19 +121,18 @@ def test_what_is_small_is_not_told() -> None:
 def test_what_advice_is_about_counts_where_nothing_comes_back_at_once() -> None:
     whole = examinations.everything()
     advice = whole["resident"]["verdict"]
-    advice.insert(0, advice[0] | {"problem": "65.5 MiB are free", "frees_bytes": None})
+    advice.insert(0, advice[0] | {"size_bytes": 131 << 19, "frees_bytes": None})
     sentences = verdict({"resident": whole["resident"], "cycles": whole["cycles"]})
     assert [sentence[:8] for sentence in sentences[1:4]] == ["190 MiB ", "5 lines ", "65.5 MiB"]
 
 
 def test_where_there_is_nothing_to_do_that_is_said() -> None:
-    calm = {"problem": "7 MiB are of files", "remedy": "Nothing to do", "command": ""}
-    calm["frees_bytes"] = None  # type: ignore[assignment]
+    calm = {"kind": "files", "size_bytes": 7 << 20, "remedy": "Nothing to do", "command": ""}
     resident = examinations.everything()["resident"]
     resident["verdict"].append(calm)
-    assert "7 MiB are of files." not in verdict({"resident": resident})
+    assert "7 MiB are pages of files." not in verdict({"resident": resident})
     resident["verdict"] = [calm]
-    assert verdict({"resident": resident})[1:] == ["7 MiB are of files."]
+    assert verdict({"resident": resident})[1:] == ["7 MiB are pages of files."]
 
 
 def test_what_was_watched_longer_than_looked_at_closely() -> None:
@@ -144,17 +147,19 @@ def test_what_was_watched_longer_than_looked_at_closely() -> None:
 def test_it_does_not_send_to_itself() -> None:
     whole = examinations.everything()
     advice = whole["resident"]["verdict"][0]
-    advice |= {"problem": "800 MiB are held", "command": "cpythonplus doctor run SCRIPT"}
+    advice |= {"kind": "in_use", "size_bytes": 800 << 20}
+    advice["command"] = "cpythonplus doctor run SCRIPT"
+    held = "800 MiB are in use: they do not come back because something holds them."
     told = verdict({"resident": whole["resident"]})
-    assert "800 MiB are held." in told
+    assert held in told
     told = verdict({"resident": whole["resident"], "census": whole["census"]})
-    assert "800 MiB are held." not in told
+    assert held not in told
 
 
-def test_advice_whose_gain_is_not_known_is_told() -> None:
+def test_advice_of_another_version_is_told() -> None:
     resident = examinations.everything()["resident"]
-    resident["verdict"][0] |= {"problem": "it is odd", "frees_bytes": None, "command": "x"}
-    assert verdict({"resident": resident})[1:] == ["it is odd."]
+    resident["verdict"][0] |= {"kind": "odd\x07", "command": "x"}
+    assert verdict({"resident": resident})[1:] == ["190 MiB: odd\\x07."]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -177,6 +182,13 @@ def test_tables_have_so_many_rows() -> None:
     assert "  and 77 more\n" in report_text({"census": whole["census"]}, top=3)
     assert "dict of redis.client.Class3\n" not in report_text(whole, top=3)
     assert "dict of redis.client.Class3\n" in report_text(whole, top=4)
+
+
+def test_a_type_may_have_any_name() -> None:
+    found = {"type": "a:size|b=c", "rows": [{"name": "x:y|z", "references": 7}], "more": 2}
+    assert part_text("referrers", found) == (
+        "to objects of a:size|b=c\n\n  references  from\n           7  x:y|z\n  and 2 more\n"
+    )
 
 
 def test_lines_fit_whatever_the_names_are() -> None:
@@ -260,19 +272,19 @@ def test_any_field_may_be_something_else(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "shown"),
     [
-        (12.5e6, contents.Kind.TIME, "12.5 ms"),
-        (1_500, contents.Kind.TIME, "1.5 us"),
-        (250e9, contents.Kind.TIME, "250 s"),
-        (7, contents.Kind.TIME, "7 ns"),
-        (1 << 20, contents.Kind.SIZE, "1 MiB"),
-        (0.1234, contents.Kind.SHARE, "12.3 %"),
-        (1_234_567, contents.Kind.COUNT, "1,234,567"),
-        (0.5, contents.Kind.COUNT, "0.5"),
-        ("text", contents.Kind.COUNT, "text"),
+        (12.5e6, tables.Kind.TIME, "12.5 ms"),
+        (1_500, tables.Kind.TIME, "1.5 us"),
+        (250e9, tables.Kind.TIME, "250 s"),
+        (7, tables.Kind.TIME, "7 ns"),
+        (1 << 20, tables.Kind.SIZE, "1 MiB"),
+        (0.1234, tables.Kind.SHARE, "12.3 %"),
+        (1_234_567, tables.Kind.COUNT, "1,234,567"),
+        (0.5, tables.Kind.COUNT, "0.5"),
+        ("text", tables.Kind.COUNT, "text"),
     ],
 )
-def test_numbers_are_shown_in_their_unit(value: Any, kind: contents.Kind, shown: str) -> None:
-    assert contents.shown(value, kind) == shown
+def test_numbers_are_shown_in_their_unit(value: Any, kind: tables.Kind, shown: str) -> None:
+    assert tables.shown(value, kind) == shown
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -310,12 +322,13 @@ def test_counters_of_any_shape() -> None:
 
 def test_notes_stand_beside_a_row_as_far_as_they_fit() -> None:
     resident = examinations.everything()["resident"]
-    resident["parts"][0]["note"] = "word " * 50
+    resident["parts"][3]["files"] = [{"name": "word " * 50, "size_bytes": 5}]
     lines = report_text({"resident": resident}).split("\n")
-    (cut,) = (line for line in lines if "live Python objects  " in line)
+    (cut,) = (line for line in lines if " code  " in line)
     assert cut.endswith("word...")
     assert 90 < len(cut) <= WIDTH
-    assert any(re.search(r"free in Python's arenas +note on arena_free$", x) for x in lines)
+    noted = r"free in Python's arenas +free in arenas that still have a block in use$"
+    assert any(re.search(noted, line) for line in lines)
 
 
 @pytest.mark.needs_gil
@@ -330,12 +343,12 @@ def test_what_the_rooms_functions_return_is_understood() -> None:
     large = dict.fromkeys(range(100_000))
     for n in range(99_990):
         del large[n]
-    examination = {name: getattr(memory, name)().to_json() for name in told}
+    examination = {name: getattr(memory, name)().as_json() for name in told}
     with memory.cycles.watch() as watch:
         made: list[list[object]] = [[], []]
         made[0].append(made)
         del made
-    examination["cycles"] = watch.report.to_json()
+    examination["cycles"] = watch.report.as_json()
     text = report_text(examination)
     assert [title for titles in told.values() for title in titles if title not in text] == []
     assert "keeps list" in text or "list[" in text

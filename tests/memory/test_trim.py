@@ -6,6 +6,7 @@ import pytest
 
 from cpythonplus import memory
 from cpythonplus.memory.trimming import Step, Trimmed
+from tests.memory.rebuilding import rebuilt
 from tests.support import SANITIZED, run_child
 
 # One object in 500 lives on, so each arena has some: none of them can go back as a whole.
@@ -63,10 +64,10 @@ blocks = sys.getallocatedblocks()
 again = memory.trim(collect=False, caches=False, c_heap=False)
 assert [len(survivors), survivors[5]] == [800, (2500, 2501)]
 assert abs(sys.getallocatedblocks() - blocks) < 200, "no block was lost"
-print(json.dumps([first.to_json(), again.to_json()]))
+print(json.dumps([first.as_json(), again.as_json()]))
 """
     ).out
-    first, again = map(Trimmed.from_json, json.loads(out))
+    first, again = (rebuilt(Trimmed, each) for each in json.loads(out))
     assert [step.name for step in first.steps] == ["collect", "caches", "pools", "c_heap"]
     # Of 36 MiB, three pages of four; some pools have a survivor.
     assert rss_of(first, "pools") > 8 * 1024 * 1024
@@ -87,10 +88,10 @@ def test_the_end_of_the_c_heap_does_not_matter() -> None:
         last = "x" * 600
         del big
         trimmed = memory.trim()
-        print(json.dumps(trimmed.to_json()))
+        print(json.dumps(trimmed.as_json()))
         """
     ).out
-    trimmed = Trimmed.from_json(json.loads(out))
+    trimmed = rebuilt(Trimmed, json.loads(out))
     assert rss_of(trimmed, "c_heap") > 0.95 * 100_000 * 600
 
 
@@ -152,12 +153,16 @@ def test_nothing_is_done_that_is_not_wanted() -> None:
 
 @pytest.mark.any_version
 def test_the_table() -> None:
-    steps = (Step("collect", 4096, 1_500_000, "12 things"), Step("pools", -(3 << 20), 10**7, "9"))
+    steps = (
+        Step("collect", 4096, 1_500_000, "12 things"),
+        Step("pools", -(3 << 20), 10**7, "9", 2 << 20),
+    )
     trimmed = Trimmed(10 << 20, 13 << 20, steps)
     assert str(trimmed) == (
-        "resident 10 MiB, now 13 MiB\n"
-        "  step      freed     time  what\n"
-        "  collect   4 KiB   1.5 ms  12 things\n"
-        "  pools    -3 MiB  10.0 ms  9"
+        "10 MiB resident before, 13 MiB after\n"
+        "\n"
+        "   freed    time  step\n"
+        "   4 KiB  1.5 ms  collect  12 things\n"
+        "  -3 MiB   10 ms  pools    9; 2 MiB stays free between blocks in use"
     )
-    assert Trimmed.from_json(json.loads(json.dumps(trimmed.to_json()))) == trimmed
+    assert rebuilt(Trimmed, json.loads(json.dumps(trimmed.as_json()))) == trimmed

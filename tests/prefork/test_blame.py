@@ -72,7 +72,7 @@ def worker():
 def asker():
     wait_for(done)
     report = blame(pid, reference=os.getppid(), top=100_000)
-    print(json.dumps(report.as_dict()), flush=True)
+    print(json.dumps(report.as_json()), flush=True)
     tell(end)
 
 kept = []

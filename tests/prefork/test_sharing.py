@@ -159,7 +159,7 @@ def test_it_is_printed_as_a_table() -> None:
     assert " ".join(lines[0].split()) == "process pid resident proportional shared private"
     assert " ".join(lines[2].split()) == "gunicorn 7 260.0 MB 100.0 MB 250.0 MB 10.0 MB"
     assert " ".join(lines[-1].split()) == "total 530.0 MB 190.0 MB 490.0 MB 40.0 MB"
-    total = found.as_dict()["total"]
+    total = found.as_json()["total"]
     assert isinstance(total, dict)
     assert total["private_bytes"] == 40_000_000
 

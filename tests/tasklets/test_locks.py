@@ -66,7 +66,7 @@ class TestLock:
             tasklet(main)()
             run()
             assert log == [False]
-        assert lock.statistics().as_dict() == {
+        assert lock.statistics().as_json() == {
             "waits": 1,
             "timeouts": 1,
             "hand_overs": 0,

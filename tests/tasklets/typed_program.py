@@ -70,7 +70,7 @@ def all_locks() -> tuple[int, dict[str, int]]:
         turn = locks.Barrier(1).wait(1)
     except locks.BrokenBarrierError:
         turn = int(got)
-    return turn + statistics.waits, statistics.as_dict()
+    return turn + statistics.waits, statistics.as_json()
 
 
 def all_queues() -> int:

@@ -651,7 +651,7 @@ def test_statistics_begin_at_zero(name: str) -> None:
     told = MAKERS[name]().statistics()
     assert type(told) is threads.WaitStatistics
     assert [field.name for field in dataclasses.fields(told)] == FIELDS
-    assert told.as_dict() == dict.fromkeys(FIELDS, 0)
+    assert told.as_json() == dict.fromkeys(FIELDS, 0)
     assert told == threads.WaitStatistics()
     with pytest.raises(dataclasses.FrozenInstanceError):
         told.waits = 1  # type: ignore[misc]
@@ -776,6 +776,6 @@ def test_statistics_are_ready_for_json() -> None:
     lock = NATIVE.Lock()
     lock.acquire()
     lock.acquire(timeout=0.001)
-    told = lock.statistics().as_dict()
+    told = lock.statistics().as_json()
     assert list(told) == FIELDS
     assert all(type(value) is int for value in told.values())

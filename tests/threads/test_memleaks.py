@@ -13,7 +13,7 @@ from tests.threads.sides import NAMES, NATIVE
 
 # Of each type: how it is made, and each of its methods as lines of a program that work on `it`.
 COMMON = {
-    "statistics": "it.statistics().as_dict()",
+    "statistics": "it.statistics().as_json()",
     "repr": "repr(it)",
     "weak reference": "weakref.ref(it)(); gone = weakref.ref(type(it)(*arguments))",
     "made anew": "it.__init__(*arguments)",
@@ -177,7 +177,7 @@ CALLS = {
             "patch": "threads.patch(); threads.unpatch()",
             "patched": "threads.patched()",
             "unpatch": "threads.unpatch()",
-            "WaitStatistics": "threads.WaitStatistics().as_dict()",
+            "WaitStatistics": "threads.WaitStatistics().as_json()",
             "exceptions": "ShutDown(), Empty(), Full(), BrokenBarrierError()",
         },
     ),

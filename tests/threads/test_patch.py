@@ -593,7 +593,7 @@ def test_without_the_extension_module() -> None:
         threads.unpatch()
         assert threads.Empty is queue.Empty
         assert threads.BrokenBarrierError is threading.BrokenBarrierError
-        assert threads.WaitStatistics().as_dict()["waits"] == 0
+        assert threads.WaitStatistics().as_json()["waits"] == 0
         """,
         before="import sys; sys.modules['cpythonplus._native'] = None",
     )

@@ -48,7 +48,7 @@ def _text(report: cycles.Report, top: int | None) -> str:
 
 def _is_of_an_import(cycle: cycles.Cycle) -> bool:
     cause = cycle.cause
-    return cause.kind is cycles.Kind.CLASS and not cause.function and cycle.count == 1
+    return cause.kind is cycles.Kind.CLASS and not cause.place.function and cycle.count == 1
 
 
 def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]") -> None:
@@ -58,11 +58,11 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
         return
     form = values.get("format")
     if form == "json":
-        text = at_exit.json_text(report.to_json())
+        text = at_exit.json_text(report.as_json())
     elif form == "html":
-        from cpythonplus.memory.page import page
+        from cpythonplus.memory.report import page
 
-        text = page({"cycles": report.to_json()})
+        text = page({"cycles": report.as_json()})
     else:
         top = values.get("top")
         text = visible_lines(_text(report, top if isinstance(top, int) else None))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_PARTS = ("census", "resident", "caches", "dicts", "gil", "threads")
 _TOP = 10
 
 
@@ -34,7 +33,7 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
     from cpythonplus.memory.agent.examining import examine
 
     # Nothing else has been imported by now that would count as the program's.
-    examination = {**examine(_PARTS), "cycles": found.to_json()}
+    examination = {**examine(), "cycles": found.as_json()}
     at_exit.write_report(_text(examination, values), values.get("output"), program_pid)
 
 
@@ -42,7 +41,7 @@ def _text(examination: dict[str, object], values: "Mapping[str, object]") -> str
     form = values.get("format")
     if form == "json":
         return at_exit.json_text(examination)
-    from cpythonplus.memory.page import page, report_text
+    from cpythonplus.memory.report import page, report_text
 
     if form == "html":
         return page(examination)

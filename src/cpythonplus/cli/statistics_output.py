@@ -41,7 +41,7 @@ def _report(program_pid: int, values: "Mapping[str, object]") -> None:
     statistics = gil.statistics()
     output = values.get("output")
     if values.get("format") == "json":
-        text = at_exit.json_text(statistics.as_dict())
+        text = at_exit.json_text(statistics.as_json())
     else:
         text = render(statistics, terminal=output is None and _is_terminal())
     at_exit.write_report(text, output, program_pid)

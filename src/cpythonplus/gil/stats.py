@@ -1,8 +1,10 @@
 """What the scheduler counts."""
 
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal
+
+from cpythonplus.base.data import Data
 
 __all__ = [
     "AtomicStatistics",
@@ -83,7 +85,7 @@ class AtomicStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Data):
     """What was counted while the GIL was scheduled.
 
     switches: acquisitions by another thread than the last holder.  forced_switches: releases that
@@ -103,10 +105,6 @@ class Statistics:
     batch: ClassStatistics = field(default_factory=ClassStatistics)
     threads: tuple[ThreadStatistics, ...] = ()
     atomic: AtomicStatistics = field(default_factory=AtomicStatistics)
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as dictionaries, lists and numbers, ready for JSON."""
-        return asdict(self)
 
 
 def _class_statistics(raw: tuple[RawTimes, RawTimes]) -> ClassStatistics:

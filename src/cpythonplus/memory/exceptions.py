@@ -10,12 +10,12 @@ from __future__ import annotations  # the reference shows them as they are writt
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import CodeType, FrameType, MappingProxyType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from cpythonplus import _native
 from cpythonplus._native import reraise
+from cpythonplus.base.data import Place
 
 __all__ = ["Outcome", "Place", "catch", "detach", "drop", "reraise"]
 
@@ -33,20 +33,6 @@ _MEMBERS = BaseExceptionGroup.__dict__["exceptions"]
 
 # What modules of another kind than files are read with.
 _SOURCE_NAMES = ("__name__", "__loader__", "__spec__")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One line of a traceback.
-
-    file: as the code object names it.
-    line: 0 if unknown.
-    function: its qualified name.
-    """
-
-    file: str
-    line: int
-    function: str
 
 
 class Outcome(Generic[_T]):

@@ -5,12 +5,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.base.sizes import format_size
+from cpythonplus.memory._report.examined import Examined
 
 __all__ = ["Step", "Trimmed", "trim"]
 
@@ -34,20 +33,15 @@ class Step:
     took_ns: int
     note: str
     """What was done, or why it could not be."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as plain JSON types."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, found: dict[str, Any]) -> "Step":
-        """Return what `to_json` was made of."""
-        return cls(**found)
+    left_bytes: int = 0
+    """What stays free between blocks in use."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trimmed:
+class Trimmed(Examined):
     """What a trim did."""
+
+    examination = "trim"
 
     before_bytes: int
     """Resident memory of the process before it."""
@@ -58,36 +52,6 @@ class Trimmed:
     def freed_bytes(self) -> int:
         """By how much resident memory is less than before."""
         return self.before_bytes - self.after_bytes
-
-    def text(self) -> str:
-        """Return a table for people."""
-        head = f"resident {format_size(self.before_bytes)}, now {format_size(self.after_bytes)}"
-        rows = [(s.name, format_size(s.freed_bytes), _milliseconds(s), s.note) for s in self.steps]
-        rows.insert(0, ("step", "freed", "time", "what"))
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = (
-            f"  {name:<{widths[0]}}  {freed:>{widths[1]}}  {took:>{widths[2]}}  {note}".rstrip()
-            for name, freed, took, note in rows
-        )
-        return "\n".join((head, *lines))
-
-    def __str__(self) -> str:
-        """Return the table."""
-        return self.text()
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as plain JSON types."""
-        return {
-            "before_bytes": self.before_bytes,
-            "after_bytes": self.after_bytes,
-            "steps": [step.to_json() for step in self.steps],
-        }
-
-    @classmethod
-    def from_json(cls, found: dict[str, Any]) -> "Trimmed":
-        """Return what `to_json` was made of."""
-        steps = tuple(Step.from_json(step) for step in found["steps"])
-        return cls(found["before_bytes"], found["after_bytes"], steps)
 
 
 def trim(
@@ -118,7 +82,7 @@ def trim(
     have any object; `memory.resident()` names those objects.  What was given back costs a page
     fault when it is used again: for a service that needs as much for each request, nothing is won.
     """
-    wanted: list[tuple[str, bool, Callable[[], str]]] = [
+    wanted: list[tuple[str, bool, Callable[[], str | tuple[str, int]]]] = [
         ("collect", collect, _collect),
         ("caches", caches, _clear_caches),
         ("modules", modules, _clear_modules),
@@ -131,10 +95,11 @@ def trim(
         if not asked_for:
             continue
         began = time.perf_counter_ns()
-        note = action()
+        done = action()
         took_ns = time.perf_counter_ns() - began
         now = resident_bytes()
-        steps.append(Step(name, resident - now, took_ns, note))
+        note, left_bytes = (done, 0) if isinstance(done, str) else done
+        steps.append(Step(name, resident - now, took_ns, note, left_bytes))
         resident = now
     return Trimmed(before, resident, tuple(steps))
 
@@ -181,15 +146,10 @@ def _release_pools() -> str:
     return f"{pools:,} empty pools, all but the first page of each; {arenas:,} whole arenas"
 
 
-def _release_c_heap() -> str:
+def _release_c_heap() -> tuple[str, int]:
     allocator, told, free_bytes = _native.memory_trim_c_heap()
     if allocator == "other":
-        return "left out: this malloc cannot be told to (musl's gives back by itself)"
+        return "left out: this malloc cannot be told to (musl's gives back by itself)", 0
     if not told:
-        return f"{allocator} did not do it"
-    rest = f"; {format_size(free_bytes)} stays free between blocks in use" if free_bytes else ""
-    return f"{allocator}{rest}"
-
-
-def _milliseconds(step: Step) -> str:
-    return f"{step.took_ns / 1e6:.1f} ms"
+        return f"{allocator} did not do it", 0
+    return allocator, free_bytes

@@ -9,15 +9,16 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import compress, groupby, repeat
 from operator import ne
 
+from cpythonplus.base.data import Data
 from cpythonplus.prefork import pages
 from cpythonplus.prefork.blocks import POOL_BYTES
 from cpythonplus.prefork.objects import Layout, Objects, Owner
 from cpythonplus.prefork.pages import PAGE_BYTES, Memory
-from cpythonplus.prefork.reasons import Category, Place, Reader, Verdict
+from cpythonplus.prefork.reasons import Category, Reader, Stretch, Verdict
 from cpythonplus.prefork.tables import megabytes, table
 
 __all__ = ["Blame", "CategoryShare", "OwnerShare", "blame"]
@@ -63,7 +64,7 @@ class OwnerShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(Data):
     """The pages of a worker that no other process maps, and why they are its own.
 
     private_bytes: of all these pages.  compared_pages: how many of them were compared with those of
@@ -93,10 +94,6 @@ class Blame:
     def unknown_bytes(self) -> int:
         """The bytes of pages on which a change could not be told."""
         return self.share(Category.UNKNOWN).bytes
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it by name, ready for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         title = (
@@ -230,8 +227,8 @@ def _reader(now: Memory, then: Memory, maps: Sequence[pages.Mapping]) -> Reader 
 # ---- what lies where ----------------------------------------------------------------------------
 
 
-def _places(maps: Sequence[pages.Mapping], stacks: Sequence[int]) -> list[Place]:
-    found: list[Place] = []
+def _places(maps: Sequence[pages.Mapping], stacks: Sequence[int]) -> list[Stretch]:
+    found: list[Stretch] = []
     for i, mapping in enumerate(maps):
         before = found[-1] if found and found[-1].mapping.end == mapping.start else None
         after = maps[i + 1] if i + 1 < len(maps) else None
@@ -241,23 +238,26 @@ def _places(maps: Sequence[pages.Mapping], stacks: Sequence[int]) -> list[Place]
 
 
 def _place(
-    mapping: pages.Mapping, before: Place | None, after: pages.Mapping | None, stacks: Sequence[int]
-) -> Place:
+    mapping: pages.Mapping,
+    before: Stretch | None,
+    after: pages.Mapping | None,
+    stacks: Sequence[int],
+) -> Stretch:
     if mapping.path == "[heap]":
-        return Place(mapping, Category.C_HEAP)
+        return Stretch(mapping, Category.C_HEAP)
     if mapping.inode:
-        return Place(mapping, Category.LIBRARY_DATA, mapping.path)
+        return Stretch(mapping, Category.LIBRARY_DATA, mapping.path)
     small = mapping.end - mapping.start <= _LARGEST_STACK_BYTES
     if mapping.path == "[stack]" or (
         small and any(mapping.start <= pointer < mapping.end for pointer in stacks)
     ):
-        return Place(mapping, Category.STACKS)
+        return Stretch(mapping, Category.STACKS)
     if before is not None and before.library and "w" in before.mapping.permissions:
         # What a data segment has beyond its file.
-        return Place(mapping, Category.LIBRARY_DATA, before.library)
+        return Stretch(mapping, Category.LIBRARY_DATA, before.library)
     if _is_thread_heap(mapping, after):
-        return Place(mapping, Category.C_HEAP)
-    return Place(mapping, Category.UNKNOWN)
+        return Stretch(mapping, Category.C_HEAP)
+    return Stretch(mapping, Category.UNKNOWN)
 
 
 def _is_thread_heap(mapping: pages.Mapping, after: pages.Mapping | None) -> bool:
@@ -286,7 +286,7 @@ class _Pair:
     tally: "_Tally"
 
 
-def _judge(pair: _Pair, place: Place, address: int, own: Sequence[int]) -> None:
+def _judge(pair: _Pair, place: Stretch, address: int, own: Sequence[int]) -> None:
     """Compare pages of one stretch and judge what differs."""
     now, then = pair.now.read(address, POOL_BYTES), pair.then.read(address, POOL_BYTES)
     if now and then:
@@ -301,7 +301,7 @@ def _judge(pair: _Pair, place: Place, address: int, own: Sequence[int]) -> None:
 
 
 def _judge_stretch(
-    pair: _Pair, place: Place, address: int, contents: tuple[bytes, bytes], own: Sequence[int]
+    pair: _Pair, place: Stretch, address: int, contents: tuple[bytes, bytes], own: Sequence[int]
 ) -> None:
     now, then = (memoryview(each).cast("Q") for each in contents)
     at: list[int] = []

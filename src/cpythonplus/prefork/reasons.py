@@ -10,7 +10,7 @@ from cpythonplus.prefork.blocks import POOL_BYTES, Block, Chunks, Pool
 from cpythonplus.prefork.objects import Objects, Owner, RemoteType, keys_table_bytes
 from cpythonplus.prefork.pages import Mapping, Memory
 
-__all__ = ["Category", "Place", "Reader", "Verdict"]
+__all__ = ["Category", "Reader", "Stretch", "Verdict"]
 
 _GC_HEAD_BYTES = 16
 _VALUES_SAY_HOW_MANY = sys.version_info >= (3, 13)
@@ -59,7 +59,7 @@ class Category(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Stretch:
     """A stretch of addresses.  fallback: what a change there is if nothing better is known."""
 
     mapping: Mapping
@@ -92,7 +92,12 @@ class Reader:
         self._chunks: dict[int, Chunks] = {}
 
     def explain(
-        self, place: Place, address: int, now: Sequence[int], then: Sequence[int], at: Sequence[int]
+        self,
+        place: Stretch,
+        address: int,
+        now: Sequence[int],
+        then: Sequence[int],
+        at: Sequence[int],
     ) -> Iterator[Verdict]:
         """Yield what each changed word was.
 
@@ -136,7 +141,7 @@ class Reader:
 
     # ---- blocks of malloc and others ------------------------------------------------------------
 
-    def _in_chunks(self, place: Place, address: int, at: Sequence[int]) -> Iterator[Verdict]:
+    def _in_chunks(self, place: Stretch, address: int, at: Sequence[int]) -> Iterator[Verdict]:
         chunks = None if place.library else self._chunks_of(place.mapping)
         start = end = 0
         fields = _Fields(place.fallback)
@@ -157,7 +162,7 @@ class Reader:
             found = self._chunks[mapping.start] = Chunks(self._now, mapping)
         return found
 
-    def _loose(self, place: Place, where: int) -> Verdict:
+    def _loose(self, place: Stretch, where: int) -> Verdict:
         """Judge a word outside of all blocks: it may be the count of a static object."""
         if place.fallback is Category.LIBRARY_DATA:
             kind = self._now_objects.type_of(where)

@@ -5,9 +5,11 @@ From ``/proc/PID/smaps_rollup``: the kernel's own sums over all mappings, one re
 
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from cpythonplus.base.data import Data
 from cpythonplus.base.proc import descendants, memory_sums
 from cpythonplus.prefork.tables import megabytes, table
 
@@ -17,7 +19,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessMemory:
+class ProcessMemory(Data):
     """The memory of one process, in bytes.
 
     resident_bytes: what is in memory, shared or not (Rss).  proportional_bytes: each page divided
@@ -35,7 +37,7 @@ class ProcessMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Data):
     """The memory of a process and its descendants; printed, it is a table.
 
     processes: the process that was asked for, then its descendants, each parent before its
@@ -59,9 +61,9 @@ class Sharing:
             private_bytes=sum(each.private_bytes for each in self.processes),
         )
 
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it by name, ready for JSON."""
-        return {**asdict(self), "total": asdict(self.total)}
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it by name, and the total."""
+        return {**Data.as_json(self), "total": self.total.as_json()}
 
     def __str__(self) -> str:
         rows = [

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from cpythonplus import _native
+from cpythonplus.base.data import Place
 from cpythonplus.base.visible import visible_lines
 
 __all__ = [
@@ -72,15 +73,6 @@ class TextFile(Protocol):
 
     def write(self, text: str, /) -> object:
         """Take the text, all of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of a program; line is None where the bytecode has none."""
-
-    file: str
-    line: int | None
-    function: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +202,7 @@ def _tasklet(raw: RawTasklet, more: int, longest_ns: int, *, own: bool) -> Taskl
 
 
 def _place(raw: RawPlace | None) -> Place | None:
-    return None if raw is None else Place(*raw)
+    return None if raw is None else Place(raw[0], raw[1] or 0, raw[2])
 
 
 def _stack(raw: Sequence[RawPlace], *, own: bool) -> tuple[Place, ...]:
@@ -218,7 +210,7 @@ def _stack(raw: Sequence[RawPlace], *, own: bool) -> tuple[Place, ...]:
     end = len(raw)
     while own and end and raw[end - 1][0] == _OWN_FILE:
         end -= 1
-    return tuple(Place(*each) for each in raw[:end])
+    return tuple(Place(file, line or 0, function) for file, line, function in raw[:end])
 
 
 _OWN_FILE = report.__code__.co_filename
@@ -316,13 +308,13 @@ def _time(duration_ns: int) -> str:
 def _source(place: Place) -> str:
     # A name that no system call takes is a ValueError, for one.
     with suppress(Exception):
-        return linecache.getline(place.file, place.line or 0)
+        return linecache.getline(place.file, place.line)
     return ""
 
 
 def _stack_lines(stack: Sequence[Place], indent: str) -> Iterator[str]:
     frames = [
-        traceback.FrameSummary(each.file, each.line, each.function, line=_source(each))
+        traceback.FrameSummary(each.file, each.line or None, each.function, line=_source(each))
         for each in stack
     ]
     for item in traceback.StackSummary.from_list(frames).format():

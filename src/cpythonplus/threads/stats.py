@@ -1,12 +1,14 @@
 """What one primitive counts about the waiting for it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from cpythonplus.base.data import Data
 
 __all__ = ["WaitStatistics"]
 
 
 @dataclass(frozen=True, slots=True)
-class WaitStatistics:
+class WaitStatistics(Data):
     """What threads went through at one lock, condition or queue since it was made.
 
     An acquisition that finds the lock free and a ``get`` that finds an item do not wait and are not
@@ -28,7 +30,3 @@ class WaitStatistics:
     hand_overs: int = 0
     total_wait_ns: int = 0
     longest_wait_ns: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        """Return all of it by name, ready for JSON."""
-        return asdict(self)

@@ -21,9 +21,8 @@ COMMAND = "cpythonplus doctor"
 FAILED_STATUS = 1
 """The process cannot be looked at."""
 INTERRUPTED_STATUS = 130
-PARTS = ("resident", "census", "caches", "dicts", "exceptions", "gil", "threads", "workers")
-"""What is asked for, the most important first: one may end meanwhile."""
 TOP = 10
+_NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
 _LONGEST_PID = 19
 _INTERVAL_S = 2.0
 _SHORTEST_S = 0.1
@@ -202,7 +201,7 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
         return _ask(client, examination.name, request)
     from cpythonplus.memory.agent.client import examine
 
-    found = examine(client, PARTS)
+    found = examine(client)
     client.close()  # the process waits for others while this is drawn
     return _tell_report(found, request)
 
@@ -211,37 +210,16 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
 
 
 def _ask(client: Client, name: str, request: Request) -> int:
+    from cpythonplus.memory.agent.client import AskError
+    from cpythonplus.memory.report import part_text
+
     asked = "path_keys" if request.get("show_keys") else name
     answer = client.ask(asked, request.type_name)
     if request.get("format") == "json":
         return _tell_json(answer, request)
-    lines = _trimmed(answer) if name == "trim" else answer.get(asked)
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise _meaningless(name)
-    from cpythonplus.base.visible import visible
-
-    return tell("".join(f"{visible(line)}\n" for line in lines), request)
-
-
-def _meaningless(name: str) -> Exception:
-    from cpythonplus.memory.agent.client import AskError
-
-    return AskError(f"its answer to {name} has not what it should have")
-
-
-def _trimmed(answer: dict[str, object]) -> list[str]:
-    """Return what the process gave back, as lines."""
-    from cpythonplus.base.sizes import format_size
-    from cpythonplus.memory.page.reading import entries, known, size, words
-
-    if not known(answer, "before_bytes"):
-        raise _meaningless("trim")
-    before, after = (format_size(size(answer, name)) for name in ("before_bytes", "after_bytes"))
-    lines = [f"{before} resident before, {after} after"]
-    for step in entries(answer, "steps"):
-        note = f": {words(step, 'note')}" if words(step, "note") else ""
-        lines.append(f"{format_size(size(step, 'freed_bytes')):>8}  {words(step, 'name')}{note}")
-    return lines
+    if _NEEDED[name] not in answer:
+        raise AskError(f"its answer to {name} has not what it should have")
+    return tell(part_text(name, answer, request.get("top", TOP)), request)
 
 
 # ---- which processes there are ------------------------------------------------------------------
@@ -283,7 +261,7 @@ def _tell_report(found: dict[str, object], request: Request) -> int:
     """Write an examination in the format that is asked for."""
     if request.get("format") == "json":
         return _tell_json(found, request)
-    from cpythonplus.memory.page import page, report_text
+    from cpythonplus.memory.report import page, report_text
 
     if request.get("format") == "html":
         return tell(page(found), request)

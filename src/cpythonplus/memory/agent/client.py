@@ -5,10 +5,11 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
+from cpythonplus.memory._report.registry import asked
 from cpythonplus.memory.agent import remote
 from cpythonplus.memory.agent.decoding import NoAnswerError, decoded, reason
 from cpythonplus.memory.agent.finding import (
@@ -235,10 +236,10 @@ def connect(pid: int) -> Iterator[Client]:
                 client.ask("leave")
 
 
-def examine(client: Client, names: Iterable[str]) -> dict[str, object]:
+def examine(client: Client) -> dict[str, object]:
     """Examine the process as `examining.examine` does its own."""
     parts: dict[str, object] = {"target": client.ask("hello")}
-    for name in names:
+    for name in asked("pid"):
         try:
             parts[name] = client.ask(name)
         except AskError as error:

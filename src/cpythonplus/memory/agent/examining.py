@@ -6,14 +6,14 @@ Each part is its own short piece of work: between two of them the program has th
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Iterable
 from importlib import import_module
 
 from cpythonplus.base.errors import UnsupportedPlatform
+from cpythonplus.memory._report.registry import asked, taken
 from cpythonplus.memory.agent.finding import children_of, command_of, resident_bytes
 
-__all__ = ["PARTS", "examine", "hello", "part", "problem"]
+__all__ = ["examine", "exceptions", "hello", "part", "problem", "threads", "workers"]
 
 Json = dict[str, object]
 _REFERRERS = 20
@@ -32,27 +32,14 @@ def hello() -> Json:
     }
 
 
-def _of_memory(name: str) -> Callable[[], Json]:
-    def call() -> Json:
-        result: Json = getattr(import_module("cpythonplus.memory"), name)().to_json()
-        return result
-
-    return call
-
-
-def _exceptions() -> Json:
+def exceptions() -> Json:
+    """Return the exceptions that are still held."""
     from cpythonplus.memory.cycles.hoards import find_hoards
 
-    return {"hoards": [asdict(hoard) for hoard in find_hoards()]}
+    return {"hoards": [hoard.as_json() for hoard in find_hoards()]}
 
 
-def _gil() -> Json:
-    from cpythonplus import gil
-
-    return gil.statistics().as_dict()
-
-
-def _threads() -> Json:
+def threads() -> Json:
     """Return the Python threads, each with the line that it executes."""
     threading = sys.modules.get("threading")
     known: dict[int, object] = {} if threading is None else {**threading._active}  # noqa: SLF001
@@ -87,23 +74,9 @@ def _attribute(thread: object, name: str) -> object:
     return value if type(value) in (str, int) else None
 
 
-def _workers() -> Json:
-    return {"workers": [each.to_json() for each in children_of(os.getpid())]}
-
-
-PARTS: dict[str, Callable[[], Json]] = {
-    "hello": hello,
-    "census": _of_memory("census"),
-    "resident": _of_memory("resident"),
-    "caches": _of_memory("caches"),
-    "dicts": _of_memory("dicts"),
-    "exceptions": _exceptions,
-    "gil": _gil,
-    "threads": _threads,
-    "workers": _workers,
-    "trim": _of_memory("trim"),
-}
-"""The parts that need no argument."""
+def workers() -> Json:
+    """Return the children of this process."""
+    return {"workers": [each.as_json() for each in children_of(os.getpid())]}
 
 
 def part(name: str, argument: str = "") -> Json:
@@ -113,16 +86,16 @@ def part(name: str, argument: str = "") -> Json:
 
     Whatever the part raises is the caller's to handle: see `problem`.
     """
-    if name in PARTS:
-        return PARTS[name]()
+    if name == "hello":
+        return hello()
+    if name not in ("referrers", "path", "path_keys"):
+        return taken(name)
     # Not by a census: each of the two walks over the heap by itself.
     from cpythonplus.memory.heap_census import looking_back
 
     if name == "referrers":
-        result: object = looking_back.referrers(argument, _REFERRERS)
-    else:
-        result = looking_back.path(argument, show_keys=name == "path_keys")
-    return {"type": argument, name: str(result).splitlines()}
+        return looking_back.referrers(argument, _REFERRERS).as_json()
+    return looking_back.path(argument, show_keys=name == "path_keys").as_json()
 
 
 def problem(error: BaseException) -> str:
@@ -133,13 +106,15 @@ def problem(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def examine(names: Iterable[str]) -> Json:
+def examine(names: Iterable[str] | None = None) -> Json:
     """Examine this process; returns the parts by name, beside `target`.
+
+    names: what is asked for at the end of `doctor run` if None.
 
     Of a part that could not be made there is `error`: one line on why not.
     """
     parts: Json = {"target": hello()}
-    for name in names:
+    for name in asked("run") if names is None else names:
         try:
             parts[name] = part(name)
         except Exception as error:  # noqa: BLE001  # one part that fails must not cost the others

@@ -5,7 +5,9 @@ import re
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from cpythonplus.base.data import Data
 
 __all__ = [
     "Process",
@@ -59,16 +61,12 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class Child(Data):
     """A process that another one started."""
 
     pid: int
     command: str
     rss_bytes: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as plain JSON."""
-        return asdict(self)
 
 
 # Not pathlib: it interns each part of a path, and the numbers of threads are always new ones.

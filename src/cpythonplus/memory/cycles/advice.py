@@ -1,8 +1,6 @@
 """What to do about a cycle, in a few words."""
 
-import re
 from collections.abc import Sequence
-from typing import Final
 
 __all__ = [
     "for_class",
@@ -14,30 +12,35 @@ __all__ = [
     "for_snapshot",
 ]
 
-_NAME: Final = re.compile(r"[^.\[]*")
 
+def for_exception(steps: Sequence[str], others: Sequence[str] = ()) -> str:
+    """Return how to let go of an exception.
 
-def for_exception(variable: str, others: Sequence[str] = ()) -> str:
-    """Return how to let go of an exception.  others: variables to be cleared with it."""
-    name, rest = split(variable)
-    if variable == "sys.exception()":
+    steps: of the access path: `self`, `.errors`, `[]`.  others: variables to be cleared with it.
+    """
+    name, *rest = filter(None, steps)
+    if name == "sys.exception()":
         return "leave the except block before the yield or the await"
-    if "." in rest:
+    if _has_attribute(rest):
         return for_attribute(name, rest)
     names = ", ".join([name, *others])
-    if rest and not rest[1:-1].isdecimal():
+    if rest and not (len(rest) == 1 and rest[0][1:-1].isdecimal()):
         return f"keep e.with_traceback(None), or clear {name} on every way out (finally)"
     return f"del {names} on every way out (finally: del {names})"
 
 
-def for_attribute(name: str, rest: str) -> str:
+def for_attribute(name: str, rest: Sequence[str]) -> str:
     """Return how to let go of an exception in an attribute of `name`, or in what that has."""
-    attribute = rest[: rest.rindex(".") + 1] + _NAME.match(rest, rest.rindex(".") + 1)[0]  # type: ignore[index]
-    private = attribute.rpartition(".")[2].startswith("_")
-    if private and name != "self":
+    last = max(n for n, step in enumerate(rest) if step.startswith("."))
+    if rest[last].startswith("._") and name != "self":
         return f"del {name} on every way out (finally: del {name})"
-    verb = f"clear {name}{attribute}" if attribute != rest else f"set {name}{attribute} to None"
+    attribute = name + "".join(rest[: last + 1])
+    verb = f"clear {attribute}" if rest[last + 1 :] else f"set {attribute} to None"
     return f"{verb} once it was used, or keep e.with_traceback(None)"
+
+
+def _has_attribute(steps: Sequence[str]) -> bool:
+    return any(step.startswith(".") for step in steps)
 
 
 def for_snapshot() -> str:
@@ -47,19 +50,13 @@ def for_snapshot() -> str:
     )
 
 
-def split(variable: str) -> tuple[str, str]:
-    """Return a path's variable, and what follows it."""
-    name = _NAME.match(variable)
-    end = name.end() if name else 0
-    return variable[:end], variable[end:]
-
-
-def for_closure(variable: str, function: str) -> str:
+def for_closure(steps: Sequence[str], function: str) -> str:
     """Return how to open a cycle of functions that refer to one another."""
+    variable = "".join(steps)
     if variable.endswith("]"):
-        container = variable.rpartition("[")[0]
+        container = "".join(steps[:-1])
         return f"remove the function from {container} when done, or let it hold a weakref.ref"
-    if "." in variable:
+    if _has_attribute(steps):
         return f"set {variable} to None when done, or let the function hold a weakref.ref"
     where = function.rpartition(".")[2] or "the outer function"
     return f"decorate {where} with @closing, or pass {variable} as an argument"
@@ -70,11 +67,11 @@ def for_class(name: str) -> str:
     return f"make {name} once, at module level, or cache it"
 
 
-def for_frame(variable: str) -> str:
+def for_frame(steps: Sequence[str]) -> str:
     """Return how to let go of a frame or of what runs in it."""
-    name, rest = split(variable)
-    if name == "self" and rest:
-        return f"set {variable} to None when done"
+    name = steps[0]
+    if name == "self" and len(steps) > 1:
+        return f"set {''.join(steps)} to None when done"
     return f"del {name} on every way out (finally: del {name})"
 
 
@@ -83,9 +80,9 @@ def for_namespace(name: str) -> str:
     return f"keep {name} and use it again, or clear its namespace when done"
 
 
-def for_instances(variable: str) -> str:
+def for_instances(steps: Sequence[str]) -> str:
     """Return what to do about objects that refer to one another."""
+    variable = "".join(steps)
     if variable.endswith("]"):
-        container = variable.rpartition("[")[0]
-        return f"put a weakref.ref into {container}, or clear it when done"
+        return f"put a weakref.ref into {''.join(steps[:-1])}, or clear it when done"
     return f"make {variable} a weakref.ref, or set it to None when done"

@@ -4,8 +4,9 @@ import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from cpythonplus.base.data import Place
 from cpythonplus.memory.cycles.advice import for_class
 from cpythonplus.memory.cycles.bytecode import steps
 from cpythonplus.memory.cycles.component import Component
@@ -20,22 +21,14 @@ from cpythonplus.memory.cycles.looking import (
     type_qualname,
 )
 from cpythonplus.memory.cycles.places import calls_type, find_code
-from cpythonplus.memory.cycles.placing import methods
-from cpythonplus.memory.cycles.report import Cause, Kind
+from cpythonplus.memory.cycles.placing import methods, place_of
+from cpythonplus.memory.cycles.report import Cause, Edge, Kind
 
 __all__ = ["find", "place_of_class"]
 
 _LOCALS: Final = ".<locals>."
 _SEARCH_LIMIT: Final = 2000  # code objects
 _module_dict: Final = vars(ModuleType)["__dict__"].__get__
-
-
-class ClassPlace(NamedTuple):
-    """Where a class is made.  function: the one that makes it; "" and 0: unknown."""
-
-    file: str
-    function: str
-    line: int
 
 
 def find(component: Component, members: Sequence[int]) -> Finding | None:
@@ -87,20 +80,19 @@ def _qualname_of_body(fields: Mapping[str, Any]) -> str:
     return ""
 
 
-def _cause(qualname: str, place: ClassPlace) -> Cause:
+def _cause(qualname: str, place: Place) -> Cause:
     variable = qualname.rpartition(_LOCALS)[2]
     return Cause(
         kind=Kind.CLASS,
-        file=place.file,
-        function=place.function,
+        place=place,
         variable=variable,
-        line=place.line,
         what=f"class {variable}",
         advice=for_class(variable),
+        edges=(Edge(f"class {variable}", "__mro__", closing=True), Edge("its __mro__", "[0]")),
     )
 
 
-def place_of_class(kind: type) -> ClassPlace:
+def place_of_class(kind: type) -> Place:
     """Return where a class was made, as far as it and its module tell."""
     place = _place(type_qualname(kind), type_module(kind), type_dict(kind))
     if place.line:
@@ -109,26 +101,26 @@ def place_of_class(kind: type) -> ClassPlace:
     for code in methods(kind):
         line = calls_type(code) if code.co_name == "__new__" else 0
         if line:
-            return ClassPlace(code.co_filename, code.co_qualname, line)
+            return place_of(code, line)
     return place
 
 
-def _place(qualname: str, module: str, fields: Mapping[str, Any]) -> ClassPlace:
+def _place(qualname: str, module: str, fields: Mapping[str, Any]) -> Place:
     namespace = _namespace(module, fields)
     code = find_code(namespace, qualname)
     function, _, name = qualname.rpartition(_LOCALS)
     if code is not None:
-        return ClassPlace(code.co_filename, function, code.co_firstlineno)
+        return Place(code.co_filename, code.co_firstlineno, function)
     line = fields.get("__firstlineno__")  # since 3.13
     own = list(_own_methods(name.rpartition(".")[2], fields))
     if own:
         first = min(own, key=lambda each: each.co_firstlineno)
         outer = first.co_qualname.removesuffix(f".{first.co_name}").rpartition(_LOCALS)[0]
         known = line if type(line) is int else first.co_firstlineno
-        return ClassPlace(first.co_filename, function or outer, known)
+        return Place(first.co_filename, known, function or outer)
     if type(line) is int:
         file = namespace.get("__file__")
-        return ClassPlace(file if type(file) is str else "", function, line)
+        return Place(file if type(file) is str else "", line, function)
     return _place_of_call(namespace, name, function)
 
 
@@ -153,24 +145,24 @@ def _namespace(module: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return _module_dict(found) if type(found) is ModuleType else {}
 
 
-def _place_of_call(namespace: dict[str, Any], name: str, function: str) -> ClassPlace:
+def _place_of_call(namespace: dict[str, Any], name: str, function: str) -> Place:
     """Return the only function in the module that has the name as a constant.
 
     Such as ``type("Name", ...)``; else the only one that calls ``type`` to make a class.
     """
     codes = list(_codes(namespace))
     named = [
-        ClassPlace(code.co_filename, code.co_qualname, step.line)
+        place_of(code, step.line)
         for code in codes
         for step in steps(code)
         if step.what == "constant" and step.name == repr(name)
     ]
-    made = [ClassPlace(each.co_filename, each.co_qualname, calls_type(each)) for each in codes]
+    made = [place_of(each, calls_type(each)) for each in codes]
     for found in (named, [each for each in made if each.line]):
         if found and all(each.function == found[0].function for each in found):
             return found[0]
     file = namespace.get("__file__")
-    return ClassPlace(file if type(file) is str else "", function, 0)
+    return Place(file if type(file) is str else "", 0, function)
 
 
 def _codes(namespace: dict[str, Any]) -> Iterator[CodeType]:

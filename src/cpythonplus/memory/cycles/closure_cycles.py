@@ -1,16 +1,18 @@
 """Naming what refers to a function that refers to it by a free variable."""
 
 from collections.abc import Iterator, Sequence
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import NamedTuple
 
+from cpythonplus.base.data import Place
+from cpythonplus.memory.cycles import report
 from cpythonplus.memory.cycles.advice import for_closure
 from cpythonplus.memory.cycles.component import Component, Cut
 from cpythonplus.memory.cycles.edges import Edge, Role
 from cpythonplus.memory.cycles.finding import Finding
 from cpythonplus.memory.cycles.looking import function_name, type_name
 from cpythonplus.memory.cycles.paths import Path, paths_to
-from cpythonplus.memory.cycles.placing import Place, place_in, place_in_scope
+from cpythonplus.memory.cycles.placing import Stored, along, place_in, place_in_scope
 from cpythonplus.memory.cycles.report import Cause, Kind
 
 __all__ = ["find"]
@@ -101,46 +103,51 @@ def _cause(
         holding = type_name(type(component.objects[holder.here]))
         edge = holder.targets[0][1]
         path = Path(None, holding, (edge,), (holder.here,), holder.here)
-    place = _place(component, path, function)
+    stored = _place(component, path, function)
+    names = [_name(each) for each in others if type(each) is FunctionType and each is not function]
+    kept = f"function {_name(function)}"
+    # Not how many functions hang together, which differs between calls.
+    other = names[0] if len(names) == 1 else ""
     return Cause(
         kind=Kind.CLOSURE,
-        file=place.file,
-        function=place.function,
-        variable=place.variable,
-        line=place.line,
-        what=_what(function, others),
-        advice=for_closure(place.variable, place.function),
+        place=stored.place,
+        variable=stored.variable,
+        what=f"{kept}, which {other} leads back to" if other else kept,
+        advice=for_closure(stored.steps, stored.place.function),
+        edges=(
+            *along(f"closure of {other or _name(function)}", stored.steps),
+            *(
+                [report.Edge(kept, ""), report.Edge(f"function {other}", "__closure__")]
+                if other
+                else []
+            ),
+            *([] if other else [report.Edge(kept, "__closure__")]),
+        ),
     )
 
 
-def _place(component: Component, path: Path, function: FunctionType) -> Place:
+def _place(component: Component, path: Path, function: FunctionType) -> Stored:
     """Return the function whose variable it is, and the line that stores what `path` names.
 
     By the code's name: functools.wraps gives functions the names of others.
     """
     code = function.__code__
     if not path.stored_parts and path.variable == code.co_name:
-        scope = code.co_qualname.rpartition(".<locals>.")[0]
-        return Place(code.co_filename, scope, path.variable, code.co_firstlineno, exact=True)
+        return Stored(_defined_at(code), (path.variable,), exact=True)
     if type(path.owner) is FunctionType:
         return place_in_scope(component, path)
-    place = place_in(component, path)
-    if place.file:
-        return place
+    stored = place_in(component, path)
+    return stored if stored.place.file else stored._replace(place=_defined_at(code))
+
+
+def _defined_at(code: CodeType) -> Place:
+    """Return where an inner function is defined, in the outer one."""
     scope = code.co_qualname.rpartition(".<locals>.")[0]
-    return place._replace(file=code.co_filename, function=scope, line=code.co_firstlineno)
+    return Place(code.co_filename, code.co_firstlineno, scope)
 
 
 def _depth(function: FunctionType) -> int:
     return function.__code__.co_qualname.count(".")
-
-
-def _what(function: FunctionType, others: Sequence[object]) -> str:
-    """Return what is kept; not how many functions hang together, which differs between calls."""
-    names = [_name(each) for each in others if type(each) is FunctionType and each is not function]
-    if len(names) != 1:
-        return f"function {_name(function)}"
-    return f"function {_name(function)}, which {names[0]} leads back to"
 
 
 def _name(function: FunctionType) -> str:

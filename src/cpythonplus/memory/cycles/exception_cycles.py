@@ -6,6 +6,8 @@ from itertools import islice
 from types import FunctionType, TracebackType
 from typing import Final, NamedTuple
 
+from cpythonplus.base.data import Place
+from cpythonplus.memory.cycles import report
 from cpythonplus.memory.cycles.advice import for_exception, for_snapshot
 from cpythonplus.memory.cycles.component import Component, Cut
 from cpythonplus.memory.cycles.edges import Edge, Role, frame_of, is_frame, is_generator
@@ -18,7 +20,7 @@ from cpythonplus.memory.cycles.looking import (
     type_name,
 )
 from cpythonplus.memory.cycles.paths import Path, paths_to
-from cpythonplus.memory.cycles.placing import Place, place_in, place_in_scope
+from cpythonplus.memory.cycles.placing import Stored, along, place_in, place_in_scope, place_of
 from cpythonplus.memory.cycles.report import Cause, Kind
 from cpythonplus.memory.cycles.short_cycles import shortest
 
@@ -27,7 +29,7 @@ __all__ = ["find", "is_error"]
 _HOLDERS_LIMIT: Final = 32
 _TRACEBACK_LIMIT: Final = 1000
 _HANDLED: Final = "sys.exception()"
-_NOWHERE: Final = Place("", "", "", 0, exact=False)
+_NOWHERE: Final = Stored(Place(), ("",))
 
 
 class _Holder(NamedTuple):
@@ -136,7 +138,7 @@ def _same_code(component: Component, one: _Holder, other: _Holder) -> bool:
     )
 
 
-def _beside(component: Component, one: _Holder, other: _Holder, place: Place) -> bool:
+def _beside(component: Component, one: _Holder, other: _Holder, stored: Stored) -> bool:
     """Whether `one` is the traceback beside `other`: ``kind, error, traceback = exc_info()``."""
     there, _ = one.first(component)
     if is_exception(component.objects[there]) or one.variable == _HANDLED:
@@ -144,16 +146,16 @@ def _beside(component: Component, one: _Holder, other: _Holder, place: Place) ->
     path = Path(_owner(component, one), one.variable, (), (), there)
     first, _ = other.first(component)
     beside = _place(component, path, there)
-    return is_exception(component.objects[first]) and beside.line == place.line
+    return is_exception(component.objects[first]) and beside.place.line == stored.place.line
 
 
 # ---- in an object -------------------------------------------------------------------------------
 
 
-def _best_path(component: Component, holder: _Holder) -> tuple[Path | None, Place]:
+def _best_path(component: Component, holder: _Holder) -> tuple[Path | None, Stored]:
     """Return the way to the holder that names it best, and where it is stored."""
     there, edge = holder.first(component)
-    best: tuple[tuple[int, ...], Path | None, Place] = ((9,), None, _NOWHERE)
+    best: tuple[tuple[int, ...], Path | None, Stored] = ((9,), None, _NOWHERE)
     for path in paths_to(component, holder.here, edge):
         place = _place(component, path, there)
         rank = (_rank(path), not place.exact, len(path.parts))
@@ -175,7 +177,7 @@ def _in_object(
     holder: _Holder,
     others: Sequence[_Holder],
     path: Path | None,
-    place: Place,
+    place: Stored,
 ) -> Finding:
     there, edge = holder.first(component)
     if path is None:
@@ -208,21 +210,16 @@ def _among_exceptions(component: Component, members: Sequence[int]) -> Finding |
     error = component.objects[hop.here]
     entries = list(_entries(error))
     code = entries[-1].tb_frame.f_code if entries else None
-    place = Place(
-        code.co_filename if code else "",
-        code.co_qualname if code else "",
-        type_name(type(error)) + hop.edge.name,
-        entries[-1].tb_lineno if entries else 0,
-        exact=False,
-    )
+    place = place_of(code, entries[-1].tb_lineno or 0) if code else Place()
+    stored = Stored(place, (type_name(type(error)), hop.edge.name))
     cuts = [(hop.here, hop.there, hop.edge.name)]
-    return Finding(_cause(component, place, hop.there, ()), cuts)
+    return Finding(_cause(component, stored, hop.there, ()), cuts)
 
 
 # ---- what comes of it ---------------------------------------------------------------------------
 
 
-def _place(component: Component, path: Path, there: int) -> Place:
+def _place(component: Component, path: Path, there: int) -> Stored:
     if type(path.owner) is FunctionType:
         return place_in_scope(component, path)
     frame = frame_of(path.owner)
@@ -250,16 +247,20 @@ def _entries(error: object) -> Iterator[TracebackType]:
         entry = entry.tb_next
 
 
-def _cause(component: Component, place: Place, there: int, together: Sequence[str]) -> Cause:
+def _cause(component: Component, stored: Stored, there: int, together: Sequence[str]) -> Cause:
     what = type_name(type(component.objects[there]))
     if together:
         what += " and its traceback"
+    function = stored.place.function
     return Cause(
         kind=Kind.EXCEPTION,
-        file=place.file,
-        function=place.function,
-        variable=place.variable,
-        line=place.line,
+        place=stored.place,
+        variable=stored.variable,
         what=what,
-        advice=for_exception(place.variable, together),
+        advice=for_exception(stored.steps, together),
+        edges=(
+            *along(f"frame of {function}()" if function else "a frame", stored.steps),
+            report.Edge(what, "__traceback__"),
+            report.Edge("traceback", "tb_frame"),
+        ),
     )

@@ -4,6 +4,7 @@ import sys
 from types import TracebackType
 
 from cpythonplus import _native
+from cpythonplus.base.data import Place
 from cpythonplus.memory.cycles.holders import every_exception, every_object, find_holders
 from cpythonplus.memory.cycles.looking import traceback_of, type_qualname
 from cpythonplus.memory.cycles.report import Hoard
@@ -41,15 +42,15 @@ def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
     largest = sorted(range(len(errors)), key=lambda i: -held[i][1])[:_NAMED_MAX]
     targets = [errors[i] for i in largest]
     holders = find_holders(every_object(), targets, [errors, targets])
-    groups: dict[tuple[str, str, int, str, str], list[int]] = {}
+    groups: dict[tuple[str, Place, str], list[int]] = {}
     for i, holder in zip(largest, holders, strict=True):
         error = errors[i]
-        file, line, function, frames = _origin(traceback_of(error))
-        place = (type_qualname(type(error)), file, line, function, holder)
-        total = groups.setdefault(place, [0, 0, 0, 0])
+        place, frames = _origin(traceback_of(error))
+        group = (type_qualname(type(error)), place, holder)
+        total = groups.setdefault(group, [0, 0, 0, 0])
         for k, number in enumerate((1, frames, *held[i])):
             total[k] += number
-    hoards = [Hoard(*place, *total) for place, total in groups.items() if total[3] >= min_bytes]
+    hoards = [Hoard(*group, *total) for group, total in groups.items() if total[3] >= min_bytes]
     return tuple(sorted(hoards, key=lambda hoard: -hoard.size_bytes))
 
 
@@ -70,11 +71,11 @@ _cause_of = BaseException.__dict__["__cause__"].__get__
 _context_of = BaseException.__dict__["__context__"].__get__
 
 
-def _origin(traceback: TracebackType) -> tuple[str, int, str, int]:
-    """Return (file, line, function) of where it was raised, and the number of frames."""
+def _origin(traceback: TracebackType) -> tuple[Place, int]:
+    """Return where it was raised, and the number of frames."""
     frames = 1
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
         frames += 1
     code = traceback.tb_frame.f_code
-    return code.co_filename, traceback.tb_lineno, code.co_qualname, frames
+    return Place(code.co_filename, traceback.tb_lineno or 0, code.co_qualname), frames

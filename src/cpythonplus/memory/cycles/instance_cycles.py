@@ -1,10 +1,12 @@
 """Naming what of two or more instances that refer to one another leads back."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType, MethodType
 from typing import Final
 
+from cpythonplus.base.data import Place
+from cpythonplus.memory.cycles import report
 from cpythonplus.memory.cycles.advice import for_instances
 from cpythonplus.memory.cycles.class_cycles import place_of_class
 from cpythonplus.memory.cycles.component import Component, Cut
@@ -13,7 +15,7 @@ from cpythonplus.memory.cycles.finding import Finding
 from cpythonplus.memory.cycles.looking import type_module, type_name, type_qualname
 from cpythonplus.memory.cycles.paths import is_written
 from cpythonplus.memory.cycles.places import stored_from_parameter
-from cpythonplus.memory.cycles.placing import Place, methods, place_in_class
+from cpythonplus.memory.cycles.placing import Stored, methods, place_in_class
 from cpythonplus.memory.cycles.report import Cause, Kind
 from cpythonplus.memory.cycles.short_cycles import Hop
 
@@ -48,10 +50,14 @@ class _Segment:
         """The name of the first attribute."""
         return next((each.name[1:] for each in self.edges if each.name.startswith(".")), "")
 
-    def text(self) -> str:
+    def steps(self) -> tuple[str, ...]:
         """Return it with the class's name, and without keys, which may differ from time to time."""
-        parts = ["[]" if each.name.startswith("[") else each.name for each in self.edges]
-        return type_name(type(self.owner)) + "".join(parts)
+        parts = ("[]" if each.name.startswith("[") else each.name for each in self.edges)
+        return (type_name(type(self.owner)), *parts)
+
+    def text(self) -> str:
+        """Return the steps in one text."""
+        return "".join(self.steps())
 
 
 def is_instance(value: object) -> bool:
@@ -66,36 +72,45 @@ def of_instances(component: Component, cycle: list[Hop], members: Sequence[int])
     """
     segments = _segments(component, cycle)
     placed = [(_stored_at(each, segments), each) for each in segments]
-    place, back = min(placed, key=_backwardness)
-    if not place.file:
+    stored, back = min(placed, key=_backwardness)
+    if not stored.place.file:
         made = place_of_class(type(back.owner))
         function = made.function or type_qualname(type(back.owner))
-        place = place._replace(file=made.file, function=function, line=made.line)
+        stored = stored._replace(place=replace(made, function=function))
     # What leads back comes last, wherever the search began.
     first = segments.index(back) + 1
     segments = segments[first:] + segments[:first]
-    shown = [each.text() for each in segments[-_SEGMENTS_SHOWN:]]
-    what = ("... -> " if segments[len(shown) :] else "") + " -> ".join(shown)
-    what += _end(component, segments)
-    advice = for_instances(place.variable)
-    cause = Cause(Kind.OTHER, place.file, place.function, place.variable, place.line, what, advice)
-    stored = [each for each in back.hops if each.edge.role is Role.PART and is_written(each.edge)]
-    hop = stored[-1] if stored else back.hops[0]
+    shown = segments[-_SEGMENTS_SHOWN:]
+    before = ["..."] if segments[len(shown) :] else []
+    end = _end(component, segments)
+    what = " -> ".join([*before, *(each.text() for each in shown), *end])
+    advice = for_instances(stored.steps)
+    way = [*(report.Edge(each, "") for each in before), *map(_as_edge, shown)]
+    way[-1] = replace(way[-1], closing=True)
+    way += [report.Edge(each, "") for each in end if each != way[0].source]
+    cause = Cause(Kind.OTHER, stored.place, stored.variable, what, advice, tuple(way))
+    written = [each for each in back.hops if each.edge.role is Role.PART and is_written(each.edge)]
+    hop = written[-1] if written else back.hops[0]
     return Finding(cause, _alike(component, hop, members))
 
 
-def _end(component: Component, segments: Sequence[_Segment]) -> str:
+def _as_edge(segment: _Segment) -> report.Edge:
+    name, *parts = segment.steps()
+    return report.Edge(name, "".join(parts))
+
+
+def _end(component: Component, segments: Sequence[_Segment]) -> list[str]:
     """Return what a cycle through a single instance ends with."""
     if len(segments) > 1:
-        return ""
+        return []
     (only,) = segments
     for hop in only.hops:
         here = component.objects[hop.here]
         if type(here) is MethodType:
             function = MethodType.__dict__["__func__"].__get__(here)
             name = function.__code__.co_name if type(function) is FunctionType else ""
-            return f" -> bound method {name}" if name.isidentifier() else " -> bound method"
-    return f" -> {type_name(type(component.owner(only.hops[-1].there)))}"
+            return [f"bound method {name}" if name.isidentifier() else "bound method"]
+    return [type_name(type(component.owner(only.hops[-1].there)))]
 
 
 def _segments(component: Component, cycle: list[Hop]) -> list[_Segment]:
@@ -118,7 +133,7 @@ def _divided(component: Component, cycle: list[Hop]) -> Iterator[_Segment]:
     yield _Segment(owner, hops)
 
 
-def _stored_at(segment: _Segment, segments: Sequence[_Segment]) -> Place:
+def _stored_at(segment: _Segment, segments: Sequence[_Segment]) -> Stored:
     """Return where a class of the cycle stores the segment's attribute, and as what."""
     edges = segment.edges
     while edges and not edges[0].name.startswith("."):
@@ -128,15 +143,15 @@ def _stored_at(segment: _Segment, segments: Sequence[_Segment]) -> Place:
         found = place_in_class(kind, edges)
         if found is not None:
             return found
-    return Place("", "", segment.text(), 0, exact=False)
+    return Stored(Place(), segment.steps())
 
 
-def _backwardness(placed: tuple[Place, _Segment]) -> tuple[bool, ...]:
+def _backwardness(placed: tuple[Stored, _Segment]) -> tuple[bool, ...]:
     """Order segments: the one that leads back to what was there before comes first."""
-    place, segment = placed
+    stored, segment = placed
     name = segment.attribute
     given = any(stored_from_parameter(code, name) for code in methods(type(segment.owner)))
-    return _UPWARDS.isdisjoint(name.split("_")), not given, not place.exact
+    return _UPWARDS.isdisjoint(name.split("_")), not given, not stored.exact
 
 
 def _alike(component: Component, hop: Hop, members: Sequence[int]) -> list[Cut]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from types import CellType, FrameType, TracebackType
 from typing import Final
 
+from cpythonplus.base.data import Place
 from cpythonplus.memory.cycles import (
     class_cycles,
     closure_cycles,
@@ -113,4 +114,4 @@ def _needed(graph: Component, found: list[Finding]) -> list[Finding]:
 
 def _unknown(component: Sequence[object]) -> Cause:
     names = sorted({type_name(type(each)) for each in component[:_LARGE]})
-    return Cause(Kind.OTHER, "", "", "?", 0, ", ".join(names[:6]), "break the cycle")
+    return Cause(Kind.OTHER, Place(), "?", ", ".join(names[:6]), "break the cycle")

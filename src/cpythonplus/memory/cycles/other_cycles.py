@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from types import FunctionType
 
+from cpythonplus.base.data import Place
 from cpythonplus.memory.cycles.advice import for_frame, for_instances, for_namespace
 from cpythonplus.memory.cycles.component import Component
 from cpythonplus.memory.cycles.edges import Role, frame_of
@@ -10,8 +11,8 @@ from cpythonplus.memory.cycles.finding import Finding
 from cpythonplus.memory.cycles.instance_cycles import is_instance, of_instances
 from cpythonplus.memory.cycles.looking import globals_of, type_name
 from cpythonplus.memory.cycles.paths import Path
-from cpythonplus.memory.cycles.placing import Place, place_in
-from cpythonplus.memory.cycles.report import Cause, Kind
+from cpythonplus.memory.cycles.placing import Stored, along, place_in
+from cpythonplus.memory.cycles.report import Cause, Edge, Kind
 from cpythonplus.memory.cycles.short_cycles import Hop, beginning, shortest
 
 __all__ = ["find", "find_in_long"]
@@ -52,15 +53,16 @@ def _of_frame(component: Component, cycle: list[Hop]) -> Finding:
     edges = tuple(hop.edge for hop in written)
     sources = tuple(hop.here for hop in written)
     path = Path(owner, cycle[0].edge.name, edges, sources, cycle[0].there)
-    place = place_in(component, path)
+    stored = place_in(component, path)
     last = next(hop for hop in reversed(cycle) if hop.edge.name)
     what = type_name(type(component.objects[last.there]))
-    cause = _cause(place, what, for_frame(place.variable))
+    way = [*along(f"frame of {stored.place.function}()", stored.steps), Edge(what, "")]
+    cause = _cause(stored, what, for_frame(stored.steps), way)
     return Finding(cause, [(last.here, last.there, last.edge.name)])
 
 
-def _cause(place: Place, what: str, advice: str) -> Cause:
-    return Cause(Kind.OTHER, place.file, place.function, place.variable, place.line, what, advice)
+def _cause(stored: Stored, what: str, advice: str, edges: Sequence[Edge]) -> Cause:
+    return Cause(Kind.OTHER, stored.place, stored.variable, what, advice, tuple(edges))
 
 
 # ---- namespaces ---------------------------------------------------------------------------------
@@ -74,10 +76,14 @@ def _of_namespace(component: Component, members: Sequence[int]) -> Finding | Non
         if type(function) is FunctionType and id(globals_of(function)) in inside:
             code = function.__code__
             function_name = code.co_qualname.rpartition(".")[0] or "<module>"
-            line = code.co_firstlineno
-            place = Place(code.co_filename, function_name, code.co_name, line, exact=True)
+            place = Place(code.co_filename, code.co_firstlineno, function_name)
+            stored = Stored(place, (code.co_name,), exact=True)
             what = f"function {code.co_name} and the namespace it was executed in"
-            cause = _cause(place, what, for_namespace(code.co_name))
+            way = (
+                Edge("the namespace it was executed in", code.co_name, closing=True),
+                Edge(f"function {code.co_name}", "__globals__"),
+            )
+            cause = _cause(stored, what, for_namespace(code.co_name), way)
             return Finding(cause, [id(globals_of(function))])
     return None
 
@@ -90,10 +96,13 @@ def _of_containers(component: Component, cycle: list[Hop], members: Sequence[int
     kind = type_name(type(start))
     if not cycle:
         # Longer than was looked at: all that leads to one of its objects.
-        place = Place("", "", kind, 0, exact=False)
-        return Finding(_cause(place, kind, for_instances(kind)), [members[0]])
+        return Finding(
+            _cause(Stored(Place(), (kind,)), kind, for_instances((kind,)), ()), [members[0]]
+        )
     parts = ("[]" if hop.edge.name.startswith("[") else hop.edge.name for hop in cycle)
-    place = Place("", "", kind + "".join(parts), 0, exact=False)
+    stored = Stored(Place(), (kind, *parts))
     last = cycle[-1]
-    cause = _cause(place, f"{place.variable} -> {kind}", for_instances(place.variable))
+    name = stored.variable
+    way = [Edge(kind, "".join(stored.steps[1:]), closing=True)]
+    cause = _cause(stored, f"{name} -> {kind}", for_instances(stored.steps), way)
     return Finding(cause, [(last.here, last.there, last.edge.name)])

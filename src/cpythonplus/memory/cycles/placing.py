@@ -10,6 +10,8 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
+from cpythonplus.base.data import Place
+from cpythonplus.memory.cycles import report
 from cpythonplus.memory.cycles.bytecode import steps
 from cpythonplus.memory.cycles.component import Component
 from cpythonplus.memory.cycles.edges import Edge, Role, frame_of
@@ -18,33 +20,39 @@ from cpythonplus.memory.cycles.paths import Path
 from cpythonplus.memory.cycles.places import find_code, mentions, setter_at, store_line
 
 __all__ = [
-    "Place",
+    "Stored",
+    "along",
     "code_of_scope",
     "methods",
     "place_by_class",
     "place_in",
     "place_in_class",
     "place_in_scope",
+    "place_of",
 ]
 
 # What classes have that is no code, and no descriptor with code of the program behind it.
 _PLAIN: Final = frozenset(map(id, (FunctionType, MemberDescriptorType, GetSetDescriptorType)))
 
 
-class Place(NamedTuple):
+class Stored(NamedTuple):
     """Where something is stored.
 
-    variable: as it is written there.  exact: the code does store it there, in so many words.
+    steps: as it is written there, `self`, `.errors`, `[]`.  exact: the code does store it there,
+    in so many words.
     """
 
-    file: str
-    function: str
-    variable: str
-    line: int
-    exact: bool
+    place: Place
+    steps: tuple[str, ...]
+    exact: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The steps in one text."""
+        return "".join(self.steps)
 
 
-def _text(name: str, edges: Sequence[Edge], code: CodeType | None) -> str:
+def _steps(name: str, edges: Sequence[Edge], code: CodeType | None) -> tuple[str, ...]:
     """Return it as one would write it: keys that the code does not mention are left out."""
     parts = [
         "[]"
@@ -52,7 +60,22 @@ def _text(name: str, edges: Sequence[Edge], code: CodeType | None) -> str:
         else edge.name
         for edge in edges
     ]
-    return name + "".join(parts)
+    return (name, *parts)
+
+
+def along(start: str, steps: Sequence[str]) -> list[report.Edge]:
+    """Return the edges of an access path; the last one has to go."""
+    sources = [start, *("".join(steps[: count + 1]) for count in range(len(steps) - 1))]
+    last = len(steps) - 1
+    return [
+        report.Edge(source, step, closing=count == last)
+        for count, (source, step) in enumerate(zip(sources, steps, strict=True))
+    ]
+
+
+def place_of(code: CodeType, line: int) -> Place:
+    """Return a line of a function."""
+    return Place(code.co_filename, line, code.co_qualname)
 
 
 def _is_key(edge: Edge) -> bool:
@@ -62,7 +85,9 @@ def _is_key(edge: Edge) -> bool:
 # ---- by what has the variable -------------------------------------------------------------------
 
 
-def place_in(component: Component, path: Path, after: int = 0, caught: Sequence[str] = ()) -> Place:
+def place_in(
+    component: Component, path: Path, after: int = 0, caught: Sequence[str] = ()
+) -> Stored:
     """Return where the frame or generator that owns the path's variable stores what it names.
 
     after: the line at which that frame was when there was nothing to store yet.  caught: the names
@@ -70,25 +95,20 @@ def place_in(component: Component, path: Path, after: int = 0, caught: Sequence[
     """
     frame = frame_of(path.owner)
     if frame is None:
-        unknown = Place("", "", _text(path.variable, path.shown(), None), 0, exact=False)
+        unknown = Stored(Place(), _steps(path.variable, path.shown(), None))
         return place_by_class(component, path) or unknown
     code = frame.f_code
     parts = path.stored_parts
-    place = Place(
-        code.co_filename,
-        code.co_qualname,
-        _text(path.variable, path.shown(), code),
-        store_line(code, path.variable, parts, after=after, caught=caught),
-        exact=True,
-    )
-    if place.line:
-        return place
+    written = _steps(path.variable, path.shown(), code)
+    line = store_line(code, path.variable, parts, after=after, caught=caught)
+    if line:
+        return Stored(place_of(code, line), written, exact=True)
     if path.variable == _first_parameter(code):
         method = place_by_class(component, path)
         if method is not None:
             return method
     line = _near_store(code, path, after) or after or frame.f_lineno or code.co_firstlineno
-    return place._replace(line=line, exact=False)
+    return Stored(place_of(code, line), written)
 
 
 def _near_store(code: CodeType, path: Path, after: int) -> int:
@@ -109,7 +129,7 @@ def _any_store(code: CodeType, variable: str) -> int:
     return lines[-1] if lines else 0
 
 
-def place_in_scope(component: Component, path: Path) -> Place:
+def place_in_scope(component: Component, path: Path) -> Stored:
     """Return where a function's free variable is stored, in the function that it is defined in.
 
     If that function cannot be found any more, the line where the inner one begins.
@@ -122,8 +142,9 @@ def place_in_scope(component: Component, path: Path) -> Place:
     line = 0
     if code is not None:
         line = store_line(code, path.variable, path.stored_parts) or _near_store(code, path, 0)
-    variable = _text(path.variable, path.shown(), code)
-    return Place(inner.co_filename, scope, variable, line or inner.co_firstlineno, exact=bool(line))
+    written = _steps(path.variable, path.shown(), code)
+    place = Place(inner.co_filename, line or inner.co_firstlineno, scope)
+    return Stored(place, written, exact=bool(line))
 
 
 def code_of_scope(namespace: dict[str, Any], qualname: str, inside: object) -> CodeType | None:
@@ -137,7 +158,7 @@ def code_of_scope(namespace: dict[str, Any], qualname: str, inside: object) -> C
 # ---- by the class of what has the attribute -----------------------------------------------------
 
 
-def place_by_class(component: Component, path: Path) -> Place | None:
+def place_by_class(component: Component, path: Path) -> Stored | None:
     """Return the method that stores the path's attribute, of the class of what has it."""
     edges = path.shown()
     named = [i for i, each in enumerate(edges) if each.name.startswith(".")]
@@ -151,7 +172,7 @@ def place_by_class(component: Component, path: Path) -> Place | None:
     return None
 
 
-def place_in_class(kind: type, edges: Sequence[Edge], *, inside: bool = False) -> Place | None:
+def place_in_class(kind: type, edges: Sequence[Edge], *, inside: bool = False) -> Stored | None:
     """Return the method of a class, or of a base, that stores ``self`` followed by `edges`.
 
     One that stores a variable's value rather than one that makes something; one that puts
@@ -174,12 +195,11 @@ def place_in_class(kind: type, edges: Sequence[Edge], *, inside: bool = False) -
             line = first and store_line(code, first, wanted, from_variable=from_variable)
             if line:
                 name = setter_at(code, line, parts[0][1:]) or first
-                variable = _text(name, edges, code)
-                return Place(code.co_filename, code.co_qualname, variable, line, exact=True)
+                return Stored(place_of(code, line), _steps(name, edges, code), exact=True)
     return _computed(kind, edges)
 
 
-def _computed(kind: type, edges: Sequence[Edge]) -> Place | None:
+def _computed(kind: type, edges: Sequence[Edge]) -> Stored | None:
     """Return the function behind a descriptor such as `functools.cached_property`."""
     name = edges[0].name[1:]
     for each in mro(kind):
@@ -189,9 +209,8 @@ def _computed(kind: type, edges: Sequence[Edge]) -> Place | None:
         for inside in gc.get_referents(descriptor):
             if type(inside) is FunctionType and inside.__code__.co_name == name:
                 code = inside.__code__
-                variable = _text(_first_parameter(code), edges, code)
-                line = code.co_firstlineno
-                return Place(code.co_filename, code.co_qualname, variable, line, exact=True)
+                written = _steps(_first_parameter(code), edges, code)
+                return Stored(place_of(code, code.co_firstlineno), written, exact=True)
     return None
 
 

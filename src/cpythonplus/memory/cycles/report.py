@@ -1,11 +1,11 @@
-"""What a watch found: one line for each root cause, and its text and JSON forms."""
+"""What a watch found: an entry for each root cause."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus.base.data import Data, Place
 
-__all__ = ["Cause", "Cycle", "Hoard", "Kind", "Report"]
+__all__ = ["Cause", "Cycle", "Edge", "Hoard", "Kind", "Report"]
 
 
 class Kind(StrEnum):
@@ -22,36 +22,35 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Edge:
+    """A reference of a cycle.
+
+    source: what refers; name: how one writes it, "" if that is not known; closing: it has to go.
+    """
+
+    source: str
+    name: str
+    closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """Where a cycle is closed; equal causes are one line of the report.
 
-    file: as in the code object, "" if unknown; function: qualified name, "" if unknown.
+    place: the statement that stores it, as far as that can be told.
     variable: the access path as one would write it, beginning with a local or free variable:
     `last`, `self.error`, `errors[]`, `walk`; for a class its name.
-    line: of the statement that stores it, as far as that can be told; 0 if unknown.
     what: what is kept: `ValueError`, `function walk`, `Parent.child -> Child.parent`.
     advice: how to break it.
+    edges: the cycle, the last edge leads back to the first one's source; () if it is too long.
     """
 
     kind: Kind
-    file: str
-    function: str
+    place: Place
     variable: str
-    line: int
     what: str
     advice: str
-
-    @property
-    def place(self) -> str:
-        """Return `file:line`, as much of it as is known."""
-        if not self.file:
-            return "?"
-        return f"{self.file}:{self.line}" if self.line else self.file
-
-    def sentence(self) -> str:
-        """Return what is wrong, in one line without the counts and the advice."""
-        where = f"in {self.function}(): " if self.function else ""
-        return f"{self.place}: {self.kind}: {where}{self.variable} keeps {self.what}"
+    edges: tuple[Edge, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,51 +71,43 @@ class Cycle:
     kept_objects: int
     kept_bytes: int
 
-    def line(self) -> str:
+    def __str__(self) -> str:
         """Return the line of the report."""
-        kept = f", {format_size(self.kept_bytes)} hung from them" if self.kept_bytes else ""
-        times = "once" if self.count == 1 else f"{self.count:,} times"
-        return (
-            f"{self.cause.sentence()}; {times}, {_objects(self.objects)},"
-            f" {format_size(self.size_bytes)}{kept}; {self.cause.advice}"
-        )
+        from cpythonplus.memory._report.cycles import cycle_line
+
+        return cycle_line(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Hoard:
+class Hoard(Data):
     """Exceptions that are still referenced, with frames on their tracebacks.
 
-    exception: their type's name; file: where they were raised, with line and function.
+    exception: their type's name; place: where they were raised.
     holder: what refers to them, as a path: `last in drive()`, `app.errors[]`, `Client.last_error`.
     count: how many; frames: on their tracebacks; objects: what would go with the tracebacks,
     because nothing else refers to it; size_bytes: of these objects.
     """
 
     exception: str
-    file: str
-    line: int
-    function: str
+    place: Place
     holder: str
     count: int
     frames: int
     objects: int
     size_bytes: int
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return the line of the report."""
-        times = "" if self.count == 1 else f"{self.count:,} x "
-        return (
-            f"{self.file}:{self.line}: {times}{self.exception} from {self.function}() held by"
-            f" {self.holder}: {self.frames:,} frames keep {_objects(self.objects)},"
-            f" {format_size(self.size_bytes)}"
-        )
+        from cpythonplus.memory._report.cycles import hoard_line
+
+        return hoard_line(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Data):
     """What a watch found.
 
-    cycles: largest first, by bytes with what hung from them. hoards: largest first.
+    cycles: largest first, by bytes with what they kept alive. hoards: largest first.
     seconds: how long was watched; collections: of the garbage collector, meanwhile.
     """
 
@@ -130,36 +121,6 @@ class Report:
 
         top: at most so many of each part.
         """
-        watched = f"{self.seconds:.1f} s, {self.collections:,} collections"
-        if not self.cycles and not self.hoards:
-            return f"no cyclic garbage and no exceptions held ({watched})\n"
-        lines = [f"cyclic garbage: {_causes(len(self.cycles))} ({watched})"]
-        lines += _part([cycle.line() for cycle in self.cycles], top)
-        if self.hoards:
-            lines.append(f"exceptions still held: {len(self.hoards):,}")
-            lines += _part([hoard.text() for hoard in self.hoards], top)
-        return "\n".join(lines) + "\n"
+        from cpythonplus.memory._report.cycles import report_lines
 
-    def to_json(self) -> dict[str, object]:
-        """Return the report as what `json.dumps` takes; sizes in bytes, times in seconds."""
-        return {
-            "version": 1,
-            "seconds": self.seconds,
-            "collections": self.collections,
-            "cycles": [asdict(cycle) for cycle in self.cycles],
-            "hoards": [asdict(hoard) for hoard in self.hoards],
-        }
-
-
-def _part(lines: list[str], top: int | None) -> list[str]:
-    shown = lines if top is None else lines[:top]
-    left = len(lines) - len(shown)
-    return [f"  {line}" for line in shown] + ([f"  and {left:,} more"] if left else [])
-
-
-def _causes(number: int) -> str:
-    return "1 root cause" if number == 1 else f"{number:,} root causes"
-
-
-def _objects(number: int) -> str:
-    return "1 object" if number == 1 else f"{number:,} objects"
+        return report_lines(self, top)

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cpythonplus import _native
+from cpythonplus.base.data import Place
 from cpythonplus.memory.cycles.hoards import find_hoards
 from cpythonplus.memory.cycles.naming import causes
 from cpythonplus.memory.cycles.report import Cause, Cycle, Hoard, Kind, Report
@@ -43,9 +44,7 @@ _NAMING_SHARE = 0.2
 _KEYS_MAX = 10_000
 """So many keys are told apart: a program that makes ever new code would have ever new ones."""
 
-_UNNAMED = Cause(
-    Kind.OTHER, "", "", "?", 0, "objects of too many different shapes to name each", "-"
-)
+_UNNAMED = Cause(Kind.OTHER, Place(), "?", "objects of too many different shapes to name each", "-")
 
 # Per key: the causes; then components, objects, bytes, objects that hung from them, their bytes.
 _Tally = tuple[tuple[Cause, ...], list[int]]
@@ -405,6 +404,6 @@ def _merge(tallies: dict[int, _Tally], kinds: frozenset[Kind]) -> tuple[Cycle, .
 
 
 def _weight(cycle: Cycle) -> tuple[Any, ...]:
-    cause = cycle.cause
+    cause, place = cycle.cause, cycle.cause.place
     size = cycle.size_bytes + cycle.kept_bytes
-    return (-size, -cycle.objects, cause.file, cause.line, cause.function, cause.variable)
+    return (-size, -cycle.objects, place.file, place.line, place.function, cause.variable)

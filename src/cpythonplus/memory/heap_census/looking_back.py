@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from types import CodeType, FrameType
-from typing import Any, Self
+from typing import Any
 
 from cpythonplus import _native
+from cpythonplus.memory._report.examined import Examined
 from cpythonplus.memory.cycles.keys import key_text
 from cpythonplus.memory.cycles.looking import is_type
 from cpythonplus.memory.heap_census.naming import module_name, namespace_name, qualified_name
-from cpythonplus.memory.heap_census.tables import table
 
 __all__ = ["Path", "Referrer", "Referrers", "path", "path_steps", "referrers"]
 
@@ -32,39 +32,21 @@ class Referrer:
 
 
 @dataclass(frozen=True, slots=True)
-class Referrers:
+class Referrers(Examined):
     """What refers to the objects of a class, most references first.
 
     type: the class, by its qualified name. rows: the first few. more: how many there are beside.
     """
 
+    examination = "referrers"
+
     type: str
     rows: tuple[Referrer, ...]
     more: int
 
-    def text(self) -> str:
-        """Return a table."""
-        cells = [(f"{row.references:,}", row.name) for row in self.rows]
-        lines = table(("references", f"to objects of {self.type} from"), cells)
-        return "\n".join([*lines, *([f"({self.more:,} more rows)"] if self.more else [])])
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def to_json(self) -> dict[str, object]:
-        """Return it in types that JSON has."""
-        rows = [{"name": row.name, "references": row.references} for row in self.rows]
-        return {"type": self.type, "rows": rows, "more": self.more}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return what `to_json` was called on."""
-        rows = tuple(Referrer(str(row["name"]), int(row["references"])) for row in data["rows"])
-        return cls(str(data["type"]), rows, int(data["more"]))
-
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class Path(Examined):
     """How an object is reached: the root, then one step after the other, the last being the object.
 
     steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
@@ -72,23 +54,9 @@ class Path:
     where nothing else refers to what stands behind it.
     """
 
+    examination = "path"
+
     steps: tuple[str, ...]
-
-    def text(self) -> str:
-        """Return the path in one line."""
-        return " -> ".join(self.steps)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def to_json(self) -> dict[str, object]:
-        """Return it in types that JSON has."""
-        return {"steps": list(self.steps)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return what `to_json` was called on."""
-        return cls(tuple(map(str, data["steps"])))
 
 
 def referrers(kind: str | type, top: int) -> Referrers:

@@ -1,11 +1,8 @@
-"""What was found: a row for each class, and for each oversized table; text and JSON forms."""
+"""What was found: a row for each class, and for each oversized table."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from cpythonplus.base.columns import columns
-from cpythonplus.base.sizes import format_size
+from cpythonplus.memory._report.examined import Examined
 
 __all__ = ["Dicts", "LostSharing", "Oversized"]
 
@@ -50,13 +47,15 @@ class Oversized:
 
 
 @dataclass(frozen=True, slots=True)
-class Dicts:
+class Dicts(Examined):
     """All that was found in a process, what costs most first.
 
     oversized_count, oversized_bytes: how many tables were found that are worth it, and what they
     would save all together; `oversized` has the largest of them.
     left_out: why something could not be looked at, a sentence each.
     """
+
+    examination = "dicts"
 
     lost: tuple[LostSharing, ...]
     oversized: tuple[Oversized, ...]
@@ -68,73 +67,3 @@ class Dicts:
     def cost_bytes(self) -> int:
         """What all remedies together would save."""
         return sum(row.cost_bytes for row in self.lost) + self.oversized_bytes
-
-    def text(self, top: int = 20) -> str:
-        """Return tables of the `top` classes and tables that cost most, with the remedies."""
-        return "\n\n".join([*self._lost(top), *self._oversized(top), *self.left_out])
-
-    def __str__(self) -> str:
-        """Return the tables."""
-        return self.text()
-
-    def _lost(self, top: int) -> list[str]:
-        if not self.lost:
-            return ["No class has instances that need dicts of their own and cost much."]
-        rows = [("class", "instances", "inline", "split dict", "own dict", "size", "could save")]
-        rows += [
-            (
-                row.type,
-                f"{row.instances:,}",
-                f"{row.inline:,}",
-                f"{row.split:,}",
-                f"{row.combined:,}",
-                format_size(row.size_bytes),
-                format_size(row.cost_bytes),
-            )
-            for row in self.lost[:top]
-        ]
-        table = columns(rows, right=range(1, 7))
-        causes = [f"{row.type}: {row.cause}.\n  {row.remedy}." for row in self.lost[:top]]
-        return ["Classes whose instances have lost shared names or inline values:", table, *causes]
-
-    def _oversized(self, top: int) -> list[str]:
-        if not self.oversized:
-            return ["No dict or set is much larger than what it holds."]
-        rows = [("held by", "kind", "entries", "room for", "size", "could be", "remedy")]
-        rows += [
-            (
-                row.holder,
-                row.kind,
-                f"{row.entries:,}",
-                f"{row.capacity:,}",
-                format_size(row.size_bytes),
-                format_size(row.could_be_bytes),
-                row.remedy,
-            )
-            for row in self.oversized[:top]
-        ]
-        saved = format_size(self.oversized_bytes)
-        count = f"{self.oversized_count:,} of them" if self.oversized_count > 1 else "one"
-        heading = f"Dicts and sets with tables far larger than needed ({count}, {saved} too much):"
-        return [heading, columns(rows, right=range(2, 6))]
-
-    def to_json(self) -> dict[str, object]:
-        """Return the same as dicts, lists, strings and numbers."""
-        return {
-            "lost": [asdict(row) for row in self.lost],
-            "oversized": [asdict(row) for row in self.oversized],
-            "oversized_count": self.oversized_count,
-            "oversized_bytes": self.oversized_bytes,
-            "left_out": list(self.left_out),
-        }
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Dicts":
-        """Return what `to_json` was made of."""
-        return cls(
-            lost=tuple(LostSharing(**row) for row in found["lost"]),
-            oversized=tuple(Oversized(**row) for row in found["oversized"]),
-            oversized_count=found["oversized_count"],
-            oversized_bytes=found["oversized_bytes"],
-            left_out=tuple(found["left_out"]),
-        )

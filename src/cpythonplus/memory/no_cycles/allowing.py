@@ -35,11 +35,11 @@ class Pattern:
 
     def allows(self, cause: Cause, modules: Sequence[str]) -> bool:
         """Whether it is about `cause`; modules: the names that its file is imported by."""
-        if not fits(self.function, cause.function) or not fits(self.variable, cause.variable):
+        if not fits(self.function, cause.place.function) or not fits(self.variable, cause.variable):
             return False
         if self.names_a_file:
             # The end of a path is enough: `app/client.py`.
-            return fits(self.where, cause.file) or fits(f"*/{self.where}", cause.file)
+            return fits(self.where, cause.place.file) or fits(f"*/{self.where}", cause.place.file)
         return any(fits(self.where, module) for module in modules) or self.where == "*"
 
 

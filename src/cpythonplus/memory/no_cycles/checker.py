@@ -140,7 +140,7 @@ class Checker:
         return [each for each in left if not self._is_allowed(each, plan)]
 
     def _is_allowed(self, cycle: Cycle, plan: Plan) -> bool:
-        modules = allowing.module_names(cycle.cause.file)
+        modules = allowing.module_names(cycle.cause.place.file)
         matching = [each.text for each in plan.allowed if each.allows(cycle.cause, modules)]
         self._used.update(matching)
         return bool(matching)

@@ -46,20 +46,20 @@ class Machinery:
         raising = {
             _function(x.cause)
             for x in found
-            if _RAISES.search(x.cause.variable) and _uses_pytest(x.cause.file, item)
+            if _RAISES.search(x.cause.variable) and _uses_pytest(x.cause.place.file, item)
         }
         return [x for x in found if _function(x.cause) not in raising and not self._is(x, item)]
 
     def _is(self, cycle: Cycle, item: pytest.Item) -> bool:
         cause = cycle.cause
-        if cause.file.startswith(self._places) or cause.variable.startswith(_PROXIED):
+        if cause.place.file.startswith(self._places) or cause.variable.startswith(_PROXIED):
             return True
-        if _ANYIO in cause.file and cause.function.startswith("TestRunner."):
+        if _ANYIO in cause.place.file and cause.place.function.startswith("TestRunner."):
             return True
         return self._is_fixture(cause, item)
 
     def _is_fixture(self, cause: Cause, item: pytest.Item) -> bool:
-        if cause.file != str(item.path):
+        if cause.place.file != str(item.path):
             return False
         name = re.split(r"[.\[]", cause.variable, maxsplit=1)[0]
         definitions = getattr(item, "_fixtureinfo", None)
@@ -83,7 +83,7 @@ def _uses_pytest(file: str, item: pytest.Item) -> bool:
 
 
 def _function(cause: Cause) -> tuple[str, str, str, str]:
-    return (cause.kind, cause.what, cause.file, cause.function)
+    return (cause.kind, cause.what, cause.place.file, cause.place.function)
 
 
 @lru_cache(maxsize=1)

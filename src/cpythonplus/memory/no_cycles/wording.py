@@ -44,7 +44,7 @@ def text(found: Sequence[Cycle], root: Path) -> str:
 def line(cycle: Cycle, root: Path) -> str:
     """Return where the cycle is closed and how large it is, in one line."""
     cause = cycle.cause
-    where = f"in {cause.function}(): " if cause.function else ""
+    where = f"in {cause.place.function}(): " if cause.place.function else ""
     objects = "1 object" if cycle.objects == 1 else f"{cycle.objects:,} objects"
     times = "" if cycle.count == 1 else f" in {cycle.count:,} cycles"
     return f"{_place(cause, root)}: {where}{_kept(cause)} ({objects}{times})"
@@ -64,4 +64,4 @@ def _kept(cause: Cause) -> str:
 
 def _place(cause: Cause, root: Path) -> str:
     below = f"{root}/"
-    return cause.place.removeprefix(below)
+    return str(cause.place).removeprefix(below)

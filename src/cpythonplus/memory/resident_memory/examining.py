@@ -1,15 +1,18 @@
 """Reading the mappings, the heaps and the arenas, one after the other."""
 
 import time
+from collections.abc import Mapping
 
 from cpythonplus import _native
-from cpythonplus.memory.resident_memory import pins, smaps, splitting, verdict, wording
-from cpythonplus.memory.resident_memory.model import Arenas, Part, Pin, Resident
+from cpythonplus.memory.resident_memory import pins, smaps, splitting, verdict
+from cpythonplus.memory.resident_memory.model import Arenas, MappedFile, Part, Pin, Resident
 from cpythonplus.memory.resident_memory.rows import ArenaRow, ArenaRows
 from cpythonplus.memory.resident_memory.snapshot import Snapshot
 from cpythonplus.memory.resident_memory.splitting import CHead, Ledger
 
 __all__ = ["examine"]
+
+_LARGEST_FILES = 3
 
 
 def examine(snapshot: Snapshot) -> Resident:
@@ -40,7 +43,13 @@ def _report(
     other = splitting.other_allocator(ledger)
     splitting.rest(ledger)
     parts = tuple(
-        Part(name, size_bytes, wording.note(name, counts, other, ledger.files))
+        Part(
+            name,
+            size_bytes,
+            counts.get(name.removesuffix("_used").removesuffix("_free"), 0),
+            other if name.startswith("other") else "",
+            _largest(name, ledger.files),
+        )
         for name, size_bytes in sorted(ledger.parts.items(), key=lambda item: -item[1])
         if size_bytes
     )
@@ -49,11 +58,18 @@ def _report(
         parts=parts,
         arenas=arenas,
         pins=found,
-        verdict=verdict.of(parts, arenas, found, head, other),
+        verdict=verdict.of(parts, arenas, head),
         returnable_bytes=head.returnable_bytes,
         pause_ns=pause_ns,
         notes=tuple(_notes(ledger, arenas, head, other)),
     )
+
+
+def _largest(kind: str, sizes: Mapping[tuple[str, str], int]) -> tuple[MappedFile, ...]:
+    """Return the largest files of a kind.  sizes: bytes by kind and path."""
+    found = [(size, path) for (of, path), size in sizes.items() if of == kind and size]
+    largest = sorted(found, reverse=True)[:_LARGEST_FILES]
+    return tuple(MappedFile(path.rpartition("/")[2], size) for size, path in largest)
 
 
 def _notes(ledger: Ledger, arenas: Arenas, head: CHead, other: str) -> list[str]:

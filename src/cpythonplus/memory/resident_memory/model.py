@@ -1,19 +1,33 @@
-"""What `resident()` returns: plain data, which prints itself as a table."""
+"""What `resident()` returns."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-__all__ = ["Advice", "Arenas", "Part", "Pin", "Resident"]
+from cpythonplus.memory._report.examined import Examined
+
+__all__ = ["Advice", "Arenas", "MappedFile", "Part", "Pin", "Resident"]
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """What of a file is in memory. name: without its folder."""
+
+    name: str
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kind of memory. name: a key that stays the same; note: what it is, for people."""
+    """One kind of memory.
+
+    name: a key that stays the same. count: of blocks, threads or heaps, where that is known.
+    allocator: whose it is, "" for the C library's own. files: the largest ones.
+    """
 
     name: str
     resident_bytes: int
-    note: str
+    count: int = 0
+    allocator: str = ""
+    files: tuple[MappedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +51,17 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One finding with its remedy. frees_bytes: what the command gives back at once, if it does."""
+    """One finding with its remedy.
 
-    problem: str
+    kind: `c_heap`, `thread_heaps`, `arenas`, `other_allocator`, `files`, `shared`, `in_use`, or
+    `nothing`. size_bytes: what it is about. frees_bytes: what the remedy gives back at once, if it
+    does. remedy: what to do; command: to be copied, "" if there is none.
+    """
+
+    kind: str
+    size_bytes: int
     remedy: str
-    command: str
+    command: str = ""
     frees_bytes: int | None = None
 
 
@@ -68,7 +88,7 @@ class Arenas:
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class Resident(Examined):
     """What of this process is in memory.
 
     rss_bytes: all of it. parts: what it consists of, largest first; they add up to it.
@@ -76,6 +96,8 @@ class Resident:
     returnable_bytes: free memory of the C library's heaps that `trim()` gives back.
     pause_ns: how long the program stood still for it. notes: what could not be found out.
     """
+
+    examination = "resident"
 
     rss_bytes: int
     parts: tuple[Part, ...]
@@ -89,36 +111,3 @@ class Resident:
     def part(self, name: str) -> int:
         """Return the bytes of a part, 0 if there is none of the name."""
         return sum(part.resident_bytes for part in self.parts if part.name == name)
-
-    def text(self, top: int = 10) -> str:
-        """Return it as a table for people, with the verdict; top: how many pins."""
-        from cpythonplus.memory.resident_memory.wording import text
-
-        return text(self, top)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as plain JSON types."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Resident":
-        """Return what `to_json` was called for; raises KeyError or TypeError for anything else."""
-        arenas = dict(values["arenas"])
-        arenas["fullness"] = tuple(arenas["fullness"])
-        return cls(
-            **{
-                **values,
-                "parts": _all(Part, values["parts"]),
-                "arenas": Arenas(**arenas),
-                "pins": _all(Pin, values["pins"]),
-                "verdict": _all(Advice, values["verdict"]),
-                "notes": tuple(values["notes"]),
-            }
-        )
-
-
-def _all(kind: type, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-    return tuple(kind(**row) for row in rows)

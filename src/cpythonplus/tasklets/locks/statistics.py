@@ -1,12 +1,14 @@
 """What one lock counts about the waiting for it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from cpythonplus.base.data import Data
 
 __all__ = ["LockStatistics"]
 
 
 @dataclass(frozen=True, slots=True)
-class LockStatistics:
+class LockStatistics(Data):
     """What tasklets and threads went through at one Lock or RLock since it was made.
 
     An acquisition that finds the lock free does not wait and is not counted, so counting costs it
@@ -22,7 +24,3 @@ class LockStatistics:
     hand_overs: int = 0
     in_vain: int = 0
     waiting: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        """Return all of it by name, ready for JSON."""
-        return asdict(self)

@@ -10,11 +10,11 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from cpythonplus.base.sizes import format_size
-from cpythonplus.memory.page.contents import objects
-from cpythonplus.memory.page.html import element, escaped, figure
-from cpythonplus.memory.page.reading import Part, entries, size, words
-from cpythonplus.memory.page.sections import CENSUS_VIEWS
-from cpythonplus.memory.page.squarify import Box, squarify
+from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.reading import Part, entries, size, words
+from cpythonplus.memory._report.sections import CENSUS_VIEWS
+from cpythonplus.memory._report.squarify import Box, squarify
+from cpythonplus.memory._report.tables import objects
 
 __all__ = ["treemaps"]
 

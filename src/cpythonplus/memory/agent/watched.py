@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from cpythonplus.memory._report.reading import entries, inside, known, size, words
+from cpythonplus.memory._report.registry import asked
 from cpythonplus.memory.agent.client import AskError
 from cpythonplus.memory.agent.finding import children_of, resident_bytes
-from cpythonplus.memory.page.reading import entries, inside, known, size, words
 
 if TYPE_CHECKING:
     from cpythonplus.memory.agent.client import Client
@@ -41,11 +42,10 @@ class Watched:
         pid = self._client.process.pid
         try:
             hello = self._client.ask("hello")
-            census = self._part("census")
-            resident = self._part("resident")
-            gil = self._part("gil")
+            seen = {name: self._part(name) for name in asked("watch")}
         finally:
             self._client.close()
+        census, resident, gil = seen["census"], seen["resident"], seen["gil"]
         sample: Sample = {
             "t_s": round(time.monotonic() - self._began, 3),
             "rss_bytes": size(hello, "rss_bytes"),
@@ -53,7 +53,7 @@ class Watched:
             **{name: size(census, name) if known(census, name) else None for name in _OF_CENSUS},
             "growth": self._growth(census),
             "gil": _waits(gil),
-            "workers": [each.to_json() for each in children_of(pid)],
+            "workers": [each.as_json() for each in children_of(pid)],
         }
         if not sample["rss_bytes"]:
             sample["rss_bytes"] = resident_bytes(pid)

@@ -5,12 +5,12 @@ from textwrap import wrap
 from typing import Final
 from unicodedata import combining, east_asian_width
 
-from cpythonplus.memory.page.contents import Cell, Column, Kind, Section, Table, shown
-from cpythonplus.memory.page.reading import Examination
-from cpythonplus.memory.page.sections import sections, target_line
-from cpythonplus.memory.page.verdict import Statement, statements
+from cpythonplus.memory._report.reading import Examination, Part
+from cpythonplus.memory._report.sections import section, sections, target_line
+from cpythonplus.memory._report.tables import Cell, Column, Kind, Section, Table, shown
+from cpythonplus.memory._report.verdict import Statement, statements
 
-__all__ = ["report_text"]
+__all__ = ["part_text", "report_text"]
 
 WIDTH: Final = 100
 _GAP: Final = "  "
@@ -25,7 +25,7 @@ _NARROWEST: Final = 14
 def report_text(examination: Examination, top: int = 10) -> str:
     """Return what an examination found as text.
 
-    examination: `to_json()` of each part by its name, parts may be missing.  top: rows of each
+    examination: `as_json()` of each part by its name, parts may be missing.  top: rows of each
     table.  First comes the verdict: what is resident, what is held, what to do, the largest first.
     Every character of the names in it is visible, no line is wider than 100 columns but for
     commands, which are for copying.
@@ -34,11 +34,25 @@ def report_text(examination: Examination, top: int = 10) -> str:
     target = target_line(examination)
     if target:
         lines += [*wrap(target, WIDTH, break_on_hyphens=False), ""]
-    for statement in statements(examination):
-        lines += _statement(statement)
-    for section in sections(examination, top):
-        lines += ["", *_section(section)]
-    return "\n".join(line.rstrip() for line in lines) + "\n" if lines else "nothing was examined\n"
+    lines += _verdict(examination)
+    for found in sections(examination, top):
+        lines += ["", found.title, "-" * len(found.title), *_body(found)]
+    return _joined(lines) or "nothing was examined\n"
+
+
+def part_text(name: str, found: Part, top: int = 10) -> str:
+    """Return the verdict and tables of one examination, without a heading."""
+    examination = {name: found}
+    verdict = _verdict(examination)
+    return _joined([*verdict, *([""] if verdict else []), *_body(section(examination, name, top))])
+
+
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _verdict(examination: Examination) -> list[str]:
+    return [line for statement in statements(examination) for line in _statement(statement)]
 
 
 def _statement(statement: Statement) -> list[str]:
@@ -59,12 +73,14 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
     return [line.replace(_GLUE, " ") for line in lines]
 
 
-def _section(section: Section) -> list[str]:
-    lines = [section.title, "-" * len(section.title)]
-    for line in section.lines:
+def _body(found: Section) -> list[str]:
+    lines: list[str] = []
+    for line in found.lines:
         lines += _wrapped(line, "", "")
-    for table in section.tables:
-        lines += ["", *([f"{table.title}:"] if table.title else []), *_table(table)]
+    for table in found.tables:
+        lines += [""] if lines else []
+        lines += [f"{table.title}:"] if table.title else []
+        lines += _table(table)
     return lines
 
 

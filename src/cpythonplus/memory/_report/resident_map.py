@@ -3,46 +3,24 @@
 from typing import Final
 
 from cpythonplus.base.sizes import format_size
-from cpythonplus.memory.page.contents import part_label
-from cpythonplus.memory.page.html import element, escaped, figure
-from cpythonplus.memory.page.reading import Part, amount, entries, inside, size, words
+from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.labels import label
+from cpythonplus.memory._report.reading import Part, amount, entries, size, words
+from cpythonplus.memory._report.sections import fullness
 
 __all__ = ["arena_grid", "part_class", "part_swatch", "resident_bar"]
 
-_CLASSES: Final = {
-    "live_objects": "used",
-    "c_heap_used": "used2",
-    "large_blocks": "used2",
-    "thread_heaps_used": "used3",
-    "stacks": "used3",
-    "arena_free": "free",
-    "c_heap_free": "free2",
-    "c_heap_top": "free3",
-    "thread_caches": "free2",
-    "thread_heaps_free": "free2",
-    "arena_overhead": "over",
-    "kernel": "over",
-    "code": "file",
-    "files": "file",
-    "data": "file2",
-    "shared": "file2",
-    "mappings": "map",
-    "other_allocator": "used2",
-    "other_allocator_free": "free2",
-}
-"""The colours: in use (green), free but kept (amber), of files (blue), mapped (violet)."""
 _BAR: Final = 46  # pixels
 _LETTER: Final = 6.7
 _SCREENS: Final = {"wide": 640, "narrow": 320}
 """The least width in pixels of the screens that each drawing is for."""
 _SHADES: Final = 5
-_MOST_STEPS: Final = 100
 _MOST_CELLS: Final = 2_000
 
 
 def part_class(name: str) -> str:
     """Return the class that gives a part its colour."""
-    return f"m-{_CLASSES.get(name, 'rest')}"
+    return f"m-{label(name).colour}"
 
 
 def part_swatch(name: str) -> str:
@@ -82,7 +60,7 @@ def _bar(rows: list[Part], whole: int, screen: str, least_width: float) -> str:
 
 
 def _name(row: Part) -> str:
-    return part_label(words(row, "name"))
+    return label(words(row, "name")).title
 
 
 def _segment(row: Part, at: float, width: float, least_width: float) -> str:
@@ -101,7 +79,7 @@ def arena_grid(resident: Part) -> str:
 
     Of many thousands, each cell stands for several.
     """
-    counts = _fullness(resident)
+    counts = fullness(resident)
     total = sum(counts)
     if not total:
         return ""
@@ -123,14 +101,6 @@ def arena_grid(resident: Part) -> str:
         f'<div class="arenas" role="img" aria-label="{escaped(told)}">{cells}</div>'
         f'<ul class="legend">{scale}</ul>'
     )
-
-
-def _fullness(resident: Part) -> list[int]:
-    """Return how many arenas are up to a tenth, two tenths, ... full."""
-    found = inside(resident, "arenas").get("fullness")
-    if not isinstance(found, list | tuple):
-        return []
-    return [max(size({"count": count}, "count"), 0) for count in found[:_MOST_STEPS]]
 
 
 def _shade(place: int, steps: int) -> int:

@@ -1,16 +1,11 @@
-"""Each cause of cyclic garbage as a small graph: a ladder of what refers to what, and the way back.
+"""Each cause of cyclic garbage as a small graph: what refers to what, and the way back."""
 
-What is known of a cause is its kind, its variable and what that keeps; how the objects in between
-hang together follows from the kind.
-"""
-
-import re
 from typing import Final, NamedTuple
 
 from cpythonplus.base.sizes import format_size
-from cpythonplus.memory.page.html import element, escaped, figure
-from cpythonplus.memory.page.reading import Part, inside, size, words
-from cpythonplus.memory.page.sections import causes, place
+from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.reading import Part, entries, inside, size, words
+from cpythonplus.memory._report.sections import causes, place
 
 __all__ = ["Graph", "cycle_cards", "graph_of"]
 
@@ -22,10 +17,6 @@ _LEFT: Final = 4
 _LETTERS: Final = 33
 _LABEL_LETTERS: Final = 30
 _MOST_NODES: Final = 6
-
-_PATH = re.compile(r"\.?[^.\[]+|\[[^\]]*\]")
-_NAME = re.compile(r"[^.\[]*")
-_LEADS_BACK: Final = " leads back to"
 
 
 class Graph(NamedTuple):
@@ -41,49 +32,11 @@ class Graph(NamedTuple):
 
 
 def graph_of(cause: Part) -> Graph:
-    """Return the cycle that a cause closes."""
-    kind, variable, what = (words(cause, name) for name in ("kind", "variable", "what"))
-    function = words(cause, "function")
-    frame = f"frame of {function}()" if function else "a frame"
-    if kind == "exception":
-        nodes, edges = _along(frame, variable, what)
-        back = ["__traceback__", "tb_frame"]
-        return _folded(Graph([*nodes, "traceback"], [*edges, *back], len(edges) - 1))
-    if kind == "closure":
-        function_name, _, other = what.removesuffix(_LEADS_BACK).partition(", which ")
-        last = [f"function {other}"] if other else []
-        holder = other or function_name.removeprefix("function ")
-        nodes, edges = _along(f"closure of {holder}", variable, function_name)
-        back = [*("" for _ in last), "__closure__"]
-        return _folded(Graph([*nodes, *last], [*edges, *back], len(edges) - 1))
-    if kind == "class":
-        return Graph([what, "its __mro__"], ["__mro__", "[0]"], 0)
-    if function and " -> " not in what:
-        nodes, edges = _along(frame, variable, what)
-        return _folded(Graph(nodes, [*edges, ""], len(edges) - 1))
-    return _folded(_chain(what, variable))
-
-
-def _along(start: str, variable: str, end: str) -> tuple[list[str], list[str]]:
-    """Return the nodes and edges of an access path such as ``self.errors[]``."""
-    steps = _PATH.findall(variable) or [variable or "?"]
-    between = ["".join(steps[: count + 1]) for count in range(len(steps) - 1)]
-    return [start, *between, end], steps
-
-
-def _chain(what: str, variable: str) -> Graph:
-    """Return the cycle of what is written as ``Parent.child -> Child.parent``."""
-    nodes, edges = [], []
-    for step in what.split(" -> "):
-        name = _NAME.match(step)
-        end = name.end() if name else 0
-        nodes.append(step[:end])
-        edges.append(step[end:])
-    if len(nodes) > 1 and not edges[-1] and nodes[-1] == nodes[0]:
-        del nodes[-1], edges[-1]
-    # What leads back stands last and bears the name that is to be changed.
-    closing = next((n for n, edge in enumerate(edges) if edge and variable.endswith(edge)), -1)
-    return Graph(nodes, edges, closing if closing >= 0 else len(edges) - 1)
+    """Return the cycle that a cause closes; without edges it is not known."""
+    rows = entries(cause, "edges") or [{"source": words(cause, "what")}]
+    closing = next((n for n, row in enumerate(rows) if row.get("closing") is True), len(rows) - 1)
+    nodes, edges = ([words(row, name) for row in rows] for name in ("source", "name"))
+    return _folded(Graph(nodes, edges, closing))
 
 
 def _folded(graph: Graph) -> Graph:
@@ -109,9 +62,11 @@ def _card(row: Part) -> str:
     whole = size(row, "size_bytes") + size(row, "kept_bytes")
     count = size(row, "count")
     times = "once" if count == 1 else f"{count:,} times"
-    told = f"{place(cause)}: {words(cause, 'variable')} keeps {words(cause, 'what')}"
+    told = (
+        f"{place(inside(cause, 'place'))}: {words(cause, 'variable')} keeps {words(cause, 'what')}"
+    )
     lines = (
-        f'<p class="where"><code>{escaped(place(cause))}</code></p>'
+        f'<p class="where"><code>{escaped(place(inside(cause, "place")))}</code></p>'
         f"<p>{times}, {escaped(format_size(whole))}</p>"
         f'<p class="do">{escaped(words(cause, "advice"))}</p>'
     )

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from cpythonplus.base.files import write_output
-from cpythonplus.memory.page.contents import Section
-from cpythonplus.memory.page.cycle_graphs import cycle_cards
-from cpythonplus.memory.page.html import code, data_table, details, element, escaped
-from cpythonplus.memory.page.reading import (
+from cpythonplus.memory._report.cycle_graphs import cycle_cards
+from cpythonplus.memory._report.html import code, data_table, details, element, escaped
+from cpythonplus.memory._report.reading import (
     Examination,
     Part,
     amount,
@@ -28,11 +27,12 @@ from cpythonplus.memory.page.reading import (
     part,
     words,
 )
-from cpythonplus.memory.page.resident_map import arena_grid, part_swatch, resident_bar
-from cpythonplus.memory.page.sections import sections, target_line
-from cpythonplus.memory.page.time_line import time_lines
-from cpythonplus.memory.page.treemap import treemaps
-from cpythonplus.memory.page.verdict import Statement, statements
+from cpythonplus.memory._report.resident_map import arena_grid, part_swatch, resident_bar
+from cpythonplus.memory._report.sections import sections, target_line
+from cpythonplus.memory._report.tables import Section
+from cpythonplus.memory._report.time_line import time_lines
+from cpythonplus.memory._report.treemap import treemaps
+from cpythonplus.memory._report.verdict import Statement, statements
 
 __all__ = ["page", "write_page"]
 
@@ -43,7 +43,7 @@ _CARDS: Final = 12
 def write_page(examination: Examination, file: str | PathLike[str]) -> None:
     """Write the page of an examination to a file or a device, as reports are.  Raises OSError.
 
-    examination: `to_json()` of each part by its name; parts may be missing.
+    examination: `as_json()` of each part by its name; parts may be missing.
     """
     write_output(file, page(examination))
 

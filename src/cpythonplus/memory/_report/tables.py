@@ -14,8 +14,8 @@ __all__ = [
     "duration",
     "number",
     "objects",
-    "part_label",
     "shown",
+    "signed",
 ]
 
 Cell = str | int | float
@@ -36,6 +36,10 @@ class Kind(StrEnum):
     COUNT = "count"
     SIZE = "size"
     """Bytes."""
+    CHANGE = "change"
+    """Bytes more or less than before."""
+    MORE = "more"
+    """A count more or less than before."""
     SHARE = "share"
     """A part of 1."""
     TIME = "time"
@@ -84,9 +88,18 @@ def shown(cell: Cell, kind: Kind) -> str:
         return cell
     if kind is Kind.SIZE:
         return format_size(int(cell))
+    if kind is Kind.CHANGE:
+        return signed(int(cell))
+    if kind is Kind.MORE:
+        return f"{int(cell):+,}"
     if kind is Kind.SHARE:
         return f"{100 * cell:.1f} %"
     return duration(cell) if kind is Kind.TIME else number(cell)
+
+
+def signed(size_bytes: int) -> str:
+    """Return a change of size, with its sign."""
+    return ("+" if size_bytes >= 0 else "") + format_size(size_bytes)
 
 
 def number(value: float) -> str:
@@ -109,29 +122,3 @@ def duration(nanoseconds: float) -> str:
 def objects(count: int) -> str:
     """Return a number of objects in words."""
     return "1 object" if count == 1 else f"{count:,} objects"
-
-
-_PART_LABELS = {
-    "live_objects": "live Python objects",
-    "arena_free": "free in Python's arenas",
-    "arena_overhead": "overhead of the arenas",
-    "c_heap_used": "C heap in use",
-    "c_heap_free": "free inside the C heap",
-    "c_heap_top": "free at the C heap's top",
-    "thread_caches": "C heap's thread caches",
-    "thread_heaps_used": "threads' heaps in use",
-    "thread_heaps_free": "free inside threads' heaps",
-    "large_blocks": "large blocks of the C heap",
-    "stacks": "thread stacks",
-    "data": "data of libraries",
-    "files": "mapped files",
-    "mappings": "anonymous mappings",
-    "other_allocator": "another allocator, in use",
-    "other_allocator_free": "another allocator, free",
-    "shared": "shared memory",
-}
-
-
-def part_label(name: str) -> str:
-    """Return what a part of resident memory is, in words."""
-    return _PART_LABELS.get(name, name.replace("_", " "))

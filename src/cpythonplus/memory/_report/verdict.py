@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from cpythonplus.base.sizes import format_size, parse_size
-from cpythonplus.memory.page.contents import objects, part_label
-from cpythonplus.memory.page.reading import (
+from cpythonplus.base.sizes import format_size
+from cpythonplus.memory._report.labels import label
+from cpythonplus.memory._report.reading import (
     Examination,
     Part,
     amount,
@@ -18,7 +18,8 @@ from cpythonplus.memory.page.reading import (
     size,
     words,
 )
-from cpythonplus.memory.page.sections import causes, place
+from cpythonplus.memory._report.sections import causes, place
+from cpythonplus.memory._report.tables import objects
 
 __all__ = ["Statement", "statements"]
 
@@ -37,7 +38,22 @@ _ALARMING_BYTES: Final = 16 << 20
 _CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 """A class by a name that a shell takes as it is."""
 _DICT_OF: Final = "dict of "
-_SIZE: Final = re.compile(r"\d[\d.]* (?:B|[KMGT]iB)\b", re.ASCII)
+_PINS_NAMED: Final = 3
+_PROBLEMS: Final = {
+    "c_heap": "{size} are free inside the C library's heap, which gives back only what lies above "
+    "its last block.{top}",
+    "thread_heaps": "{size} are free in {heaps:,} heaps that the C library made for threads: what "
+    "one thread freed is kept for that heap's threads.",
+    "arenas": "{size} are free in {few:,} of pymalloc's {arenas:,} arenas, but {blocks:,} blocks "
+    "lie there{who}. An arena goes back only when nothing is left in it.",
+    "other_allocator": "{size} are free in {allocator}, which keeps them for a while.",
+    "files": "{size} are pages of files.",
+    "shared": "{size} are shared memory, which no file on a disk lies behind: it counts in each "
+    "process that maps it.",
+    "in_use": "{size} are in use: they do not come back because something holds them.",
+    "nothing": "{size} are free and kept by the allocators.",
+}
+"""What each kind of advice on resident memory is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +93,7 @@ def _resident(examination: Examination) -> Iterator[Statement]:
     whole = size(found, "rss_bytes")
     rows = sorted(entries(found, "parts"), key=lambda row: -amount(row, "resident_bytes"))
     largest = [
-        f"{format_size(size(row, 'resident_bytes'))} {part_label(words(row, 'name'))}"
+        f"{format_size(size(row, 'resident_bytes'))} {label(words(row, 'name')).title}"
         for row in rows[:_PARTS_NAMED]
     ]
     sentence = f"The process has {format_size(whole)} of resident memory"
@@ -159,37 +175,56 @@ def _findings(examination: Examination) -> Iterator[Statement]:
 
 
 def _advice(examination: Examination) -> Iterator[Statement]:
-    """Yield what resident memory's own verdict says, but for what this report is the answer to."""
+    """Yield what can be done about resident memory, but for what this report is the answer to."""
     examined = part(examination, "census") is not None
     for row in entries(part(examination, "resident"), "verdict"):
-        problem, remedy = words(row, "problem"), words(row, "remedy")
-        if not problem or _is_calm(row):
-            continue
-        if not (examined and words(row, "command").startswith(_DOCTOR)):
-            about = max(size(row, "frees_bytes"), _first_size(problem))
-            if not about and not known(row, "frees_bytes"):
-                about = _least(examination)  # told all the same
-            yield Statement(_sentence(problem), about, _sentence(remedy), words(row, "command"))
+        if not _is_calm(row) and not (examined and words(row, "command").startswith(_DOCTOR)):
+            yield _advised(examination, row)
 
 
 def _calm(examination: Examination) -> Iterator[Statement]:
     """Yield what is said where there is nothing to do, for when nothing else is."""
     for row in entries(part(examination, "resident"), "verdict"):
-        if words(row, "problem") and _is_calm(row):
-            yield Statement(_sentence(words(row, "problem")), 0, _sentence(words(row, "remedy")))
+        if _is_calm(row):
+            yield _advised(examination, row)
 
 
 def _is_calm(row: Part) -> bool:
     return not words(row, "command") and not size(row, "frees_bytes")
 
 
-def _first_size(sentence: str) -> int:
-    """Return the first amount of memory in a sentence: what it is about; 0: there is none."""
-    found = _SIZE.search(sentence)
-    try:
-        return parse_size(found[0]) if found else 0
-    except ValueError:
-        return 0
+def _advised(examination: Examination, row: Part) -> Statement:
+    found = part(examination, "resident") or {}
+    parts = {words(each, "name"): each for each in entries(found, "parts")}
+    arenas, pins = inside(found, "arenas"), entries(found, "pins")
+    within = [each for each in pins if words(each, "place") == "arenas"]
+    above = "; ".join(_pinned(pins, "c_heap_top"))
+    who = "; ".join(_pinned(pins, "arenas"))
+    kind = words(row, "kind")
+    sentence = _PROBLEMS.get(kind, "{size}: {kind}.").format(
+        size=format_size(size(row, "size_bytes")),
+        kind=kind,
+        top=f" At its upper end lie {above}." if above else "",
+        heaps=size(parts.get("thread_heaps_free", {}), "count"),
+        few=size(arenas, "mostly_free"),
+        arenas=size(arenas, "count"),
+        blocks=sum(size(each, "objects") for each in within),
+        who=f"; first of all {who}" if who else "",
+        allocator=words(parts.get("other_allocator", {}), "allocator") or "another allocator",
+    )
+    remedy, command = _sentence(words(row, "remedy")), words(row, "command")
+    return Statement(
+        sentence, max(size(row, "size_bytes"), size(row, "frees_bytes")), remedy, command
+    )
+
+
+def _pinned(pins: list[Part], where: str) -> Iterator[str]:
+    """Yield who keeps free memory in one place, the first few."""
+    for pin in [each for each in pins if words(each, "place") == where][:_PINS_NAMED]:
+        kind, holder = words(pin, "type"), words(pin, "holder")
+        what = "blocks: " if kind.startswith(("free,", "memory of ", "of ")) else "of type "
+        held = f", held by {holder}" if holder not in ("", "?") else ""
+        yield f"{size(pin, 'objects'):,} {what}{kind}{held}"
 
 
 def _sentence(text: str) -> str:
@@ -206,8 +241,9 @@ def _cycles(examination: Examination) -> Iterator[Statement]:
     lines = "1 line leaves" if len(rows) == 1 else f"{len(rows):,} lines leave"
     where = "it is" if len(rows) == 1 else "the largest is"
     yield Statement(
-        f"{lines} {format_size(whole)} of cyclic garbage to the collector; {where} {place(cause)}, "
-        f"where `{words(cause, 'variable')}` keeps {words(cause, 'what')}.",
+        f"{lines} {format_size(whole)} of cyclic garbage to the collector; {where} "
+        f"{place(inside(cause, 'place'))}, where `{words(cause, 'variable')}` keeps "
+        f"{words(cause, 'what')}.",
         whole,
         _sentence(words(cause, "advice")),
     )
@@ -258,7 +294,7 @@ def _dicts(found: Part | None) -> Iterator[Statement]:
     for row in entries(found, "oversized"):
         saved = size(row, "size_bytes") - size(row, "could_be_bytes")
         yield Statement(
-            f"{words(row, 'holder') or words(row, 'owner') or 'A dict'} has room for"
+            f"{words(row, 'holder') or 'A dict'} has room for"
             f" {size(row, 'capacity'):,} entries and {size(row, 'entries'):,} in it, which takes"
             f" {format_size(saved)} more than needed.",
             saved,

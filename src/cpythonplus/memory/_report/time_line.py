@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cpythonplus.base.sizes import format_size
-from cpythonplus.memory.page.contents import duration, part_label
-from cpythonplus.memory.page.html import element, escaped, figure
-from cpythonplus.memory.page.reading import Part, amount, entries, inside, known, words
-from cpythonplus.memory.page.resident_map import part_class, part_swatch
+from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.labels import label
+from cpythonplus.memory._report.reading import Part, amount, entries, inside, known, words
+from cpythonplus.memory._report.resident_map import part_class, part_swatch
+from cpythonplus.memory._report.tables import duration
 
 __all__ = ["time_lines"]
 
@@ -54,7 +55,7 @@ def _memory(samples: Sequence[Part]) -> str:
         description=f"{first} at first, {last} at the end, at most {format_size(int(most))}",
         height=_HEIGHT,
     )
-    legend = "".join(f"<li>{part_swatch(n)}{escaped(part_label(n))}</li>" for n in names)
+    legend = "".join(f"<li>{part_swatch(n)}{escaped(label(n).title)}</li>" for n in names)
     return chart + (f'<ul class="legend">{legend}</ul>' if legend else "")
 
 

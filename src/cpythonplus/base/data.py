@@ -1,0 +1,54 @@
+"""What examinations and statistics return: frozen data with units, as JSON the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+
+TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory that is examined
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Data", "Place"]
+
+
+class Data:
+    """The base of dataclasses that become JSON; a field outside of `repr` is left out."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it by name, in dicts, lists, strings and numbers."""
+        found: dict[str, Any] = _plain(self)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a program.
+
+    file: as the code object names it, "" if unknown.
+    line: 0 if unknown.
+    function: its qualified name, "" if unknown.
+    """
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+    def __str__(self) -> str:
+        """Return `file:line`, as much of it as is known."""
+        if not self.file:
+            return "?"
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  # whatever a field holds
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.repr}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,149 @@
+"""The live screen of a process that is watched, and its line where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from cpythonplus.base.sizes import format_size
+from cpythonplus.memory._report import tables
+from cpythonplus.memory._report.labels import label
+from cpythonplus.memory._report.reading import amount, entries, inside, known, size, words
+from cpythonplus.memory._report.registry import asked
+from cpythonplus.memory._report.sections import section, target_line
+from cpythonplus.memory._report.tables import Column, Kind, duration, shown, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from cpythonplus.memory._report.reading import Examination, Part
+
+__all__ = ["line", "screen"]
+
+_COLOURS: Final = ("green", "cyan", "blue", "magenta", "yellow", "red", "white", "bright_black")
+_BLOCK: Final = "█"
+_LEAST_WIDTH: Final = 20
+_IN_SAMPLES: Final = ("resident", "census", "gil")
+"""Examinations whose numbers are in each sample, and drawn from there."""
+_GROWTH: Final = (Column("bytes", Kind.CHANGE), Column("objects", Kind.MORE), Column("type"))
+_WORKERS: Final = (Column("pid"), Column("RSS", Kind.SIZE), Column("command"))
+
+
+def line(samples: Sequence[Part]) -> str:
+    """Return the last look as one line."""
+    last = samples[-1]
+    told = [time.strftime("%H:%M:%S"), _resident(samples)]
+    if known(last, "objects"):
+        told.append(f"objects {size(last, 'objects'):,} {format_size(size(last, 'size_bytes'))}")
+    growth = [
+        f"{words(row, 'name')} {signed(size(row, 'size_bytes'))}"
+        for row in entries(last, "growth")[:3]
+    ]
+    told += [f"grown: {', '.join(growth)}"] if growth else []
+    waits = _waited(samples)
+    told += [f"GIL waits {waits}"] if waits else []
+    workers = entries(last, "workers")
+    told += [f"children {len(workers)}"] if workers else []
+    return "  ".join(told)
+
+
+def screen(examination: Examination, top: int, width: int) -> RenderableType:
+    """Return the screen for the last look, of so many columns; top: rows of each table."""
+    samples = entries(examination, "samples")
+    last = samples[-1]
+    facts = f"{_resident(samples)[:-1]} in {amount(last, 't_s'):g} s)"
+    if known(last, "objects"):
+        facts += (
+            f"   {tables.objects(size(last, 'objects'))}, {format_size(size(last, 'size_bytes'))}"
+        )
+    if known(last, "pause_ns"):
+        facts += f"   paused for {duration(amount(last, 'pause_ns'))}"
+    drawn: list[RenderableType] = [Text(target_line(examination), style="bold"), Text(facts)]
+    drawn += _map(last, width)
+    growth = [
+        (size(row, "size_bytes"), size(row, "objects"), words(row, "name"))
+        for row in entries(last, "growth")[:top]
+    ]
+    drawn += [
+        Text("grown since the beginning:"),
+        _table(_GROWTH, growth) if growth else Text("nothing"),
+    ]
+    unknown = "not known, it is not scheduled"
+    waits = (_waited(samples) or "-") if last.get("gil") else unknown
+    drawn.append(Text(f"waiting for the GIL: {waits}"))
+    workers = entries(last, "workers")
+    if workers:
+        rows = [
+            (f"{size(row, 'pid')}", size(row, "rss_bytes"), words(row, "command"))
+            for row in workers[:top]
+        ]
+        drawn += [Text(f"{len(workers)} children:"), _table(_WORKERS, rows)]
+    for name in asked("watch"):
+        if name in examination and name not in _IN_SAMPLES:
+            drawn += _section(examination, name, top)
+    return Group(*drawn, Text("q or Ctrl-C ends", style="dim"))
+
+
+def _resident(samples: Sequence[Part]) -> str:
+    first, last = (size(samples[n], "rss_bytes") for n in (0, -1))
+    return f"RSS {format_size(last)} ({signed(last - first)})"
+
+
+def _waited(samples: Sequence[Part]) -> str:
+    """Return how much of a second threads waited for the GIL since the look before."""
+    if len(samples) < 2:  # noqa: PLR2004
+        return ""
+    old, new = (inside(samples[n], "gil") for n in (-2, -1))
+    seconds = amount(samples[-1], "t_s") - amount(samples[-2], "t_s")
+    if not old or not new or not seconds:
+        return ""
+    waited, count = (
+        max(amount(new, name) - amount(old, name), 0) / seconds for name in ("wait_ns", "waits")
+    )
+    return f"{duration(waited)}/s in {count:,.0f} waits/s"
+
+
+def _map(sample: Part, width: int) -> list[RenderableType]:
+    """Return the map of resident memory: a bar, and what its colours mean."""
+    found = [row for row in entries(sample, "parts") if size(row, "resident_bytes") > 0]
+    found.sort(key=lambda row: -size(row, "resident_bytes"))
+    whole = sum(size(row, "resident_bytes") for row in found)
+    if not whole:
+        return []
+    bar, legend = Text(), Text()
+    for row, colour in zip(found, _COLOURS, strict=False):
+        cells = round(size(row, "resident_bytes") / whole * max(width - 1, _LEAST_WIDTH))
+        bar.append(_BLOCK * cells, style=colour)
+        legend.append(f"{_BLOCK} ", style=colour)
+        name = label(words(row, "name")).title
+        legend.append(f"{name} {format_size(size(row, 'resident_bytes'))}   ")
+    return [bar, legend]
+
+
+def _section(examination: Examination, name: str, top: int) -> list[RenderableType]:
+    found = section(examination, name, top)
+    drawn: list[RenderableType] = [Text(f"{found.title}:"), *map(Text, found.lines)]
+    for table in found.tables:
+        drawn += [Text(table.title)] if table.title else []
+        drawn.append(_table(table.columns, table.rows))
+    return drawn
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[tables.Cell]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(
+            Text(column.heading),
+            justify="right" if column.kind.is_number else "left",
+            no_wrap=column.kind is not Kind.PROSE,
+        )
+    for row in rows:
+        cells = zip(row, columns, strict=True)
+        table.add_row(*(Text(shown(cell, column.kind)) for cell, column in cells))
+    return table

@@ -1,0 +1,83 @@
+"""All examinations, in the order in which a report shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory that is examined
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["EXAMINATIONS", "Examination", "asked", "register", "taken"]
+
+_EVERYWHERE = ("run", "pid", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """One part of a report.
+
+    take: examines this process, and returns data or JSON; None: it is made elsewhere.
+    at: when it is asked for: at the end of `doctor run`, by `doctor PID`, at each look of a watch.
+    """
+
+    title: str
+    take: Callable[[], Any] | None
+    at: tuple[str, ...]
+
+
+EXAMINATIONS: dict[str, Examination] = {}
+
+
+def register(
+    name: str,
+    title: str,
+    take: Callable[[], Any] | None = None,
+    at: tuple[str, ...] = _EVERYWHERE,
+) -> None:
+    """Make an examination a part of each report; without a layout its numbers are a table."""
+    EXAMINATIONS[name] = Examination(title, take, at)
+
+
+def asked(where: str) -> list[str]:
+    """Return the names of the examinations that are asked for there."""
+    return [name for name, each in EXAMINATIONS.items() if where in each.at]
+
+
+def taken(name: str) -> dict[str, object]:
+    """Examine this process; raises KeyError for an unknown name, and what the examination does."""
+    take = EXAMINATIONS[name].take
+    if take is None:
+        raise KeyError(name)
+    found = take()
+    result: dict[str, object] = found if isinstance(found, dict) else found.as_json()
+    return result
+
+
+def _from(module: str, name: str) -> Callable[[], Any]:
+    """Return a function that imports its module when it is called."""
+
+    def call() -> Any:  # noqa: ANN401  # of each its own
+        return getattr(import_module(f"cpythonplus.{module}"), name)()
+
+    return call
+
+
+_EXAMINING = "memory.agent.examining"
+
+register("resident", "Resident memory", _from("memory", "resident"))
+register("census", "Objects on the heap", _from("memory", "census"))
+register("difference", "What two censuses differ by", at=())
+register("cycles", "Cyclic garbage", at=())
+register("exceptions", "Exceptions still held", _from(_EXAMINING, "exceptions"), ("pid",))
+register("caches", "Caches", _from("memory", "caches"), ("run", "pid"))
+register("dicts", "Dicts", _from("memory", "dicts"), ("run", "pid"))
+register("gil", "The GIL", _from("gil", "statistics"))
+register("threads", "Threads", _from(_EXAMINING, "threads"), ("run", "pid"))
+register("workers", "Workers", _from(_EXAMINING, "workers"), ("pid",))
+register("trim", "Given back", _from("memory", "trim"), at=())
+register("referrers", "What refers to it", at=())
+register("path", "What keeps it", at=())
+register("samples", "While it was watched", at=())

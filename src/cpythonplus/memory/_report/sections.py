@@ -1,0 +1,355 @@
+"""The sections of a report: each part of an examination as tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from cpythonplus.base.sizes import format_size
+from cpythonplus.memory._report.figures import figures
+from cpythonplus.memory._report.labels import label, note
+from cpythonplus.memory._report.reading import (
+    Examination,
+    Part,
+    amount,
+    entries,
+    inside,
+    known,
+    part,
+    refusal,
+    size,
+    texts,
+    words,
+)
+from cpythonplus.memory._report.registry import EXAMINATIONS
+from cpythonplus.memory._report.tables import (
+    Column,
+    Kind,
+    Section,
+    Table,
+    duration,
+    objects,
+    signed,
+)
+
+__all__ = ["CENSUS_VIEWS", "causes", "fullness", "place", "section", "sections", "target_line"]
+
+CENSUS_VIEWS: Final = {
+    "by_owner": "by owner",
+    "by_type": "by type",
+    "by_module": "by module",
+    "by_size_class": "by size",
+}
+_CENSUS_NAMES: Final = {"by_size_class": "in blocks of up to"}
+_MOST_PINS: Final = 12
+_MOST_STEPS: Final = 100
+_NOT_COUNTED: Final = (
+    "not counted: free lists that the interpreter does not tell of (frames, contexts, asynchronous"
+    " generators and the like); together they hold less than 100 KiB"
+)
+_NOTHING: Final = "nothing found"
+_NOT_ACTIVE: Final = "not scheduled: the program was not started by `cpythonplus run`"
+
+
+def sections(examination: Examination, top: int) -> list[Section]:
+    """Return the sections of what was examined; top: rows of each table."""
+    return [section(examination, key, top) for key in EXAMINATIONS if key in examination]
+
+
+def section(examination: Examination, key: str, top: int) -> Section:
+    """Return one section."""
+    title = EXAMINATIONS[key].title
+    if key == "samples":
+        return Section(key, title, *_samples(entries(examination, key), top))
+    found = part(examination, key)
+    if found is None:
+        return Section(key, title, (f"not examined: {refusal(examination, key) or 'no answer'}",))
+    if key in _LAYOUTS:
+        return Section(key, title, *_LAYOUTS[key](found, top))
+    if found.get("active") is False:
+        return Section(key, title, (_NOT_ACTIVE,))
+    tables = figures(found, top)
+    return Section(key, title, () if tables else (_NOTHING,), tables)
+
+
+def target_line(examination: Examination) -> str:
+    """Return what was looked at, and when."""
+    target = part(examination, "target") or {}
+    facts = [f"pid {size(target, 'pid')}"] if known(target, "pid") else []
+    facts += [words(target, name) for name in ("command", "command_line")]
+    # Of `sys.version` the number; the rest is how it was built.
+    version = words(target, "python").split(" ")[0]
+    facts += [f"Python {version}" if version else "", words(target, "when")]
+    return ", ".join(fact for fact in facts if fact)
+
+
+_Parts = tuple[tuple[str, ...], tuple[Table, ...]]
+
+
+def _table(title: str, columns: str, rows: Sequence[Part], top: int) -> list[Table]:
+    """Return a table of the first rows, none if there is no row.
+
+    columns: "heading:kind=field", without a kind a name, without a field the one of the heading:
+    "size:size=size_bytes|times:count=count|type".
+    """
+    if not rows:
+        return []
+    made, fields = [], []
+    for column in columns.split("|"):
+        heading, _, field = column.partition("=")
+        heading, _, kind = heading.partition(":")
+        made.append(Column(heading, Kind(kind or "name")))
+        fields.append(field or heading)
+    shown = tuple(
+        tuple(
+            amount(row, field) if column.kind.is_number else words(row, field)
+            for column, field in zip(made, fields, strict=True)
+        )
+        for row in rows[:top]
+    )
+    return [Table(title, tuple(made), shown, max(len(rows) - top, 0))]
+
+
+def _by(rows: Iterable[Part], name: str) -> list[Part]:
+    return sorted(rows, key=lambda row: -amount(row, name))
+
+
+def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:
+    return [{**row, "share": size(row, name) / whole if whole else 0.0} for row in rows]
+
+
+# ---- resident and census ------------------------------------------------------------------------
+
+
+def _resident(found: Part, top: int) -> _Parts:
+    whole = size(found, "rss_bytes")
+    rows = _shares(_by(entries(found, "parts"), "resident_bytes"), "resident_bytes", whole)
+    pins = _by(entries(found, "pins"), "held_bytes")
+    full = [
+        {"arenas": count, "in use": f"{10 * n} to {10 * n + 10} %"}
+        for n, count in enumerate(fullness(found))
+        if count
+    ]
+    tables = [
+        *_table(
+            "What it consists of",
+            "resident:size=resident_bytes|share:share|what|:note=note",
+            [{**row, "what": label(words(row, "name")).title, "note": note(row)} for row in rows],
+            max(top, 20),
+        ),
+        *_table(
+            "What pins memory that is free otherwise",
+            "held back:size=held_bytes|blocks:count=objects|of:size=size_bytes|type|where"
+            "|one of them is held by=holder",
+            [{**row, "where": words(row, "place").replace("_", " ")} for row in pins],
+            min(top, _MOST_PINS),
+        ),
+        *_table("How full the arenas are", "arenas:count|in use", full, top),
+    ]
+    line = f"{format_size(whole)} resident" if whole else "its size is not known"
+    unseen = words(inside(found, "arenas"), "unknown")
+    notes = [f"the arenas could not be seen: {unseen}"] if unseen else []
+    return (line + _pause(found), *notes, *texts(found, "notes")), tuple(tables)
+
+
+def fullness(found: Part) -> list[int]:
+    """Return how many arenas are up to a tenth, two tenths, ... full."""
+    counts = inside(found, "arenas").get("fullness")
+    if not isinstance(counts, list | tuple):
+        return []
+    return [max(size({"count": count}, "count"), 0) for count in counts[:_MOST_STEPS]]
+
+
+def _census(found: Part, top: int) -> _Parts:
+    whole = size(found, "size_bytes")
+    line = f"{objects(size(found, 'objects'))} of {format_size(whole)}"
+    for name in ("frozen", "immortal"):
+        if size(found, f"{name}_objects"):
+            line += f", {size(found, f'{name}_objects'):,} of them {name}"
+    left_out = words(found, "left_out")
+    notes = [f"not in these numbers: {left_out}"] if left_out else []
+    tables = _views(found, "size:size=size_bytes|share:share|objects:count", top)
+    return (line + _pause(found), *notes), tables
+
+
+def _difference(found: Part, top: int) -> _Parts:
+    line = f"{size(found, 'objects'):+,} objects, {signed(size(found, 'size_bytes'))}"
+    return (line,), _views(found, "change:change=size_bytes|objects:more", top)
+
+
+def _views(found: Part, columns: str, top: int) -> tuple[Table, ...]:
+    """Return a table for each way of counting; the rows are in order, but for other versions'."""
+    tables: list[Table] = []
+    for name, title in CENSUS_VIEWS.items():
+        rows = _shares(entries(found, name), "size_bytes", size(found, "size_bytes"))
+        rows.sort(key=lambda row: -abs(amount(row, "size_bytes")))
+        heading = _CENSUS_NAMES.get(name, title[3:])
+        tables += _table(f"{title[0].upper()}{title[1:]}", f"{columns}|{heading}=name", rows, top)
+    return tuple(tables)
+
+
+def _referrers(found: Part, top: int) -> _Parts:
+    tables = _table("", "references:count|from=name", entries(found, "rows"), top)
+    of = f"to objects of {words(found, 'type')}"
+    more = size(found, "more")
+    return (of if tables else f"{of}: {_NOTHING}",), tuple(
+        replace(table, left_out=table.left_out + more) for table in tables
+    )
+
+
+def _path(found: Part, top: int) -> _Parts:  # noqa: ARG001  # it is told to its end
+    return (" -> ".join(texts(found, "steps")) or _NOTHING,), ()
+
+
+def _trim(found: Part, top: int) -> _Parts:
+    steps = entries(found, "steps")
+    rows = [{**row, "note": words(row, "note") + _left(size(row, "left_bytes"))} for row in steps]
+    columns = "freed:size=freed_bytes|time:time=took_ns|step=name|:prose=note"
+    before, after = (format_size(size(found, name)) for name in ("before_bytes", "after_bytes"))
+    line = f"{before} resident before, {after} after"
+    return (line,), tuple(_table("", columns, rows, top))
+
+
+def _left(size_bytes: int) -> str:
+    return f"; {format_size(size_bytes)} stays free between blocks in use" if size_bytes else ""
+
+
+def _pause(found: Part) -> str:
+    pause = amount(found, "pause_ns")
+    return f"; the program was paused for {duration(pause)}" if pause else ""
+
+
+# ---- cycles and exceptions ----------------------------------------------------------------------
+
+
+def causes(found: Part | None) -> list[Part]:
+    """Return the causes of cycles, the largest first, with what they kept alive."""
+    rows = entries(found, "cycles")
+    return sorted(rows, key=lambda row: -amount(row, "size_bytes") - amount(row, "kept_bytes"))
+
+
+def _cycles(found: Part, top: int) -> _Parts:
+    rows = causes(found)
+    lines = (
+        f"watched for {amount(found, 'seconds'):.1f} s, {size(found, 'collections'):,} collections",
+        *(() if rows else ("no cyclic garbage",)),
+    )
+    tables = _table(
+        "Lines that leave cycles behind",
+        "size:size|times:count=count|objects:count|where|variable|keeps=what|:prose=advice",
+        [
+            {
+                **inside(row, "cause"),
+                "count": row.get("count"),
+                "size": size(row, "size_bytes") + size(row, "kept_bytes"),
+                "objects": size(row, "objects") + size(row, "kept_objects"),
+                "where": place(inside(inside(row, "cause"), "place")),
+            }
+            for row in rows
+        ],
+        top,
+    )
+    return lines, tuple(tables + _hoards(found, top))
+
+
+def place(row: Part) -> str:
+    """Return `file:line`, as much of it as is known."""
+    file = words(row, "file") or "?"
+    return f"{file}:{size(row, 'line')}" if size(row, "line") else file
+
+
+def _hoards(found: Part, top: int) -> list[Table]:
+    rows = _by(entries(found, "hoards"), "size_bytes")
+    return _table(
+        "Exceptions that are kept with the frames on their tracebacks",
+        "size:size=size_bytes|times:count=count|objects:count|exception|raised at|held by=holder",
+        [{**row, "raised at": place(inside(row, "place"))} for row in rows],
+        top,
+    )
+
+
+def _exceptions(found: Part, top: int) -> _Parts:
+    tables = _hoards(found, top)
+    return () if tables else (_NOTHING,), tuple(tables)
+
+
+# ---- caches and dicts ---------------------------------------------------------------------------
+
+
+def _caches(found: Part, top: int) -> _Parts:
+    rows = _by(entries(found, "rows"), "size_bytes")
+    tables = _table(
+        "What can be cleared",
+        "size:size=size_bytes|entries:count|cache=name|worth it|how:code=clear|:note=note",
+        [{**row, "worth it": _worth(row)} for row in rows],
+        top,
+    )
+    fixed = _by(entries(found, "fixed"), "size_bytes")
+    columns = "size:size=size_bytes|number:count=objects|what=name|:note=note"
+    tables += _table("What stays", columns, fixed, top)
+    whole = sum(size(row, "size_bytes") for row in rows)
+    worth = sum(size(row, "size_bytes") for row in rows if row.get("worth_it") is True)
+    told = format_size(worth) if worth else "nothing"
+    held = f"{format_size(whole)} in caches; {told} of it is worth clearing"
+    return (held, *texts(found, "left_out"), _NOT_COUNTED), tuple(tables)
+
+
+def _worth(row: Part) -> str:
+    if not words(row, "clear"):
+        return "never"
+    return "yes" if row.get("worth_it") is True else "no"
+
+
+def _dicts(found: Part, top: int) -> _Parts:
+    lost = _table(
+        "Classes whose instances no longer share their keys",
+        "too much:size=cost_bytes|size:size=size_bytes|instances:count|inline:count"
+        "|split dict:count=split|own dict:count=combined|class=type|:prose=cause|:prose=remedy",
+        _by(entries(found, "lost"), "cost_bytes"),
+        top,
+    )
+    oversized = _table(
+        "Larger than what is in them",
+        "size:size=size_bytes|could be:size=could_be_bytes|entries:count|room for:count=capacity"
+        "|kind|of=holder|:note=remedy",
+        _by(entries(found, "oversized"), "size_bytes"),
+        top,
+    )
+    count = size(found, "oversized_count")
+    lines = [
+        *([] if lost else ["no class has instances that need dicts of their own and cost much"]),
+        *([] if oversized else ["no dict or set is much larger than what it holds"]),
+    ]
+    if count:
+        too_much = format_size(size(found, "oversized_bytes"))
+        lines.append(f"{count:,} larger than what is in them, {too_much} too much")
+    return (*lines, *texts(found, "left_out")), (*lost, *oversized)
+
+
+# ---- watched ------------------------------------------------------------------------------------
+
+
+def _samples(samples: Sequence[Part], top: int) -> _Parts:
+    if not samples:
+        return ("not a single sample",), ()
+    first, last = samples[0], samples[-1]
+    seconds = amount(last, "t_s") - amount(first, "t_s")
+    grown = size(last, "rss_bytes") - size(first, "rss_bytes")
+    line = f"{len(samples):,} samples in {seconds:.0f} s: {format_size(size(first, 'rss_bytes'))}"
+    line += f" at first, {format_size(size(last, 'rss_bytes'))} at the end ({signed(grown)})"
+    columns = "growth:change=size_bytes|more objects:more=objects|what=name"
+    grew = _by(entries(last, "growth"), "size_bytes")
+    return (line,), tuple(_table("What grew", columns, grew, top))
+
+
+_LAYOUTS: Final[dict[str, Callable[[Part, int], _Parts]]] = {
+    "resident": _resident,
+    "census": _census,
+    "difference": _difference,
+    "cycles": _cycles,
+    "exceptions": _exceptions,
+    "caches": _caches,
+    "dicts": _dicts,
+    "trim": _trim,
+    "referrers": _referrers,
+    "path": _path,
+}
