@@ -15,12 +15,15 @@ pytestmark = pytest.mark.any_version
 def cycle(variable: str, objects: int) -> dict[str, Any]:
     cause = {
         "kind": "exception",
-        "file": ast.__file__,
-        "function": "dump",
+        "place": {
+            "file": ast.__file__,
+            "line": ast.dump.__code__.co_firstlineno,
+            "function": "dump",
+        },
         "variable": variable,
-        "line": ast.dump.__code__.co_firstlineno,
         "what": "ValueError",
         "advice": "",
+        "edges": [],
     }
     return {"cause": cause, "count": 5, "objects": objects}
 
@@ -64,9 +67,9 @@ def test_a_driver_s_cycles_are_named_and_counted_twice() -> None:
     (driver,) = found["drivers"]
     runs = {each["name"]: each for each in driver["runs"]}
     (left,) = runs["singledispatch"]["cycles"]
-    assert left["cause"]["function"] == "singledispatch"
+    assert left["cause"]["place"]["function"] == "singledispatch"
     assert left["cause"]["variable"] == "register"
-    assert left["cause"]["file"].endswith("functools.py")
+    assert left["cause"]["place"]["file"].endswith("functools.py")
     assert (left["count"], left["objects"]) == (5, runs["singledispatch"]["objects"])
     assert runs["reduce"]["objects"] == 0
     assert runs["reduce"]["cycles"] == []
@@ -101,7 +104,7 @@ def test_one_row_for_a_place_with_least_and_most_objects() -> None:
 
 def test_what_is_not_named_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     nameless = cycle("?", 10)
-    nameless["cause"]["file"] = ""
+    nameless["cause"]["place"]["file"] = ""
     found = result(run("a", "error", 20, nameless))
     assert cycles.show(found) == 1
     printed = capsys.readouterr().out

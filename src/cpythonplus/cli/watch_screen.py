@@ -26,7 +26,6 @@ from cpythonplus.memory.report import line, screen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
     from cpythonplus.memory.agent.client import Client
 
 __all__ = ["watch"]
