@@ -35,6 +35,9 @@ FREE_THREADED = "t" in sys.abiflags
 """How the interpreter is built, whether its GIL is on or not; see the marker `needs_gil`."""
 WITHOUT_GIL = "needs an interpreter that is built with a GIL"
 
+AT_START = ["cpythonplus", "cpythonplus._start"] if sys.version_info >= (3, 15) else []
+"""What of the package every interpreter loads, also for nothing (`cpythonplus.start`)."""
+
 WITH_CTRL_C = ("env", "--default-signal=INT")
 """In front of a command that is to be interrupted: under nohup it would inherit that it is not."""
 

@@ -8,9 +8,9 @@ import pytest
 
 import cpythonplus
 from tests.cli.support import execute
+from tests.support import AT_START
 
 SITE = Path(cpythonplus.__file__).parent.parent
-READ = sys.version_info >= (3, 15)
 
 LOADED = """
 import sys
@@ -25,10 +25,10 @@ def test_it_names_a_callable() -> None:
 
 def test_an_ordinary_start_loads_next_to_nothing() -> None:
     child = execute([sys.executable, "-c", LOADED])
-    assert child.out == f"{['cpythonplus', 'cpythonplus._start'] if READ else []}\n"
+    assert child.out == f"{AT_START}\n"
 
 
-@pytest.mark.skipif(not READ, reason="Python before 3.15 reads the .pth file")
+@pytest.mark.skipif(not AT_START, reason="Python before 3.15 reads the .pth file")
 def test_the_line_of_the_pth_file_is_left_out() -> None:
     child = execute([sys.executable, "-v", "-c", "pass"])
     assert f"import lines in {SITE}/cpythonplus.pth are suppressed" in child.err

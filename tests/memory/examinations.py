@@ -35,7 +35,8 @@ def _cycle(kind: str, variable: str, what: str, size_bytes: int, **more: Any) ->
         "edges": [
             {"source": "frame of Order.parse()", "name": variable, "closing": True},
             {"source": what, "name": "", "closing": False},
-        ],
+            {"source": "traceback", "name": "tb_frame", "closing": False},
+        ][: 3 if kind == "exception" else 2],
     }
     counts = {"count": 3, "objects": 15, "kept_objects": 0, "kept_bytes": 0}
     return {"cause": {**cause, **more}, "size_bytes": size_bytes, **counts}

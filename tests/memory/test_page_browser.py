@@ -71,7 +71,7 @@ def test_everything_is_drawn(opened: browser.Page) -> None:
     assert opened.value(SEEN % ".treemap.narrow .cell rect") == 0
     assert opened.value(SEEN % ".bar.wide .cell rect") == 5
     assert opened.value(SEEN % ".arenas i") == 40
-    assert opened.value(SEEN % ".graph .node") == 3 + 5 + 2 + 2 + 2
+    assert opened.value(SEEN % ".graph .node") == 3 + 3 + 2 + 2 + 2
     assert opened.value(SEEN % ".time polygon, .time polyline") == 4
     assert opened.value(SEEN % ".copy button") == 1
     assert_quiet(opened)
@@ -136,7 +136,7 @@ def test_it_can_be_read_without_scripts(page: browser.Page, tmp_path: Path) -> N
         page.value("document.querySelector('.l2').click()")
         assert page.value(SEEN % ".p2 .wide .cell") == 1  # the other one is 512 bytes
         assert page.value(SEEN % ".p0 .wide .cell") == 0
-        assert page.value(SEEN % ".graph .node") == 14
+        assert page.value(SEEN % ".graph .node") == 12
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
     assert_quiet(page)

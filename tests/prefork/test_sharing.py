@@ -130,7 +130,7 @@ def test_a_process_that_proc_hides() -> None:
         CLONE_NEWNS = 0x20000
         libc = ctypes.CDLL(None, use_errno=True)
         assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
-        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "--make-private", "/proc"], check=True)
         subprocess.run(["mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"], check=True)
         other = os.getppid()
         os.setgroups([])

@@ -15,7 +15,7 @@ __all__ = ["EXAMINATIONS", "Examination", "asked", "register", "taken"]
 _EVERYWHERE = ("run", "pid", "watch")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Examination:
     """One part of a report.
 

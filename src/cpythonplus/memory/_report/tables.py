@@ -51,7 +51,7 @@ class Kind(StrEnum):
         return self not in (Kind.NAME, Kind.PROSE, Kind.NOTE, Kind.CODE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """A column of a table."""
 
@@ -59,7 +59,7 @@ class Column:
     kind: Kind = Kind.NAME
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """Rows, the most important first.
 
@@ -72,7 +72,7 @@ class Table:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """One part of the report.  key: of the examination; lines: in front of the tables."""
 

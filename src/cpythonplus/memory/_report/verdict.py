@@ -56,7 +56,7 @@ _PROBLEMS: Final = {
 """What each kind of advice on resident memory is about."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
     """One sentence of the verdict.
 
