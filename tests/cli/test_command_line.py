@@ -189,7 +189,9 @@ def test_policy_arrives() -> None:
 
 
 def test_switching_off() -> None:
-    code = "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus.cli' in sys.modules)"
+    code = (
+        "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus.cli' in sys.modules)"
+    )
     assert run(*NOTHING, "-c", code).out == "False False\n"
     assert run(*NOTHING, "--policy", "spin_us=3", "-c", code).out == "False False\n"
     # Statistics of an unscheduled program are statistics too.
