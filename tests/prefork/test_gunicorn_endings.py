@@ -146,6 +146,7 @@ def test_exit_functions_of_uvicorns_worker_are_not_cut_short(tmp_path: Path) -> 
         gate.write_bytes(b"")
         until(lambda: "<ended>" in server.output(), "its end")
         until(lambda: worker not in server.workers() and server.workers(), "the next worker")
+        assert int(server.get()) != worker  # it has come as far as its exit functions
         os.kill(server.process.pid, signal.SIGTERM)
         gate.write_bytes(b"")
         assert server.process.wait(60) == 0
