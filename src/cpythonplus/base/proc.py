@@ -3,27 +3,43 @@
 Only reads: no process is attached to or stopped.
 """
 
+# Not pathlib: it interns each part of a path, and the numbers of processes are always new ones.
+# ruff: noqa: PTH110, PTH123, PTH208
+
 import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from cpythonplus.base.errors import UnsupportedPlatform
 
 __all__ = [
     "can_be_signalled",
+    "children",
     "descendants",
     "is_hidden",
     "memory_sums",
+    "read_bytes",
+    "stat_fields",
     "tree_cpu_s",
     "tree_pss_bytes",
 ]
 
-_PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_TIMES = slice(11, 15)
 """In /proc/PID/stat behind the name: utime, stime, cutime, cstime."""
+
+
+def read_bytes(path: str, size: int = -1) -> bytes:
+    """Return what a file begins with, or all of it.  Raises OSError."""
+    with open(path, "rb") as file:
+        return file.read(size)
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the third on, the state.  Raises OSError."""
+    # The second, a name in parentheses, may hold anything.
+    return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def memory_sums(pid: int) -> dict[str, int]:
@@ -32,15 +48,14 @@ def memory_sums(pid: int) -> dict[str, int]:
     Raises ProcessLookupError when there is no process `pid`, PermissionError when it may not be
     looked at, and UnsupportedPlatform where the kernel does not have the file (before Linux 4.14).
     """
-    folder = _PROC / str(pid)
     try:
-        text = (folder / "smaps_rollup").read_text()
+        text = read_bytes(f"/proc/{pid}/smaps_rollup").decode()
     except PermissionError as error:
         raise _another_users(pid) from error
     except FileNotFoundError as error:
         if is_hidden(pid):
             raise _another_users(pid) from error
-        if (folder / "smaps").exists():
+        if os.path.exists(f"/proc/{pid}/smaps"):
             raise UnsupportedPlatform("this kernel has no /proc/PID/smaps_rollup") from error
         text = ""
     except ProcessLookupError:
@@ -59,7 +74,7 @@ def _another_users(pid: int) -> PermissionError:
 
 def is_hidden(pid: int) -> bool:
     """Whether there is one that `/proc` does not show: another user's, under hidepid=2."""
-    return pid > 0 and not (_PROC / str(pid)).exists() and can_be_signalled(pid)
+    return pid > 0 and not os.path.exists(f"/proc/{pid}") and can_be_signalled(pid)
 
 
 def can_be_signalled(pid: int) -> bool:
@@ -75,17 +90,20 @@ def can_be_signalled(pid: int) -> bool:
 
 def descendants(pid: int) -> Iterator[int]:
     """Yield the descendants of a process, each parent before its children."""
-    for child in _children(pid):
+    for child in children(pid):
         yield child
         yield from descendants(child)
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     """Return the children of all of the process's threads; none if it has ended."""
+    tasks: list[str] = []
+    with suppress(OSError):
+        tasks = os.listdir(f"/proc/{pid}/task")
     found: list[int] = []
-    for path in (_PROC / str(pid) / "task").glob("*/children"):
+    for task in tasks:
         with suppress(OSError):
-            found += map(int, path.read_text().split())
+            found += map(int, read_bytes(f"/proc/{pid}/task/{task}/children").split())
     return sorted(found)
 
 
@@ -109,7 +127,5 @@ def tree_cpu_s(pid: int) -> float:
     ticks = 0
     for each in (pid, *descendants(pid)):
         with suppress(OSError):
-            # The name, in parentheses, may hold anything.
-            fields = (_PROC / str(each) / "stat").read_bytes().rpartition(b")")[2].split()
-            ticks += sum(map(int, fields[_CPU_TIMES]))
+            ticks += sum(map(int, stat_fields(each)[_CPU_TIMES]))
     return ticks / _TICKS

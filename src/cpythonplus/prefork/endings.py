@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cpythonplus.base.proc import can_be_signalled
+from cpythonplus.base.proc import can_be_signalled, stat_fields
 
 __all__ = ["REASONS", "OutOfMemoryKills", "exists", "reason_of_status", "start_ticks"]
 
@@ -117,11 +117,9 @@ def start_ticks(pid: int) -> int | None:
     exists, and /proc does not say more.
     """
     try:
-        stat = (_PROC / str(pid) / "stat").read_bytes()
+        fields = stat_fields(pid)
     except OSError:
         return 0 if can_be_signalled(pid) else None
-    # The name, in parentheses, may hold anything.
-    fields = stat.rpartition(b")")[2].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cpythonplus.base.data import Data
+from cpythonplus.base.proc import children, read_bytes, stat_fields
 
 __all__ = [
     "Process",
@@ -69,14 +70,8 @@ class Child(Data):
     rss_bytes: int
 
 
-# Not pathlib: it interns each part of a path, and the numbers of threads are always new ones.
-def _bytes(path: str, size: int = -1) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
-        return file.read(size)
-
-
 def _text(path: str) -> str:
-    return _bytes(path).decode(errors="backslashreplace")
+    return read_bytes(path).decode(errors="backslashreplace")
 
 
 def find(pid: int) -> Process:
@@ -118,7 +113,7 @@ def is_stopped(pid: int) -> bool:
 def _check_architecture(pid: int, name: str) -> None:
     """Unreachable if its program is for another processor than this interpreter."""
     try:
-        head, own = _bytes(f"/proc/{pid}/exe", _ELF_HEAD), _bytes("/proc/self/exe", _ELF_HEAD)
+        head, own = (read_bytes(f"/proc/{who}/exe", _ELF_HEAD) for who in (pid, "self"))
     except OSError:
         return  # told below, by what else cannot be read
     # The class (32 or 64 bits), the order of bytes, and the machine.
@@ -256,7 +251,7 @@ def _not_to_be_written(folder: str) -> str:
 
 def _environment(pid: int) -> dict[str, str]:
     try:
-        text = _bytes(f"/proc/{pid}/environ")
+        text = read_bytes(f"/proc/{pid}/environ")
     except OSError:
         return {}
     pairs = (os.fsdecode(entry).partition("=") for entry in text.split(b"\0"))
@@ -274,7 +269,7 @@ def resident_bytes(pid: int) -> int:
 def started_s(pid: int) -> float:
     """Return when the process was started, in seconds since 1970; Unreachable if there is none."""
     try:
-        fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        fields = stat_fields(pid)
     except OSError:
         raise Unreachable(f"there is no process {pid}") from None
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_START_TIME]) / _TICKS_PER_S
@@ -283,27 +278,13 @@ def started_s(pid: int) -> float:
 
 def children_of(pid: int) -> list[Child]:
     """Return the processes that `pid` started and that are still its own."""
-    found = []
-    for task in _tasks(pid):
-        try:
-            text = _text(f"/proc/{pid}/task/{task}/children")
-        except OSError:
-            continue
-        found += [int(word) for word in text.split()]
-    return [Child(each, command_of(each), resident_bytes(each)) for each in sorted(found)]
-
-
-def _tasks(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    except OSError:
-        return []
+    return [Child(each, command_of(each), resident_bytes(each)) for each in children(pid)]
 
 
 def command_of(pid: int) -> str:
     """Return the command line of a process, empty if there is none."""
     try:
-        words = _bytes(f"/proc/{pid}/cmdline").rstrip(b"\0").split(b"\0")
+        words = read_bytes(f"/proc/{pid}/cmdline").rstrip(b"\0").split(b"\0")
     except OSError:
         return ""
     return b" ".join(words).decode(errors="backslashreplace")
