@@ -20,7 +20,7 @@ from cpythonplus.cli.main import main
 from cpythonplus.memory._report.live import line, screen
 from cpythonplus.memory.agent import listing, watched
 from cpythonplus.memory.agent.client import AskError, Client
-from cpythonplus.memory.agent.finding import Process, Unreachable, find
+from cpythonplus.memory.agent.finding import Process, Unreachable
 from cpythonplus.memory.agent.listing import Candidate
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
 
@@ -433,7 +433,7 @@ def test_which_processes_can_be_examined(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_process_that_can_be_asked_to_listen_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "reach", lambda pid: (find(pid), None))
+    monkeypatch.setattr(listing, "reach", lambda _process: None)
     with target(PYTHON) as process:
         found = {each.pid: each for each in listing.candidates()}
     assert found[process.pid].reached_by == "sys.remote_exec"

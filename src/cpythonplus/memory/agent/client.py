@@ -192,14 +192,12 @@ def _listening(process: Process) -> Client | None:
     return None
 
 
-def reach(pid: int) -> tuple[Process, Client | None]:
-    """Return a process that can be looked at, with its client if it listens by itself.
+def reach(process: Process) -> Client | None:
+    """Return the client of a process that listens by itself, None of one that can be asked to.
 
-    Unreachable, with what to do, where it neither listens nor can be asked to.
+    Unreachable, with what to do, where it is neither.
     """
-    if pid == os.getpid():
-        raise Unreachable(f"process {pid} is this doctor")
-    process = find(pid)
+    pid = process.pid
     if is_stopped(pid):
         raise Unreachable(
             f"process {pid} is stopped, by a signal or a debugger: let it go on (kill -CONT {pid})"
@@ -212,7 +210,7 @@ def reach(pid: int) -> tuple[Process, Client | None]:
                 " folder of its user's own in its XDG_RUNTIME_DIR would be one"
             )
         remote.check(process)
-    return process, client
+    return client
 
 
 @contextlib.contextmanager
@@ -221,7 +219,10 @@ def connect(pid: int) -> Iterator[Client]:
 
     A process that does not listen is asked to, for a while, where its Python can be asked that.
     """
-    process, client = reach(pid)
+    if pid == os.getpid():
+        raise Unreachable(f"process {pid} is this doctor")
+    process = find(pid)
+    client = reach(process)
     if client is not None:
         with client:
             yield client

@@ -1,16 +1,17 @@
 """The Python processes of this machine, and which of them can be looked at."""
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from cpythonplus.base.data import Data
 from cpythonplus.memory.agent.client import reach
-from cpythonplus.memory.agent.finding import Unreachable, command_of, find, started_s
+from cpythonplus.memory.agent.finding import Process, Unreachable, command_of, find, started_s
 
 __all__ = ["Candidate", "candidates"]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Data):
     """A Python process.
 
     started_s: seconds since 1970; reached_by: "socket" if it listens, "sys.remote_exec" if it can
@@ -23,10 +24,6 @@ class Candidate:
     reached_by: str
     why_not: str = ""
 
-    def as_json(self) -> dict[str, object]:
-        """Return it as plain JSON."""
-        return asdict(self)
-
 
 def candidates() -> list[Candidate]:
     """Return all processes that are known to be Python 3.11 or later, but for this one.
@@ -38,16 +35,17 @@ def candidates() -> list[Candidate]:
     for pid in numbers:
         try:
             if pid != os.getpid():
-                found.append(_candidate(find(pid).pid))
+                found.append(_candidate(find(pid)))
         except Unreachable:
             continue
     return found
 
 
-def _candidate(pid: int) -> Candidate:
+def _candidate(process: Process) -> Candidate:
+    pid = process.pid
     command, began_s = command_of(pid), started_s(pid)
     try:
-        client = reach(pid)[1]
+        client = reach(process)
     except Unreachable as error:
         return Candidate(pid, command, began_s, "", str(error))
     return Candidate(pid, command, began_s, "socket" if client else "sys.remote_exec")
