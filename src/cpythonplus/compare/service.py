@@ -102,9 +102,9 @@ def measure(side: Side, number: int, command: Sequence[str], settings: Settings)
             cpu_s = tree_cpu_s(server.pid) - before_s
             if server.has_ended():
                 raise _ended(side, server)
-            values |= _values(each, done, cpu_s)
-            kinds[name] = done.errors
             ordered = sorted(done.latencies_ns)
+            values |= _values(name, done.answered / each.duration_s, ordered, cpu_s)
+            kinds[name] = done.errors
             if ordered:
                 curves[name] = tuple(percentile(ordered, p) / 1e9 for p in CURVE)
             late_s = max(late_s, done.late_ns / 1e9)  # a closed loop is never late
@@ -129,10 +129,8 @@ def _load_settings(settings: Settings, loop: load.Loop, duration_s: float) -> lo
     )
 
 
-def _values(settings: load.Settings, done: load.Load, cpu_s: float) -> dict[str, float]:
-    name = settings.loop
-    values = {f"{name}_rate": done.answered / settings.duration_s}
-    ordered = sorted(done.latencies_ns)
+def _values(name: str, rate: float, ordered: Sequence[int], cpu_s: float) -> dict[str, float]:
+    values = {f"{name}_rate": rate}
     if ordered:
         for percent, key in ((50, "p50"), (99, "p99"), (99.9, "p999"), (100, "max")):
             values[f"{name}_{key}_s"] = percentile(ordered, percent) / 1e9

@@ -7,12 +7,13 @@ import math
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from cpythonplus import compare
 from cpythonplus.base.files import write_output
 from cpythonplus.base.visible import visible
 from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.parser import Parser
 from cpythonplus.cli.terminal import USAGE_STATUS, complain, show
 from cpythonplus.compare.load import MOST_CONNECTIONS
 
@@ -38,16 +39,11 @@ _EPILOG = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Carry out `cpythonplus compare ARGUMENTS`. Raises UsageError for wrong ones."""
     words = list(arguments)
     border = words.index("--") if "--" in words else len(words)
-    parser = _Parser(
+    parser = Parser(
         prog=COMMAND,
         usage="%(prog)s [options] -- PROGRAM [arguments ...]",
         description=DESCRIPTION,
@@ -197,10 +193,11 @@ def _report(options: argparse.Namespace, comparison: compare.Comparison) -> int:
     text = FORMATS[options.format](comparison)
     if options.output is None:
         return show(text)
+    table = text if options.format == "text" else compare.text(comparison)
     try:
         write_output(options.output, text)
     except OSError as error:
         # Shown all the same, below: it took minutes to get.
         complain(COMMAND, f"{options.output}: {error.strerror}")
-        return show(compare.text(comparison)) or 1
-    return show(f"{compare.text(comparison)}\n{options.format}: {visible(str(options.output))}\n")
+        return show(table) or 1
+    return show(f"{table}\n{options.format}: {visible(str(options.output))}\n")

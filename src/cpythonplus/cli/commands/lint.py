@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from cpythonplus.base.visible import visible_lines
 from cpythonplus.cli.arguments import UsageError
+from cpythonplus.cli.parser import Parser
 from cpythonplus.cli.terminal import complain, show
 from cpythonplus.memory import lint
 from cpythonplus.memory.lint import output
@@ -24,14 +25,9 @@ DESCRIPTION = (
 _EPILOG = "Status: 0 nothing found, 1 something found or a file that cannot be read, 2 wrong usage."
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Carry out `cpythonplus lint ARGUMENTS`. Raises UsageError for wrong ones."""
-    parser = _Parser(
+    parser = Parser(
         prog="cpythonplus lint", description=DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
     )
     add_options(parser)
