@@ -30,7 +30,8 @@ def kernel_bytes():
 
 def show(name):
     found = memory.resident()
-    shown[name] = {"found": found.as_json(), "kernel": kernel_bytes(), "text": found.text(20)}
+    kernel = kernel_bytes()
+    shown[name] = {"found": found.as_json(), "kernel": kernel, "text": found.text(20)}
     return found
 
 
@@ -150,8 +151,8 @@ STATES = ["fresh", "survivors", "remedied", "classic", "table", "threads", "mapp
 def test_the_parts_add_up(heaps: Heaps, name: str) -> None:
     found = resident(heaps, name)
     assert sum(part.resident_bytes for part in found.parts) == found.rss_bytes
-    # Asked for a little later, and by other means.
-    assert found.rss_bytes == pytest.approx(heaps[name]["kernel"], rel=0.03)
+    # Asked for a little later, and by other means: one arena may have come or gone between.
+    assert abs(found.rss_bytes - heaps[name]["kernel"]) < MIB + 0.03 * found.rss_bytes
     assert not found.notes
     # What nothing is known of is small, where no mapping was made.
     if name != "mappings":
