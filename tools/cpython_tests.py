@@ -64,7 +64,7 @@ sys.exit(0 if io.patched() and locks.patched() else 'not everything is patched')
 """
 # Tests wait until no thread is left that they did not find; one of in_thread() waits for more work.
 _PATCHED_TESTS = f"""{_PATCHED}
-from cpythonplus.tasklets.io import threadpool
+from cpythonplus.tasklets.io import _threadpool as threadpool
 threadpool._IDLE_S = 0.0
 from test.libregrtest.main import main
 main()

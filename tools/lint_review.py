@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpythonplus.memory import lint
+from cpythonplus.memory import _lint as lint
 
 STANDARD_LIBRARY = (
     "ast.py",

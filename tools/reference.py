@@ -207,7 +207,7 @@ def members(what: object) -> str:
 
 def policy_limits() -> str:
     """Return the fields of a policy with defaults and bounds."""
-    from cpythonplus.gil.limits import LIMITS
+    from cpythonplus.gil._limits import LIMITS
 
     rows = [("field", "default", "least", "greatest", "what for")]
     rows += [
@@ -226,42 +226,42 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def main_help() -> str:
     """Return what `cpythonplus --help` prints."""
-    from cpythonplus.cli import main
+    from cpythonplus._cli import main
 
     return fenced(main.help_text())
 
 
 def run_help() -> str:
     """Return what `cpythonplus run --help` prints."""
-    from cpythonplus.cli.commands import run
+    from cpythonplus._cli.commands import run
 
     return fenced(run.help_text())
 
 
 def doctor_help() -> str:
     """Return what `cpythonplus doctor` prints."""
-    from cpythonplus.cli.commands import doctor
+    from cpythonplus._cli.commands import doctor
 
     return fenced(doctor.help_text())
 
 
 def doctor_live_help() -> str:
     """Return what `cpythonplus doctor EXAMINATION --help` prints, for those of live processes."""
-    from cpythonplus.cli.commands import doctor_live
+    from cpythonplus._cli.commands import doctor_live
 
     return fenced("\n".join(map(doctor_live.help_text, doctor_live.EXAMINATIONS)))
 
 
 def doctor_run_help() -> str:
     """Return what `cpythonplus doctor run --help` prints."""
-    from cpythonplus.cli.commands import doctor
+    from cpythonplus._cli.commands import doctor
 
     return fenced(doctor.run_help_text())
 
 
 def doctor_cycles_help() -> str:
     """Return what `cpythonplus doctor cycles --help` prints."""
-    from cpythonplus.cli.commands import doctor
+    from cpythonplus._cli.commands import doctor
 
     return fenced(doctor.cycles_help_text())
 
@@ -305,7 +305,7 @@ def option_rows(parser: _Parser) -> list[tuple[str, str]]:
 
 def lint_options() -> str:
     """Return the arguments of `cpythonplus lint`."""
-    from cpythonplus.cli.commands import lint
+    from cpythonplus._cli.commands import lint
 
     parser = _Parser(prog="cpythonplus lint")
     lint.add_options(parser)
@@ -314,7 +314,7 @@ def lint_options() -> str:
 
 def compare_options() -> str:
     """Return the arguments of `cpythonplus compare`."""
-    from cpythonplus.cli.commands import compare
+    from cpythonplus._cli.commands import compare
 
     parser = _Parser(prog="cpythonplus compare")
     compare.add_options(parser)
@@ -323,7 +323,7 @@ def compare_options() -> str:
 
 def lint_rules() -> str:
     """Return the rules of `cpythonplus lint`: a table, then each with its explanation."""
-    from cpythonplus.memory.lint import RULES
+    from cpythonplus.memory._lint import RULES
 
     rows = [("code", "what it finds", "`--fix`")]
     rows += [
@@ -339,7 +339,7 @@ def lint_rules() -> str:
 
 def environment_keys() -> str:
     """Return the keys of CPYTHONPLUS_RUN."""
-    from cpythonplus.cli.features import FEATURES
+    from cpythonplus._cli.features import FEATURES
 
     rows = [
         ("key", "value"),

@@ -5,8 +5,8 @@ from types import ModuleType
 
 import pytest
 
-from cpythonplus.base import files as their_files
-from cpythonplus.base import visible as their_visible
+from cpythonplus._base import files as their_files
+from cpythonplus._base import visible as their_visible
 from cpythonplus_sites import files, visible
 
 pytestmark = pytest.mark.any_version

@@ -1,4 +1,4 @@
-"""Extensions for stock CPython: a GIL that serves I/O threads first, and atomic sections.
+"""Extensions for stock CPython; what is imported are gil, threads, tasklets, memory and prefork.
 
 The names below are loaded when they are first used (PEP 562), so that importing the package, which
 the start-up hook of ``cpythonplus run`` does in every interpreter, costs next to nothing.
@@ -8,30 +8,47 @@ PYTEST_DONT_REWRITE: pytest, whose plugin is in here, would warn where it finds 
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from cpythonplus.base.errors import UnsupportedPlatform
-    from cpythonplus.gil import atomic
+    from collections.abc import Callable
+    from typing import Any
+
+    from cpythonplus._base.data import Place
+    from cpythonplus._base.errors import UnsupportedPlatform
 
     __version__: str
 
-__all__ = ["UnsupportedPlatform", "__version__", "atomic"]
+__all__ = ["Place", "UnsupportedPlatform", "__version__"]
 
-_HOMES = {"UnsupportedPlatform": "cpythonplus.base", "atomic": "cpythonplus.gil"}
+
+def _on_demand(
+    module: "dict[str, Any]", homes: dict[str, str]
+) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+    """Return `__getattr__` and `__dir__` of a module whose names are loaded at their first use.
+
+    module: its globals. homes: where each name is, relative to the module's package where it begins
+    with a dot, as importlib has it; or the module that the name itself means.
+    """
+    own = module["__name__"]
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {own!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        home = import_module(homes[name], module["__package__"])
+        value: object = home if home.__name__ == f"{own}.{name}" else getattr(home, name)
+        module[name] = value
+        return value
+
+    return load, lambda: sorted({*module, *homes})
+
+
+_HOMES = {"Place": "._base.data", "UnsupportedPlatform": "._base.errors"}
+_load, __dir__ = _on_demand(globals(), _HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from importlib.metadata import version
+    if name != "__version__":
+        return _load(name)
+    from importlib.metadata import version
 
-        value: object = version("cpythonplus")
-    elif name in _HOMES:
-        from importlib import import_module
-
-        value = getattr(import_module(_HOMES[name]), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return globals().setdefault(name, version("cpythonplus"))

@@ -2,7 +2,7 @@
 
 import sys
 
-from cpythonplus.cli.main import main
+from cpythonplus._cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,6 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
-#include "base/compat.h"
-#include "base/exec_watch.h"
+#include "_base/compat.h"
+#include "_base/exec_watch.h"
 #include "gil/binding.h"
 #include "memory/agent_py.h"
 #include "memory/binding.h"

@@ -18,14 +18,14 @@ from typing import (
 
 from _typeshed import ReadableBuffer, WriteableBuffer
 
-from cpythonplus.gil.sections import OverlongSection
-from cpythonplus.gil.stats import RawStatistics
-from cpythonplus.tasklets.io.hub import Loops
-from cpythonplus.tasklets.io.running import Aside
-from cpythonplus.tasklets.locks.statistics import LockStatistics
-from cpythonplus.tasklets.reporting import RawThread
-from cpythonplus.threads.holding import AcquireTimeout
-from cpythonplus.threads.stats import WaitStatistics
+from cpythonplus.gil._sections import OverlongSection
+from cpythonplus.gil._stats import RawStatistics
+from cpythonplus.tasklets._reporting import RawThread
+from cpythonplus.tasklets.io._hub import Loops
+from cpythonplus.tasklets.io._running import Aside
+from cpythonplus.tasklets.locks._statistics import LockStatistics
+from cpythonplus.threads._holding import AcquireTimeout
+from cpythonplus.threads._stats import WaitStatistics
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

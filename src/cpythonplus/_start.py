@@ -10,11 +10,11 @@ import sys
 
 
 def begin() -> None:
-    """Activate what CPYTHONPLUS_RUN asks for, if anything; see cpythonplus.cli.startup."""
+    """Activate what CPYTHONPLUS_RUN asks for, if anything; see cpythonplus._cli.startup."""
     if os.environ.get("CPYTHONPLUS_RUN") and (
         "cpythonplus_run" in sys._xoptions  # noqa: SLF001  # there is no other way to ask
         or not sys.flags.ignore_environment
     ):
-        from cpythonplus.cli.startup import activate
+        from cpythonplus._cli.startup import activate
 
         activate()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.base import files
-from cpythonplus.base.files import (
+from cpythonplus._base import files
+from cpythonplus._base.files import (
     UnsafeFileError,
     make_folder,
     remove_left_over,

@@ -89,7 +89,7 @@ WORKING = {
 ROOMS = ("gil_", "memory_", "prefork_", "tasklets_", "threads_", "io_")
 # What users call; each raises UnsupportedPlatform.
 PUBLIC = (
-    "memory.dicts()",
+    "memory.key_sharing()",
     "memory.census()",
     "memory.caches()",
     "memory.cycles.watch().start()",
@@ -100,7 +100,7 @@ PUBLIC = (
 PREAMBLE = """
 import importlib
 from cpythonplus import UnsupportedPlatform, _native, memory, prefork
-from cpythonplus.memory.cycles.hoards import find_hoards
+from cpythonplus.memory._cycles.hoards import find_hoards
 
 
 class Thing:
@@ -180,7 +180,8 @@ def test_nothing_is_scheduled_and_sections_exclude_each_other(
     run_child(
         """
         import os, threading
-        from cpythonplus import atomic, gil
+        from cpythonplus import gil
+from cpythonplus.gil import atomic
 
         assert gil.install() is False and not gil.active()
         total = 0

@@ -1,7 +1,7 @@
 /* Quantiles of the histogram against those of the sorted values. */
 #include "../gil/check.h"
 
-#include "base/histogram.h"
+#include "_base/histogram.h"
 
 #include <stddef.h>
 

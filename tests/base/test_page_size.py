@@ -21,10 +21,10 @@ OTHERS = {
     ("memory/pins.c", "#define TYPES_LIMIT 4096u"): "a number of types",
     ("memory/c_heap.c", "#define LARGEST_ARENA ((uintptr_t)4096)"): "a structure of glibc",
     ("memory/agent_socket.c", "char entries[4096] __attribute__((aligned(8)));"): "a buffer",
-    ("memory/hidden_caches/finding.py", "_TYPE_CACHE: Final = (4096, 3 * 8)"): "entries",
-    ("memory/resident_memory/splitting.py", "_THREAD_BYTES = 4096"): "a structure of glibc",
-    ("prefork/objects.py", "_FLAGS_READY = 1 << 12"): "a bit of a type's flags",
-    ("prefork/objects.py", "_STRING_LIMIT_BYTES = 4096"): "text that is shown",
+    ("memory/_hidden_caches/finding.py", "_TYPE_CACHE: Final = (4096, 3 * 8)"): "entries",
+    ("memory/_resident_memory/splitting.py", "_THREAD_BYTES = 4096"): "a structure of glibc",
+    ("prefork/_objects.py", "_FLAGS_READY = 1 << 12"): "a bit of a type's flags",
+    ("prefork/_objects.py", "_STRING_LIMIT_BYTES = 4096"): "text that is shown",
 }
 
 _NUMBER = re.compile(

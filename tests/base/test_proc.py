@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.base import proc
+from cpythonplus._base import proc
 
 # Uses CPU time, starts one that does, and so on, and waits for the end of its standard input.
 TREE = """

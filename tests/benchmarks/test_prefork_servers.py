@@ -94,7 +94,7 @@ def test_workers_that_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_plus_is_served_by_the_serve_command() -> None:
     pytest.importorskip("cpythonplus._native", exc_type=ImportError)
-    pytest.importorskip("cpythonplus.cli.commands.serve")
+    pytest.importorskip("cpythonplus._cli.commands.serve")
     commands = Commands.of(sys.executable, [sys.executable, "-m", "cpythonplus", "serve"])
     outcome = measured("stop-2", "plus", commands)
     assert (outcome.scheduled, outcome.patched) == (True, True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpythonplus.cli.features import FEATURES
+from cpythonplus._cli.features import FEATURES
 
 CONSOLE_SCRIPT = Path(sysconfig.get_path("scripts")) / "cpythonplus"
 TIMEOUT = 60

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.features import Run, python_tag
-from cpythonplus.cli.startup import HOME
+from cpythonplus._cli.features import Run, python_tag
+from cpythonplus._cli.startup import HOME
 from tests.cli.support import NOTHING, PYTHON, execute, run
 from tests.support import AT_START, FREE_THREADED
 

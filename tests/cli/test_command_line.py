@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpythonplus import gil
-from cpythonplus.cli import features, interpreter_options, main
+from cpythonplus._cli import features, interpreter_options, main
 from tests.cli.support import (
     CONSOLE_SCRIPT,
     MODULE,
@@ -190,7 +190,7 @@ def test_policy_arrives() -> None:
 
 def test_switching_off() -> None:
     code = (
-        "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus.cli' in sys.modules)"
+        "import os, sys; print('CPYTHONPLUS_RUN' in os.environ, 'cpythonplus._cli' in sys.modules)"
     )
     assert run(*NOTHING, "-c", code).out == "False False\n"
     assert run(*NOTHING, "--policy", "spin_us=3", "-c", code).out == "False False\n"
@@ -315,7 +315,7 @@ def test_start_up_imports_nothing_dear() -> None:
     site = imported(PYTHON, "-m", "this")  # whatever this installation's .pth files import
     started = imported(*MODULE, "run", "-c", "")
     assert sorted((started & DEAR) - site) == []
-    assert "cpythonplus.cli.terminal" not in started
+    assert "cpythonplus._cli.terminal" not in started
 
 
 def test_the_hook_is_nearly_free() -> None:

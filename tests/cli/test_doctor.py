@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli import at_exit
-from cpythonplus.cli.commands import doctor
-from cpythonplus.cli.features import FEATURES
+from cpythonplus._cli import at_exit
+from cpythonplus._cli.commands import doctor
+from cpythonplus._cli.features import FEATURES
 from tests.cli.support import MODULE, PYTHON, Result, assert_refused, execute
 
 PROGRAM = '''\

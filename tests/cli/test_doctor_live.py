@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.commands import doctor, doctor_live
-from cpythonplus.cli.main import main
+from cpythonplus._cli.commands import doctor, doctor_live
+from cpythonplus._cli.main import main
+from cpythonplus.memory._agent import client, finding, listing, watched
+from cpythonplus.memory._agent.client import AskError, Client
+from cpythonplus.memory._agent.finding import Process, Unreachable
+from cpythonplus.memory._agent.listing import Candidate
 from cpythonplus.memory._report.live import line, screen
-from cpythonplus.memory.agent import listing, watched
-from cpythonplus.memory.agent.client import AskError, Client
-from cpythonplus.memory.agent.finding import Process, Unreachable
-from cpythonplus.memory.agent.listing import Candidate
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
 
 PROGRAM = """\
@@ -65,6 +65,30 @@ def target(*command: str, program: str = PROGRAM, **env: str) -> Iterator[subpro
             yield process
         finally:
             process.kill()
+
+
+def test_what_only_the_process_knows_of_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    program = (
+        """\
+from cpythonplus.memory._report.registry import register
+register("pool", "The pool", lambda: {"held_bytes": 3 << 20, "rows": [{"name": "app.Pool"}]})
+"""
+        + IDLE
+    )
+    with target(*RUNNER, program=program) as process:
+        assert main(["doctor", str(process.pid)]) == 0
+        text = capsys.readouterr().out
+        assert all(said in text for said in ("The pool\n--------", "3 MiB", "app.Pool"))
+        assert main(["doctor", "--format", "html", str(process.pid)]) == 0
+        assert '<section id="pool"' in capsys.readouterr().out
+        connection = client.reach(finding.find(process.pid))
+        assert connection is not None
+        watch = watched.Watched(connection)
+        watch.look()
+        assert watch.examination()["pool"] == {
+            "held_bytes": 3 << 20,
+            "rows": [{"name": "app.Pool"}],
+        }
 
 
 @pytest.mark.needs_gil
@@ -200,7 +224,7 @@ def test_watched_elsewhere_than_on_a_terminal(
                 process.wait()
 
         looks: list[str] = []
-        monkeypatch.setattr("cpythonplus.cli.watch_screen.sleep", between_two_looks)
+        monkeypatch.setattr("cpythonplus._cli.watch_screen.sleep", between_two_looks)
         words = ["--interval", "1.5", "--format", "html", "--output", str(page)]
         assert main(["doctor", "watch", str(process.pid), *words]) == 0
     assert "  RSS " in looks[0]
@@ -339,7 +363,7 @@ def test_the_smaller_questions(
         },
     }
     canned = Canned(answers)
-    monkeypatch.setattr("cpythonplus.memory.agent.client.connect", lambda _pid: canned)
+    monkeypatch.setattr("cpythonplus.memory._agent.client.connect", lambda _pid: canned)
     told = []
     for name, *words in (["referrers", "app.Node"], ["path", "app.Node"], ["trim"]):
         assert main(["doctor", name, "12", *words]) == 0
@@ -454,14 +478,14 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     def interrupt(_pid: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cpythonplus.memory.agent.client.connect", interrupt)
+    monkeypatch.setattr("cpythonplus.memory._agent.client.connect", interrupt)
     assert main(["doctor", "12"]) == 130
     assert capsys.readouterr().err == "cpythonplus doctor: interrupted\n"
 
     def unreachable(_pid: int) -> None:
         raise Unreachable("process 12 cannot be reached")
 
-    monkeypatch.setattr("cpythonplus.memory.agent.client.connect", unreachable)
+    monkeypatch.setattr("cpythonplus.memory._agent.client.connect", unreachable)
     assert main(["doctor", "12"]) == 1
     assert capsys.readouterr().err == "cpythonplus doctor: process 12 cannot be reached\n"
 

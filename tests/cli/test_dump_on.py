@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.features import signal_number
+from cpythonplus._cli.features import signal_number
 from tests.cli.support import PYTHON, RUNNER, assert_refused, environment, execute, run
 from tests.cli.test_children import carried
 
@@ -133,7 +133,7 @@ def test_where_tasklets_cannot_work() -> None:
 import os, signal
 from cpythonplus import _native
 _native.tasklets_refusal = lambda: "the moon is in the wrong phase"
-from cpythonplus.cli import startup
+from cpythonplus._cli import startup
 startup.activate()
 def stuck():
     os.kill(os.getpid(), signal.SIGUSR1)

@@ -24,11 +24,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpythonplus.cli import watch_screen
-from cpythonplus.cli.main import main
-from cpythonplus.memory.agent import client, finding
-from cpythonplus.memory.agent.client import Client
-from cpythonplus.memory.agent.finding import Process, Unreachable
+from cpythonplus._cli import watch_screen
+from cpythonplus._cli.main import main
+from cpythonplus.memory._agent import client, finding
+from cpythonplus.memory._agent.client import Client
+from cpythonplus.memory._agent.finding import Process, Unreachable
 from tests.cli.support import run
 from tests.memory import examinations
 
@@ -72,7 +72,7 @@ NAMES = (
     "resident",
     "census",
     "caches",
-    "dicts",
+    "key_sharing",
     "exceptions",
     "gil",
     "threads",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli import leaving
-from cpythonplus.cli.features import OUTSIDE_SITE, Run, python_tag
-from cpythonplus.cli.startup import HOME
+from cpythonplus._cli import leaving
+from cpythonplus._cli.features import OUTSIDE_SITE, Run, python_tag
+from cpythonplus._cli.startup import HOME
 from tests.cli.support import NOTHING, PYTHON, Result, environment, execute, run
 
 LINE = "cpythonplus run: the program goes on in "

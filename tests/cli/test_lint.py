@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.main import main
-from cpythonplus.memory.lint import running
+from cpythonplus._cli.main import main
+from cpythonplus.memory._lint import running
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"
 HIT = "CYC105 [*] `raise e` leaves `e` on its own traceback; `finally: del e`"

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from cpythonplus.cli.main import main
+from cpythonplus._cli.main import main
 
 pytestmark = pytest.mark.any_version
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.startup import HOME
+from cpythonplus._cli.startup import HOME
 from tests.cli.support import NOTHING, Result, assert_refused, execute
 from tests.support import FREE_THREADED
 
@@ -73,7 +73,7 @@ def test_found_by_the_current_folder(bare: Bare, target: Path) -> None:
     assert execute([BARE, *RUN, "-c", ACTIVE], cwd=target).out == SCHEDULED
     script = target / "folder" / "active.py"
     script.parent.mkdir()
-    script.write_text("import sys; print(sys.modules['cpythonplus.gil.control'].active())")
+    script.write_text("import sys; print(sys.modules['cpythonplus.gil._control'].active())")
     assert execute([BARE, *RUN, str(script)], cwd=target).out == SCHEDULED
 
 
@@ -159,7 +159,7 @@ def unsupported(target: Path, tmp_path: Path) -> Path:
     """Return a copy whose scheduler finds that it cannot work here."""
     copy = tmp_path / "unsupported"
     shutil.copytree(target, copy)
-    with (copy / "cpythonplus" / "gil" / "control.py").open("a") as file:
+    with (copy / "cpythonplus" / "gil" / "_control.py").open("a") as file:
         file.write(
             "\ndef install_numbers(values):\n"
             "    raise UnsupportedPlatform('the moon is\\nin the wrong phase')\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.arguments import UsageError
-from cpythonplus.cli.commands.doctor_live import Request, tell
-from cpythonplus.cli.main import main
+from cpythonplus._cli.arguments import UsageError
+from cpythonplus._cli.commands.doctor_live import Request, tell
+from cpythonplus._cli.main import main
 from tests.cli.support import MODULE, execute, run
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"

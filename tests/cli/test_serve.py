@@ -118,7 +118,7 @@ def test_without_gunicorn_it_names_the_extra() -> None:
         """
         import sys
         sys.modules["gunicorn"] = None
-        from cpythonplus.cli.main import main
+        from cpythonplus._cli.main import main
         sys.exit(main(["serve", "app:app"]))
         """,
         status=WRONG_USE,
@@ -130,7 +130,7 @@ def test_other_commands_do_not_import_gunicorn() -> None:
     child = run_child(
         """
         import sys
-        from cpythonplus.cli.main import main
+        from cpythonplus._cli.main import main
         main(["--help"])
         print(any(name.partition(".")[0] == "gunicorn" for name in sys.modules))
         """

@@ -163,7 +163,7 @@ def test_where_tasklets_cannot_work(own: bool, status: int) -> None:
 import os
 from cpythonplus import _native
 _native.tasklets_refusal = lambda: "the moon is in the wrong phase"
-from cpythonplus.cli import startup
+from cpythonplus._cli import startup
 carried = os.environ.pop("LATER")
 os.environ["CPYTHONPLUS_RUN"] = carried.replace("pid=1", f"pid={{os.getpid() if {own} else 1}}")
 startup.activate()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cpythonplus import gil
-from cpythonplus.cli import statistics_output
+from cpythonplus._cli import statistics_output
 from tests.cli.support import PYTHON, RUNNER, execute, run
 
 

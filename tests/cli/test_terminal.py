@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.cli.main import main
+from cpythonplus._cli.main import main
 from tests.cli.support import MODULE, PYTHON, execute, run
 
 NAME = "\x1b]0;title\x07\x9b2J\r\u202e"

@@ -4,7 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from cpythonplus.cli.startup import HOME
+from cpythonplus._cli.startup import HOME
 from tests.cli.support import PYTHON, assert_refused, execute, run
 
 SHOW = """\
@@ -90,7 +90,7 @@ def test_a_script_that_is_called_queue(tmp_path: Path) -> None:
 
 def test_unsupported_platform(tmp_path: Path) -> None:
     shutil.copytree(HOME, tmp_path / "cpythonplus")
-    (tmp_path / "cpythonplus" / "threads" / "primitives.py").write_text(
+    (tmp_path / "cpythonplus" / "threads" / "_primitives.py").write_text(
         "from cpythonplus import UnsupportedPlatform\n"
         "raise UnsupportedPlatform('the moon is\\nin the wrong phase')\n"
     )

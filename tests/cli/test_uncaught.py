@@ -18,7 +18,7 @@ OURS = {
     "cause": "raise OSError(1) from ValueError(threading.Condition())",
     "context": "try: raise ValueError(threading.Semaphore())\nfinally: 1 / 0",
     "member": "raise ExceptionGroup('x', [OSError(2), ValueError(threading.Lock())])",
-    "frame": "from cpythonplus.gil.control import install_numbers as f; f({'slice_us': -1})",
+    "frame": "from cpythonplus.gil._control import install_numbers as f; f({'slice_us': -1})",
     "own hook": "sys.excepthook = lambda *args: None\nraise ValueError(threading.Event())",
     "circle": "e = ValueError(threading.Event()); e.__context__ = OSError(); "
     "e.__context__.__context__ = e; raise e",
@@ -81,7 +81,7 @@ def test_where(tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text(IMPORTS + OURS["frame"] + "\n")
     for words in (["fails.py"], ["-m", "fails"]):
         result = run(*words, cwd=tmp_path)
-        assert re.search(r"\(cpythonplus/gil/control\.py:\d+\)", result.err)
+        assert re.search(r"\(cpythonplus/gil/_control\.py:\d+\)", result.err)
     result = execute([PYTHON, "-m", "cpythonplus", "run", "-iq", "fails.py"], cwd=tmp_path)
     assert HINT not in result.err  # the program goes on, as a shell
 
@@ -108,7 +108,7 @@ def test_forked_child() -> None:
 
 
 def test_costs_nothing_while_nothing_fails() -> None:
-    code = "import sys; print('cpythonplus.cli.uncaught' in sys.modules)"
+    code = "import sys; print('cpythonplus._cli.uncaught' in sys.modules)"
     late = "import atexit, sys\n"
-    late += "atexit.register(lambda: print('cpythonplus.cli.uncaught' in sys.modules))"
+    late += "atexit.register(lambda: print('cpythonplus._cli.uncaught' in sys.modules))"
     assert run("-c", code).out == run("-c", late).out == "False\n"

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cpythonplus.compare import generator, load
-from cpythonplus.compare.load import Load, Settings
+from cpythonplus._compare import generator, load
+from cpythonplus._compare.load import Load, Settings
 
 ANSWERS = {
     "/ok": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.compare import processes, signals
-from cpythonplus.compare.errors import ComparisonError
-from cpythonplus.compare.processes import PeakMemory, started
+from cpythonplus._compare import processes, signals
+from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.processes import PeakMemory, started
 
 
 def python(code: str, *arguments: str) -> list[str]:

@@ -5,13 +5,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from cpythonplus import compare
-from cpythonplus.compare.comparison import Comparison
-from cpythonplus.compare.page import ticks
-from cpythonplus.compare.report import verdict, warnings
-from cpythonplus.compare.samples import CURVE, Sample
-from cpythonplus.compare.service import Settings
-from cpythonplus.compare.sides import SIDES, Side
+from cpythonplus import _compare as compare
+from cpythonplus._compare.comparison import Comparison
+from cpythonplus._compare.page import ticks
+from cpythonplus._compare.report import verdict, warnings
+from cpythonplus._compare.samples import CURVE, Sample
+from cpythonplus._compare.service import Settings
+from cpythonplus._compare.sides import SIDES, Side
 
 COMMANDS: dict[Side, list[str]] = {
     "stock": ["python", "<job>.py"],

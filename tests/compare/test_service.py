@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.compare import service
-from cpythonplus.compare.errors import ComparisonError
-from cpythonplus.compare.processes import started
-from cpythonplus.compare.service import Settings, parse_url
+from cpythonplus._compare import service
+from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.processes import started
+from cpythonplus._compare.service import Settings, parse_url
 
 SERVER = """
 import http.server, signal, sys

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.compare.errors import ComparisonError
-from cpythonplus.compare.sides import sides
+from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.sides import sides
 
 PLUS = ["-m", "cpythonplus"]
 

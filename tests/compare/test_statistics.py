@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus.compare.statistics import percentile, ratio, signed_rank_quantile
+from cpythonplus._compare.statistics import percentile, ratio, signed_rank_quantile
 
 
 @pytest.mark.parametrize(

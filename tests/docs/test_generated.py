@@ -29,7 +29,7 @@ def test_the_reference_has_all_public_names() -> None:
     # These are the standard library's on some version or on all.
     elsewhere = {"BrokenBarrierError", "Empty", "Full", "ShutDown"}
     names |= {f"cpythonplus.threads.{name}" for name in set(threads.__all__) - elsewhere}
-    assert names | {"cpythonplus.atomic", "cpythonplus.UnsupportedPlatform"} <= present
+    assert names | {"cpythonplus.gil.atomic", "cpythonplus.UnsupportedPlatform"} <= present
 
 
 def test_a_class_has_its_methods() -> None:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cpythonplus.prefork import metrics
+from cpythonplus.prefork import _metrics as metrics
 from tests.support import run_child
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = """
 import functools, json, sys, threading
 from cpythonplus.memory._report.registry import asked
-from cpythonplus.memory.agent.examining import examine
+from cpythonplus.memory._agent.examining import examine
 
 class NameOfClass:
     def __init__(self, number):

@@ -7,7 +7,8 @@ from tests.support import Child, run_child
 
 PRELUDE = '''
 import os, sys, threading, time
-from cpythonplus import UnsupportedPlatform, atomic, gil
+from cpythonplus import UnsupportedPlatform, gil
+from cpythonplus.gil import atomic
 
 
 def until(condition):

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Generator
 
 import pytest
 
-from cpythonplus import atomic
-from cpythonplus.gil.sections import LockAtomic
+from cpythonplus.gil import atomic
+from cpythonplus.gil._sections import LockAtomic
 from tests.gil.load import STATES, run
 
 LOCK = LockAtomic()

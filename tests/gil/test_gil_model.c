@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "check.h"
 
-#include "base/clock.h"
+#include "_base/clock.h"
 #include "gil/hooks.h"
 #include "gil/sched.h"
 

@@ -272,7 +272,7 @@ def test_beside_an_interposed_function(tmp_path: Path) -> None:
 def test_without_a_gil_there_is_nothing_to_do() -> None:
     run(
         """
-        from cpythonplus.gil import control
+        from cpythonplus.gil import _control as control
 
         control.free_threaded = lambda: True
         assert gil.install() is False
@@ -289,7 +289,8 @@ def test_without_the_extension_it_is_refused() -> None:
         """
         import sys
         sys.modules["cpythonplus._native"] = None
-        from cpythonplus import UnsupportedPlatform, atomic, gil
+        from cpythonplus import UnsupportedPlatform, gil
+        from cpythonplus.gil import atomic
 
         def refused(use):
             try:

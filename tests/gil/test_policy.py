@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from cpythonplus.gil import Policy
-from cpythonplus.gil.limits import LIMITS, Limit
+from cpythonplus.gil._limits import LIMITS, Limit
 
 WRONG: list[tuple[str, object]] = [
     *((limit.name, limit.least - 1) for limit in LIMITS),

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.needs_gil
 # What the programs have in common.
 PRELUDE = """
 import os, sys, threading, time
-from cpythonplus import atomic, gil
+from cpythonplus import gil
+from cpythonplus.gil import atomic
 
 def burn(stop, work=None):
     count = 0

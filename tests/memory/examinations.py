@@ -105,7 +105,7 @@ def _census() -> dict[str, Any]:
     }
 
 
-def _dicts() -> dict[str, Any]:
+def _key_sharing() -> dict[str, Any]:
     lost = {"type": "shop.Order", "instances": 400_000, "size_bytes": 70 * MIB}
     lost |= {
         "inline": 1,
@@ -171,7 +171,7 @@ def everything() -> dict[str, Any]:
         },
         "exceptions": {"hoards": [hoard]},
         "caches": _caches(),
-        "dicts": _dicts(),
+        "key_sharing": _key_sharing(),
         "gil": {"scheduled": True, "switches": 5, "batch": {"waits": {"p99_ns": 52_000}}},
         "threads": {"error": "the feature is off"},
         "workers": {"workers": [{"pid": 7, "rss_bytes": 300 * MIB, "state": "idle"}]},

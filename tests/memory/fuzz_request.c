@@ -52,7 +52,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (verdict == PLUS_REQUEST_WHOLE) {
         check_whole(copy, size, &request);
         check(parse_copy(data, request.used, &again, &part) == PLUS_REQUEST_WHOLE);
-        check(again.name == request.name && again.used == request.used);
+        check(strcmp(again.name, request.name) == 0 && again.used == request.used);
         free(part);
         check(parse_copy(data, request.used - 1, &again, &part) == PLUS_REQUEST_MORE);
         free(part);

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cpythonplus.memory.cycles.component import Component
+from cpythonplus.memory._cycles.component import Component
 
 
 @contextmanager

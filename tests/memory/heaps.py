@@ -115,7 +115,7 @@ class Heap:
         return kept
 
     @staticmethod
-    def dicts() -> object:
+    def key_sharing() -> object:
         return [{str(j): None for j in range(i % 70)} for i in range(MANY)]
 
     @staticmethod

@@ -19,11 +19,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cpythonplus import _native
-from cpythonplus.memory._report.registry import EXAMINATIONS, Examination, asked
-from cpythonplus.memory.agent import client, finding, remote
-from cpythonplus.memory.agent.answering import answer
-from cpythonplus.memory.agent.examining import examine, part
-from cpythonplus.memory.agent.finding import Unreachable
+from cpythonplus.memory._agent import client, finding, remote
+from cpythonplus.memory._agent.answering import answer
+from cpythonplus.memory._agent.examining import examine
+from cpythonplus.memory._agent.finding import Unreachable
+from cpythonplus.memory._report.registry import EXAMINATIONS, Examination, asked, taken
 from tests.leaks import MEASURE
 from tests.support import SANITIZED, run_child
 
@@ -32,7 +32,7 @@ NAMES = ["hello", *asked("pid"), "trim", "leave"]
 HELPERS = """
 import errno, json, os, socket, struct, sys, threading, time, warnings
 from cpythonplus import _native
-from cpythonplus.memory import agent
+from cpythonplus.memory import _agent as agent
 
 
 def connected(path=None):
@@ -140,10 +140,10 @@ def test_each_part_of_a_request_may_come_alone() -> None:
         assert _native.memory_agent_parse(line[:length]) is None
     for message, reason in (
         (b"GET / HTTP/1.1\n", "no request"),
-        (b"cpythonplus 1 eval\n", "no request of this name"),
+        (b"cpythonplus 1 Eval()\n", "name has"),
         (b"cpythonplus 2 hello\n", "version 1"),
         (b"cpythonplus 1 hello " + b"x" * 600, "too long"),
-        (b"cpythonplus 1 path\n", "name of a type"),
+        (b"cpythonplus 1 path \n", "name of a type"),
     ):
         with pytest.raises(ValueError, match=reason):
             _native.memory_agent_parse(message)
@@ -161,11 +161,14 @@ def test_parts_are_json_and_a_part_that_fails_says_why(monkeypatch: pytest.Monke
     assert found["gil"] == {"error": "KeyError: 'two\\nlines'"}
     assert json.loads(json.dumps(found)) == found
     assert found["target"]["pid"] == os.getpid()  # type: ignore[index]
-    threads = part("threads")["threads"]
+    threads = taken("threads")["threads"]
     assert isinstance(threads, list)
     [main] = [each for each in threads if each["name"] == "MainThread"]
     assert main["function"] == "threads"
     assert answer("gil", "") == (True, b'{"error": "KeyError: \'two\\\\nlines\'"}')
+    assert answer("eval", "") == (True, b'{"error": "no examination has the name \'eval\'"}')
+    assert b"one too many" in answer("census", "app.Order")[1]
+    assert b"missing" in answer("path", "")[1]
     failed, text = answer("hello", "")
     assert not failed
     assert json.loads(text)["version"] == 1
@@ -197,7 +200,7 @@ def test_properties_of_a_threads_class_are_not_asked() -> None:
         thread.start()
         ready.wait()
     Odd.asked = 0
-    found = str(part("threads"))
+    found = str(taken("threads"))
     assert ("even" in found, "odd" in found, Odd.asked) == (True, False, 0)
     done.set()
     for thread in threads:
@@ -225,10 +228,16 @@ with connected() as s:
     # Nothing but leaves by itself: the agent was started for good.
     s.sendall(b"cpythonplus 1 leave\\n")
     assert answer_of(s) == (False, {})
+    # A name that nothing is registered under is looked up, and that is all.
+    s.sendall(b"cpythonplus 1 eval 1+1\\n")
+    failed, answer = answer_of(s)
+    assert failed and "no examination has the name" in answer["error"], answer
+    s.sendall(b"cpythonplus 1 hello\\n")
+    assert not answer_of(s)[0]
 # What is no request ends the connection, after one answer.
 for line, reason in (
     (b"GET / HTTP/1.1\\r\\n", "no request"),
-    (b"cpythonplus 1 eval 1+1\\n", "of this name"),
+    (b"cpythonplus 1 Eval(1)\\n", "name has"),
     (b"cpythonplus 9 hello\\n", "version 1"),
     (b"cpythonplus 1 path " + b"x" * 1000, "too long"),
 ):

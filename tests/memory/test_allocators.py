@@ -113,7 +113,7 @@ def test_glibc_gives_back_by_itself() -> None:
         """
         import json, os, signal, threading, time
         from cpythonplus import _native
-        from cpythonplus.memory import allocators, trimming
+        from cpythonplus.memory import allocators, _trimming as trimming
 
         def grows_and_shrinks():
             big = [f"{i}".ljust(600) for i in range(50_000)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory.heap_census import Census, Difference, Row
+from cpythonplus.memory._heap_census import Census, CensusRow, Difference
 from tests.memory.heaps import HEAPS, ManyNames, Plain, Slotted
 from tests.memory.rebuilding import rebuilt
 from tests.support import SANITIZED, finish_child, run_child, start_child
@@ -37,7 +37,7 @@ def own_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def rows(table: tuple[Row, ...]) -> dict[str, Row]:
+def rows(table: tuple[CensusRow, ...]) -> dict[str, CensusRow]:
     return {row.name: row for row in table}
 
 
@@ -247,7 +247,11 @@ CANNED = Census(
     immortal_objects=0,
     pause_ns=1_500_000,
     extra_bytes=1,
-    by_type=(Row("app.Session", 1000, 2**19), Row("str", 200, 2**18), Row("int", 34, 2**18)),
+    by_type=(
+        CensusRow("app.Session", 1000, 2**19),
+        CensusRow("str", 200, 2**18),
+        CensusRow("int", 34, 2**18),
+    ),
     by_owner=(),
     by_module=(),
     by_size_class=(),
@@ -264,7 +268,7 @@ def test_text() -> None:
         "  256 KiB  25.0 %      200  str",
         "  and 1 more",
     ]
-    difference = Difference(5, -100, (Row("str", 5, -100),), (), (), ())
+    difference = Difference(5, -100, (CensusRow("str", 5, -100),), (), (), ())
     assert difference.text(by="type").splitlines() == [
         "+5 objects, -100 B",
         "",

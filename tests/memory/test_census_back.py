@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory.cycles.holders import every_object, find_holders
-from cpythonplus.memory.heap_census import Census, Path, Referrers
+from cpythonplus.memory._cycles.holders import every_object, find_holders
+from cpythonplus.memory._heap_census import Census, ReferencePath, Referrers
 from tests.memory.rebuilding import rebuilt
 
 pytestmark = pytest.mark.needs_gil
@@ -104,7 +104,7 @@ def test_referrers_by_name(census: Census) -> None:
     assert kept
 
 
-def steps(found: Path) -> list[str]:
+def steps(found: ReferencePath) -> list[str]:
     return [step.replace(f"{__name__}.", "") for step in found.steps]
 
 
@@ -124,7 +124,7 @@ def test_path_from_a_module(census: Census, app: types.ModuleType) -> None:
         "[1] (Target)",
     ]
     found = census.path(f"{__name__}.Target")
-    assert rebuilt(Path, json.loads(json.dumps(found.as_json()))) == found
+    assert rebuilt(ReferencePath, json.loads(json.dumps(found.as_json()))) == found
     assert str(found).startswith("module made_up_app -> .CACHE (dict) -> [5] (")
 
 

@@ -20,7 +20,7 @@ for _ in range(3):
     counted = {{row.name: row for row in census.by_type}}[name]
     assert counted.objects >= 300, counted
     assert memory.resident().rss_bytes > 0
-    memory.caches(), memory.dicts()
+    memory.caches(), memory.key_sharing()
     assert census.path(kept[7]) is not None
     assert census.referrers(name).rows
 assert [sys.getrefcount(each) for each in kept] == before

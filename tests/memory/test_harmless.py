@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory.cycles import hoards
-from cpythonplus.memory.key_sharing import finding
+from cpythonplus.memory._cycles import hoards
+from cpythonplus.memory._key_sharing import finding
 from tests.support import run_child
 
 pytestmark = pytest.mark.needs_gil
@@ -30,7 +30,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
 
 @pytest.mark.parametrize(
     "look",
-    [lambda: memory.dicts(worth_bytes=1), lambda: hoards.find_hoards(min_bytes=0)],
+    [lambda: memory.key_sharing(worth_bytes=1), lambda: hoards.find_hoards(min_bytes=0)],
     ids=["dicts", "hoards"],
 )
 def test_a_tuple_that_is_being_filled(
@@ -75,7 +75,7 @@ def test_tuples_that_somebody_has_are_listed(listed: list[list[object]]) -> None
     owner = Owner()
     owner.held = ([1],)
     variable = ([2],)
-    memory.dicts(worth_bytes=1)
+    memory.key_sharing(worth_bytes=1)
     # Neither has a second reference but for the list's.
     assert {id(owner.held), id(variable)} <= {id(each) for each in listed[0]}
 

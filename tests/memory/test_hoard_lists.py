@@ -2,7 +2,7 @@
 
 import pytest
 
-from cpythonplus.memory.cycles.hoards import find_hoards
+from cpythonplus.memory._cycles.hoards import find_hoards
 
 pytestmark = pytest.mark.needs_gil
 

@@ -12,8 +12,8 @@ import pytest
 
 from cpythonplus import _native
 from cpythonplus.memory import cycles
+from cpythonplus.memory._cycles.hoards import find_hoards
 from cpythonplus.memory.cycles import Hoard
-from cpythonplus.memory.cycles.hoards import find_hoards
 
 pytestmark = pytest.mark.needs_gil
 

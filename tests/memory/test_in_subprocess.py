@@ -10,7 +10,7 @@ from tests.support import SANITIZED, run_child
 PROGRAM = """
 import array, ctypes, multiprocessing, os, pickle, signal, sys, threading
 from cpythonplus.memory import in_subprocess
-from cpythonplus.memory.subprocesses import ChildEndedError
+from cpythonplus.memory._subprocesses import ChildEndedError
 
 FORK = {"context": "fork"}
 MIB = 1024 * 1024
@@ -169,7 +169,7 @@ def test_times_that_poll_does_not_take() -> None:
         """
 for timeout in (float("inf"), 1e15):
     assert in_subprocess(int, timeout=timeout, **FORK) == 0
-from cpythonplus.memory import subprocesses
+from cpythonplus.memory import _subprocesses as subprocesses
 subprocesses._LONGEST_POLL_MS = 1
 assert in_subprocess(bytes, (5,), timeout=60, **FORK) == bytes(5)
 raises(TimeoutError, busy, timeout=0.01)
@@ -182,7 +182,7 @@ def test_children_that_somebody_else_waits_for() -> None:
         """
 before = files()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from cpythonplus.memory import subprocesses
+from cpythonplus.memory import _subprocesses as subprocesses
 subprocesses._STATUS_S = 1e9  # nobody waits for a status that is not needed
 for _ in range(3):
     assert in_subprocess(bytes, (5,), **FORK) == bytes(5)
@@ -225,7 +225,7 @@ def test_many_at_once_do_not_wait_for_each_other() -> None:
     # No child is waited for by a pipe that others keep open: that would take a grace period.
     program(
         """
-from cpythonplus.memory import subprocesses
+from cpythonplus.memory import _subprocesses as subprocesses
 subprocesses._GRACE_S = 1000
 assert in_subprocess(grandchild, **FORK) == "done"
 results = []
@@ -286,7 +286,7 @@ print(json.dumps(result))
 def test_a_status_that_somebody_else_took() -> None:
     program(
         """
-from cpythonplus.memory import subprocesses
+from cpythonplus.memory import _subprocesses as subprocesses
 subprocesses._STATUS_S = 0.01
 signal.signal(signal.SIGCHLD, lambda *_: os.waitpid(-1, os.WNOHANG))  # as servers do
 poll = subprocesses._poll

@@ -160,7 +160,7 @@ SLOW_CALLS = {
     },
     "memory_fixed_costs": {"caches": "cleared = caches().clear('re')"},
     "memory_walk_dicts": {
-        "dicts": "lost = [fresh() for _ in range(9)]; assert dicts(worth_bytes=1).lost",
+        "key_sharing": "lost = [fresh() for _ in range(9)]; assert key_sharing(worth_bytes=1).lost",
         "refused": "refused(ValueError, _native.memory_walk_dicts, 0, -1)",
     },
     "memory_trim_pools": {"trimmed": "assert len(_native.memory_trim_pools()) == 3"},
@@ -175,7 +175,7 @@ SLOW_CALLS = {
 PROGRAM = """
 import json, weakref
 from cpythonplus import _native, memory
-from cpythonplus.memory import caches, clear_weakrefs, closures, dicts, exceptions, resident
+from cpythonplus.memory import caches, clear_weakrefs, closures, exceptions, key_sharing, resident
 
 sort, clear = _native.memory_sort_garbage, _native.memory_clear_garbage
 

@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cpythonplus.memory.cycles.naming import causes
-from cpythonplus.memory.cycles.places import calls_type
+from cpythonplus.memory._cycles.naming import causes
+from cpythonplus.memory._cycles.places import calls_type
 from tests.memory.garbage import garbage_of
 from tests.memory.patterns.pattern import Pattern
 from tests.memory.patterns.table import PATTERNS

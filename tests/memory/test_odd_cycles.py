@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cpythonplus.memory.cycles.looking import is_type
-from cpythonplus.memory.cycles.naming import causes
-from cpythonplus.memory.cycles.report import Cause, Kind
+from cpythonplus.memory._cycles.looking import is_type
+from cpythonplus.memory._cycles.naming import causes
+from cpythonplus.memory._cycles.report import Cause, Kind
 from tests.memory.garbage import components_of, garbage_of
 
 pytestmark = pytest.mark.needs_gil

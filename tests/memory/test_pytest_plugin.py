@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 # Loaded here, so that pytester does not forget them after each run that imports them.
-import cpythonplus.memory.no_cycles.fixture
-from cpythonplus.base.data import Place
-from cpythonplus.memory import pytest_plugin
+import cpythonplus.memory._no_cycles.fixture
+from cpythonplus._base.data import Place
+from cpythonplus.memory import _pytest_plugin as pytest_plugin
+from cpythonplus.memory._no_cycles import allowing
 from cpythonplus.memory.cycles import Cause, Kind
-from cpythonplus.memory.no_cycles import allowing
 from tests.support import AT_START, run_child
 
 pytestmark = pytest.mark.needs_gil
 
 pytest_plugins = "pytester"
 
-PLUGIN = "cpythonplus.memory.pytest_plugin"
+PLUGIN = "cpythonplus.memory._pytest_plugin"
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 LIBRARY = '''\
@@ -540,5 +540,5 @@ def test_names_of_modules(tmp_path: Path) -> None:
     assert allowing.module_names(f"{tmp_path}/app/client.py") == ["app.client"]
     assert allowing.module_names(f"{tmp_path}/app/__init__.py") == ["app"]
     assert allowing.module_names("<string>") == []
-    here = allowing.module_names(cpythonplus.memory.no_cycles.fixture.__file__)
-    assert "cpythonplus.memory.no_cycles.fixture" in here
+    here = allowing.module_names(cpythonplus.memory._no_cycles.fixture.__file__)
+    assert "cpythonplus.memory._no_cycles.fixture" in here

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from cpythonplus import memory
+from cpythonplus.memory._agent.examining import examine
+from cpythonplus.memory._agent.watched import Watched
 from cpythonplus.memory._report.labels import LABELS
 from cpythonplus.memory._report.live import screen
 from cpythonplus.memory._report.page import page
-from cpythonplus.memory._report.registry import EXAMINATIONS, asked, register
+from cpythonplus.memory._report.registry import EXAMINATIONS, asked, register, taken
 from cpythonplus.memory._report.text import report_text
-from cpythonplus.memory.agent.examining import examine, part
-from cpythonplus.memory.agent.watched import Watched
 
 pytestmark = pytest.mark.any_version
 
@@ -28,7 +28,7 @@ class Here:
     process = type("Process", (), {"pid": 1})
 
     def ask(self, name: str) -> dict[str, object]:
-        return part(name) if name in ("hello", "made_up") else {"error": "not asked"}
+        return taken(name) if name in ("hello", "made_up") else {"error": "not asked"}
 
     def close(self) -> None:
         pass

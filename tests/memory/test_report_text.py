@@ -94,8 +94,14 @@ def test_the_largest_findings_are_told() -> None:
         ),
         ("exceptions", "310 exceptions that are still held keep 44 MiB"),
         ("caches", "The cache lru_cache of shop.price has 128 entries of 20 MiB."),
-        ("dicts", "400,000 instances of shop.Order take 31 MiB more than they need: vars() was"),
-        ("dicts", "module shop.SEEN has room for 1,398,101 entries and 12 in it, which takes 42"),
+        (
+            "key_sharing",
+            "400,000 instances of shop.Order take 31 MiB more than they need: vars() was",
+        ),
+        (
+            "key_sharing",
+            "module shop.SEEN has room for 1,398,101 entries and 12 in it, which takes 42",
+        ),
         ("samples", "While it was watched, for 58 s, its memory grew by 174 MiB; dict of"),
     ],
 )
@@ -289,7 +295,7 @@ def test_numbers_are_shown_in_their_unit(value: Any, kind: tables.Kind, shown: s
 
 def test_what_is_left_out_is_said() -> None:
     whole = examinations.everything()
-    for part, said in (("caches", "not\x07 counted"), ("dicts", "keys are not seen")):
+    for part, said in (("caches", "not\x07 counted"), ("key_sharing", "keys are not seen")):
         whole[part]["left_out"] = [said]
     whole["census"]["left_out"] = "shared keys"
     whole["resident"]["arenas"]["unknown"] = "another allocator"
@@ -338,7 +344,7 @@ def test_what_the_rooms_functions_return_is_understood() -> None:
         "census": ("By owner:", "By type:", "By module:", "By size:"),
         "resident": ("What it consists of:",),
         "caches": ("What can be cleared:", "What stays:"),
-        "dicts": ("Larger than what is in them:",),
+        "key_sharing": ("Larger than what is in them:",),
     }
     large = dict.fromkeys(range(100_000))
     for n in range(99_990):

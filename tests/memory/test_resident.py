@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory.resident_memory import smaps
-from cpythonplus.memory.resident_memory.model import Resident
+from cpythonplus.memory._resident_memory import smaps
+from cpythonplus.memory._resident_memory.model import Resident
 from tests.memory.rebuilding import rebuilt
 from tests.support import SANITIZED, compile_c, run_child
 

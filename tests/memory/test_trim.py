@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cpythonplus import memory
-from cpythonplus.memory.trimming import Step, Trimmed
+from cpythonplus.memory._trimming import Trimmed, TrimStep
 from tests.memory.rebuilding import rebuilt
 from tests.support import SANITIZED, run_child
 
@@ -154,8 +154,8 @@ def test_nothing_is_done_that_is_not_wanted() -> None:
 @pytest.mark.any_version
 def test_the_table() -> None:
     steps = (
-        Step("collect", 4096, 1_500_000, "12 things"),
-        Step("pools", -(3 << 20), 10**7, "9", 2 << 20),
+        TrimStep("collect", 4096, 1_500_000, "12 things"),
+        TrimStep("pools", -(3 << 20), 10**7, "9", 2 << 20),
     )
     trimmed = Trimmed(10 << 20, 13 << 20, steps)
     assert str(trimmed) == (

@@ -15,8 +15,9 @@ import pytest
 
 from cpythonplus import _native
 from cpythonplus.memory import cycles
-from cpythonplus.memory.cycles import Cause, Cycle, watching
-from cpythonplus.memory.cycles.naming import causes
+from cpythonplus.memory._cycles import watching
+from cpythonplus.memory._cycles.naming import causes
+from cpythonplus.memory.cycles import Cause, Cycle
 from tests.support import run_child
 
 pytestmark = pytest.mark.needs_gil

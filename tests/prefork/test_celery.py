@@ -18,7 +18,7 @@ APP = """
     from celery import Celery
     import cpythonplus.prefork.celery
     from cpythonplus import gil, threads
-    from cpythonplus.prefork.engine import Engine
+    from cpythonplus.prefork._engine import Engine
 
     Engine.min_age_s = Engine.interval_s = 0.01
     CATALOGUE = [{"number": n} for n in range(50_000)]

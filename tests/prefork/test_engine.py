@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from cpythonplus.prefork.engine import Engine
-from cpythonplus.prefork.options import Options
-from cpythonplus.prefork.preparing import Budget
+from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._options import Options
+from cpythonplus.prefork._preparing import Budget
 from tests.support import run_child
 
 
@@ -36,7 +36,7 @@ def test_a_parent_prepares_once_and_says_so_once() -> None:
         """
         import logging
         from cpythonplus.prefork import Options, statistics
-        from cpythonplus.prefork.engine import Engine
+        from cpythonplus.prefork._engine import Engine
 
         logging.basicConfig(level=logging.INFO, format="%(message)s")
         parent = Engine(Options(gil=False, threads=False))
@@ -58,7 +58,7 @@ def test_a_parent_prepares_again_within_its_setting() -> None:
     run_child(
         """
         from cpythonplus.prefork import Options, statistics
-        from cpythonplus.prefork.engine import Engine
+        from cpythonplus.prefork._engine import Engine
 
         parent = Engine(Options(gil="off", threads="off", prepare_again="12M"))
         first = parent.before_fork()
@@ -80,7 +80,7 @@ def test_a_worker_is_due_once_and_one_at_a_time() -> None:
         """
         import os, time
         from cpythonplus.prefork import Options
-        from cpythonplus.prefork.engine import Engine
+        from cpythonplus.prefork._engine import Engine
 
         Engine.interval_s = Engine.min_age_s = 1e-9
         parent = Engine(Options(gil=False, threads=False, max_private_memory=64 << 20))

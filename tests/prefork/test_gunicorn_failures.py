@@ -79,7 +79,7 @@ def test_a_connection_of_djangos_that_cannot_be_closed() -> None:
         name = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
         settings.configure(DATABASES={"default": name, "other": name})
         from django.db import connections
-        from cpythonplus.prefork import warming
+        from cpythonplus.prefork import _warming as warming
         logging.basicConfig(level=logging.INFO)
         closed = []
         def fail():
@@ -159,9 +159,9 @@ def test_a_hook_that_fails_at_the_start_ends_it(tmp_path: Path) -> None:
 
 def test_our_part_that_fails_does_not_end_a_master_that_runs(tmp_path: Path) -> None:
     text = """
-        from cpythonplus.prefork import warming
-        from cpythonplus.prefork.gunicorn_service import SERVICE
-        from cpythonplus.prefork.preparing import Budget
+        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._gunicorn_service import SERVICE
+        from cpythonplus.prefork._preparing import Budget
         class Failure(BaseException):
             pass
         def fail(*_, **__):
@@ -209,7 +209,7 @@ def test_a_warm_up_that_fails_at_hup(tmp_path: Path) -> None:
 def test_what_a_warm_up_forks_ends_as_it_wants_to() -> None:
     run_child("""
         import os, sys
-        from cpythonplus.prefork import warming
+        from cpythonplus.prefork import _warming as warming
         def warm():
             if os.fork() == 0:
                 sys.exit(6)

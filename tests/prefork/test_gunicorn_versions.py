@@ -11,8 +11,8 @@ from tests.support import run_child
 
 pytest.importorskip("gunicorn", reason="gunicorn is not installed")
 
-from cpythonplus.base.errors import UnsupportedPlatform
-from cpythonplus.prefork.gunicorn_versions import TESTED, require
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus.prefork._gunicorn_versions import TESTED, require
 
 pytestmark = pytest.mark.any_version
 PYPROJECT = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
@@ -54,7 +54,7 @@ def test_serve_and_a_configuration_file_say_so_in_one_line(tmp_path: Path) -> No
         {{call}}
     """
     calls = {
-        "cpythonplus serve: ": "from cpythonplus.cli.main import main; sys.exit(main())",
+        "cpythonplus serve: ": "from cpythonplus._cli.main import main; sys.exit(main())",
         "cpythonplus.prefork.gunicorn: ": "from gunicorn.app.wsgiapp import run; run()",
     }
     words = (["serve", "app:app"], ["app:app", "-c", str(tmp_path / "conf.py")])

@@ -216,7 +216,7 @@ def test_the_fork_server_with_a_list_of_ones_own(tmp_path: Path) -> None:
         tmp_path,
         """
         server = multiprocessing.get_context("forkserver")
-        server.set_forkserver_preload([prepared.PRELOAD, "catalogue"])
+        server.set_forkserver_preload(["cpythonplus.prefork.multiprocessing.preload", "catalogue"])
         with server.Pool(2) as pool:
             answer = pool.map(catalogue.look, range(10), chunksize=1)
         """,

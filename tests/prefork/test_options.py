@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.prefork.options import OPTIONS, Options, read, refuse
-from cpythonplus.prefork.servers import PATH, SERVERS
+from cpythonplus.prefork._options import OPTIONS, Options, read, refuse
+from cpythonplus.prefork._servers import PATH, SERVERS
 
 pytestmark = pytest.mark.any_version
 

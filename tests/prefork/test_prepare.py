@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from cpythonplus import prefork
-from cpythonplus.prefork.preparing import Budget
+from cpythonplus.prefork._preparing import Budget
 from tests.prefork.test_hazards import PRELUDE
 from tests.support import PYMALLOC, SANITIZED, run_child
 
@@ -332,7 +332,7 @@ def test_a_report_is_frozen() -> None:
 
 def test_statistics_count_what_all_calls_did() -> None:
     check("""
-        from cpythonplus.prefork import preparing
+        from cpythonplus.prefork import _preparing as preparing
         assert preparing.statistics() == preparing.PrepareStatistics()
         reports = [prefork.prepare() for _ in range(3)]
         counted = preparing.statistics()
@@ -348,7 +348,7 @@ def test_statistics_count_what_all_calls_did() -> None:
 
 
 GROW = """
-        from cpythonplus.prefork import preparing
+        from cpythonplus.prefork import _preparing as preparing
         def grow(count=100_000):
             # Kept by nothing but the caller: the next batch takes its place.
             return [[number] for number in range(count)]

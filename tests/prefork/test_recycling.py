@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from cpythonplus.prefork.board import Board
-from cpythonplus.prefork.recycling import Recycler
-from cpythonplus.prefork.sharing import ProcessMemory
+from cpythonplus.prefork._board import Board
+from cpythonplus.prefork._recycling import Recycler
+from cpythonplus.prefork._sharing import ProcessMemory
 from tests.prefork.forked_workers import run_program
 
 LIMIT = 1000
@@ -195,7 +195,7 @@ def test_a_full_board_does_not_stop_it(world: World, caplog: pytest.LogCaptureFi
 def test_real_memory_of_real_workers() -> None:
     """Two workers share 64 MB; one takes 32 MB for itself, and is the one that is told to leave."""
     run_program("""
-    from cpythonplus.prefork.recycling import Recycler
+    from cpythonplus.prefork._recycling import Recycler
     MB = 1 << 20
     shared = bytearray(os.urandom(4096)) * (64 * MB // 4096)
     board = Board(4)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.prefork.sharing import ProcessMemory, Sharing, private_bytes, sharing
-from cpythonplus.prefork.tables import megabytes, table
+from cpythonplus.prefork._sharing import ProcessMemory, Sharing, private_bytes, sharing
+from cpythonplus.prefork._tables import megabytes, table
 from tests.support import run_child
 
 
@@ -15,7 +15,7 @@ def test_a_family() -> None:
     run_child(
         """
         import os, sys, threading
-        from cpythonplus.prefork.sharing import private_bytes, sharing
+        from cpythonplus.prefork._sharing import private_bytes, sharing
 
         WRITTEN = 8 << 20
         big = bytearray(b"x") * WRITTEN
@@ -98,7 +98,7 @@ def test_another_users_process() -> None:
     child = run_child(
         """
         import os
-        from cpythonplus.prefork.sharing import private_bytes
+        from cpythonplus.prefork._sharing import private_bytes
 
         other = 1
         if os.geteuid() == 0:
@@ -124,8 +124,8 @@ def test_a_process_that_proc_hides() -> None:
         import os
         import subprocess
 
-        from cpythonplus.prefork.blaming import blame
-        from cpythonplus.prefork.sharing import private_bytes
+        from cpythonplus.prefork._blaming import blame
+        from cpythonplus.prefork._sharing import private_bytes
 
         CLONE_NEWNS = 0x20000
         libc = ctypes.CDLL(None, use_errno=True)

@@ -27,7 +27,7 @@ APP = """
     import atexit, json, os, sys, threading
     import uwsgi
     from cpythonplus import gil, threads
-    from cpythonplus.prefork.engine import Engine
+    from cpythonplus.prefork._engine import Engine
 
     Engine.min_age_s = Engine.interval_s = 0.01
     CATALOGUE = [{"number": n} for n in range(50_000)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cpythonplus.prefork import warming
+from cpythonplus.prefork import _warming as warming
 
 pytestmark = pytest.mark.any_version
 

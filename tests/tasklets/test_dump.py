@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cpythonplus import tasklets
-from cpythonplus.base.visible import visible
+from cpythonplus._base.visible import visible
 from cpythonplus.tasklets import (
     TaskletReport,
     ThreadReport,
     channel,
     dump,
     report,
-    reporting,
     run,
     schedule,
     schedule_remove,
     tasklet,
 )
+from cpythonplus.tasklets import _reporting as reporting
 from tests.support import SANITIZED, run_child
 from tests.tasklets.engines import own_stacks
 
@@ -496,7 +496,7 @@ class TestDeadlock:
         run_child(
             """
             from cpythonplus import tasklets
-            from cpythonplus.tasklets import reporting
+            from cpythonplus.tasklets import _reporting as reporting
 
             def interrupted():
                 raise KeyboardInterrupt

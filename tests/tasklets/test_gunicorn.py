@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("gunicorn")
-pytest.importorskip("cpythonplus.tasklets.io.patching", exc_type=ImportError)
+pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
 
 APPLICATION = """
 import os, sys, threading, time

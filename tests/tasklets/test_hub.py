@@ -11,7 +11,7 @@ from cpythonplus import tasklets
 from cpythonplus.tasklets import *
 from cpythonplus.tasklets import aio
 from cpythonplus.tasklets.io import *
-from cpythonplus.tasklets.io.hub import loop_of_thread
+from cpythonplus.tasklets.io._hub import loop_of_thread
 
 left, right = socket.socketpair()
 main_thread = threading.get_ident()

@@ -8,7 +8,7 @@ def test_a_turn_that_was_on_its_way_is_not_given_after_the_end() -> None:
     child = run_child("""
         import asyncio
         from cpythonplus.tasklets import run, tasklet
-        from cpythonplus.tasklets.io import hub
+        from cpythonplus.tasklets.io import _hub as hub
 
         ran = []
         tasklet(ran.append)(1)
@@ -93,7 +93,7 @@ def test_no_turn_is_lost_by_what_a_signal_handler_raises() -> None:
     child = run_child("""
         import logging, sys
         from cpythonplus.tasklets import io, schedule, tasklet
-        from cpythonplus.tasklets.io import hub
+        from cpythonplus.tasklets.io import _hub as hub
 
         class Raises:
             # As a signal's handler may, once: right after the others had their turn.
@@ -122,7 +122,7 @@ def test_one_that_the_loop_itself_has_switched_to_gets_its_turn() -> None:
     """A callback of the loop sends; the receiver is runnable still when the loop goes to sleep."""
     child = run_child("""
         from cpythonplus.tasklets import channel, io, schedule, tasklet
-        from cpythonplus.tasklets.io import hub
+        from cpythonplus.tasklets.io import _hub as hub
 
         def works():
             sent.receive()

@@ -8,13 +8,13 @@ import pytest
 from tests.support import run_child
 
 names: Any = pytest.importorskip("cpythonplus.tasklets.io.names", exc_type=ImportError)
-threadpool: Any = pytest.importorskip("cpythonplus.tasklets.io.threadpool", exc_type=ImportError)
+threadpool: Any = pytest.importorskip("cpythonplus.tasklets.io._threadpool", exc_type=ImportError)
 
 PRELUDE = """
 import contextvars, gc, os, socket as stock, threading, time, weakref
 from cpythonplus import tasklets
 from cpythonplus.tasklets import TaskletExit, run, schedule, tasklet
-from cpythonplus.tasklets.io import in_thread, names, set_thread_limit, threadpool
+from cpythonplus.tasklets.io import in_thread, names, set_thread_limit, _threadpool as threadpool
 
 def raised(call, *args):
     try:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import run_child
 
-pytest.importorskip("cpythonplus.tasklets.io.patching", exc_type=ImportError)
+pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
 
 PRELUDE = """
 import socket, sys

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import run_child
 
-pytest.importorskip("cpythonplus.tasklets.io.patching", exc_type=ImportError)
+pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
 
 PRELUDE = """
 import os, subprocess, sys, threading, time
@@ -232,7 +232,7 @@ assert log == ["go", "joined"], log
 
 def test_a_thread_that_has_said_its_end_is_not_looked_at_later() -> None:
     child("""
-from cpythonplus.tasklets.locks import joining
+from cpythonplus.tasklets.locks import _joining as joining
 joining._LOOK_EVERY_S = 3600
 ending = []
 class Slow:

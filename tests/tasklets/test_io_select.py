@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from cpythonplus.tasklets import run, schedule, tasklet
-from cpythonplus.tasklets.io import readiness, select, selectors
+from cpythonplus.tasklets.io import _readiness as readiness
+from cpythonplus.tasklets.io import select, selectors
 from tests.leaks import MEASURE
 from tests.support import SANITIZED, run_child
 
@@ -649,7 +650,7 @@ def test_no_leak() -> None:
         + f"""
 import asyncio, os
 from cpythonplus.tasklets import run, tasklet
-from cpythonplus.tasklets.io import readiness, select, selectors
+from cpythonplus.tasklets.io import _readiness as readiness, select, selectors
 CALLS = {CALLS}
 KINDS = [selectors.EpollSelector, selectors.PollSelector, selectors.SelectSelector]
 r, w = os.pipe()

@@ -9,13 +9,13 @@ import pytest
 
 from tests.support import run_child
 
-server: Any = pytest.importorskip("cpythonplus.tasklets.io.server", exc_type=ImportError)
+server: Any = pytest.importorskip("cpythonplus.tasklets.io._server", exc_type=ImportError)
 
 PRELUDE = """
 import errno, os, resource, socket as stock, sys, tempfile, threading
 from cpythonplus.tasklets import channel, run, schedule, tasklet
 from cpythonplus.tasklets.io import socket
-from cpythonplus.tasklets.io.server import StreamServer
+from cpythonplus.tasklets.io._server import StreamServer
 
 LOCAL = ("127.0.0.1", 0)
 
@@ -271,7 +271,7 @@ def _not_listening(kind: socket.SocketKind) -> None:
 @pytest.mark.parametrize("free", [1, 2, 5])
 def test_a_server_begins_without_descriptors_for_the_event_loop(free: int) -> None:
     child(f"""
-from cpythonplus.tasklets.io import hub, sleep
+from cpythonplus.tasklets.io import _hub as hub, sleep
 told = []
 tell = lambda error, address: told.append(error.errno if address is None else error)
 one = StreamServer(LOCAL, echo, on_error=tell)

@@ -13,8 +13,8 @@ from contextlib import suppress
 import pytest
 
 from cpythonplus.tasklets import TaskletExit, getcurrent, locks, run, schedule, tasklet
+from cpythonplus.tasklets._reporting import dump, report
 from cpythonplus.tasklets.io import sleep
-from cpythonplus.tasklets.reporting import dump, report
 from tests.support import run_child
 
 LOCKS: tuple[Callable[[], locks.Lock | locks.RLock], ...] = (locks.Lock, locks.RLock)

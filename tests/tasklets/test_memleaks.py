@@ -182,7 +182,7 @@ CALLS = {
         "report of a blocked one": "t = blocked(it); tasklets.report(); t.kill()",
         "ThreadReport": "tasklets.ThreadReport(1, 1, None, False, (), ())",
         "TaskletReport": "tasklets.TaskletReport(1, '', 0, 0, 'paused', '', None, None, 1, ())",
-        "ChannelReport": "tasklets.ChannelReport(1, tasklets.Place('file', 1, 'function'))",
+        "ChannelReport": "tasklets.ChannelReport(1, Place('file', 1, 'function'))",
         "TaskletExit": "tasklets.TaskletExit([1])",
         "thread": "start(lambda: (tasklet(schedule)([1]), run()))",
         "thread with a live one": "start(lambda: (blocked(channel()), parked(), None)[2])",
@@ -234,7 +234,7 @@ CALLS = {
 PROGRAM = """
 import asyncio, contextvars, io, json, socket, threading, weakref
 from math import nan
-from cpythonplus import tasklets
+from cpythonplus import Place, tasklets
 from cpythonplus.tasklets import aio
 from cpythonplus.tasklets.io import call_later, sleep, timeout, wait_readable, wait_writable
 from cpythonplus.tasklets import (

@@ -266,7 +266,8 @@ class TestAtomic:
         child = run_child(
             """
             import sys, threading, time
-            from cpythonplus import UnsupportedPlatform, atomic as gil_atomic
+            from cpythonplus import UnsupportedPlatform
+            from cpythonplus.gil import atomic as gil_atomic
             from cpythonplus.tasklets import atomic, getcurrent, run, schedule, tasklet
 
             try:

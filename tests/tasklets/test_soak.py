@@ -9,7 +9,7 @@ import pytest
 
 from tools.soak import verdict
 
-pytest.importorskip("cpythonplus.tasklets.io.patching", exc_type=ImportError)
+pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
 
 SOAK = Path(__file__).resolve().parents[2] / "tools" / "soak.py"
 

@@ -1,6 +1,6 @@
 /* Stacks that are made cold have no pages, and come back as they were; guards are where they were. */
 #define _GNU_SOURCE
-#include "base/page.h"
+#include "_base/page.h"
 #include "tasklets/stacks.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import run_child
 
-pytest.importorskip("cpythonplus.tasklets.locks.patching", exc_type=ImportError)
+pytest.importorskip("cpythonplus.tasklets.locks._patching", exc_type=ImportError)
 
 PRELUDE = """
 import os, sys, threading, time

@@ -10,7 +10,7 @@ PRELUDE = '''
 import sys
 import _thread
 from cpythonplus import threads
-from cpythonplus.threads import patching
+from cpythonplus.threads import _patching as patching
 
 LOADED = [name for name in patching.NAMES if name in sys.modules]
 

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "base/clock.h"
-#include "base/fork.h"
-#include "base/futex.h"
+#include "_base/clock.h"
+#include "_base/fork.h"
+#include "_base/futex.h"
 #include "threads/lock.h"
 
 #include <errno.h>

@@ -95,7 +95,7 @@ def test_what_is_left_alone() -> None:
     run(
         """
         import _frozen_importlib, multiprocessing.synchronize as shared, queue, threading
-        import cpythonplus.threads.primitives as own
+        import cpythonplus.threads._primitives as own
 
         modules = [_frozen_importlib, shared, own]
         own.also = threading.Condition

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "base/futex.h"
+#include "_base/futex.h"
 #include "threads/relay.h"
 
 #include <pthread.h>

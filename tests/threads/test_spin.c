@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "base/clock.h"
+#include "_base/clock.h"
 #include "threads/spin.h"
 
 #include <sched.h>

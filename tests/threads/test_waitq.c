@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "base/clock.h"
-#include "base/fork.h"
-#include "base/futex.h"
-#include "base/identity.h"
+#include "_base/clock.h"
+#include "_base/fork.h"
+#include "_base/futex.h"
+#include "_base/identity.h"
 #include "threads/waitq.h"
 
 #include <pthread.h>

@@ -22,7 +22,7 @@ def cases() -> list[Case]:
         _case(
             "attach-report",
             "the whole report through the socket",
-            ["resident", "census", "caches", "dicts", "gil", "threads", "workers"],
+            ["resident", "census", "caches", "key_sharing", "gil", "threads", "workers"],
             listens=True,
         ),
     ]

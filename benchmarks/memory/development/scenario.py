@@ -21,7 +21,7 @@ _STARTS = 5
 a tenth, so the quickest counts."""
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 _LINT = ("-m", "cpythonplus", "lint", "--exit-zero")
-_NO_CYCLES = ("-p", "cpythonplus.memory.pytest_plugin", "--no-cycles")
+_NO_CYCLES = ("-p", "cpythonplus.memory._pytest_plugin", "--no-cycles")
 # What any linter in Python has to do at least, on as many processes as the linter may use.
 _PARSE = """
 import ast, gc, multiprocessing, os, sys

@@ -137,7 +137,7 @@ def write(path: str, seconds: int) -> None:
     show an empty file after a power cut. Raises OSError; then the file is as it was, but for a
     folder that could not be brought to the disk.
 
-    The package's own writer (base/files.py) cannot be had here. One name for all is enough, as the
+    The package's own writer (_base/files.py) cannot be had here. One name for all is enough, as the
     folder is locked: what stands there was left by a power cut, or put there by somebody.
     """
     fresh = path + ".new"

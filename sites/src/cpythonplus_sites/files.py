@@ -1,1 +1,1 @@
-../../../src/cpythonplus/base/files.py
+../../../src/cpythonplus/_base/files.py

@@ -1,1 +1,1 @@
-../../../src/cpythonplus/base/visible.py
+../../../src/cpythonplus/_base/visible.py

@@ -5,12 +5,14 @@ Re-exports only.  The names are loaded when they are first used (PEP 562): the s
 than the installation.
 """
 
+from cpythonplus import _on_demand
+
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from cpythonplus.gil.control import active, install, reset_statistics, statistics, uninstall
-    from cpythonplus.gil.policy import Policy
-    from cpythonplus.gil.sections import OverlongSection, atomic
-    from cpythonplus.gil.stats import (
+    from cpythonplus.gil._control import active, install, reset_statistics, statistics, uninstall
+    from cpythonplus.gil._policy import Policy
+    from cpythonplus.gil._sections import OverlongSection, atomic
+    from cpythonplus.gil._stats import (
         AtomicStatistics,
         ClassStatistics,
         Statistics,
@@ -35,22 +37,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Policy": "policy",
-    "OverlongSection": "sections",
-    "atomic": "sections",
-    "AtomicStatistics": "stats",
-    "ClassStatistics": "stats",
-    "Statistics": "stats",
-    "ThreadStatistics": "stats",
-    "Times": "stats",
+    "AtomicStatistics": "._stats",
+    "ClassStatistics": "._stats",
+    "OverlongSection": "._sections",
+    "Policy": "._policy",
+    "Statistics": "._stats",
+    "ThreadStatistics": "._stats",
+    "Times": "._stats",
+    "active": "._control",
+    "atomic": "._sections",
+    "install": "._control",
+    "reset_statistics": "._control",
+    "statistics": "._control",
+    "uninstall": "._control",
 }
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'control')}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # names that are not listed are errors
+    __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -14,8 +14,8 @@
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
-#include "../base/clock.h"
-#include "../base/raise.h"
+#include "../_base/clock.h"
+#include "../_base/raise.h"
 #include "control.h"
 #include "sched.h"
 

@@ -2,7 +2,7 @@
 #ifndef PLUS_GIL_BINDING_H
 #define PLUS_GIL_BINDING_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #include <stdbool.h>
 

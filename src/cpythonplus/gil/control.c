@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 #include "control.h"
 
-#include "../base/clock.h"
-#include "../base/compat.h"
-#include "../base/fork.h"
-#include "../base/futex.h"
-#include "../base/rank.h"
+#include "../_base/clock.h"
+#include "../_base/compat.h"
+#include "../_base/fork.h"
+#include "../_base/futex.h"
+#include "../_base/rank.h"
 #include "sched.h"
 #include "slots.h"
 

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "hooks.h"
 
-#include "../base/clock.h"
-#include "../base/futex.h"
+#include "../_base/clock.h"
+#include "../_base/futex.h"
 #include "sched.h"
 
 #include <errno.h>

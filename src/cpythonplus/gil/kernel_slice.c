@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "kernel_slice.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 #include <errno.h>
 #include <sched.h>

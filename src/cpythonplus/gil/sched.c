@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "sched.h"
 
-#include "../base/clock.h"
-#include "../base/cpus.h"
-#include "../base/futex.h"
+#include "../_base/clock.h"
+#include "../_base/cpus.h"
+#include "../_base/futex.h"
 #include "kernel_slice.h"
 #include "loans.h"
 #include "ready.h"

@@ -22,7 +22,7 @@
 #ifndef PLUS_GIL_SCHED_H
 #define PLUS_GIL_SCHED_H
 
-#include "../base/histogram.h"
+#include "../_base/histogram.h"
 #include "policy.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../base/page.h"
+#include "../_base/page.h"
 
 #if defined(__x86_64__)
 #define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "thread.h"
 
-#include "../base/identity.h"
-#include "../base/rank.h"
+#include "../_base/identity.h"
+#include "../_base/rank.h"
 #include "kernel_slice.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef PLUS_GIL_THREAD_H
 #define PLUS_GIL_THREAD_H
 
-#include "../base/identity.h"
+#include "../_base/identity.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "agent.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 #include "agent_socket.h"
 
 #include <errno.h>

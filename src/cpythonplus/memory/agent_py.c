@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "agent_py.h"
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "agent.h"
 #include "request.h"
 
@@ -56,7 +56,7 @@ ask_python(const struct plus_request *request, size_t *length, bool *failed)
 {
     char *copy = NULL;
     PyObject *result = NULL;
-    PyObject *function = plus_import_from("cpythonplus.memory.agent.answering", "answer");
+    PyObject *function = plus_import_from("cpythonplus.memory._agent.answering", "answer");
 
     if (function != NULL) {
         result = PyObject_CallFunction(function, "ss#", request->name, request->argument,

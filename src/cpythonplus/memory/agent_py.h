@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_AGENT_PY_H
 #define PLUS_MEMORY_AGENT_PY_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 extern PyMethodDef plus_memory_agent_methods[];
 

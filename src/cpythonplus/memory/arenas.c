@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/page.h"
+#include "../_base/page.h"
 
 /* From 3.15 on arenas can be built larger, for huge pages. */
 #ifdef PYMALLOC_USE_HUGEPAGES

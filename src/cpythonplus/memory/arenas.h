@@ -9,8 +9,8 @@
 #ifndef PLUS_MEMORY_ARENAS_H
 #define PLUS_MEMORY_ARENAS_H
 
-#include "../base/compat.h"
-#include "../base/pools.h"
+#include "../_base/compat.h"
+#include "../_base/pools.h"
 #include "segments.h"
 
 struct plus_arena {

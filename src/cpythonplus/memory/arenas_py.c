@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../base/page.h"
+#include "../_base/page.h"
 #include "arenas.h"
 #include "heap_walk.h"
 #include "pages.h"

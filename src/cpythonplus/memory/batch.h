@@ -4,7 +4,7 @@
 #ifndef PLUS_MEMORY_BATCH_H
 #define PLUS_MEMORY_BATCH_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 #include "address_map.h"
 #include "graph.h"
 

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_BINDING_H
 #define PLUS_MEMORY_BINDING_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 extern PyMethodDef plus_memory_methods[];
 extern PyMethodDef plus_memory_walk_methods[];   /* heap_walk_py.c */

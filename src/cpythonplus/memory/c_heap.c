@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../base/page.h"
-#include "../base/pools.h"
+#include "../_base/page.h"
+#include "../_base/pools.h"
 #include "pages.h"
 
 #define HEAP_BYTES                                                                                 \

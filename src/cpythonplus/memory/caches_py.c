@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "../base/gc_objects.h"
-#include "../base/live_frames.h"
-#include "../base/raise.h"
+#include "../_base/gc_objects.h"
+#include "../_base/live_frames.h"
+#include "../_base/raise.h"
 #include "fixed_costs.h"
 #include "free_lists.h"
 #include "granules.h"

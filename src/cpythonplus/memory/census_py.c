@@ -1,8 +1,8 @@
 /* The walk for a census, and its sums as Python objects, which are made when the walk is over. */
 #include "binding.h"
 
-#include "../base/clock.h"
-#include "../base/raise.h"
+#include "../_base/clock.h"
+#include "../_base/raise.h"
 #include "heap_walk.h"
 #include "layouts.h"
 #include "references.h"

@@ -14,10 +14,10 @@ from types import CodeType, FrameType, MappingProxyType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from cpythonplus import _native
+from cpythonplus._base.data import Place
 from cpythonplus._native import reraise
-from cpythonplus.base.data import Place
 
-__all__ = ["Outcome", "Place", "catch", "detach", "drop", "reraise"]
+__all__ = ["Outcome", "catch", "detach", "drop", "reraise"]
 
 _T = TypeVar("_T")
 _Error = TypeVar("_Error", bound=BaseException)

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_FIXED_COSTS_H
 #define PLUS_MEMORY_FIXED_COSTS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 struct plus_fixed_cost {
     Py_ssize_t objects, size_bytes;

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_FRAME_LOCALS_H
 #define PLUS_MEMORY_FRAME_LOCALS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* Sets to None the variables of `frame`, its own and those of enclosing functions, that are `op`.
  * Module and class bodies are left alone.  Returns how many.

@@ -3,7 +3,7 @@
 #ifndef PLUS_MEMORY_FRAME_VARIABLES_H
 #define PLUS_MEMORY_FRAME_VARIABLES_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* The local and free variables of `frame` that are bound: a new dict of str, NULL with an exception.  A cell counts
  * as what is in it. */

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_FREE_LISTS_H
 #define PLUS_MEMORY_FREE_LISTS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* What sys._debugmallocstats() writes about the allocator and the free lists, as a str.
  *

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_GUARD_H
 #define PLUS_MEMORY_GUARD_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* A new callable that calls `callable` with the same arguments and returns None.
  *

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../base/page.h"
+#include "../_base/page.h"
 #include "c_allocator.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)

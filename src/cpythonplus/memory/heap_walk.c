@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../base/gc_objects.h"
-#include "../base/live_frames.h"
-#include "../base/referents.h"
+#include "../_base/gc_objects.h"
+#include "../_base/live_frames.h"
+#include "../_base/referents.h"
 #include "granules.h"
 #include "layouts.h"
 

@@ -8,7 +8,7 @@
 #ifndef PLUS_MEMORY_HEAP_WALK_H
 #define PLUS_MEMORY_HEAP_WALK_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #include <stddef.h>
 

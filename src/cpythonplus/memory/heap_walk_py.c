@@ -1,6 +1,6 @@
 #include "binding.h"
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "heap_walk.h"
 
 struct counts {

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_HELD_H
 #define PLUS_MEMORY_HELD_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* Those of an exact list that are exceptions with a traceback: a new list.  NULL with MemoryError. */
 PyObject *

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_HELPERS_H
 #define PLUS_MEMORY_HELPERS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 extern PyMethodDef plus_memory_helpers_methods[];
 

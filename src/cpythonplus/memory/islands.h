@@ -6,7 +6,7 @@
 #ifndef PLUS_MEMORY_ISLANDS_H
 #define PLUS_MEMORY_ISLANDS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* Empties those of the first `count` cells of the tuple `closure` that lie on a cycle which nothing
  * outside holds.  The caller has one reference to `closure`, which counts as none to its cells, and so

@@ -3,7 +3,7 @@
 #ifndef PLUS_MEMORY_KEY_TABLES_H
 #define PLUS_MEMORY_KEY_TABLES_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* The interpreter shares the names of so many attributes among the instances of a class. */
 #define PLUS_SHARED_NAMES 30

@@ -6,7 +6,7 @@
 #ifndef PLUS_MEMORY_LAYOUTS_H
 #define PLUS_MEMORY_LAYOUTS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* What was found to be as it is known, by objects made for the purpose. */
 struct plus_layouts {

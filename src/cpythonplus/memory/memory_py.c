@@ -4,7 +4,7 @@
 #include <frameobject.h>
 #include <stdlib.h>
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "batch.h"
 #include "frame_variables.h"
 #include "guard.h"

@@ -5,7 +5,7 @@
 #ifndef PLUS_MEMORY_OBJECT_PARTS_H
 #define PLUS_MEMORY_OBJECT_PARTS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 enum plus_measure {
     PLUS_FIXED,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "../base/page.h"
+#include "../_base/page.h"
 
 static size_t
 states_bytes(const struct plus_pages *pages)

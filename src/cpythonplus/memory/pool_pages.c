@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "../base/page.h"
-#include "../base/pools.h"
+#include "../_base/page.h"
+#include "../_base/pools.h"
 
 /* The largest: few blocks to a half-used pool, all of which have to be taken. */
 #define BLOCK_BYTES PLUS_LARGEST_BLOCK

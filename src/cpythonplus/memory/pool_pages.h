@@ -5,7 +5,7 @@
 #ifndef PLUS_MEMORY_POOL_PAGES_H
 #define PLUS_MEMORY_POOL_PAGES_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 enum plus_pool_pages_result {
     PLUS_POOL_PAGES_DONE,

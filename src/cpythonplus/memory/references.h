@@ -4,7 +4,7 @@
 #ifndef PLUS_MEMORY_REFERENCES_H
 #define PLUS_MEMORY_REFERENCES_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* Calls `visit` for each attribute that an instance has in itself: inline values, slots, fields of a C type that
  * Python sees.  `name` is a str, borrowed, or NULL and then `field` is it.  Ends at the first result that is

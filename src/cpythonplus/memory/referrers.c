@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/live_frames.h"
+#include "../_base/live_frames.h"
 #include "granules.h"
 #include "heap_walk.h"
 #include "layouts.h"

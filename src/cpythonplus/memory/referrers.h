@@ -5,7 +5,7 @@
 #ifndef PLUS_MEMORY_REFERRERS_H
 #define PLUS_MEMORY_REFERRERS_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* A new list of (kind, owner, name, references), name a str or None; kinds:
  *     "attribute"  of instances of the class `owner`, without a dict

@@ -1,26 +1,18 @@
-"""What examinations found, for people: as text, as a page, on a live screen."""
+"""What examinations found, for people: as text, and as a page."""
+
+from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from cpythonplus.memory._report.live import line, screen
     from cpythonplus.memory._report.page import page, write_page
-    from cpythonplus.memory._report.text import part_text, report_text
+    from cpythonplus.memory._report.text import report_text
 
-__all__ = ["line", "page", "part_text", "report_text", "screen", "write_page"]
+__all__ = ["page", "report_text", "write_page"]
 
 _HOMES = {
-    "line": "live",
-    "page": "page",
-    "part_text": "text",
-    "report_text": "text",
-    "screen": "live",
-    "write_page": "page",
+    "page": "._report.page",
+    "report_text": "._report.text",
+    "write_page": "._report.page",
 }
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"cpythonplus.memory._report.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # names that are not listed are errors
+    __getattr__, __dir__ = _on_demand(globals(), _HOMES)

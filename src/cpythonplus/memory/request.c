@@ -5,16 +5,6 @@
 static const char HEAD[] = "cpythonplus ";
 #define HEAD_LENGTH (sizeof HEAD - 1)
 
-static const struct {
-    const char *name;
-    bool has_argument;
-} names[] = {
-    {"hello", false},   {"census", false},   {"resident", false},   {"caches", false},
-    {"dicts", false},   {"gil", false},      {"exceptions", false}, {"threads", false},
-    {"workers", false}, {"trim", false},     {"leave", false},      {"referrers", true},
-    {"path", true},     {"path_keys", true},
-};
-
 /* The bytes that follow the first of a UTF-8 sequence; -1 if none begins so.  Sequences that are longer than they
  * need be, and surrogates, are refused by their second byte: `low` and `high` bound it. */
 static int
@@ -76,27 +66,36 @@ is_argument(const char *bytes, size_t length)
     return length > 0;
 }
 
+/* A name's length, 0 if it is none: lower-case letters and, but for the first, underscores. */
+static size_t
+name_length(const char *rest, size_t length)
+{
+    size_t n = 0;
+
+    while (n < length && ((rest[n] >= 'a' && rest[n] <= 'z') || (n > 0 && rest[n] == '_'))) {
+        n++;
+    }
+    bool ends = n == length || rest[n] == ' ';
+    return ends && n <= PLUS_REQUEST_NAME_MAX ? n : 0;
+}
+
 /* The name and the argument: what stands behind the version. */
 static enum plus_request_verdict
 parse_rest(const char *rest, size_t length, struct plus_request *request)
 {
-    const char *space = memchr(rest, ' ', length);
-    size_t name_length = space == NULL ? length : (size_t)(space - rest);
+    size_t name = name_length(rest, length);
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strlen(names[i].name) != name_length || memcmp(names[i].name, rest, name_length) != 0) {
-            continue;
-        }
-        request->name = names[i].name;
-        request->argument = space == NULL ? rest + length : space + 1;
-        request->argument_length = (size_t)(rest + length - request->argument);
-        if (names[i].has_argument != (space != NULL) ||
-            (space != NULL && !is_argument(request->argument, request->argument_length))) {
-            return PLUS_REQUEST_BAD_ARGUMENT;
-        }
-        return PLUS_REQUEST_WHOLE;
+    if (name == 0) {
+        return PLUS_REQUEST_BAD_NAME;
     }
-    return PLUS_REQUEST_UNKNOWN;
+    memcpy(request->name, rest, name);
+    request->name[name] = '\0';
+    request->argument = rest + (name == length ? name : name + 1);
+    request->argument_length = (size_t)(rest + length - request->argument);
+    if (name < length && !is_argument(request->argument, request->argument_length)) {
+        return PLUS_REQUEST_BAD_ARGUMENT;
+    }
+    return PLUS_REQUEST_WHOLE;
 }
 
 enum plus_request_verdict
@@ -141,11 +140,10 @@ plus_request_reason(enum plus_request_verdict verdict)
         return "this is no request";
     case PLUS_REQUEST_OTHER_VERSION:
         return "the process speaks version " PLUS_REQUEST_VERSION " of the protocol only";
-    case PLUS_REQUEST_UNKNOWN:
-        return "there is no request of this name";
+    case PLUS_REQUEST_BAD_NAME:
+        return "a request's name has lower-case letters and underscores";
     case PLUS_REQUEST_BAD_ARGUMENT:
-        return "the name of a type is wanted behind `referrers`, `path` and `path_keys`, and "
-               "nothing elsewhere";
+        return "what stands behind a request's name is no name of a type";
     }
     return "unknown";
 }

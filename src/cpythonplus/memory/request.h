@@ -1,8 +1,10 @@
 /* What a client may ask the agent of a live process (agent.h): the parser of one line.
  *
- *     cpythonplus 1 NAME\n            NAME out of a fixed list: a request carries no code
- *     cpythonplus 1 NAME ARGUMENT\n   for those of them that look at one type
+ *     cpythonplus 1 NAME\n
+ *     cpythonplus 1 NAME ARGUMENT\n   for those that look at one type
  *
+ * Which names there are, and which take an argument, the registry of examinations knows
+ * (memory/_report/registry.py): a name is looked up in it, and nothing else is done with it.
  * An argument is the name of a type: UTF-8 without control characters, at most PLUS_REQUEST_MAX bytes
  * with all the rest.  Nothing here knows of Python, allocates, or keeps state: any thread, no GIL.
  */
@@ -14,6 +16,7 @@
 
 #define PLUS_REQUEST_VERSION "1"
 #define PLUS_REQUEST_MAX 512 /* bytes of a request, its end of line included */
+#define PLUS_REQUEST_NAME_MAX 32
 
 enum plus_request_verdict {
     PLUS_REQUEST_WHOLE,         /* read; `used` bytes are it */
@@ -21,12 +24,12 @@ enum plus_request_verdict {
     PLUS_REQUEST_TOO_LONG,      /* PLUS_REQUEST_MAX bytes without an end */
     PLUS_REQUEST_NOT_OURS,      /* does not begin as a request does */
     PLUS_REQUEST_OTHER_VERSION, /* begins so, but with another version */
-    PLUS_REQUEST_UNKNOWN,       /* no request has this name */
-    PLUS_REQUEST_BAD_ARGUMENT,  /* missing, one too many, or no name of a type */
+    PLUS_REQUEST_BAD_NAME,      /* no examination can have this name */
+    PLUS_REQUEST_BAD_ARGUMENT,  /* it is no name of a type */
 };
 
 struct plus_request {
-    const char *name;     /* static, NUL-terminated */
+    char name[PLUS_REQUEST_NAME_MAX + 1];
     const char *argument; /* points into the bytes that were parsed; not NUL-terminated */
     size_t argument_length;
     size_t used;

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_RESIDENT_H
 #define PLUS_MEMORY_RESIDENT_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 extern PyMethodDef plus_memory_resident_methods[];
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <malloc.h>
 
-#include "../base/page.h"
-#include "../base/pools.h"
+#include "../_base/page.h"
+#include "../_base/pools.h"
 #include "c_heap.h"
 #include "foreign_malloc.h"
 #include "pages.h"

@@ -3,7 +3,7 @@
 #ifndef PLUS_MEMORY_ROOT_PATH_H
 #define PLUS_MEMORY_ROOT_PATH_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* A new tuple (root, name, objects).  `objects` is a list that leads from the root to the target, each referring to the
  * next.  The root is a module whose namespace is the first of them; or a code object, whose variable `name` the

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_SIZES_H
 #define PLUS_MEMORY_SIZES_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* Bytes of the object itself: what its type's __sizeof__ says where that is the interpreter's own, else the basic size
  * and items; with the collector's header and the words in front of instances.  Inline attribute values are not

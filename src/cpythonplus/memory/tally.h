@@ -6,7 +6,7 @@
 #ifndef PLUS_MEMORY_TALLY_H
 #define PLUS_MEMORY_TALLY_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 #include "granules.h"
 #include "object_parts.h"
 #include "record_table.h"

@@ -2,7 +2,7 @@
 #ifndef PLUS_MEMORY_TRIM_H
 #define PLUS_MEMORY_TRIM_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 extern PyMethodDef plus_memory_trim_methods[];
 

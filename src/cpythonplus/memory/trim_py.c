@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "c_allocator.h"
 #include "heap_trimmer.h"
 #include "pool_pages.h"

@@ -1,5 +1,5 @@
 /* Weak references to an object that is not destroyed but used again. */
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "helpers.h"
 
 /* What is found is collected first and called last, as when an object dies: a callback that runs must

@@ -1,11 +1,11 @@
 """Forked workers that go on sharing their memory."""
 
-from cpythonplus.prefork.blaming import Blame, CategoryShare, OwnerShare, blame
-from cpythonplus.prefork.collector import keep_gc_off, let_gc_run
-from cpythonplus.prefork.exiting import fast_exit
-from cpythonplus.prefork.forking import child, disable, enable
-from cpythonplus.prefork.options import Options
-from cpythonplus.prefork.preparing import (
+from cpythonplus.prefork._blaming import Blame, CategoryShare, OwnerShare, blame
+from cpythonplus.prefork._collector import keep_gc_off, let_gc_run
+from cpythonplus.prefork._exiting import fast_exit
+from cpythonplus.prefork._forking import child, disable, enable
+from cpythonplus.prefork._options import Options
+from cpythonplus.prefork._preparing import (
     Budget,
     PrepareReport,
     PrepareStatistics,
@@ -13,8 +13,8 @@ from cpythonplus.prefork.preparing import (
     prepare,
     statistics,
 )
-from cpythonplus.prefork.reasons import Category
-from cpythonplus.prefork.sharing import ProcessMemory, Sharing, private_bytes, sharing
+from cpythonplus.prefork._reasons import Category
+from cpythonplus.prefork._sharing import ProcessMemory, Sharing, private_bytes, sharing
 
 __all__ = [
     "Blame",

@@ -2,7 +2,7 @@
 #ifndef PLUS_PREFORK_BINDING_H
 #define PLUS_PREFORK_BINDING_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 extern PyMethodDef plus_prefork_methods[];
 

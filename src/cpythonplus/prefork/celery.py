@@ -19,9 +19,9 @@ from celery import signals
 from celery.concurrency import get_implementation
 from celery.concurrency.prefork import TaskPool
 
-from cpythonplus.prefork.engine import Engine
-from cpythonplus.prefork.options import OPTIONS, log, read
-from cpythonplus.prefork.sharing import private_bytes
+from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._options import OPTIONS, log, read
+from cpythonplus.prefork._sharing import private_bytes
 
 if TYPE_CHECKING:
     from celery.worker import WorkController

@@ -14,8 +14,8 @@ the application is imported; `configure(threads=False)` takes that back.
 
 from typing import Any
 
-from cpythonplus.base.errors import UnsupportedPlatform
-from cpythonplus.prefork.gunicorn_versions import require
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus.prefork._gunicorn_versions import require
 
 try:
     require()
@@ -25,8 +25,8 @@ except UnsupportedPlatform as error:
 
 from dataclasses import replace
 
-from cpythonplus.prefork.gunicorn_master import install
-from cpythonplus.prefork.gunicorn_service import SERVICE
+from cpythonplus.prefork._gunicorn_master import install
+from cpythonplus.prefork._gunicorn_service import SERVICE
 
 __all__ = ["configure", "control_socket_disable", "preload_app"]
 

@@ -34,8 +34,8 @@
 #include <frameobject.h>
 #include <stddef.h>
 
-#include "../base/live_frames.h"
-#include "../base/referents.h"
+#include "../_base/live_frames.h"
+#include "../_base/referents.h"
 
 #ifdef PLUS_HAS_IMMORTAL
 

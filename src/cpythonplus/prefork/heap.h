@@ -6,7 +6,7 @@
 #ifndef PLUS_PREFORK_HEAP_H
 #define PLUS_PREFORK_HEAP_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #include <stdint.h>
 

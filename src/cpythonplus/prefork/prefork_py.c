@@ -2,7 +2,7 @@
 #include "binding.h"
 #include "heap.h"
 
-#include "../base/gc_objects.h"
+#include "../_base/gc_objects.h"
 
 static PyObject *
 prefork_refusal(PyObject *module, PyObject *ignored)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import rq
 
-from cpythonplus.prefork.engine import Engine
-from cpythonplus.prefork.options import read
+from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._options import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

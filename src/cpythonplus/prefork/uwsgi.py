@@ -23,10 +23,10 @@ from typing import Any
 
 import uwsgi  # type: ignore[import-untyped,unused-ignore]  # inside of uWSGI only
 
-from cpythonplus.prefork.engine import Engine
-from cpythonplus.prefork.forking import child
-from cpythonplus.prefork.guarding import in_one_line
-from cpythonplus.prefork.options import log, read
+from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._forking import child
+from cpythonplus.prefork._guarding import in_one_line
+from cpythonplus.prefork._options import log, read
 
 __all__: list[str] = []
 

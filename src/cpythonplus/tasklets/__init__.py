@@ -10,8 +10,8 @@ Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: a su
 interpreter without a GIL, a processor with shadow stacks, a missing greenlet.
 """
 
-from cpythonplus.tasklets.computed import __getattr__ as __getattr__
-from cpythonplus.tasklets.native import (
+from cpythonplus.tasklets._computed import __getattr__ as __getattr__
+from cpythonplus.tasklets._native import (
     TaskletExit,
     atomic,
     bomb,
@@ -38,11 +38,10 @@ from cpythonplus.tasklets.native import (
     tasklet,
     trim_stacks,
 )
-from cpythonplus.tasklets.native import engine as engine
-from cpythonplus.tasklets.on_signal import dump_off, dump_on
-from cpythonplus.tasklets.reporting import (
+from cpythonplus.tasklets._native import engine as engine
+from cpythonplus.tasklets._on_signal import dump_off, dump_on
+from cpythonplus.tasklets._reporting import (
     ChannelReport,
-    Place,
     TaskletReport,
     ThreadReport,
     dump,
@@ -51,7 +50,6 @@ from cpythonplus.tasklets.reporting import (
 
 __all__ = [
     "ChannelReport",
-    "Place",
     "TaskletExit",
     "TaskletReport",
     "ThreadReport",

@@ -2,7 +2,7 @@
 #ifndef PLUS_TASKLETS_BINDING_H
 #define PLUS_TASKLETS_BINDING_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* io_py.c, timing_py.c */
 extern PyMethodDef plus_io_methods[], plus_timing_methods[];

@@ -9,7 +9,7 @@
 
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 void
 plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,

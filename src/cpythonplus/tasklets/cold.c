@@ -1,7 +1,7 @@
 /* Tasklets that are parked for long keep what is in use of their stacks, and nothing else. */
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "dump_signal.h"
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -11,7 +11,7 @@
 #ifndef PLUS_TASKLETS_DUMP_SIGNAL_H
 #define PLUS_TASKLETS_DUMP_SIGNAL_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 /* Has call(signum) called on the signal (the last `call` given holds for all).  What it raises goes to
  * sys.unraisablehook.  0, or -1 with OSError, or ValueError for no signal's number. */

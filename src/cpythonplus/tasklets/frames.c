@@ -1,5 +1,5 @@
 /* The only file that knows what interpreter frames own. */
-#include "../base/pyframe.h"
+#include "../_base/pyframe.h"
 
 #include "frames.h"
 #include "stack_depth.h"

@@ -10,7 +10,7 @@
 #ifndef PLUS_TASKLETS_FRAMES_H
 #define PLUS_TASKLETS_FRAMES_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #include <stddef.h>
 

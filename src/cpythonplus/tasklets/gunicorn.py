@@ -25,8 +25,8 @@ from gunicorn.sock import ssl_context
 from gunicorn.workers.base_async import AsyncWorker
 
 from cpythonplus.tasklets import io, locks
+from cpythonplus.tasklets._native import TaskletExit, set_error_handler, tasklet
 from cpythonplus.tasklets.io import socket
-from cpythonplus.tasklets.native import TaskletExit, set_error_handler, tasklet
 
 __all__ = ["Worker"]
 

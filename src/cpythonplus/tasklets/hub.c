@@ -1,7 +1,7 @@
 #include "hub.h"
 
-#include "../base/clock.h"
-#include "../base/raise.h"
+#include "../_base/clock.h"
+#include "../_base/raise.h"
 
 /* Between looks while tasklets are runnable: a system call is a small part of that. */
 #define LOOK_EVERY_SWITCHES 16u
@@ -109,7 +109,7 @@ plus_hub_ensure(struct plus_scheduler *sched)
         end_rest(sched);
         return 0;
     }
-    PyObject *start = plus_import_from("cpythonplus.tasklets.io.hub", "start");
+    PyObject *start = plus_import_from("cpythonplus.tasklets.io._hub", "start");
     PyObject *result = start != NULL ? PyObject_CallNoArgs(start) : NULL;
 
     Py_XDECREF(start);

@@ -25,7 +25,7 @@
 #include "instrument.h"
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_code.h>

@@ -6,8 +6,8 @@
 #include "binding.h"
 #include "hub.h"
 
-#include "../base/clock.h"
-#include "../base/raise.h"
+#include "../_base/clock.h"
+#include "../_base/raise.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Waiting for locks, and passing them on. */
 #include "locks.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 /* Who has waited for longer is handed the lock. */
 #define STARVING_NS PLUS_NS_PER_MS

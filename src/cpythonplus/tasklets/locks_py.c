@@ -1,7 +1,7 @@
 /* The types Lock and RLock: threading.Lock and threading.RLock, for tasklets and threads. */
 #include "locks.h"
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "../threads/binding.h"
 
 #include <limits.h>
@@ -117,7 +117,7 @@ static PyObject *
 lock_statistics(PyObject *op, PyObject *ignored)
 {
     struct plus_task_lock *lock = self_of(op);
-    PyObject *type = plus_import_from("cpythonplus.tasklets.locks.statistics", "LockStatistics");
+    PyObject *type = plus_import_from("cpythonplus.tasklets.locks._statistics", "LockStatistics");
 
     if (type == NULL) {
         return NULL;

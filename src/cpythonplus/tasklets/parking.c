@@ -3,7 +3,7 @@
 #include "idle.h"
 #include "poller.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 #include "poller.h"
 #include "hub.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -7,7 +7,7 @@
 #ifndef PLUS_TASKLETS_PYSTATE_H
 #define PLUS_TASKLETS_PYSTATE_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 #include "stacks.h"
 #include "switch.h"
 

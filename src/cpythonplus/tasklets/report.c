@@ -8,8 +8,8 @@
 
 #include "scheduler.h"
 
-#include "../base/clock.h"
-#include "../base/raise.h"
+#include "../_base/clock.h"
+#include "../_base/raise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -502,7 +502,7 @@ plus_report_add_note(struct plus_scheduler *sched, PyObject *exception)
 
     sched->in_callback = true;
     PyThreadState_EnterTracing(tstate); /* no debugger steps through this */
-    PyObject *make = plus_import_from("cpythonplus.tasklets.reporting", "note");
+    PyObject *make = plus_import_from("cpythonplus.tasklets._reporting", "note");
     PyObject *note = make != NULL ? PyObject_CallNoArgs(make) : NULL;
     PyObject *done = note != NULL ? PyObject_CallMethod(exception, "add_note", "(O)", note) : NULL;
 

@@ -6,7 +6,7 @@
 #ifndef PLUS_TASKLETS_REPORT_H
 #define PLUS_TASKLETS_REPORT_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 struct plus_scheduler;
 

@@ -11,7 +11,7 @@
 
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 #include "../gil/binding.h"
 #include "deadline.h"
 #include "hub.h"

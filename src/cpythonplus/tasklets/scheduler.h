@@ -9,7 +9,7 @@
 #include "frames.h"
 #include "tasklet.h"
 
-#include "../base/identity.h"
+#include "../_base/identity.h"
 
 extern _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;
 extern PyObject *plus_tasklet_exit;  /* the exception TaskletExit */

@@ -10,7 +10,7 @@
 #ifndef PLUS_TASKLETS_STACK_DEPTH_H
 #define PLUS_TASKLETS_STACK_DEPTH_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #if PY_VERSION_HEX < 0x030E0000
 

@@ -3,8 +3,8 @@
 #include "stacks.h"
 #include "switch.h"
 
-#include "../base/clock.h"
-#include "../base/page.h"
+#include "../_base/clock.h"
+#include "../_base/page.h"
 
 #if PLUS_HAS_SWITCH /* else: engine_greenlet.c */
 

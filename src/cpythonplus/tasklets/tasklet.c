@@ -5,7 +5,7 @@
 #include "own_state.h"
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 static int
 refuse(const char *text)

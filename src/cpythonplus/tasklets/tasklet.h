@@ -7,7 +7,7 @@
 #ifndef PLUS_TASKLETS_TASKLET_H
 #define PLUS_TASKLETS_TASKLET_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 #include "../threads/waitq.h"
 #include "pystate.h"
 #include "stacks.h"
@@ -99,7 +99,7 @@ struct plus_scheduler {
     struct plus_tasklet
         *hub; /* that gives the others their turns in an event loop now, borrowed; or NULL */
     struct plus_tasklet
-        *own_hub;    /* of cpythonplus.tasklets.io.hub, borrowed while it lives; or NULL */
+        *own_hub;    /* of cpythonplus.tasklets.io._hub, borrowed while it lives; or NULL */
     PyObject *loops; /* what that file keeps for the thread, or NULL */
     bool hub_rests;  /* out of the run queue: nobody waits for a descriptor */
     bool hub_sleeps; /* the loop waits for its descriptors */

@@ -9,7 +9,7 @@
 #include "report.h"
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 
 #define KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_VARARGS | METH_KEYWORDS
 
@@ -666,10 +666,10 @@ static PyMethodDef tasklets_methods[] = {
          "Those of all threads; returns how many it has done that to.  They get their stacks "
          "back when they\nrun again.  ValueError if negative.")},
     {"tasklets_report_raw", tasklets_report_raw, METH_VARARGS,
-     PyDoc_STR(
-         "tasklets_report_raw($module, which, most_alike, /)\n--\n\n"
-         "What cpythonplus.tasklets.reporting makes reports of; which threads: 0 this one, 1 all,\n"
-         "2 the others.")},
+     PyDoc_STR("tasklets_report_raw($module, which, most_alike, /)\n--\n\n"
+               "What cpythonplus.tasklets._reporting makes reports of; which threads: 0 this one, "
+               "1 all,\n"
+               "2 the others.")},
     {"tasklets_dump_on", tasklets_dump_on, METH_VARARGS,
      PyDoc_STR("tasklets_dump_on($module, signum, call, /)\n--\n\n"
                "Have call(signum) called on the signal, by a thread of its own.")},

@@ -6,7 +6,7 @@
  */
 #include "scheduler.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 #include "deadline.h"
 #include "interrupts.h"
 

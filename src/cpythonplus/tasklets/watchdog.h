@@ -8,7 +8,7 @@
 #ifndef PLUS_TASKLETS_WATCHDOG_H
 #define PLUS_TASKLETS_WATCHDOG_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #include <stdint.h>
 

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from queue import Empty, Full
     from threading import BrokenBarrierError
 
-    from cpythonplus.threads.errors import ShutDown
-    from cpythonplus.threads.joining import join
-    from cpythonplus.threads.patching import patch, patched, unpatch
-    from cpythonplus.threads.primitives import (
+    from cpythonplus.threads._errors import ShutDown
+    from cpythonplus.threads._joining import join
+    from cpythonplus.threads._patching import patch, patched, unpatch
+    from cpythonplus.threads._primitives import (
         Barrier,
         BoundedSemaphore,
         Condition,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Semaphore,
         SimpleQueue,
     )
-    from cpythonplus.threads.stats import WaitStatistics
+    from cpythonplus.threads._stats import WaitStatistics
 
 __all__ = [
     "Barrier",
@@ -55,21 +55,21 @@ _HOMES = {
     "BrokenBarrierError": "threading",
     "Empty": "queue",
     "Full": "queue",
-    "ShutDown": "cpythonplus.threads.errors",
-    "WaitStatistics": "cpythonplus.threads.stats",
-    "join": "cpythonplus.threads.joining",
-    "patch": "cpythonplus.threads.patching",
-    "patched": "cpythonplus.threads.patching",
-    "unpatch": "cpythonplus.threads.patching",
+    "ShutDown": "cpythonplus.threads._errors",
+    "WaitStatistics": "cpythonplus.threads._stats",
+    "join": "cpythonplus.threads._joining",
+    "patch": "cpythonplus.threads._patching",
+    "patched": "cpythonplus.threads._patching",
+    "unpatch": "cpythonplus.threads._patching",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # `from cpythonplus.threads import patching` does without
+    from importlib import import_module  # `from cpythonplus.threads import _patching` does without
 
-    home = import_module(_HOMES.get(name, f"{__name__}.primitives"))
+    home = import_module(_HOMES.get(name, f"{__name__}._primitives"))
     value: object = getattr(home, name)
     if name not in _HOMES:
         for standard, names in home.STAND_FOR.items():

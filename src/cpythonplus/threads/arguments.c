@@ -1,7 +1,7 @@
 #include "binding.h"
 
-#include "../base/clock.h"
-#include "../base/futex.h"
+#include "../_base/clock.h"
+#include "../_base/futex.h"
 
 #include <math.h>
 

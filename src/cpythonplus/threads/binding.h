@@ -5,7 +5,7 @@
 #ifndef PLUS_THREADS_BINDING_H
 #define PLUS_THREADS_BINDING_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #ifndef Py_GIL_DISABLED
 #define PLUS_LOCK_UNDER_GIL
@@ -14,8 +14,8 @@
 #include "standard.h"
 #include "waiting.h"
 
-#include "../base/futex.h"
-#include "../base/raise.h"
+#include "../_base/futex.h"
+#include "../_base/raise.h"
 
 /* ---- objects ---------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
  */
 #include "foreign_lock.h"
 
-#include "../base/futex.h"
-#include "../base/raise.h"
+#include "../_base/futex.h"
+#include "../_base/raise.h"
 
 #include <stddef.h>
 
@@ -491,7 +491,7 @@ static PyObject *
 condition_get_waiters(PyObject *op, void *closure)
 {
     plus_condition_object *self = condition(op);
-    PyObject *renew = plus_import_from("cpythonplus.threads.insides", "renew_waiters");
+    PyObject *renew = plus_import_from("cpythonplus.threads._insides", "renew_waiters");
     PyObject *count = renew != NULL ? PyLong_FromSsize_t(count_waiters(self)) : NULL;
     PyObject *known = self->waiters != NULL ? self->waiters : Py_None;
     PyObject *waiters =
@@ -511,7 +511,7 @@ plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
     PyObject *type, *value, *traceback, *notify, *wanted, *left = NULL;
 
     PyErr_Fetch(&type, &value, &traceback);
-    notify = plus_import_from("cpythonplus.threads.insides", "notify_standard");
+    notify = plus_import_from("cpythonplus.threads._insides", "notify_standard");
     wanted = notify != NULL ? PyLong_FromUnsignedLong(count) : NULL;
     if (wanted != NULL) {
         left = PyObject_CallFunctionObjArgs(notify, self->waiters, wanted, NULL);

@@ -1,7 +1,7 @@
 /* Event: threading.Event.  A flag and a condition over a plain lock. */
 #include "binding.h"
 
-#include "../base/futex.h"
+#include "../_base/futex.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* clock_gettime */
 #include "lock.h"
 
-#include "../base/clock.h"
+#include "../_base/clock.h"
 #include "../gil/sched.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@
 
 #include "waitq.h"
 
-#include "../base/identity.h"
+#include "../_base/identity.h"
 
 #define PLUS_LOCK_LOCKED 1u
 #define PLUS_LOCK_SLOW 2u

@@ -1,6 +1,6 @@
 #include "queue_ops.h"
 
-#include "../base/futex.h"
+#include "../_base/futex.h"
 
 static int
 raise_shutdown(void)

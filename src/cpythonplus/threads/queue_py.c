@@ -2,7 +2,7 @@
  * overrides _init, _qsize, _put or _get. */
 #include "queue_ops.h"
 
-#include "../base/futex.h"
+#include "../_base/futex.h"
 
 #include <stddef.h>
 

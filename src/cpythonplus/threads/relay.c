@@ -1,6 +1,6 @@
 #include "relay.h"
 
-#include "../base/futex.h"
+#include "../_base/futex.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* RLock: threading.RLock. */
 #include "binding.h"
 
-#include "../base/futex.h"
+#include "../_base/futex.h"
 
 #include <limits.h>
 #include <stddef.h>

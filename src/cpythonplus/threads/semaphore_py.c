@@ -6,8 +6,8 @@
  */
 #include "binding.h"
 
-#include "../base/clock.h"
-#include "../base/futex.h"
+#include "../_base/clock.h"
+#include "../_base/futex.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
  */
 #include "binding.h"
 
-#include "../base/futex.h"
+#include "../_base/futex.h"
 
 #include <stddef.h>
 #include <string.h>

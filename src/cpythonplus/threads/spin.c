@@ -1,9 +1,9 @@
 #define _GNU_SOURCE /* clock_gettime */
 #include "spin.h"
 
-#include "../base/clock.h"
-#include "../base/cpus.h"
-#include "../base/futex.h"
+#include "../_base/clock.h"
+#include "../_base/cpus.h"
+#include "../_base/futex.h"
 
 #define CREDIT_MAX 8u
 #define CREDIT_PAID 2u /* one that paid outweighs one that did not */

@@ -1,6 +1,6 @@
 #include "standard.h"
 
-#include "../base/raise.h"
+#include "../_base/raise.h"
 #include "method.h"
 
 #include <string.h>
@@ -571,7 +571,7 @@ PyObject *
 plus_standard_get_dict(PyObject *op, void *closure)
 {
     PyObject *dict = PyObject_GenericGetDict(op, NULL);
-    PyObject *fill = dict != NULL ? plus_import_from("cpythonplus.threads.insides", "fill") : NULL;
+    PyObject *fill = dict != NULL ? plus_import_from("cpythonplus.threads._insides", "fill") : NULL;
     PyObject *done = fill != NULL ? PyObject_CallFunctionObjArgs(fill, op, dict, NULL) : NULL;
 
     if (done == NULL) {
@@ -585,7 +585,7 @@ plus_standard_get_dict(PyObject *op, void *closure)
 PyObject *
 plus_standard_list_names(PyObject *op, PyObject *ignored)
 {
-    PyObject *list = plus_import_from("cpythonplus.threads.insides", "list_names");
+    PyObject *list = plus_import_from("cpythonplus.threads._insides", "list_names");
     PyObject *names = list != NULL ? PyObject_CallOneArg(list, op) : NULL;
 
     Py_XDECREF(list);
@@ -595,7 +595,7 @@ plus_standard_list_names(PyObject *op, PyObject *ignored)
 PyObject *
 plus_standard_reduce(PyObject *op, PyObject *protocol)
 {
-    PyObject *reduce = plus_import_from("cpythonplus.threads.insides", "reduce");
+    PyObject *reduce = plus_import_from("cpythonplus.threads._insides", "reduce");
     PyObject *reduced =
         reduce != NULL ? PyObject_CallFunctionObjArgs(reduce, op, protocol, NULL) : NULL;
 

@@ -24,7 +24,7 @@
 #ifndef PLUS_THREADS_STANDARD_H
 #define PLUS_THREADS_STANDARD_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@ const char plus_acquire_timeout_doc[] =
 PyObject *
 plus_statistics(const struct plus_wait_counts *counts)
 {
-    PyObject *type = plus_import_from("cpythonplus.threads.stats", "WaitStatistics");
+    PyObject *type = plus_import_from("cpythonplus.threads._stats", "WaitStatistics");
 
     if (type == NULL) {
         return NULL;
@@ -53,7 +53,7 @@ plus_counts_add(struct plus_wait_counts *sum, const struct plus_wait_counts *mor
 PyObject *
 plus_acquire_timeout(PyObject *self, PyObject *timeout)
 {
-    PyObject *type = plus_import_from("cpythonplus.threads.holding", "AcquireTimeout");
+    PyObject *type = plus_import_from("cpythonplus.threads._holding", "AcquireTimeout");
 
     if (type == NULL) {
         return NULL;

@@ -1,9 +1,9 @@
 /* Waiting without the GIL, and what interrupts it. */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
-#include "../base/fork.h"
-#include "../base/futex.h"
-#include "../base/raise.h"
+#include "../_base/fork.h"
+#include "../_base/futex.h"
+#include "../_base/raise.h"
 
 unsigned long plus_main_ident;
 

@@ -5,7 +5,7 @@
 #ifndef PLUS_THREADS_WAITING_H
 #define PLUS_THREADS_WAITING_H
 
-#include "../base/compat.h"
+#include "../_base/compat.h"
 #include "waitq.h"
 
 /* Who runs the signal handlers.  Written with the GIL held, and in the child of a fork. */

@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
 #include "waitq.h"
 
-#include "../base/clock.h"
-#include "../base/futex.h"
-#include "../base/identity.h"
-#include "../base/rank.h"
+#include "../_base/clock.h"
+#include "../_base/futex.h"
+#include "../_base/identity.h"
+#include "../_base/rank.h"
 
 #include <assert.h>
 #include <sched.h>

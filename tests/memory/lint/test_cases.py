@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cpythonplus.memory.lint import Problem, check_text
-from cpythonplus.memory.lint.checking import check
-from cpythonplus.memory.lint.source import Source
+from cpythonplus.memory._lint import Problem, check_text
+from cpythonplus.memory._lint.checking import check
+from cpythonplus.memory._lint.source import Source
 from tests.memory.lint.support import case, outcomes
 
 MARK = re.compile(r"CYC\d+")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.memory.lint import NoSuchPathError, Problem, Selection, check_bytes, find
-from cpythonplus.memory.lint.running import check_files
+from cpythonplus.memory._lint import NoSuchPathError, Problem, Selection, check_bytes, find
+from cpythonplus.memory._lint.running import check_files
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"
 

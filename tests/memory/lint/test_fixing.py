@@ -2,7 +2,7 @@
 
 import pytest
 
-from cpythonplus.memory.lint import Selection, fix_text
+from cpythonplus.memory._lint import Selection, fix_text
 from tests.memory.lint.support import case, outcomes
 
 ALL = Selection(select=("ALL",))

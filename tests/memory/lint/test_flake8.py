@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.memory.lint.flake8_plugin import Plugin
+from cpythonplus.memory._lint.flake8_plugin import Plugin
 
 pytestmark = pytest.mark.any_version
 
@@ -25,7 +25,7 @@ def test_what_flake8_asks_of_a_plugin() -> None:
     assert second[2].startswith("CYC203 ")
 
 
-PLUGIN = "cpythonplus.memory.lint.flake8_plugin:Plugin"
+PLUGIN = "cpythonplus.memory._lint.flake8_plugin:Plugin"
 
 
 @pytest.fixture
@@ -71,4 +71,4 @@ def test_flake8_finds_them_and_has_its_noqa(installed: Path) -> None:
 
 def test_the_package_names_the_plugin() -> None:
     project = Path(__file__).parents[3] / "pyproject.toml"
-    assert 'CYC = "cpythonplus.memory.lint.flake8_plugin:Plugin"' in project.read_text()
+    assert 'CYC = "cpythonplus.memory._lint.flake8_plugin:Plugin"' in project.read_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cpythonplus.memory.lint import RULES, Selection, check_text, unknown
+from cpythonplus.memory._lint import RULES, Selection, check_text, unknown
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e{}\n"
 

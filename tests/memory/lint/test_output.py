@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from cpythonplus.memory.lint import FileResult, Selection, check_stdin, output
+from cpythonplus.memory._lint import FileResult, Selection, check_stdin, output
 
 TEXT = "def f():\n    é = ErrorOf(); é.x = 1; raise é\n\ndef g():\n    e = E1()\n    raise e\n"
 CODES = Selection(select=("CYC105",))

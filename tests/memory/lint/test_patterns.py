@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.memory.lint import Selection, check_text
+from cpythonplus.memory._lint import Selection, check_text
 from tests.memory.patterns import pattern
 
 pytestmark = pytest.mark.any_version

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.reading import Part, entries, inside, size, words
 from cpythonplus.memory._report.sections import causes, place

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
+from cpythonplus.memory._cycles.report import Cycle, Hoard, Report
 from cpythonplus.memory._report.tables import objects
-from cpythonplus.memory.cycles.report import Cycle, Hoard, Report
 
 __all__ = ["cycle_line", "hoard_line", "report_lines"]
 

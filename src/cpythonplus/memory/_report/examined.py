@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from cpythonplus.base.data import Data
+from cpythonplus._base.data import Data
 
 __all__ = ["Examined"]
 

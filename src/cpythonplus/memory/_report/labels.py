@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.reading import Part, entries, size, words
 
 __all__ = ["LABELS", "Label", "label", "note"]

@@ -9,12 +9,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report import tables
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.reading import amount, entries, inside, known, size, words
-from cpythonplus.memory._report.registry import asked
-from cpythonplus.memory._report.sections import section, target_line
+from cpythonplus.memory._report.sections import section, target_line, titles
 from cpythonplus.memory._report.tables import Column, Kind, duration, shown, signed
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ __all__ = ["line", "screen"]
 _COLOURS: Final = ("green", "cyan", "blue", "magenta", "yellow", "red", "white", "bright_black")
 _BLOCK: Final = "█"
 _LEAST_WIDTH: Final = 20
-_IN_SAMPLES: Final = ("resident", "census", "gil")
+_IN_SAMPLES: Final = ("resident", "census", "gil", "samples")
 """Examinations whose numbers are in each sample, and drawn from there."""
 _GROWTH: Final = (Column("bytes", Kind.CHANGE), Column("objects", Kind.MORE), Column("type"))
 _WORKERS: Final = (Column("pid"), Column("RSS", Kind.SIZE), Column("command"))
@@ -84,8 +83,8 @@ def screen(examination: Examination, top: int, width: int) -> RenderableType:
             for row in workers[:top]
         ]
         drawn += [Text(f"{len(workers)} children:"), _table(_WORKERS, rows)]
-    for name in asked("watch"):
-        if name in examination and name not in _IN_SAMPLES:
+    for name in titles(examination):
+        if name not in _IN_SAMPLES:
             drawn += _section(examination, name, top)
     return Group(*drawn, Text("q or Ctrl-C ends", style="dim"))
 

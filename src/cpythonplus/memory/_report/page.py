@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from cpythonplus.base.files import write_output
+from cpythonplus._base.files import write_output
 from cpythonplus.memory._report.cycle_graphs import cycle_cards
 from cpythonplus.memory._report.html import code, data_table, details, element, escaped
 from cpythonplus.memory._report.reading import (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Final
 
-from cpythonplus.base.visible import visible
+from cpythonplus._base.visible import visible
 
 __all__ = [
     "Examination",
@@ -17,6 +17,7 @@ __all__ = [
     "amount",
     "entries",
     "known",
+    "offered",
     "part",
     "refusal",
     "size",
@@ -59,6 +60,21 @@ def entries(found: Part | None, name: str) -> list[Part]:
     if not isinstance(value, list | tuple):
         return []
     return [each for each in value if isinstance(each, Mapping)]
+
+
+def offered(target: Part | None, where: str = "") -> dict[str, str]:
+    """Return what a process says that it can be asked: titles, by name.
+
+    where: only what it wants to be asked there, see `registry.Examination.at`.
+    """
+    rows = entries(target, "examinations")[:_MOST]
+    return {
+        name: words(row, "title") or name
+        for row in rows
+        if (name := words(row, "name")).isidentifier()
+        and name.isascii()
+        and (not where or where in texts(row, "at"))
+    }
 
 
 def known(found: Part, name: str) -> bool:

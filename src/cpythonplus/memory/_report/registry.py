@@ -21,11 +21,13 @@ class Examination:
 
     take: examines this process, and returns data or JSON; None: it is made elsewhere.
     at: when it is asked for: at the end of `doctor run`, by `doctor PID`, at each look of a watch.
+    of_type: `take` wants the name of a type, as its one argument.
     """
 
     title: str
-    take: Callable[[], Any] | None
+    take: Callable[..., Any] | None
     at: tuple[str, ...]
+    of_type: bool = False
 
 
 EXAMINATIONS: dict[str, Examination] = {}
@@ -34,11 +36,16 @@ EXAMINATIONS: dict[str, Examination] = {}
 def register(
     name: str,
     title: str,
-    take: Callable[[], Any] | None = None,
+    take: Callable[..., Any] | None = None,
     at: tuple[str, ...] = _EVERYWHERE,
+    *,
+    of_type: bool = False,
 ) -> None:
-    """Make an examination a part of each report; without a layout its numbers are a table."""
-    EXAMINATIONS[name] = Examination(title, take, at)
+    """Make an examination a part of each report; without a layout its numbers are a table.
+
+    name: lower-case letters and underscores, at most 32: it can be asked for under this name.
+    """
+    EXAMINATIONS[name] = Examination(title, take, at, of_type)
 
 
 def asked(where: str) -> list[str]:
@@ -46,26 +53,34 @@ def asked(where: str) -> list[str]:
     return [name for name, each in EXAMINATIONS.items() if where in each.at]
 
 
-def taken(name: str) -> dict[str, object]:
-    """Examine this process; raises KeyError for an unknown name, and what the examination does."""
-    take = EXAMINATIONS[name].take
-    if take is None:
-        raise KeyError(name)
-    found = take()
+def taken(name: str, argument: str = "") -> dict[str, object]:
+    """Examine this process, as JSON; raises what the examination does.
+
+    argument: the type that it is about. LookupError for an unknown name, ValueError for an
+    argument that is missing or one too many.
+    """
+    known = EXAMINATIONS.get(name)
+    if known is None or known.take is None:
+        raise LookupError(f"no examination has the name {name!r}")
+    if known.of_type != bool(argument):
+        raise ValueError(
+            f"{name}: the name of a type is {'one too many' if argument else 'missing'}"
+        )
+    found = known.take(argument) if argument else known.take()
     result: dict[str, object] = found if isinstance(found, dict) else found.as_json()
     return result
 
 
-def _from(module: str, name: str) -> Callable[[], Any]:
+def _from(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports its module when it is called."""
 
-    def call() -> Any:  # noqa: ANN401  # of each its own
-        return getattr(import_module(f"cpythonplus.{module}"), name)()
+    def call(*arguments: str) -> Any:  # noqa: ANN401  # of each its own
+        return getattr(import_module(f"cpythonplus.{module}"), name)(*arguments)
 
     return call
 
 
-_EXAMINING = "memory.agent.examining"
+_EXAMINING = "memory._agent.examining"
 
 register("resident", "Resident memory", _from("memory", "resident"))
 register("census", "Objects on the heap", _from("memory", "census"))
@@ -73,11 +88,13 @@ register("difference", "What two censuses differ by", at=())
 register("cycles", "Cyclic garbage", at=())
 register("exceptions", "Exceptions still held", _from(_EXAMINING, "exceptions"), ("pid",))
 register("caches", "Caches", _from("memory", "caches"), ("run", "pid"))
-register("dicts", "Dicts", _from("memory", "dicts"), ("run", "pid"))
+register("key_sharing", "Dicts", _from("memory", "key_sharing"), ("run", "pid"))
 register("gil", "The GIL", _from("gil", "statistics"))
 register("threads", "Threads", _from(_EXAMINING, "threads"), ("run", "pid"))
 register("workers", "Workers", _from(_EXAMINING, "workers"), ("pid",))
 register("trim", "Given back", _from("memory", "trim"), at=())
-register("referrers", "What refers to it", at=())
-register("path", "What keeps it", at=())
+register("referrers", "What refers to it", _from(_EXAMINING, "referrers"), at=(), of_type=True)
+register("path", "What keeps it", _from(_EXAMINING, "path"), at=(), of_type=True)
+register("path_keys", "What keeps it", _from(_EXAMINING, "path_keys"), at=(), of_type=True)
+register("hello", "What process it is", _from(_EXAMINING, "hello"), at=())
 register("samples", "While it was watched", at=())

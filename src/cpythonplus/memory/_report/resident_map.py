@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.reading import Part, amount, entries, size, words

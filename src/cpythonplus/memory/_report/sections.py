@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.figures import figures
 from cpythonplus.memory._report.labels import label, note
 from cpythonplus.memory._report.reading import (
@@ -14,6 +14,7 @@ from cpythonplus.memory._report.reading import (
     entries,
     inside,
     known,
+    offered,
     part,
     refusal,
     size,
@@ -52,12 +53,19 @@ _NOT_ACTIVE: Final = "not scheduled: the program was not started by `cpythonplus
 
 def sections(examination: Examination, top: int) -> list[Section]:
     """Return the sections of what was examined; top: rows of each table."""
-    return [section(examination, key, top) for key in EXAMINATIONS if key in examination]
+    return [section(examination, key, top) for key in titles(examination)]
+
+
+def titles(examination: Examination) -> dict[str, str]:
+    """Return the titles of what was examined: what is known here, and what its process added."""
+    known_here = {name: each.title for name, each in EXAMINATIONS.items()}
+    every = {**offered(part(examination, "target")), **known_here}
+    return {name: every[name] for name in {**known_here, **every} if name in examination}
 
 
 def section(examination: Examination, key: str, top: int) -> Section:
     """Return one section."""
-    title = EXAMINATIONS[key].title
+    title = titles(examination)[key]
     if key == "samples":
         return Section(key, title, *_samples(entries(examination, key), top))
     found = part(examination, key)
@@ -299,7 +307,7 @@ def _worth(row: Part) -> str:
     return "yes" if row.get("worth_it") is True else "no"
 
 
-def _dicts(found: Part, top: int) -> _Parts:
+def _key_sharing(found: Part, top: int) -> _Parts:
     lost = _table(
         "Classes whose instances no longer share their keys",
         "too much:size=cost_bytes|size:size=size_bytes|instances:count|inline:count"
@@ -348,7 +356,7 @@ _LAYOUTS: Final[dict[str, Callable[[Part, int], _Parts]]] = {
     "cycles": _cycles,
     "exceptions": _exceptions,
     "caches": _caches,
-    "dicts": _dicts,
+    "key_sharing": _key_sharing,
     "trim": _trim,
     "referrers": _referrers,
     "path": _path,

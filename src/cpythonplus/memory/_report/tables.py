@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 
 __all__ = [
     "Cell",

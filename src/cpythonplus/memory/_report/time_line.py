@@ -6,7 +6,7 @@ Lines are drawn in a box of 1000 by 1000 that is stretched to the screen; letter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.reading import Part, amount, entries, inside, known, words

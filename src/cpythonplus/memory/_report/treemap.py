@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.reading import Part, entries, size, words
 from cpythonplus.memory._report.sections import CENSUS_VIEWS

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from cpythonplus.base.sizes import format_size
+from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.reading import (
     Examination,
@@ -170,7 +170,7 @@ def _findings(examination: Examination) -> Iterator[Statement]:
     yield from _cycles(examination)
     yield from _hoards(examination)
     yield from _caches(part(examination, "caches"))
-    yield from _dicts(part(examination, "dicts"))
+    yield from _key_sharing(part(examination, "key_sharing"))
     yield from _growth(examination)
 
 
@@ -282,7 +282,7 @@ def _caches(found: Part | None) -> Iterator[Statement]:
             )
 
 
-def _dicts(found: Part | None) -> Iterator[Statement]:
+def _key_sharing(found: Part | None) -> Iterator[Statement]:
     for row in entries(found, "lost"):
         yield Statement(
             f"{size(row, 'instances'):,} instances of {words(row, 'type')} take"

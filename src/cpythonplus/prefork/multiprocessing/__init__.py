@@ -1,5 +1,5 @@
 """`multiprocessing` and `ProcessPoolExecutor` with a prepared parent; re-exports only."""
 
-from cpythonplus.prefork.multiprocessing.enabling import PRELOAD, disable, enable
+from cpythonplus.prefork.multiprocessing._enabling import disable, enable
 
-__all__ = ["PRELOAD", "disable", "enable"]
+__all__ = ["disable", "enable"]

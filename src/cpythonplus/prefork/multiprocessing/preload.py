@@ -8,10 +8,10 @@ the last one.  Whatever goes wrong is told, not raised: an exception here would 
 import json
 import os
 
-from cpythonplus.prefork.engine import Engine
-from cpythonplus.prefork.forking import watch
-from cpythonplus.prefork.multiprocessing.enabling import HANDED
-from cpythonplus.prefork.options import read
+from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._forking import watch
+from cpythonplus.prefork._options import read
+from cpythonplus.prefork.multiprocessing._enabling import HANDED
 
 __all__: list[str] = []
 

@@ -5,21 +5,21 @@ place of the standard ones of these names, by hand or by patch(), and `names` ha
 is not used is not imported.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from cpythonplus import _on_demand
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cpythonplus.tasklets.io import names as names
     from cpythonplus.tasklets.io import select as select
     from cpythonplus.tasklets.io import selectors as selectors
     from cpythonplus.tasklets.io import socket as socket
     from cpythonplus.tasklets.io import ssl as ssl
-    from cpythonplus.tasklets.io.descriptors import wait_readable, wait_writable
-    from cpythonplus.tasklets.io.hub import set_loop_factory
-    from cpythonplus.tasklets.io.patching import patch, patched, unpatch
-    from cpythonplus.tasklets.io.server import StreamServer
-    from cpythonplus.tasklets.io.threadpool import in_thread, set_thread_limit
-    from cpythonplus.tasklets.io.timing import Timer, call_later, sleep, timeout
+    from cpythonplus.tasklets.io._descriptors import wait_readable, wait_writable
+    from cpythonplus.tasklets.io._hub import set_loop_factory
+    from cpythonplus.tasklets.io._patching import patch, patched, unpatch
+    from cpythonplus.tasklets.io._server import StreamServer
+    from cpythonplus.tasklets.io._threadpool import in_thread, set_thread_limit
+    from cpythonplus.tasklets.io._timing import Timer, call_later, sleep, timeout
 
 __all__ = [
     "StreamServer",
@@ -38,33 +38,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "StreamServer": "server",
-    "Timer": "timing",
-    "call_later": "timing",
-    "in_thread": "threadpool",
-    "patch": "patching",
-    "patched": "patching",
-    "set_loop_factory": "hub",
-    "set_thread_limit": "threadpool",
-    "sleep": "timing",
-    "timeout": "timing",
-    "unpatch": "patching",
-    "wait_readable": "descriptors",
-    "wait_writable": "descriptors",
+    "StreamServer": "._server",
+    "Timer": "._timing",
+    "call_later": "._timing",
+    "in_thread": "._threadpool",
+    "patch": "._patching",
+    "patched": "._patching",
+    "set_loop_factory": "._hub",
+    "set_thread_limit": "._threadpool",
+    "sleep": "._timing",
+    "timeout": "._timing",
+    "unpatch": "._patching",
+    "wait_readable": "._descriptors",
+    "wait_writable": "._descriptors",
+    "names": ".names",
+    "select": ".select",
+    "selectors": ".selectors",
+    "socket": ".socket",
+    "ssl": ".ssl",
 }
-_MODULES = ("names", "select", "selectors", "socket", "ssl")
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    home = _HOMES.get(name)
-    if home is not None:
-        found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-        globals()[name] = found
-        return found
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *_MODULES]
+if not TYPE_CHECKING:  # names that are not listed are errors
+    __getattr__, __dir__ = _on_demand(globals(), _HOMES)

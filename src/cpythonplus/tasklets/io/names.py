@@ -13,7 +13,7 @@ import socket as _stock
 import types
 from typing import Any
 
-from cpythonplus.tasklets.io.threadpool import in_thread
+from cpythonplus.tasklets.io._threadpool import in_thread
 
 __all__ = [
     "getaddrinfo",
@@ -22,8 +22,6 @@ __all__ = [
     "gethostbyname",
     "gethostbyname_ex",
     "getnameinfo",
-    "replacements",
-    "with_number",
 ]
 
 _NUMERIC = _socket.NI_NUMERICHOST | _socket.NI_NUMERICSERV

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
 from cpythonplus import _native
-from cpythonplus.tasklets.io import readiness
+from cpythonplus.tasklets.io import _readiness as readiness
 
-__all__ = ["epoll", "poll", "replacements", "select"]
+__all__ = ["epoll", "poll", "select"]
 
 # What the standard module has before patch() puts ours there.
 _select, _poll, _epoll = _stock.select, _stock.poll, _stock.epoll
@@ -37,7 +37,8 @@ def __dir__() -> list[str]:
 def replacements() -> dict[str, dict[str, object]]:
     """Return what patch() puts in the place of what, by module and name."""
     # The hub takes the standard selector as it finds it when it is imported.
-    from cpythonplus.tasklets.io import hub, selectors  # noqa: F401
+    from cpythonplus.tasklets.io import _hub as hub  # noqa: F401
+    from cpythonplus.tasklets.io import selectors
 
     names = ("DefaultSelector", "EpollSelector", "PollSelector", "SelectSelector")
     return {

@@ -30,7 +30,8 @@ from cpythonplus._native import (
     io_sleep,
     io_wait,
 )
-from cpythonplus.tasklets.io import names, standard
+from cpythonplus.tasklets.io import _standard as standard
+from cpythonplus.tasklets.io import names
 from cpythonplus.tasklets.io.names import (
     getaddrinfo,
     gethostbyaddr,
@@ -52,7 +53,6 @@ __all__ = [
     "gethostbyname",
     "gethostbyname_ex",
     "getnameinfo",
-    "replacements",
     "socket",
 ]
 

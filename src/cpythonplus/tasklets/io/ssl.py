@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus._native import io_wait
-from cpythonplus.tasklets.io import standard
+from cpythonplus.tasklets.io import _standard as standard
 from cpythonplus.tasklets.io.socket import create_connection, socket
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ __all__ = [
     "SSLWantReadError",
     "SSLWantWriteError",
     "create_connection",
-    "replacements",
     "switch",
 ]
 

@@ -5,7 +5,7 @@ used by tasklets of one thread, tasklets of several threads, and threads that kn
 tasklets.  `patch` puts them in the place of the standard library's.
 """
 
-from cpythonplus.tasklets.locks.conditions import (
+from cpythonplus.tasklets.locks._conditions import (
     Barrier,
     BoundedSemaphore,
     BrokenBarrierError,
@@ -15,9 +15,9 @@ from cpythonplus.tasklets.locks.conditions import (
     RLock,
     Semaphore,
 )
-from cpythonplus.tasklets.locks.local import local
-from cpythonplus.tasklets.locks.patching import patch, patched, unpatch
-from cpythonplus.tasklets.locks.queues import (
+from cpythonplus.tasklets.locks._local import local
+from cpythonplus.tasklets.locks._patching import patch, patched, unpatch
+from cpythonplus.tasklets.locks._queues import (
     Empty,
     Full,
     LifoQueue,
@@ -26,7 +26,7 @@ from cpythonplus.tasklets.locks.queues import (
     ShutDown,
     SimpleQueue,
 )
-from cpythonplus.tasklets.locks.statistics import LockStatistics
+from cpythonplus.tasklets.locks._statistics import LockStatistics
 
 __all__ = [
     "Barrier",

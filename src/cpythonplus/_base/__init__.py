@@ -1,0 +1,5 @@
+"""What several rooms need: errors here, and in C futexes, clocks and histograms."""
+
+from cpythonplus._base.errors import UnsupportedPlatform
+
+__all__ = ["UnsupportedPlatform"]

@@ -1,0 +1,65 @@
+#include "raise.h"
+
+#include <string.h>
+
+PyObject *
+plus_import_from(const char *module_name, const char *name)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *found = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+
+    Py_XDECREF(module);
+    return found;
+}
+
+int
+plus_raise_from(const char *module_name, const char *name)
+{
+    PyObject *type = plus_import_from(module_name, name);
+
+    if (type != NULL) {
+        PyErr_SetNone(type);
+        Py_DECREF(type);
+    }
+    return -1;
+}
+
+PyObject *
+plus_raise_unsupported(const char *reason)
+{
+    PyObject *type = plus_import_from("cpythonplus._base.errors", "UnsupportedPlatform");
+
+    if (type != NULL) {
+        PyErr_SetString(type, reason);
+        Py_DECREF(type);
+    }
+    return NULL;
+}
+
+bool
+plus_refuses_free_threaded(void)
+{
+#ifdef Py_GIL_DISABLED
+    plus_raise_unsupported(PLUS_FREE_THREADED);
+    return true;
+#else
+    return false;
+#endif
+}
+
+PyObject *
+plus_raise_errno(const char *call, int error)
+{
+    PyObject *arguments = Py_BuildValue("(is)", error, strerror(error));
+
+    if (arguments == NULL) {
+        return NULL;
+    }
+    PyObject *exception = PyObject_CallObject(PyExc_OSError, arguments);
+    Py_DECREF(arguments);
+    if (exception != NULL) {
+        PyErr_Format(PyExc_OSError, "%s failed: %S", call, exception);
+        Py_DECREF(exception);
+    }
+    return NULL;
+}

@@ -1,0 +1,203 @@
+"""`cpythonplus compare`: the user's program, stock beside plus."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus import _compare as compare
+from cpythonplus._base.files import write_output
+from cpythonplus._base.visible import visible
+from cpythonplus._cli.arguments import UsageError
+from cpythonplus._cli.parser import Parser
+from cpythonplus._cli.terminal import USAGE_STATUS, complain, show
+from cpythonplus._compare.load import MOST_CONNECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cpythonplus._compare.samples import Sample
+    from cpythonplus._compare.sides import Side
+
+COMMAND = "cpythonplus compare"
+FORMATS = {"text": compare.text, "json": compare.as_json, "html": compare.page}
+JOB_ROUNDS = 12
+"""From here on one odd round does not widen the interval (see `statistics.ratio`)."""
+SERVICE_ROUNDS = 6
+MOST_ROUNDS = 1000
+MOST_PER_SECOND = 100_000
+MOST_SECONDS = 3600.0
+
+DESCRIPTION = "Runs a program in turn as it is and under cpythonplus, and tells what differs."
+_EPILOG = (
+    "Status: 0 measured, 2 wrong usage or a program that failed, 128 + N after signal N."
+    " A program that serves is given with --url and --rate."
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out `cpythonplus compare ARGUMENTS`. Raises UsageError for wrong ones."""
+    words = list(arguments)
+    border = words.index("--") if "--" in words else len(words)
+    parser = Parser(
+        prog=COMMAND,
+        usage="%(prog)s [options] -- PROGRAM [arguments ...]",
+        description=DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    add_options(parser)
+    options = parser.parse_args(words[:border])
+    program = words[border + 1 :]
+    if not program:
+        raise UsageError("nothing to compare: give the program behind --")
+    if options.output is not None:
+        _check_output(options.output)
+    try:
+        settings = _settings(options)
+        commands = compare.sides(program, options.plus)
+    except compare.ComparisonError as error:
+        raise UsageError(str(error)) from None
+    return _compare(options, commands, settings)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to a parser."""
+    add = parser.add_argument
+    add(
+        "--rounds",
+        type=_count,
+        metavar="N",
+        help=f"runs of each side ({JOB_ROUNDS}; {SERVICE_ROUNDS} with --url)",
+    )
+    add(
+        "--plus",
+        default="run",
+        metavar="COMMAND",
+        help="what is compared with stock: run or serve with their options, in one word; stock"
+        " shows how far two equal sides lie apart (run)",
+    )
+    add("--ignore-status", action="store_true", help="go on after a status other than 0")
+    add("--url", metavar="URL", help="the program serves this: load it, then stop it")
+    add("--rate", type=_rate, metavar="R", help="requests per second of the open loop")
+    add("--duration", type=_seconds, metavar="S", help="seconds of each loop (10)")
+    add("--connections", type=_connections, metavar="N", help="open at the same time (50)")
+    add("--wait", type=_seconds, metavar="S", help="seconds until the first answer (30)")
+    add("--any-host", action="store_true", help="the URL's host may be another than loopback")
+    add("--format", choices=tuple(FORMATS), default="text", help="of the report (text)")
+    add("--output", type=Path, metavar="FILE", help="write the report there, show the table")
+
+
+def _count(text: str) -> int:
+    return _whole(text, MOST_ROUNDS)
+
+
+def _connections(text: str) -> int:
+    return _whole(text, MOST_CONNECTIONS)
+
+
+def _whole(text: str, most: int) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() else 0
+    if not 1 <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
+    return value
+
+
+def _rate(text: str) -> float:
+    return _positive(text, MOST_PER_SECOND)
+
+
+def _seconds(text: str) -> float:
+    return _positive(text, MOST_SECONDS)
+
+
+def _positive(text: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {most:g}")
+    return value
+
+
+def _settings(options: argparse.Namespace) -> compare.Settings | None:
+    given = {
+        "duration_s": options.duration,
+        "connections": options.connections,
+        "wait_s": options.wait,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.url is None:
+        if given or options.rate is not None or options.any_host:
+            raise UsageError("--rate, --duration, --connections, --wait, --any-host need --url")
+        return None
+    if options.rate is None:
+        raise UsageError("--url needs --rate: requests per second of the open loop")
+    host, port, path = compare.parse_url(options.url, any_host=options.any_host)
+    return compare.Settings(host, port, path, options.rate, **given)
+
+
+def _check_output(path: Path) -> None:
+    """Raise UsageError, before minutes of measuring, where no file can be."""
+    if path.is_dir():
+        raise UsageError(f"--output: {str(path)!r} is a folder")
+    if not path.parent.is_dir():
+        raise UsageError(f"--output: the folder {str(path.parent)!r} does not exist")
+
+
+def _compare(
+    options: argparse.Namespace,
+    commands: dict[Side, list[str]],
+    settings: compare.Settings | None,
+) -> int:
+    """Measure and report; what ends it early does not lose what was measured."""
+    rounds = options.rounds or (JOB_ROUNDS if settings is None else SERVICE_ROUNDS)
+    samples: list[Sample] = []
+    status, problem = 0, ""
+    with compare.caught():
+        try:
+            samples.extend(
+                compare.measure(
+                    commands,
+                    rounds,
+                    settings,
+                    any_status=options.ignore_status,
+                    begins=lambda number, side: _progress(number, rounds, side),
+                )
+            )
+        except compare.ComparisonError as error:
+            status, problem = USAGE_STATUS, str(error)
+        except KeyboardInterrupt as error:
+            number = error.args[0] if error.args else signal.SIGINT
+            status, problem = 128 + number, "interrupted"
+    if samples:
+        comparison = compare.Comparison(commands, rounds, tuple(samples), settings)
+        status = _report(options, comparison) or status
+    if problem:
+        complain(COMMAND, problem)
+    return status
+
+
+def _progress(number: int, rounds: int, side: Side) -> None:
+    if sys.stderr is not None:
+        print(f"round {number + 1} of {rounds}: {side}", file=sys.stderr, flush=True)
+
+
+def _report(options: argparse.Namespace, comparison: compare.Comparison) -> int:
+    """Show and write the report; returns an exit status."""
+    text = FORMATS[options.format](comparison)
+    if options.output is None:
+        return show(text)
+    table = text if options.format == "text" else compare.text(comparison)
+    try:
+        write_output(options.output, text)
+    except OSError as error:
+        # Shown all the same, below: it took minutes to get.
+        complain(COMMAND, f"{options.output}: {error.strerror}")
+        return show(table) or 1
+    return show(f"{table}\n{options.format}: {visible(str(options.output))}\n")

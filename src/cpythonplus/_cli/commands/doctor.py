@@ -1,0 +1,145 @@
+"""`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
+
+from cpythonplus._cli.arguments import help_line, unknown
+from cpythonplus._cli.commands import run
+from cpythonplus._cli.features import FEATURES, Feature, Option
+from cpythonplus._cli.terminal import show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+COMMAND = "cpythonplus doctor cycles"
+RUN_COMMAND = "cpythonplus doctor run"
+PROGRAMS = {
+    "run": "run a program, and examine it when it ends",
+    "cycles": "run a program, and name the lines that leave cyclic garbage",
+}
+
+HELP = """\
+usage: cpythonplus doctor EXAMINATION [options] ...
+       cpythonplus doctor [options] PID
+
+Finds out what keeps the memory of a program: what it holds, what of that is resident, why it does
+not come back, and what to do.
+
+a program that is started for it:
+{programs}
+
+processes that run:
+{processes}
+
+  cpythonplus doctor EXAMINATION --help   explains one examination.
+
+  A process must have been started by `cpythonplus run` or `serve`; one of Python 3.14 and later
+  need not, if this is the same version. It is paused for moments only. Only `trim` modifies it.
+
+examples:
+  cpythonplus doctor run app.py --port 8000
+  cpythonplus doctor list
+  cpythonplus doctor 4711
+  cpythonplus doctor watch 4711 --format html --output 4711.html
+"""
+RUN_HELP = """\
+usage: cpythonplus doctor run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+
+Runs a program exactly as `python` would. When it ends, it is examined; the report on standard
+error says what it holds in memory, what is resident, why it does not come back, and what to do.
+
+options:
+{options}
+
+  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
+  interpreter that runs this.
+
+examples:
+  cpythonplus doctor run app.py --port 8000
+  cpythonplus doctor run --format html --output report.html -m pytest tests
+"""
+CYCLES_HELP = """\
+usage: cpythonplus doctor cycles [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+
+Runs a program exactly as `python` would. When it ends, the report on standard error has one line
+for each root cause of cyclic garbage: the line, the variable, how much, how to break it; then one
+for each place that still holds exceptions with their frames.
+
+options:
+{options}
+
+  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
+  interpreter that runs this.
+
+examples:
+  cpythonplus doctor cycles app.py --port 8000
+  cpythonplus doctor cycles --format json --output cycles.json -m pytest tests
+"""
+OWN_OPTIONS = (
+    Option("--gil", "gil", "with the GIL scheduled, as under `cpythonplus run`"),
+    Option("--threads", "threads", "with native locks and queues, as under `cpythonplus run`"),
+    Option("--help", "help", "show this message and exit"),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Do the examination that is asked for; returns the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        return show(help_text())
+    word = arguments[0]
+    if word == "cycles":
+        return _run(COMMAND, cycles_help_text, arguments[1:])
+    if word == "run":
+        return _run(RUN_COMMAND, run_help_text, arguments[1:])
+    from cpythonplus._cli.commands import doctor_live
+
+    live = {each.name: each for each in doctor_live.EXAMINATIONS}
+    if word in live:
+        return doctor_live.main(live[word], arguments[1:])
+    if not word.startswith("-") and not word.isdecimal():
+        raise unknown("examination", word, [*PROGRAMS, *live], "cpythonplus doctor")
+    return doctor_live.main(live["attach"], arguments)
+
+
+def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
+    """Become the program, looked at (does not return); or show the help."""
+    feature = _feature(command)
+    known: run.Known = {option.flag: (None, option) for option in OWN_OPTIONS}
+    known.update({option.flag: (feature, option) for option in feature.options})
+    request = run.parse(arguments, known, command)
+    if "help" in request.given:
+        return show(text())
+    given = request.values.setdefault(feature.name, {})
+    # What is looked at is the program, so nothing of it is changed that need not be.
+    request.off.update({"gil", "threads", "doctor"} - request.given)
+    if "children" not in given:
+        request.given.add(run.NO_CHILDREN.field)
+    return run.become(request)
+
+
+def _feature(command: str) -> Feature:
+    return next(each for each in FEATURES if each.command == command)
+
+
+def help_text() -> str:
+    """Return what `cpythonplus doctor` prints."""
+    from cpythonplus._cli.commands import doctor_live
+
+    live = {each.usage: each.summary for each in doctor_live.EXAMINATIONS}
+    programs, processes = (
+        "\n".join(f"  {usage:<18}  {summary}" for usage, summary in each.items())
+        for each in (PROGRAMS, live)
+    )
+    return HELP.format(programs=programs, processes=processes)
+
+
+def run_help_text() -> str:
+    """Return what `cpythonplus doctor run --help` prints."""
+    return RUN_HELP.format(options=_lines((*_feature(RUN_COMMAND).options, *OWN_OPTIONS)))
+
+
+def cycles_help_text() -> str:
+    """Return what `cpythonplus doctor cycles --help` prints."""
+    return CYCLES_HELP.format(options=_lines((*_feature(COMMAND).options, *OWN_OPTIONS)))
+
+
+def _lines(options: "Iterable[Option]") -> str:
+    return "\n".join(help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)

@@ -1,0 +1,301 @@
+"""`cpythonplus doctor attach PID` and its like: processes that run, looked at from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknown
+from cpythonplus._cli.features import Option, format_option, number, output_option, top_option
+from cpythonplus._cli.terminal import complain, show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cpythonplus.memory._agent.client import Client
+    from cpythonplus.memory._agent.listing import Candidate
+
+COMMAND = "cpythonplus doctor"
+FAILED_STATUS = 1
+"""The process cannot be looked at."""
+INTERRUPTED_STATUS = 130
+TOP = 10
+_NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
+_LONGEST_PID = 19
+_INTERVAL_S = 2.0
+_SHORTEST_S = 0.1
+_LONGEST_S = 1e6
+
+HELP = """\
+usage: {usage}
+
+{summary}.
+
+options:
+{options}
+"""
+
+
+def _seconds(text: str) -> str:
+    """Serve as `check` of an option that takes a time between two looks."""
+    if not _SHORTEST_S <= float(number(text)) <= _LONGEST_S:
+        raise ValueError(f"expected seconds, from {_SHORTEST_S} on, not {text!r}")
+    return text
+
+
+_INTERVAL = Option(
+    "--interval",
+    "interval",
+    f"seconds between two looks ({_INTERVAL_S:g})",
+    metavar="S",
+    check=_seconds,
+    decode=float,
+)
+_SHOW_KEYS = Option("--show-keys", "show_keys", "keys of dicts as they are; they may be secrets")
+_OUTPUT = output_option("write the report to FILE, not to standard output")
+_LAST_OUTPUT = output_option("write a report to FILE at the end")
+_FORMAT = format_option("text", "json", "html")
+_TOP = top_option(f" ({TOP})")
+_ANSWER = (format_option("text", "json"), _OUTPUT)
+
+
+class Examination:
+    """What can be asked of processes that run: a sub-command of `cpythonplus doctor`.
+
+    operands: what follows the options, PID and TYPE.
+    """
+
+    __slots__ = ("name", "operands", "options", "summary")
+
+    def __init__(
+        self, name: str, operands: tuple[str, ...], summary: str, options: tuple[Option, ...]
+    ) -> None:
+        self.name = name
+        self.operands = operands
+        self.summary = summary
+        self.options = options
+
+    @property
+    def usage(self) -> str:
+        """Return how it is called, without options."""
+        return " ".join((self.name, *self.operands))
+
+
+EXAMINATIONS = (
+    Examination("list", (), "list the Python processes here that can be examined", _ANSWER),
+    Examination(
+        "attach", ("PID",), "examine a process; `attach` may be left out", (_FORMAT, _OUTPUT, _TOP)
+    ),
+    Examination(
+        "watch",
+        ("PID",),
+        "examine a process again and again, until Ctrl-C or q",
+        (_INTERVAL, _FORMAT, _LAST_OUTPUT, _TOP),
+    ),
+    Examination("referrers", ("PID", "TYPE"), "show what refers to objects of TYPE", _ANSWER),
+    Examination(
+        "path",
+        ("PID", "TYPE"),
+        "show what keeps one object of TYPE, step by step",
+        (_SHOW_KEYS, *_ANSWER),
+    ),
+    Examination(
+        "trim", ("PID",), "have a process give free memory back, and show how much", _ANSWER
+    ),
+)
+
+
+class Request:
+    """A command line, read.  given: the options' values by field, a switch has "1"."""
+
+    __slots__ = ("given", "pid", "type_name")
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.type_name = ""
+        self.given: dict[str, Any] = {}
+
+    def get(self, field: str, default: Any = None) -> Any:  # noqa: ANN401  # as its option decodes it
+        """Return an option's value."""
+        return self.given.get(field, default)
+
+
+def parse(examination: Examination, arguments: Sequence[str]) -> Request:
+    """Read the command line; UsageError for what is wrong in it."""
+    request = Request()
+    known = {option.flag: option for option in examination.options}
+    words, operands = list(arguments), []
+    while words:
+        flag = words[0].partition("=")[0]
+        if not flag.startswith("-"):
+            operands.append(words.pop(0))
+            continue
+        if flag not in known:
+            raise unknown("option", flag, list(known), f"{COMMAND} {examination.name}")
+        option = known[flag]
+        value = take_value(flag, words, wanted=option.metavar is not None)
+        try:
+            request.given[option.field] = option.decode(option.check(value))
+        except ValueError as error:
+            raise UsageError(f"{flag}: {error}") from None
+    _take_operands(request, examination, operands)
+    if examination.name == "watch" and "format" in request.given and "output" not in request.given:
+        raise UsageError("--format goes with --output: the screen is what it is")
+    return request
+
+
+def _take_operands(request: Request, examination: Examination, operands: list[str]) -> None:
+    wanted = examination.operands
+    if len(operands) < len(wanted):
+        raise UsageError(f"{examination.name}: {wanted[len(operands)]} is missing")
+    if len(operands) > len(wanted):
+        raise UsageError(f"{examination.name}: {operands[len(wanted)]!r} is one word too many")
+    for name, text in zip(wanted, operands, strict=True):
+        if name == "PID":
+            request.pid = _pid(text)
+        elif text.isprintable() and text and " " not in text:
+            request.type_name = text
+        else:
+            raise UsageError(f"expected the name of a type, not {text!r}")
+
+
+def _pid(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID and int(text)):
+        raise UsageError(f"expected a PID, not {text!r}")
+    return int(text)
+
+
+def main(examination: Examination, arguments: Sequence[str]) -> int:
+    """Look at the process and tell; returns the exit status."""
+    if {"-h", "--help"} & {*arguments}:
+        return show(help_text(examination))
+    request = parse(examination, arguments)
+    # Behind the command line, for wrong ones are told at once.
+    from cpythonplus.memory._agent.client import AskError, connect
+    from cpythonplus.memory._agent.finding import Unreachable
+
+    try:
+        if examination.name == "list":
+            return _list(request)
+        with connect(request.pid) as client:
+            return _look(client, examination, request)
+    except (Unreachable, AskError) as error:
+        complain(COMMAND, str(error))
+        return FAILED_STATUS
+    except KeyboardInterrupt:
+        complain(COMMAND, "interrupted")
+        return INTERRUPTED_STATUS
+
+
+def _look(client: Client, examination: Examination, request: Request) -> int:
+    if examination.name == "watch":
+        from cpythonplus._cli.watch_screen import watch
+
+        interval_s, top = request.get("interval", _INTERVAL_S), request.get("top", TOP)
+        if "output" not in request.given:
+            return watch(client, interval_s, top, None)
+        return watch(client, interval_s, top, lambda found: _tell_report(found, request))
+    if examination.name != "attach":
+        return _ask(client, examination.name, request)
+    from cpythonplus.memory._agent.client import examine
+
+    found = examine(client)
+    client.close()  # the process waits for others while this is drawn
+    return _tell_report(found, request)
+
+
+# ---- the smaller questions ----------------------------------------------------------------------
+
+
+def _ask(client: Client, name: str, request: Request) -> int:
+    from cpythonplus.memory._agent.client import AskError
+    from cpythonplus.memory._report.text import part_text
+
+    asked = "path_keys" if request.get("show_keys") else name
+    answer = client.ask(asked, request.type_name)
+    if request.get("format") == "json":
+        return _tell_json(answer, request)
+    if _NEEDED[name] not in answer:
+        raise AskError(f"its answer to {name} has not what it should have")
+    return tell(part_text(name, answer, request.get("top", TOP)), request)
+
+
+# ---- which processes there are ------------------------------------------------------------------
+
+
+def _list(request: Request) -> int:
+    from cpythonplus.memory._agent.listing import candidates
+
+    found = candidates()
+    if request.get("format") == "json":
+        return _tell_json({"processes": [each.as_json() for each in found]}, request)
+    return tell(list_text(found), request)
+
+
+def list_text(found: Sequence[Candidate]) -> str:
+    """Return a table of the processes that can be examined, and how many cannot be."""
+    from cpythonplus._base.visible import visible
+
+    lines = []
+    for each in found:
+        if each.reached_by:
+            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.started_s))
+            way = f"{each.reached_by:<15}"
+            lines.append(f"{each.pid:>7}  {since}  {way}  {visible(each.command)}")
+    others = len(found) - len(lines)
+    if lines:
+        lines.insert(0, f"{'PID':>7}  {'since':<19}  {'reached by':<15}  command")
+    else:
+        lines.append("no process here can be examined; `cpythonplus run` starts one that can be")
+    if others:
+        lines.append(f"{others} more run Python; `cpythonplus doctor PID` says why one cannot be")
+    return "".join(f"{line}\n" for line in lines)
+
+
+# ---- reports ------------------------------------------------------------------------------------
+
+
+def _tell_report(found: dict[str, object], request: Request) -> int:
+    """Write an examination in the format that is asked for."""
+    if request.get("format") == "json":
+        return _tell_json(found, request)
+    from cpythonplus.memory.report import page, report_text
+
+    if request.get("format") == "html":
+        return tell(page(found), request)
+    return tell(report_text(found, top=request.get("top", TOP)), request)
+
+
+def _tell_json(content: dict[str, object], request: Request) -> int:
+    # The one character that a terminal might obey, and that JSON leaves as it is.
+    text = json.dumps(content, indent=2).replace("\x7f", "\\u007f")
+    return tell(f"{text}\n", request)
+
+
+def tell(text: str, request: Request) -> int:
+    """Write a report where it is wanted; UsageError if the file cannot be written."""
+    file = request.get("output")
+    is_html = request.get("format") == "html"
+    if file is None:
+        return show(text.encode() if is_html else text)
+    from cpythonplus._base.files import write_output
+    from cpythonplus._base.visible import visible_lines
+
+    try:
+        path = file.replace("%p", str(request.pid or os.getpid()))
+        write_output(path, text if is_html else visible_lines(text))
+    except OSError as error:
+        raise UsageError(f"cannot write {file!r}: {error.strerror}") from None
+    return 0
+
+
+def help_text(examination: Examination) -> str:
+    """Return what `cpythonplus doctor EXAMINATION --help` prints."""
+    name, *operands = examination.usage.split()
+    usage = " ".join((COMMAND, name, "[options]", *operands))
+    lines = [help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in examination.options]
+    lines.append(help_line("--help", "show this message and exit"))
+    summary = f"{examination.summary[0].upper()}{examination.summary[1:]}"
+    return HELP.format(usage=usage, summary=summary, options="\n".join(lines))

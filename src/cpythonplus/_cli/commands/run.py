@@ -1,0 +1,436 @@
+"""`cpythonplus run`: become `python` with the same program, the features switched on.
+
+The runner executes nothing of the program. It writes what is to be enabled into the environment
+variable CPYTHONPLUS_RUN and replaces itself (exec) by the same interpreter with the same options
+and the program; `cpythonplus.pth` then activates the features before the program begins. So argv,
+`__main__`, sys.path, exit status, tracebacks and signals are not imitated: they are Python's own.
+Rejected: running the program in this process by `runpy`. It needs no second interpreter (9 ms) but
+leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signals and argv bytes.
+
+What a program can see of it: CPYTHONPLUS_RUN in os.environ; with -I or -E an option -X in
+/proc/self/cmdline (not in sys.orig_argv); modules named cpythonplus.* in
+sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; one
+function of atexit, called last; with `--stackless` a module of that name and a builtin
+TaskletExit, with `--dump-on` a signal's action,
+with `--malloc` LD_PRELOAD and the allocator's settings;
+under the console script, `sys.orig_argv[0]` as that script's first line has it. A missing script or
+module ends with status 2 and a line of ours (`python -m` says 1).
+
+Children. Interpreters of the same installation that the program starts (multiprocessing,
+subprocess with sys.executable) inherit the environment and so the features; `--no-children` takes
+the variable out of the environment as soon as it is read. Another Python, or another
+installation of cpythonplus, finds in the variable that it is not meant and leaves it alone. One
+with -I or -E ignores the variable as it ignores PYTHON*; `run -I` itself says by an option -X that
+this one counts. Rejected for that: the pid in the variable, which exec keeps, since who sets the
+variable may know the pid (a set-user-ID program that becomes `python -I`). A
+`cpythonplus run` inside of one replaces the outer one's choice as a whole, nothing is merged.
+"""
+
+# On the start-up path: importing pathlib would cost more than all of this.
+# ruff: noqa: PTH109, PTH110, PTH112, PTH115, PTH116, PTH118, PTH120, PTH121, PTH123
+
+import os
+import sys
+
+from cpythonplus._base import exec_watch
+from cpythonplus._cli import interpreter_options
+from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknown
+from cpythonplus._cli.features import (
+    COMMAND,
+    FEATURES,
+    MARK,
+    OUTSIDE_SITE,
+    VARIABLE,
+    Feature,
+    Option,
+    Run,
+    python_tag,
+    without_allocator,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import NoReturn
+
+    Known = dict[str, tuple[Feature | None, Option | None]]
+
+HELP = """\
+usage: cpythonplus run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+
+Runs a program exactly as `python` would, with these features switched on.
+
+  cpythonplus run app.py --port 8000     `python app.py --port 8000`
+  cpythonplus run -m gunicorn app:app    `python -m gunicorn app:app`
+  cpythonplus run --show app.py          what would be switched on, and the command
+  cpythonplus doctor PID                 what such a process keeps in memory, and why
+
+features, each with the option that switches it off:
+{features}
+
+statistics:
+{statistics}
+
+other options:
+{own}
+
+advanced:
+{advanced}
+
+  -X, -W, -O, -u, -I, -E, -B, -P, -V and the like are handed to `python`, from here and from the
+  interpreter that runs this.
+"""
+NO_CHILDREN = Option(
+    "--no-children", "no_children", "the same in the Python processes that it starts"
+)
+OWN_OPTIONS = (
+    Option("--show", "show", "show what would be switched on and run, and exit"),
+    Option("--help", "help", "show this message and exit"),
+)
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+class Request:
+    """A command line of `run`, read.
+
+    values: carried texts by feature name, then by field; off: features switched off;
+    given: own options that were given, by field; python: options for the interpreter, and program.
+    """
+
+    __slots__ = ("given", "off", "python", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[str, str]] = {}
+        self.off: set[str] = set()
+        self.given: set[str] = set()
+        self.python = interpreter_options.Options()
+
+    def enabled(self) -> dict[str, dict[str, str]]:
+        """Return the values of the features that are on.
+
+        `--no-X` wins over X's options, so that it can be put in front of a long command line.
+        """
+        return {
+            feature.name: self.values.get(feature.name, {})
+            for feature in FEATURES
+            if feature.name not in self.off and (feature.by_default or feature.name in self.values)
+        }
+
+
+def main(arguments: list[str]) -> int:
+    """Become the program (does not return), or return an exit status; UsageError for wrong input.
+
+    `arguments` are those behind the word `run`.
+    """
+    request = parse(arguments, known_options(), COMMAND)
+    if "help" in request.given:
+        from cpythonplus._cli.terminal import show
+
+        return show(help_text())
+    if "show" in request.given:
+        from cpythonplus._cli.terminal import show
+
+        inherit_options(request)
+        return show(show_text(request))
+    return become(request)
+
+
+def become(request: Request) -> int:
+    """Become the program that is asked for (does not return); UsageError if it cannot be."""
+    inherit_options(request)
+    if not request.python.telling:
+        check_program(request.python)
+    return start(request)
+
+
+def inherit_options(request: Request) -> None:
+    """Put the options of the running interpreter in front of those that were given."""
+    inherited = interpreter_options.of_this_process(sys.orig_argv)
+    request.python.words[:0] = inherited.words
+    request.python.letters |= inherited.letters
+
+
+def parse(arguments: list[str], known: "Known", command: str) -> Request:
+    """Read the command line; UsageError for what is wrong in it.
+
+    By hand, because argparse costs 5 ms and cannot tell `-um http.server` from its own options.
+    known: the options that are not the interpreter's; command: whose `--help` an error refers to.
+    """
+    request = Request()
+    words = list(arguments)
+    while words:
+        word = words[0]
+        if word in ("--", "-") or not word.startswith("-"):
+            if words != ["--"]:
+                request.python.set_script(words)
+            break
+        flag = word.partition("=")[0]
+        if word == "-h":
+            flag = "--help"
+        if flag in known:
+            feature, option = known[flag]
+            value = take_value(flag, words, wanted=option is not None and bool(option.metavar))
+            _note(request, feature, option, flag, value)
+            continue
+        try:
+            used = interpreter_options.take(words, request.python)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if request.python.letters & {"h", "?"}:
+            request.given.add("help")
+        if used == 0:
+            raise unknown("option", flag, list(known), command)
+        del words[:used]
+    return request
+
+
+def known_options() -> "Known":
+    """Return the options by flag; no feature: `run`'s own; no option: switches the feature off."""
+    known: Known = {option.flag: (None, option) for option in (NO_CHILDREN, *OWN_OPTIONS)}
+    for each in offered():
+        if each.by_default:
+            known[each.switch_off] = (each, None)
+        known.update({option.flag: (each, option) for option in each.options})
+    return known
+
+
+def offered() -> list[Feature]:
+    """Return the features that are `run`'s own."""
+    return [feature for feature in FEATURES if feature.command == COMMAND]
+
+
+def _note(
+    request: Request, feature: Feature | None, option: Option | None, flag: str, value: str
+) -> None:
+    """Put an option of ours, as `known_options` describes it, where it belongs."""
+    if option is None:
+        if feature is not None:
+            request.off.add(feature.name)
+    elif feature is None:
+        request.given.add(option.field)
+    else:
+        try:
+            request.values.setdefault(feature.name, {})[option.field] = option.check(value)
+        except ValueError as error:
+            raise UsageError(f"{flag}: {error}") from None
+
+
+def check_program(options: interpreter_options.Options) -> None:
+    """UsageError if there is plainly nothing to run.
+
+    Only what is certain: a script that is not there, a module whose first name no finder knows.
+    The rest (a folder without `__main__.py`, a sub-module, a file that may not be read) is told by
+    Python itself, in one line: finding out here would mean importing the program's packages twice.
+    """
+    if not options.kind:
+        raise UsageError("nothing to run: give a script, -m MODULE, -c CODE or -")
+    if options.kind == "-m":
+        check_module(options.name, safe_path=bool(options.letters & {"I", "P"}))
+    elif options.kind == "script":
+        try:
+            os.stat(options.name)
+        except (FileNotFoundError, NotADirectoryError):
+            raise UsageError(f"the script {options.name!r} does not exist") from None
+        except (OSError, ValueError):
+            return
+
+
+def check_module(name: str, *, safe_path: bool) -> None:
+    """UsageError if no finder knows the first name of the dotted `name`, as `python -m` would look.
+
+    Nothing is imported, so a parent package that extends its own path stays its own business.
+    """
+    top = name.partition(".")[0]
+    if not top or top in sys.modules:
+        return
+    saved = sys.path
+    # The first entry is this command's own: the current folder (-m) or the console script's.
+    path = list(saved) if sys.flags.safe_path else saved[1:]
+    sys.path = path if safe_path or sys.flags.safe_path else [os.getcwd(), *path]
+    try:
+        found = any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
+    except Exception:  # noqa: BLE001  # somebody's import hook: for Python to tell
+        found = True
+    finally:
+        sys.path = saved
+    if not found:
+        raise UsageError(f"there is no module named {name!r}")
+
+
+def start(request: Request) -> "NoReturn":
+    """Replace this process by the interpreter, the program and the features of `request`."""
+    features = {} if request.python.telling else request.enabled()
+    environment = original_environment()
+    without_allocator(environment)
+    set_search_path(environment, request.python.letters if features else None, features)
+    environment.pop(VARIABLE, None)
+    prepare(features, environment, request.python.letters)
+    if features:
+        run = Run(
+            HOME,
+            python_tag(),
+            os.getpid(),
+            features,
+            children=NO_CHILDREN.field not in request.given,
+        )
+        environment[VARIABLE] = run.encode()
+    command = [sys.orig_argv[0] if sys.orig_argv else sys.executable]
+    if features and request.python.letters & {"E", "I"}:
+        command += ["-X", MARK]
+    command += [*request.python.words, *request.python.program]
+    if VARIABLE in os.environ:  # an outer run, which is not to tell what this one replaces it by
+        exec_watch.watch(None)
+    try:
+        # argv[0] as it was typed: Python finds its own folder, and its venv, by it.
+        program = sys.executable or os.readlink("/proc/self/exe")
+        os.execve(program, command, environment)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot start {sys.executable!r}: {error}") from None
+
+
+def prepare(
+    features: dict[str, dict[str, str]], environment: dict[str, str], letters: set[str]
+) -> None:
+    """Let the features change the environment and what is carried; UsageError if one cannot."""
+    for feature in FEATURES:
+        if feature.name not in features or feature.prepare is None:
+            continue
+        known = dict(environment)
+        try:
+            feature.prepare(features[feature.name], environment)
+        except ValueError as error:
+            raise UsageError(f"{feature.name}: {error}") from None
+        ignored = [name for name in environment if name.startswith("PYTHON") and name not in known]
+        if ignored and letters & {"E", "I"}:
+            raise UsageError(f"{feature.name}: with -I or -E python does not read {ignored[0]}")
+
+
+def set_search_path(
+    environment: dict[str, str], letters: set[str] | None, wanted: "Iterable[str]" = ()
+) -> None:
+    """See to it that the started interpreter activates the features; UsageError if it could not.
+
+    Installed in a site folder, `cpythonplus.pth` does it, whatever the options; only -S keeps
+    Python from reading it. Elsewhere (PYTHONPATH, `pip install --target`) no .pth file is read.
+    There PYTHONPATH gets a folder with a `sitecustomize` in front, which activates the features,
+    takes that folder out of sys.path again and goes on to the user's own `sitecustomize`. The
+    program sees the folder in os.environ["PYTHONPATH"], because its children need it too; sys.path
+    is as without it. With -E or -I PYTHONPATH is not read, so that is refused. Rejected: refusing
+    altogether (trying it from an unpacked wheel is worth something), and `-c` or `-m` with a
+    starter module (that is no longer python's own `__main__`).
+    letters: flags of the interpreter; None: nothing is to be activated.  wanted: features by name.
+    """
+    entries = [
+        entry
+        for entry in environment.get("PYTHONPATH", "").split(os.pathsep)
+        if entry != OUTSIDE_SITE
+    ]
+    if entries != environment.get("PYTHONPATH", "").split(os.pathsep):
+        # An outer run put it there.
+        environment["PYTHONPATH"] = os.pathsep.join(entries)
+        if entries in ([], [""]):
+            del environment["PYTHONPATH"]
+    if letters is None:
+        return
+    if "S" in letters:
+        defaults = {each.name: each.switch_off for each in FEATURES if each.by_default}
+        other_way = f", or use {' '.join(defaults.values())}" if {*wanted} <= {*defaults} else ""
+        raise UsageError(
+            "with -S python reads no site folder, so nothing could be activated"
+            f" (leave out -S{other_way})"
+        )
+    if in_site_folder(letters):
+        return
+    if letters & {"E", "I"}:
+        raise UsageError(
+            f"with -I or -E cpythonplus must be installed in a site folder of this Python,"
+            f" and {os.path.dirname(HOME)!r} is none"
+        )
+    if os.pathsep in OUTSIDE_SITE:
+        raise UsageError(f"PYTHONPATH cannot hold {OUTSIDE_SITE!r}: there is a colon in it")
+    rest = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = OUTSIDE_SITE + (os.pathsep + rest if rest else "")
+
+
+def in_site_folder(letters: set[str]) -> bool:
+    """Whether an interpreter with these flags reads the `cpythonplus.pth` beside this package."""
+    import site  # loaded at start-up already, unless with -S
+
+    parent = os.path.dirname(HOME)
+    if not os.path.exists(os.path.join(parent, "cpythonplus.pth")):
+        return False
+    folders = site.getsitepackages()
+    if site.ENABLE_USER_SITE and not letters & {"s", "I"}:
+        folders.append(site.getusersitepackages())
+    if parent in folders:
+        return True
+    return any(os.path.isdir(folder) and os.path.samefile(folder, parent) for folder in folders)
+
+
+def original_environment() -> dict[str, str]:
+    """Return the environment that this interpreter was started with.
+
+    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538). Handed on, it would
+    look like the user's own choice, and the UTF-8 mode that the C locale brings would be off.
+    """
+    environment = dict(os.environ)
+    if environment.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
+        try:
+            with open("/proc/self/environ", "rb") as file:
+                block = file.read().split(b"\0")
+        except OSError:
+            return environment
+        given = [entry for entry in block if entry.startswith(b"LC_CTYPE=")]
+        if not given:
+            del environment["LC_CTYPE"]
+        else:
+            environment["LC_CTYPE"] = os.fsdecode(given[0].partition(b"=")[2])
+    return environment
+
+
+def help_text() -> str:
+    """Return what `cpythonplus run --help` prints: first what most people need."""
+    features = [help_line(x.switch_off, x.summary) for x in offered() if x.by_default]
+    return HELP.format(
+        features="\n".join([*features, help_line(NO_CHILDREN.flag, NO_CHILDREN.help)]),
+        statistics="\n".join(_lines(x for x in offered() if x.name == "statistics")),
+        own="\n".join(help_line(option.flag, option.help) for option in OWN_OPTIONS),
+        advanced="\n".join(_lines(x for x in offered() if x.name != "statistics")),
+    )
+
+
+def _lines(features: "Iterable[Feature]") -> "Iterator[str]":
+    """Yield the options of features, without those that switch them off."""
+    for feature in features:
+        defaults = feature.defaults()
+        for option in feature.options:
+            default = f" ({defaults[option.field]})" if option.field in defaults else ""
+            yield help_line(f"{option.flag} {option.metavar or ''}", option.help + default)
+
+
+def show_text(request: Request) -> str:
+    """Return what `--show` prints: each feature, on or off, its values, and the command."""
+    enabled = request.enabled()
+    lines: list[str] = []
+    for feature in offered():
+        on = feature.name in enabled
+        lines.append(f"{feature.name:<10}  {'on ' if on else 'off'}  {feature.summary}")
+        if not on:
+            continue
+        given = enabled[feature.name]
+        defaults = feature.defaults()
+        for option in feature.options:
+            if option.field in given:
+                value = f" {given[option.field]}" if option.metavar else ""
+                lines.append(f"            {option.flag}{value}")
+            elif option.field in defaults:
+                lines.append(f"            {option.flag} {defaults[option.field]} (default)")
+        if feature.by_default:
+            lines.append(f"            {feature.switch_off} switches it off")
+    lines.append(f"children    {'off' if NO_CHILDREN.field in request.given else 'on'}")
+    command = [sys.executable, *request.python.words, *request.python.program]
+    if request.python.program:
+        import shlex
+
+        lines.append(f"command     {shlex.join(command)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,573 @@
+"""The features that `cpythonplus run` can enable: the one table that everything else reads.
+
+A new feature is one entry in `FEATURES`: the command line, its help, `--show`, the environment
+string that carries the choice into the started interpreter, and the activation there, all follow
+from it.
+
+Imported both by the runner and by every interpreter that it starts, so it imports nothing that is
+not loaded anyway: not even `dataclasses`, which would cost 11 ms. What a feature needs is imported
+by its `activate`.
+"""
+
+# Importing pathlib would cost more than all of this.
+# ruff: noqa: PTH100, PTH112, PTH118, PTH120
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+
+COMMAND = "cpythonplus run"
+OUTSIDE_SITE = os.path.join(os.path.dirname(__file__), "outside_site")
+"""Folder of the `sitecustomize` that stands in for `cpythonplus.pth`."""
+VARIABLE = "CPYTHONPLUS_RUN"
+"""The environment variable that carries the features into the started interpreter."""
+MARK = "cpythonplus_run"
+"""An -X option: `run` has made this command line, so the variable counts with -I and -E, too."""
+
+
+class Option:
+    """One option of a feature, with or without a value."""
+
+    __slots__ = ("check", "decode", "field", "flag", "help", "metavar")
+
+    def __init__(
+        self,
+        flag: str,
+        field: str,
+        text: str,
+        *,
+        metavar: str | None = None,
+        check: "Callable[[str], str]" = str,
+        decode: "Callable[[str], object]" = str,
+    ) -> None:
+        """Describe an option.
+
+        flag: as typed, `--grace-us`; field: its key in the environment string and in `activate`.
+        metavar: how the help calls the value; None for a switch, whose value is then "1".
+        check: the typed text to the text that is carried; ValueError says what is wrong with it.
+        decode: the carried text to the value that `activate` gets.
+        """
+        self.flag = flag
+        self.field = field
+        self.help = text
+        self.metavar = metavar
+        self.check = check
+        self.decode = decode
+
+
+class Feature:
+    """Something that `cpythonplus run` enables in the started interpreter."""
+
+    __slots__ = (
+        "activate",
+        "by_default",
+        "command",
+        "defaults",
+        "name",
+        "options",
+        "prepare",
+        "summary",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        by_default: bool,
+        options: tuple[Option, ...],
+        activate: "Callable[[Mapping[str, object], Run], None]",
+        defaults: "Callable[[], Mapping[str, object]]" = dict,
+        command: str = COMMAND,
+        prepare: "Callable[[dict[str, str], MutableMapping[str, str]], None] | None" = None,
+    ) -> None:
+        """Describe a feature.
+
+        by_default: enabled unless `--no-NAME` is given; otherwise enabled by any of its options.
+        activate: called in the started interpreter, before the program, with the decoded values of
+            the options that were given (by field). Whatever it raises ends the start: one line, 2.
+        defaults: what holds for the options that were not given, for the help and `--show`.
+        command: the one that offers it, and that messages begin with.
+        prepare: called by the runner with the carried texts and the environment that the program is
+            going to have: it may change both. ValueError says what is wrong.
+        """
+        self.name = name
+        self.summary = summary
+        self.by_default = by_default
+        self.options = options
+        self.activate = activate
+        self.defaults = defaults
+        self.command = command
+        self.prepare = prepare
+
+    @property
+    def switch_off(self) -> str:
+        """Return the option that switches the feature off."""
+        return f"--no-{self.name}"
+
+
+class Run:
+    """What one `cpythonplus run` asks for, as the started interpreters see it.
+
+    home: folder of the cpythonplus package that the runner belongs to; python: the kind of
+    interpreter, see `python_tag`. An interpreter where one of them differs is another installation.
+    pid: of the process that the runner became (exec keeps it): tells the program from its children.
+    children: whether interpreters that the program starts are to be like it.
+    features: carried values by feature name, then by field; a feature that is missing is off.
+    """
+
+    __slots__ = ("children", "features", "home", "pid", "python")
+
+    def __init__(
+        self,
+        home: str,
+        python: str,
+        pid: int,
+        features: dict[str, dict[str, str]],
+        *,
+        children: bool,
+    ) -> None:
+        self.home = home
+        self.python = python
+        self.pid = pid
+        self.children = children
+        self.features = features
+
+    def encode(self) -> str:
+        """Return CPYTHONPLUS_RUN's value: `key=value;...`, with `;` and `%` percent-encoded."""
+        pairs = [
+            ("home", self.home),
+            ("python", self.python),
+            ("pid", str(self.pid)),
+            ("children", str(int(self.children))),
+        ]
+        for name, values in self.features.items():
+            pairs.append((name, "1"))
+            pairs += [(f"{name}.{field}", value) for field, value in values.items()]
+        return ";".join(
+            f"{key}={value.replace('%', '%25').replace(';', '%3B')}" for key, value in pairs
+        )
+
+    @classmethod
+    def decode(cls, text: str) -> "Run":
+        """Return what was encoded; ValueError for anything that it cannot have written."""
+        run = cls("", "", 0, {}, children=True)
+        for pair in text.split(";"):
+            key, equals, value = pair.partition("=")
+            value = value.replace("%3B", ";").replace("%25", "%")
+            name, dot, field = key.partition(".")
+            if not equals:
+                raise ValueError(f"{pair!r} is not key=value")
+            if dot and name in run.features:
+                run.features[name][field] = value
+            elif not dot and key in ("home", "python"):
+                setattr(run, key, value)
+            elif not dot and key == "pid":
+                run.pid = int(value)
+            elif not dot and key == "children":
+                run.children = value != "0"
+            elif not dot and any(feature.name == name for feature in FEATURES):
+                run.features[name] = {}
+            else:
+                raise ValueError(f"unknown key {key!r}")
+        return run
+
+
+def whole_number(text: str) -> str:
+    """Serve as `check` of an option that takes an integer. The feature judges its range."""
+    try:
+        return str(int(text))
+    except ValueError:
+        raise ValueError(f"expected a whole number, not {text!r}") from None
+
+
+def number(text: str) -> str:
+    """Serve as `check` of an option that takes a float. The feature judges its range."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        raise ValueError(f"expected a number, not {text!r}") from None
+
+
+def signal_number(text: str) -> str:
+    """Serve as `check` of an option that takes a signal: `SIGUSR1`, `usr1` or `10`."""
+    import signal
+
+    name = f"SIG{text.upper().removeprefix('SIG')}"
+    is_number = text.isascii() and text.isdecimal()
+    try:
+        number = int(text) if is_number else signal.Signals[name]
+    except (KeyError, ValueError):
+        number = 0
+    if number not in signal.valid_signals():
+        raise ValueError(f"expected the name or number of a signal, not {text!r}")
+    return str(int(number))
+
+
+def cycle_kinds(text: str) -> str:
+    """Serve as `check` of an option that takes kinds of cycles, with commas between them."""
+    from cpythonplus.memory.cycles import Kind
+
+    names = [name.strip() for name in text.split(",")]
+    known = [str(kind) for kind in Kind]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"kinds are {', '.join(known)}, not {name!r}")
+    return ",".join(names)
+
+
+def positive_number(text: str) -> str:
+    """Serve as `check` of an option that takes an integer from 1 on."""
+    if int(whole_number(text)) < 1:
+        raise ValueError(f"expected a number from 1 on, not {text!r}")
+    return whole_number(text)
+
+
+def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
+    """Return the `check` of an option that takes one of some words."""
+
+    def check(text: str) -> str:
+        if text not in names:
+            from cpythonplus._cli.arguments import suggestion
+
+            raise ValueError(
+                f"expected {' or '.join(names)}, not {text!r}{suggestion(text, [*names])}"
+            )
+        return text
+
+    return check
+
+
+def output_file(text: str) -> str:
+    """Serve as `check` of an option that names a file to be written; `%p` stands for the pid.
+
+    Made absolute, for the program may change its working directory. A folder that does not exist
+    is told now: at exit it would be too late.
+    """
+    path = os.path.abspath(text)
+    # Exec keeps the pid, so this is the very name that the program is going to write.
+    folder, name = os.path.split(path.replace("%p", str(os.getpid())))
+    if not text or text.endswith("/") or not name or os.path.isdir(os.path.join(folder, name)):
+        raise ValueError(f"expected a file name, not {text!r}")
+    if not os.path.isdir(folder):
+        raise ValueError(f"the folder {folder!r} does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"the folder {folder!r} cannot be written to")
+    return path
+
+
+def allocator(text: str) -> str:
+    """Serve as `check` of an option that names an allocator, or its library by a path."""
+    from cpythonplus.memory import allocators
+
+    allocators.kind_of(text)
+    return os.path.abspath(text) if os.sep in text else text
+
+
+def policy(text: str) -> str:
+    """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
+    from cpythonplus.gil._limits import LIMITS, checked
+
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    pairs = []
+    for pair in text.split(","):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name not in kinds:
+            from cpythonplus._cli.arguments import suggestion
+
+            hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
+            raise ValueError(f"the policy has no {name!r}{hint}")
+        try:
+            pairs.append(f"{name}={whole_number(value) if kinds[name] is int else number(value)}")
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    carried = ",".join(pairs)
+    checked(policy_numbers(carried))
+    return carried
+
+
+def policy_numbers(text: str) -> "dict[str, object]":
+    """Return the fields of a policy that `policy` has made a text of."""
+    from cpythonplus.gil._limits import LIMITS
+
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    pairs = (pair.split("=") for pair in text.split(","))
+    return {name: kinds[name](value) for name, value in pairs}
+
+
+def _policy_default() -> "dict[str, object]":
+    from cpythonplus.gil._limits import LIMITS
+
+    return {"policy": ",".join(f"{limit.name}={limit.default}" for limit in LIMITS)}
+
+
+def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    # Not gil.install(gil.Policy(...)): dataclasses would be imported for it, 11 ms.
+    from cpythonplus.gil._control import install_numbers
+
+    install_numbers(values.get("policy", {}))  # type: ignore[arg-type]
+
+
+def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.threads._patching import patch
+
+    patch()
+
+
+def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    import sys
+
+    from cpythonplus import stackless
+
+    # At once, not by a finder: what is missing here is to be told before the program begins.
+    sys.modules["stackless"] = stackless
+
+
+def _activate_dump(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus._base.errors import UnsupportedPlatform
+
+    number = int(str(values["signal"]))
+    try:
+        from cpythonplus import tasklets
+    except UnsupportedPlatform:
+        import faulthandler
+
+        # The threads' stacks at least. By number: sys.stderr may be missing.
+        faulthandler.register(number, file=2, all_threads=True, chain=False)
+    else:
+        tasklets.dump_on(number)
+
+
+def _prepare_malloc(values: dict[str, str], environment: "MutableMapping[str, str]") -> None:
+    from cpythonplus.memory import allocators
+
+    kind = allocators.kind_of(values["kind"])
+    values["kind"] = ",".join([kind, *allocators.apply(values["kind"], environment)])
+
+
+def _activate_malloc(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus.memory import allocators
+
+    kind, *added = str(values["kind"]).split(",")
+    library = os.environ.get("LD_PRELOAD", "").partition(":")[0] if added else ""
+    if not run.children:
+        allocators.remove(added, os.environ)
+    if kind == "glibc-tuned":
+        allocators.trim_regularly()
+    elif os.getpid() == run.pid and not allocators.is_loaded(library):
+        # The dynamic linker only complains, and goes on without it.
+        raise ValueError(f"{library!r} could not be loaded")
+
+
+def without_allocator(environment: "MutableMapping[str, str]") -> None:
+    """Take out of an environment what an outer `cpythonplus run --malloc` has put there."""
+    try:
+        carried = Run.decode(environment.get(VARIABLE, "")).features.get("malloc")
+    except ValueError:
+        return
+    if carried:
+        from cpythonplus.memory import allocators
+
+        allocators.remove(carried.get("kind", "").split(",")[1:], environment)
+
+
+def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.memory import _agent as agent
+
+    # A process that cannot open its socket (a full disk, no descriptors left) just has none.
+    agent.start()
+
+
+def _activate_examination(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus._cli import examination_output
+
+    examination_output.register(run.pid, values)
+
+
+def _activate_cycles(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus._cli import cycles_output
+
+    cycles_output.register(run.pid, values)
+
+
+def _prepare_statistics(
+    values: dict[str, str],
+    environment: "MutableMapping[str, str]",  # noqa: ARG001
+) -> None:
+    if "switch" not in values:
+        raise ValueError("--format and --output go with --stats")
+
+
+def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
+    from cpythonplus._cli import statistics_output
+
+    statistics_output.register(run.pid, values)
+
+
+def format_option(*names: str) -> Option:
+    """Return the option for the format of a report, the first of them if it is not given."""
+    return Option(
+        "--format",
+        "format",
+        f"format of the report ({names[0]})",
+        metavar="|".join(names),
+        check=one_of(names),
+    )
+
+
+def output_option(what: str) -> Option:
+    """Return the option for the file of a report; what: its help, `write the report to FILE`."""
+    return Option(
+        "--output",
+        "output",
+        f"{what}; %p in it is the PID",
+        metavar="FILE",
+        check=output_file,
+    )
+
+
+def top_option(default: str) -> Option:
+    """Return the option for the length of a report."""
+    return Option(
+        "--top",
+        "top",
+        f"the N largest of each part of a report as text{default}",
+        metavar="N",
+        check=positive_number,
+        decode=int,
+    )
+
+
+_OUTPUT = output_option("write the report to FILE, not to standard error")
+
+FEATURES = (
+    Feature(
+        "gil",
+        "threads that wait for I/O get the GIL before threads that compute",
+        by_default=True,
+        options=(
+            Option(
+                "--policy",
+                "policy",
+                "the scheduler's numbers",
+                metavar="KEY=VALUE,...",
+                check=policy,
+                decode=policy_numbers,
+            ),
+        ),
+        activate=_activate_gil,
+        defaults=_policy_default,
+    ),
+    Feature(
+        "threads",
+        "locks, conditions and queues of threading and queue are native ones",
+        by_default=True,
+        options=(),
+        activate=_activate_threads,
+    ),
+    Feature(
+        "stackless",
+        "`import stackless` gives the program tasklets and channels",
+        by_default=False,
+        options=(
+            Option(
+                "--stackless", "switch", "give the program a module stackless: tasklets, channels"
+            ),
+        ),
+        activate=_activate_stackless,
+    ),
+    Feature(
+        "doctor",
+        "`cpythonplus doctor PID` can examine it, through a private socket",
+        by_default=True,
+        options=(),
+        activate=_activate_doctor,
+    ),
+    Feature(
+        "dump",
+        "every thread and tasklet with its stack, printed when a signal comes",
+        by_default=False,
+        options=(
+            Option(
+                "--dump-on",
+                "signal",
+                "print each thread's and tasklet's stack on SIGNAL: USR1, 10",
+                metavar="SIGNAL",
+                check=signal_number,
+                decode=int,
+            ),
+        ),
+        activate=_activate_dump,
+    ),
+    Feature(
+        "malloc",
+        "memory comes from an allocator that gives back what is free",
+        by_default=False,
+        options=(
+            Option(
+                "--malloc",
+                "kind",
+                "allocate by jemalloc, mimalloc, glibc-tuned, or a library by its path",
+                metavar="KIND",
+                check=allocator,
+            ),
+        ),
+        activate=_activate_malloc,
+        prepare=_prepare_malloc,
+    ),
+    Feature(
+        "cycles",
+        "cyclic garbage by the line that causes it, reported when the process ends",
+        by_default=False,
+        command="cpythonplus doctor cycles",
+        options=(
+            Option(
+                "--kinds",
+                "kinds",
+                "only these: exception, closure, class, other",
+                metavar="KIND,...",
+                check=cycle_kinds,
+            ),
+            top_option(""),
+            Option("--no-hoards", "no_hoards", "without the exceptions that are still held"),
+            format_option("text", "json", "html"),
+            _OUTPUT,
+            Option("--children", "children", "also in Python processes that the program starts"),
+        ),
+        activate=_activate_cycles,
+    ),
+    Feature(
+        "examination",
+        "what the program keeps in memory, and why, reported when it ends",
+        by_default=False,
+        command="cpythonplus doctor run",
+        options=(
+            format_option("text", "json", "html"),
+            _OUTPUT,
+            top_option(""),
+        ),
+        activate=_activate_examination,
+    ),
+    # Last: what it prints first at exit must have been activated before it.
+    Feature(
+        "statistics",
+        "what the scheduler did, reported when the process ends",
+        by_default=False,
+        options=(
+            Option("--stats", "switch", "report what the scheduler did, on standard error at exit"),
+            format_option("text", "json"),
+            _OUTPUT,
+        ),
+        prepare=_prepare_statistics,
+        activate=_activate_statistics,
+    ),
+)
+
+
+def python_tag() -> str:
+    """Return the kind of interpreter that runs this, as far as an extension must fit to it."""
+    import sys
+
+    return f"{sys.implementation.cache_tag}{sys.abiflags}"

@@ -1,0 +1,227 @@
+"""A program that goes on in a Python where nothing is activated: one line tells it, before it does.
+
+PEX files are the case in point: they run themselves again by `exec` with the interpreter that a
+venv was made of, or with a venv of their own, and CPYTHONPLUS_RUN finds nobody there who reads it.
+The options of `run` would be without effect, `--stats` would print nothing, and nobody would say
+so.  Once the other interpreter runs there is nobody who could; so it is told by the one that is
+left, called by _base/exec_watch.py with what `os.exec*` is given.
+
+Told is only what is certain. Silent is a program that becomes something else than Python, a Python
+in which everything is activated, one that cannot be started, and each process but the program
+itself: what its children become is their business (docs/reference/command-line.md).
+
+Rejected: looking for PEX files in the runner, before anything is started (there are other programs
+that do this, and a PEX file does it or not by its options and its surroundings); asking the other
+interpreter by starting it twice (what its start-up does would be done twice, and a child of the
+program appear); activating nevertheless, by PYTHONPATH (an interpreter with -I or -E reads none,
+and the others may not be of the version that the extension is built for).
+"""
+
+# What the program has done to the standard library must not matter, and it is asked at a moment
+# when nothing may be raised.
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120
+# ruff: noqa: PTH121, PTH123
+
+import os
+import site
+import sys
+
+from cpythonplus._cli import interpreter_options
+from cpythonplus._cli.features import COMMAND, OUTSIDE_SITE, VARIABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cpythonplus._cli.features import Run
+
+    Words = list[str]
+
+NOT_INSTALLED = "the package is not in a site folder of that Python"
+LONGEST_FIRST_LINE = 512
+"""Bytes of a script in which its interpreter is looked for; Linux looks at 256."""
+_LIBRARY = f"python{sys.version_info[0]}.{sys.version_info[1]}" + ("t" * ("t" in sys.abiflags))
+
+
+def line(run: "Run", path: object, argv: object, env: object) -> str | None:
+    """Return what is to be told about `os.execve(path, argv, env)`, None for nothing.
+
+    run: what the program was started with; env: None for os.environ.
+    """
+    if not isinstance(argv, (list, tuple)) or not argv:
+        return None
+    given = os.environ if env is None else env
+    environment = {os.fsdecode(name): os.fsdecode(given[name]) for name in given}  # type: ignore[attr-defined, index]
+    words = python_command(os.fsdecode(path), [os.fsdecode(word) for word in argv], environment)  # type: ignore[arg-type]
+    if words is None:
+        return None
+    options = interpreter_options.of_this_process(words)
+    if is_ours(options, words):
+        return None
+    why = why_not(run, words[0], options.letters, environment)
+    if not why:
+        return None
+    way = ""
+    if "PEX" in environment:  # PEX sets it to the file's name before it starts itself again
+        way = "; with PEX_VENV=0 PEX_INHERIT_PATH=fallback set, a PEX file stays with this Python"
+    elif why == NOT_INSTALLED:
+        way = f"; where it is, `{words[0]} -m {COMMAND}` starts a program with it"
+    return f"{COMMAND}: the program goes on in {words[0]} without cpythonplus: {why}{way}"
+
+
+# ---- what is started ----------------------------------------------------------------------------
+
+
+def python_command(path: str, argv: "Words", environment: "Mapping[str, str]") -> "Words | None":
+    """Return the command line of the Python that an exec starts, None if it starts none.
+
+    Its first word is the path by which that Python finds its own folder: not always `path`.
+    """
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        return None
+    if is_python(path):
+        name = argv[0] if os.sep in argv[0] else find(argv[0], environment) or path
+        return [os.path.abspath(name), *argv[1:]]
+    interpreter = of_first_line(path, environment)
+    if interpreter is None or not is_python(interpreter[0]):
+        return None
+    return [*interpreter, path, *argv[1:]]
+
+
+def is_python(path: str) -> bool:
+    """Whether a file is a Python, going by its name or by being this one."""
+    if is_this_python(path):
+        return True
+    names = {os.path.basename(path), os.path.basename(os.path.realpath(path))}
+    if {name.removesuffix("-dbg").rstrip("0123456789.td") for name in names}.isdisjoint(
+        {"python", "pypy"}
+    ):
+        return False
+    return first_bytes(path).startswith(b"\x7fELF")  # and not a shell script of that name
+
+
+def is_this_python(path: str) -> bool:
+    """Whether a file is the binary that runs this, by whatever name."""
+    try:
+        return os.path.samefile(path, "/proc/self/exe")
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(sys.executable)
+
+
+def of_first_line(path: str, environment: "Mapping[str, str]") -> "Words | None":
+    """Return the interpreter that a script's first line names, with the options it has there."""
+    first = first_bytes(path).partition(b"\n")[0]
+    if not first.startswith(b"#!"):
+        return None
+    words = os.fsdecode(first[2:]).split()
+    if words and os.path.basename(words[0]) == "env":
+        del words[0]
+        while words and (words[0].startswith("-") or "=" in words[0]):
+            del words[0]
+        if words:
+            words[0] = find(words[0], environment) or ""
+    return words or None
+
+
+def first_bytes(path: str) -> bytes:
+    """Return how a file begins, nothing of one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(LONGEST_FIRST_LINE)
+    except OSError:
+        return b""
+
+
+def find(name: str, environment: "Mapping[str, str]") -> str | None:
+    """Return the program that a name means, as PATH has it."""
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def is_ours(options: interpreter_options.Options, words: "Words") -> bool:
+    """Whether a Python is started with a `cpythonplus` of its own, which says what it activates."""
+    if options.kind:
+        return options.kind == "-m" and options.name.partition(".")[0] == "cpythonplus"
+    rest = words[1 + len(options.words) :]
+    return bool(rest) and os.path.basename(rest[0]) in ("cpythonplus", "cpythonplus.exe")
+
+
+# ---- what is activated there --------------------------------------------------------------------
+
+
+def why_not(run: "Run", python: str, letters: set[str], environment: "Mapping[str, str]") -> str:
+    """Return why nothing will be activated in a Python, an empty text if it will or may be.
+
+    letters: its options without a value.
+    """
+    if VARIABLE not in environment:
+        if not run.children:
+            return "the interpreters that it starts are to be left alone"
+        return f"there is no {VARIABLE} in its environment"
+    if letters & {"S", "E", "I"}:
+        not_read = f"with -I or -E it does not read {VARIABLE}"
+        return "with -S it reads no site folder" if "S" in letters else not_read
+    same = is_this_python(python)
+    prefixes, user_site = prefixes_of(python, environment, same_python=same)
+    if OUTSIDE_SITE in environment.get("PYTHONPATH", "").split(os.pathsep):
+        return "" if same or prefixes else "it is another kind of Python"
+    folders = site.getsitepackages(prefixes) if prefixes else []
+    if user_site and "s" not in letters and not environment.get("PYTHONNOUSERSITE"):
+        folders.append(site.getusersitepackages())
+    if any(has_package(folder, run.home) for folder in folders):
+        return ""
+    return NOT_INSTALLED
+
+
+def prefixes_of(
+    python: str, environment: "Mapping[str, str]", *, same_python: bool
+) -> tuple[list[str], bool]:
+    """Return the prefixes whose site folders a Python reads, and whether it reads the user's, too.
+
+    None for a Python of another version; what this follows is CPython's Modules/getpath.py.
+    """
+    base = base_prefix_of(python, environment, same_python=same_python)
+    folder = os.path.dirname(python)
+    for place in (folder, os.path.dirname(folder)):
+        try:
+            with open(os.path.join(place, "pyvenv.cfg"), encoding="utf-8") as file:
+                settings = [text.partition("=") for text in file]
+        except (OSError, ValueError):
+            continue
+        values = {key.strip().lower(): value.strip().lower() for key, _, value in settings}
+        with_base = values.get("include-system-site-packages") == "true"
+        own = os.path.dirname(folder)
+        return ([own, *base] if with_base else [own]) if base else [], with_base and bool(base)
+    return base, bool(base)
+
+
+def base_prefix_of(
+    python: str, environment: "Mapping[str, str]", *, same_python: bool
+) -> list[str]:
+    """Return where the standard library of a Python of this version is, else nothing."""
+    if environment.get("PYTHONHOME"):
+        return [environment["PYTHONHOME"].partition(os.pathsep)[0]]
+    if same_python:
+        return [sys.base_prefix]
+    folder = os.path.dirname(os.path.realpath(python))
+    while True:
+        if os.path.isfile(os.path.join(folder, sys.platlibdir, _LIBRARY, "os.py")):
+            # Others may be installed beside it, each with its version in its name.
+            name = os.path.basename(os.path.realpath(python)).removesuffix("-dbg")
+            return [folder] if name in ("python", "python3", _LIBRARY) else []
+        if folder == os.path.dirname(folder):
+            return []
+        folder = os.path.dirname(folder)
+
+
+def has_package(folder: str, home: str) -> bool:
+    """Whether a site folder activates the package whose folder is `home`."""
+    package = os.path.join(folder, "cpythonplus")
+    return (
+        os.path.isfile(os.path.join(folder, "cpythonplus.pth"))
+        and os.path.isdir(package)
+        and os.path.samefile(package, home)
+    )

@@ -1,0 +1,111 @@
+"""The entry point of `cpythonplus` and of `python -m cpythonplus`.
+
+Nothing but the chosen command is imported: `cpythonplus run` is on the way of every start of the
+user's program, and argparse alone would cost it 5 ms (3.13, 2-core machine; `python -c pass`: 9).
+"""
+
+import sys
+
+from cpythonplus._cli.arguments import UsageError, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NAME = "cpythonplus"
+COMMANDS = {
+    "run": "start a Python program with its threads scheduled",
+    "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
+    "doctor": "find out what keeps a program's memory",
+    "lint": "find code that makes reference cycles",
+    "compare": "run your program with cpythonplus and without it, and tell what differs",
+    "sites": "link the networks of several sites",
+    "clock": "keep the time of a machine without a clock chip",
+}
+"""What there is; command X is `main` of `commands/X.py`, here or in cpythonplus_sites."""
+GROUPS = {
+    "start a program": ("run", "serve"),
+    "find out what its memory is used for": ("doctor", "lint"),
+    "measure": ("compare",),
+    "link offices": ("sites", "clock"),
+}
+
+HELP = """\
+usage: cpythonplus COMMAND [options] ...
+
+Runs unmodified Python programs with scheduled threads, on the interpreter that is installed.
+
+{commands}
+
+options:
+  -h, --help  show this message and exit
+  --version   show the version and exit
+
+  cpythonplus run app.py       is `python app.py`, with the GIL scheduled.
+  cpythonplus COMMAND --help   explains one command.
+"""
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Run the command line `arguments` (default: `sys.argv[1:]`); returns the exit status.
+
+    `run` does not return when it succeeds: the process becomes the user's program.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] not in COMMANDS:
+        return without_command(words)
+    if words[0] in ("sites", "clock"):
+        return call_of_sites(words[0], words[1:])
+    try:
+        # Not importlib, which would be one more import.
+        command = __import__(f"cpythonplus._cli.commands.{words[0]}", fromlist=["main"])
+        status: int = command.main(words[1:])
+    except UsageError as error:
+        from cpythonplus._cli.terminal import complain
+
+        return complain(f"cpythonplus {words[0]}", str(error))
+    return status
+
+
+def without_command(words: list[str]) -> int:
+    """Show what is asked for without a command: the help, the version, what is wrong."""
+    from cpythonplus._cli.terminal import complain, show
+
+    if not words or words[0] in ("-h", "--help"):
+        return show(help_text())
+    if words[0] == "--version":
+        return show(version_line())
+    kind = "option" if words[0].startswith("-") else "command"
+    return complain("cpythonplus", str(unknown(kind, words[0], [*COMMANDS, "--version"], NAME)))
+
+
+def call_of_sites(command: str, arguments: list[str]) -> int:
+    """Call a command of another distribution, which need not be installed."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("cpythonplus_sites") is None:
+        from cpythonplus._cli.terminal import complain
+
+        needs = f"cpythonplus {command} needs the distribution cpythonplus-sites"
+        return complain(needs, "pip install cpythonplus-sites")
+    status: int = import_module(f"cpythonplus_sites.commands.{command}").main(arguments)
+    return status
+
+
+def help_text() -> str:
+    """Return what `cpythonplus --help` prints."""
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:<10}  {COMMANDS[name]}" for name in names)])
+        for title, names in GROUPS.items()
+    ]
+    return HELP.format(commands="\n\n".join(groups))
+
+
+def version_line() -> str:
+    """Return the version with what else matters in a problem report."""
+    from cpythonplus import __version__
+
+    kind = sys.implementation.name
+    number = ".".join(map(str, sys.version_info[:3]))
+    return f"cpythonplus {__version__} ({kind} {number}, {sys.platform})\n"

@@ -1,0 +1,156 @@
+"""Runs in the interpreter that `cpythonplus run` started, before the program does.
+
+Called by `cpythonplus.pth` (or by `outside_site/sitecustomize.py`) while Python imports `site`, if
+CPYTHONPLUS_RUN is set. In an interpreter with -I or -E it is not called: what these ignore is the
+environment, and not only what begins with PYTHON. `run` itself says by an option -X that it is
+meant; nobody can who has nothing but the environment in his hands.
+
+Here every import is paid by each start of the program, and an exception would end up in site's
+several lines of complaint: so little is imported, and nothing is raised.
+"""
+
+# Importing pathlib and contextlib would cost more than all of this.
+# ruff: noqa: PTH120, PTH121, S110, SIM105
+
+import atexit
+import os
+import sys
+
+from cpythonplus._cli.features import FEATURES, MARK, VARIABLE, Feature, Run, python_tag
+
+HOME = os.path.dirname(os.path.dirname(__file__))
+FAILED_STATUS = 2
+
+_activated = False
+
+
+def activate() -> None:
+    """Switch on what CPYTHONPLUS_RUN asks for, if it means this interpreter.
+
+    In the process that `cpythonplus run` became, a failure ends the process: one line on standard
+    error, status 2. In its children it is told in one line and the child goes on as stock Python:
+    a program that works must not lose its workers over it.
+    """
+    global _activated  # noqa: PLW0603
+    take_mark()
+    text = os.environ.get(VARIABLE)
+    if text is None or _activated or not in_main_interpreter():
+        return
+    _activated = True
+    try:
+        run = Run.decode(text)
+    except ValueError as error:
+        # Not written by `run`: set by hand, or by another version for its own interpreters.
+        _tell(f"{VARIABLE} is ignored: {error}")
+        return
+    if not is_meant(run):
+        return
+    if not run.children:
+        del os.environ[VARIABLE]
+    for feature in FEATURES:
+        carried = run.features.get(feature.name)
+        if carried is None:
+            continue
+        try:
+            fields = {option.field: option for option in feature.options}
+            values = {field: fields[field].decode(value) for field, value in carried.items()}
+            feature.activate(values, run)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is told and handled
+            _tell(explain(feature, error), feature.command)
+            if os.getpid() == run.pid:
+                # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.
+                os._exit(FAILED_STATUS)
+    watch_the_end(run)
+
+
+def take_mark() -> None:
+    """Take what `run` has added to the command line out of what the program sees of it."""
+    if sys._xoptions.pop(MARK, None) and sys.orig_argv[1:3] == ["-X", MARK]:  # noqa: SLF001
+        del sys.orig_argv[1:3]
+
+
+def watch_the_end(run: Run) -> None:
+    """Have told what may be wrong with us when the program fails, or goes on without us."""
+
+    def at_exit() -> None:
+        value = getattr(sys, "last_value", None)
+        # Nobody calls Ctrl-C a failure; and imports here could undo that the process dies of it.
+        if isinstance(value, Exception):
+            _tell_late("uncaught", value, run.features)
+
+    def before_exec(path: object, argv: object, env: object = None) -> None:
+        if os.getpid() == run.pid:
+            _tell_late("leaving", run, path, argv, env)
+
+    if run.features.keys() & {"gil", "threads"}:
+        atexit.register(at_exit)
+    if os.getpid() == run.pid:
+        from cpythonplus._base import exec_watch
+
+        exec_watch.watch(before_exec)
+
+
+def _tell_late(module: str, *arguments: object) -> None:
+    """Tell what `cpythonplus._cli.MODULE.line` returns, if it returns something."""
+    packages = os.path.dirname(HOME)
+    added = packages not in sys.path  # the program may have changed it; a PEX file does
+    if added:
+        sys.path.append(packages)
+    try:
+        text = __import__(f"cpythonplus._cli.{module}", fromlist=["line"]).line(*arguments)
+        if text is not None:
+            from cpythonplus._cli import at_exit
+
+            at_exit.write_to_stderr(" ".join(text.split()) + "\n")
+    except Exception:  # noqa: BLE001  # whatever the program has done to what is used there
+        pass
+    finally:
+        if added and packages in sys.path:
+            sys.path.remove(packages)
+
+
+def is_meant(run: Run) -> bool:
+    """Whether this interpreter and this package are those of the runner."""
+    if run.python != python_tag():
+        return False
+    if run.home == HOME:
+        return True
+    try:
+        return os.path.samefile(run.home, HOME)
+    except OSError:
+        return False
+
+
+def in_main_interpreter() -> bool:
+    """Return False in a sub-interpreter: `site` runs there too, but everything here is per process.
+
+    The cheapest question that only the main interpreter answers (asking for the id would load an
+    extension that has had three names since 3.11). At start-up no wake-up descriptor is set, so
+    setting it to 'none' changes nothing.
+    """
+    import _signal  # type: ignore[import-not-found]  # built in and loaded; `signal` would cost 3 ms
+
+    try:
+        _signal.set_wakeup_fd(-1)
+    except ValueError:
+        return False
+    return True
+
+
+def explain(feature: Feature, error: Exception) -> str:
+    """Return one line on why `feature` could not be activated, in the words of the command line."""
+    message = str(error)
+    # ValueError: an option's value; RuntimeError: UnsupportedPlatform. The rest is unexpected.
+    if not message or not isinstance(error, (ValueError, RuntimeError)):
+        message = f"{type(error).__name__}: {message}"
+    hint = f" ({feature.switch_off} runs the program without it)" if feature.by_default else ""
+    return f"{feature.name}: {message}{hint}"
+
+
+def _tell(message: str, command: str = "cpythonplus run") -> None:
+    """One line on standard error, past sys.stderr: it can be missing, and must not hold data."""
+    line = f"{command}: " + " ".join(message.split()) + "\n"
+    try:
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass

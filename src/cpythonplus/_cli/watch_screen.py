@@ -1,0 +1,108 @@
+"""`cpythonplus doctor watch`: the loop that shows a process while it runs.
+
+Elsewhere than on a terminal, one line for each look.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from contextlib import contextmanager
+from time import sleep
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+
+from cpythonplus._base.visible import visible
+from cpythonplus.memory._agent.finding import Unreachable
+from cpythonplus.memory._agent.watched import Watched
+from cpythonplus.memory._report.live import line, screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cpythonplus.memory._agent.client import Client
+
+__all__ = ["watch"]
+
+_ENDING_KEYS = frozenset(b"qQ\x04")
+
+
+def watch(
+    client: Client,
+    interval_s: float,
+    top: int,
+    write: Callable[[dict[str, object]], object] | None,
+) -> int:
+    """Show the process until Ctrl-C, `q` or its end; returns the exit status.
+
+    write: called at the end with the examination that has the whole time line.
+    """
+    watched = Watched(client)
+    out = Console(highlight=False)
+    watched.keep_target()
+    end = ""
+    try:
+        if out.is_terminal:
+            _on_terminal(watched, interval_s, top, out)
+        else:
+            _as_lines(watched, interval_s)
+    except KeyboardInterrupt:
+        pass
+    except Unreachable as error:
+        end = str(error)
+    if write is not None and watched.samples:
+        write(watched.examination())
+    if end:
+        print(visible(end))
+    return 0
+
+
+def _on_terminal(watched: Watched, interval_s: float, top: int, out: Console) -> None:
+    # Not refreshed by a thread of its own: it draws when there is something new.
+    with _keys() as ended, Live(console=out, auto_refresh=False, screen=True) as live:
+        while True:
+            watched.look()
+            live.update(screen(watched.examination(), top, out.width), refresh=True)
+            if ended(interval_s):
+                return
+
+
+def _as_lines(watched: Watched, interval_s: float) -> None:
+    while True:
+        watched.look()
+        print(line(watched.samples), flush=True)
+        sleep(interval_s)
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], bool]]:
+    """Yield a function that waits so many seconds, and says whether a key has ended the watch."""
+    if not sys.stdin.isatty():
+        yield _sleep
+        return
+    saved = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield _wait_for_key
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
+
+
+def _sleep(seconds: float) -> bool:
+    sleep(seconds)
+    return False
+
+
+def _wait_for_key(seconds: float) -> bool:
+    limit = time.monotonic() + seconds
+    while (rest := limit - time.monotonic()) > 0:
+        ready = select.select([sys.stdin], [], [], rest)[0]
+        if ready and _ENDING_KEYS.intersection(os.read(sys.stdin.fileno(), 64)):
+            return True
+    return False

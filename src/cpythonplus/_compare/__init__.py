@@ -1,0 +1,22 @@
+"""The user's program, stock beside plus, in alternation on one machine."""
+
+from cpythonplus._compare.comparison import Comparison, measure
+from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.page import page
+from cpythonplus._compare.report import as_json, text
+from cpythonplus._compare.service import Settings, parse_url
+from cpythonplus._compare.sides import sides
+from cpythonplus._compare.signals import caught
+
+__all__ = [
+    "Comparison",
+    "ComparisonError",
+    "Settings",
+    "as_json",
+    "caught",
+    "measure",
+    "page",
+    "parse_url",
+    "sides",
+    "text",
+]

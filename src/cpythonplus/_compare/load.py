@@ -1,0 +1,62 @@
+"""The load on a server: what is asked for, what became of it, and the process that makes it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.processes import started
+
+Loop = Literal["open", "closed"]
+
+MOST_CONNECTIONS = 500
+"""The generator sleeps in select(2), which knows 1,024 descriptors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is asked for, how often and for how long."""
+
+    host: str
+    port: int
+    path: str
+    connections: int
+    loop: Loop
+    duration_s: float
+    rate: float = 0.0
+    """Requests per second, for the open loop."""
+
+
+@dataclass(slots=True)
+class Load:
+    """What became of the requests of one loop."""
+
+    latencies_ns: list[int] = field(default_factory=list)
+    """Of those that were answered, and as lower bounds the waits of those that never were."""
+    answered: int = 0
+    """Complete answers within the loop's duration."""
+    errors: dict[str, int] = field(default_factory=dict)
+    """How many failed, by kind."""
+    late_ns: int = 0
+    """How late the generator itself was, 99th percentile; its own waits for a connection aside."""
+
+
+def run(settings: Settings) -> Load:
+    """Run a loop in a process of its own. Raises ComparisonError if that fails."""
+    # -P: no module of the user's folder stands in for one of the standard library.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cpythonplus._compare.generator",
+        json.dumps(asdict(settings)),
+    ]
+    with started(command, stdout=True) as program:
+        if program.wait().status:
+            raise ComparisonError(f"the load generator failed: {program.last_words()}")
+        # Beside it there may be warnings of the interpreter.
+        lines = program.output().splitlines()
+        return Load(**json.loads(next(line for line in lines if line.startswith(b"{"))))

@@ -1,5 +1,0 @@
-"""What several rooms need: errors here, and in C futexes, clocks and histograms."""
-
-from cpythonplus.base.errors import UnsupportedPlatform
-
-__all__ = ["UnsupportedPlatform"]

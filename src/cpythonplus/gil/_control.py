@@ -1,0 +1,119 @@
+"""Switching the scheduling of the GIL on and off."""
+
+import sys
+from time import monotonic, sleep
+
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus.gil._limits import LIMITS, checked
+
+try:
+    from cpythonplus import _native
+except ImportError as error:  # built without it: not Linux
+    _native = None  # type: ignore[assignment]
+    _why_not = f"the extension module is not there ({error})"
+else:
+    _why_not = ""
+
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
+if TYPE_CHECKING:
+    from cpythonplus.gil._policy import Policy
+    from cpythonplus.gil._stats import Statistics
+
+__all__ = ["active", "install", "install_numbers", "reset_statistics", "statistics", "uninstall"]
+
+# A thread that asks for the GIL gets it within one bytecode; this is for machines that stand still.
+_PROOF_LIMIT_S = 5.0
+
+
+def free_threaded() -> bool:
+    """Return whether this interpreter is built to run without a GIL.
+
+    Not whether its GIL is on: it may be so for the moment of an import, or by PYTHON_GIL=1, and
+    works in another way then, too.
+    """
+    return "t" in getattr(sys, "abiflags", "")
+
+
+def install(policy: "Policy | None" = None) -> bool:
+    """Schedule the GIL by ``policy`` (default: ``Policy()``) from now on.
+
+    May be called again at any time, by any thread, also to change the policy.
+
+    Returns True when the GIL is scheduled now, False on a free-threaded build, where nothing was
+    done, whether its GIL is on or not.  Raises UnsupportedPlatform with the reason where the
+    interpreter or the system is not as expected (checked with a probe); then nothing has been
+    changed.
+    """
+    if policy is None:
+        return install_numbers({})
+    return install_numbers({limit.name: getattr(policy, limit.name) for limit in LIMITS})
+
+
+def install_numbers(values: dict[str, object]) -> bool:
+    """Do what ``install`` does, with the policy's fields as a mapping; saves start-up time."""
+    numbers = checked(values)
+    if free_threaded():
+        return False
+    if _native is None:
+        raise UnsupportedPlatform(f"the GIL cannot be scheduled here: {_why_not}")
+    if _native.gil_active():
+        _native.gil_start(*numbers, 0)
+        return True
+    if not _native.gil_rehearse(_start_and_prove):
+        try:
+            _start_and_prove()
+        except BaseException:
+            _native.gil_stop()
+            raise
+    _native.gil_start(*numbers, 0)
+    return True
+
+
+def _start_and_prove() -> None:
+    _native.gil_start(*checked({}), 1)  # every waiter asks at once: so does the proof
+    _prove()
+
+
+def _prove() -> None:
+    """Hand the GIL to a thread that asks for it, through the interpreter's own code.
+
+    Inside an atomic section no request is made, so the GIL is given up there.
+    """
+    atomic = _native.atomic.inside()
+    _native.gil_prove()
+    limit = monotonic() + _PROOF_LIMIT_S
+    while not _native.gil_proven():
+        if monotonic() > limit:
+            raise UnsupportedPlatform(
+                f"a request for the GIL was not answered within {_PROOF_LIMIT_S:g} s"
+            )
+        if atomic:
+            sleep(0)
+
+
+def uninstall() -> None:
+    """Give the GIL back to the interpreter's own scheduling; waiting threads just go on.
+
+    Does nothing when it is not installed.  Atomic sections stay in force.
+    """
+    if _native is not None:
+        _native.gil_stop()
+
+
+def active() -> bool:
+    """Return whether the GIL is scheduled by this package now."""
+    return _native is not None and _native.gil_active()
+
+
+def statistics() -> "Statistics":
+    """Return what was counted since the installation, the last reset or the fork."""
+    from cpythonplus.gil._stats import collect
+
+    raw = _native.gil_statistics() if _native is not None else None
+    return collect(raw, active=active())
+
+
+def reset_statistics() -> None:
+    """Count from zero again, but for the times kept by each thread."""
+    if _native is not None:
+        _native.gil_reset_statistics()

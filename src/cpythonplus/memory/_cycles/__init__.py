@@ -1,0 +1,1 @@
+"""What `memory.cycles` consists of: garbage is found, keyed, named and told."""

@@ -1,0 +1,16 @@
+"""What each kind of cycle is looked up with, and what comes of it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cpythonplus.memory._cycles.component import Cut
+from cpythonplus.memory._cycles.report import Cause
+
+__all__ = ["Finding"]
+
+
+class Finding(NamedTuple):
+    """A cause, and the references that are gone once it has been fixed."""
+
+    cause: Cause
+    cuts: Sequence[Cut]

@@ -1,0 +1,30 @@
+"""Keys of dicts in reports: they may be names, sessions or passwords, and reports go around."""
+
+from typing import Any
+
+from cpythonplus.memory._cycles.looking import type_module, type_qualname
+
+__all__ = ["key_text"]
+
+_CHARACTERS = 40
+_KEPT = 4
+_SMALL = 1000
+_LARGE = 10**20
+
+
+def key_text(key: Any, *, whole: bool = False) -> str:  # noqa: ANN401  # of many kinds
+    """Return a key for people: of a text the first characters, of a large number that it is one.
+
+    Four characters, and half of it at most, are enough to tell a user's key from a session's.
+    whole: the first 40 characters, and numbers as they are. Of any other object the type.
+    """
+    kind = type(key)
+    if kind is int:
+        return str(key) if abs(key) < (_LARGE if whole else _SMALL) else "<int>"
+    if kind is not str:
+        module, name = type_module(kind), type_qualname(kind)
+        return f"<{name}>" if module in ("", "builtins") else f"<{module}.{name}>"
+    if not whole:
+        return f"{repr(key[: min(_KEPT, len(key) // 2)])[:-1]}..."
+    shown = repr(key)
+    return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 3]}..."

@@ -1,0 +1,409 @@
+"""Watching what the garbage collector finds, while the program runs.
+
+With `gc.DEBUG_SAVEALL` the collector puts unreachable objects into `gc.garbage` instead of
+breaking their cycles; their finalizers have run by then and their weak references are dead. A
+callback in `gc.callbacks` looks at them at once, in C: strongly connected components, and for each
+a key that is the same for all components of one cause. Only the first component of a key is named,
+in Python (`naming`); then the cycles are broken as the collector would have done it. So a watched
+program keeps nothing longer than an unwatched one, and pays for naming once per cause.
+
+No collection can begin while the callback runs, and nothing but the collector's list refers to the
+objects; should another callback have got hold of one, all of that collection are left alive.
+
+Rejected: leaving everything in `gc.garbage` until the end (memory grows with each request); finding
+garbage without the collector (a second copy of its algorithm, over a heap that it keeps anyway).
+"""
+
+import atexit
+import gc
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from cpythonplus import _native
+from cpythonplus._base.data import Place
+from cpythonplus.memory._cycles.hoards import find_hoards
+from cpythonplus.memory._cycles.naming import causes
+from cpythonplus.memory._cycles.report import Cause, Cycle, Hoard, Kind, Report
+
+__all__ = ["Watch", "watch"]
+
+_ROUNDS = 5
+"""How often the end of a watch collects: what is freed may leave new garbage behind."""
+_PATIENCE_S = 1.0
+"""How long the end of a watch waits for a collection in another thread."""
+_NAMING_S = 2.0
+"""Naming may take so long at once, and ..."""
+_NAMING_SHARE = 0.2
+"""... this share of the time that is watched; then causes are no longer told apart."""
+
+_KEYS_MAX = 10_000
+"""So many keys are told apart: a program that makes ever new code would have ever new ones."""
+
+_UNNAMED = Cause(Kind.OTHER, Place(), "?", "objects of too many different shapes to name each", "-")
+
+# Per key: the causes; then components, objects, bytes, objects that hung from them, their bytes.
+_Tally = tuple[tuple[Cause, ...], list[int]]
+
+
+class _Tap:
+    """The one callback of the process; each collection is looked at once, whoever watches.
+
+    Everything here happens with the GIL held and, but for `add` and `remove`, while the collector
+    is marked as running, so that no two threads are in it. A signal handler may raise on each line:
+    what a collection left to do is then done by the next.
+    """
+
+    def __init__(self) -> None:
+        self._watches: list[Watch] = []
+        self._known: dict[int, tuple[Cause, ...]] = {}
+        self._garbage: list[object] = gc.garbage
+        self._start = 0
+        self._unfinished = False
+        self._set_debug = False
+        self._ours = False  # what is saved; also after SAVEALL was taken back
+        self._naming_s = 0.0
+        self._began = 0.0
+        self._thread = 0
+        # Held by gc.callbacks only, so that we learn when it is thrown out.
+        self._callback: weakref.ref[Any] | None = None
+        self._lock = threading.RLock()
+        self.running = False
+        self.collections = 0
+        os.register_at_fork(after_in_child=self._after_fork)
+        # The interpreter's end collects without callbacks, and needs what it finds to be freed.
+        atexit.register(self._close)
+
+    def add(self, watch: "Watch") -> None:
+        """Let `watch` hear of everything from now on."""
+        with self._lock:
+            if not self._watches:
+                self._garbage = gc.garbage
+                self._start = len(self._garbage)
+                self._unfinished = False
+                self._began = time.perf_counter()
+                self._naming_s = 0.0
+                self._known.clear()
+            self._watches.append(watch)
+            self._attach()
+
+    def remove(self, watch: "Watch") -> None:
+        """Let `watch` hear no more; after the last one everything is as before the first."""
+        self._wait_until_idle()
+        with self._lock:
+            if watch in self._watches:
+                self._watches.remove(watch)
+            if not self._watches:
+                self._detach()
+
+    def ready(self) -> bool:
+        """Hear of collections again, if need be; whether this thread could begin one."""
+        with self._lock:
+            self._attach_again()
+            return not self._here()
+
+    def _attach_again(self) -> None:
+        # Also its flags: the program may have set its own.
+        if self._watches:
+            self._attach()
+
+    def _is_attached(self) -> bool:
+        callback = None if self._callback is None else self._callback()
+        return any(each is callback for each in list(gc.callbacks))
+
+    def _attach(self) -> None:
+        if not self._is_attached():
+            # Thrown out: there may have been collections that nobody looked at.
+            self._unfinished = self._unfinished or self._callback is not None
+            self.running = False
+            callback = _native.memory_guarded(self._on_collection)
+            self._callback = weakref.ref(callback, self._on_loss)
+            gc.callbacks.append(callback)
+        flags = gc.get_debug()
+        if not flags & gc.DEBUG_SAVEALL:
+            self._set_debug = self._ours = True
+            gc.set_debug(flags | gc.DEBUG_SAVEALL)
+        elif not self._set_debug:
+            self._ours = False
+
+    def _detach(self) -> None:
+        # In an order in which it can be done again where a signal handler raised.
+        clear = self._set_debug
+        if clear:
+            gc.set_debug(gc.get_debug() & ~gc.DEBUG_SAVEALL)
+        unfinished = self._unfinished or not self._is_attached()
+        callback = None if self._callback is None else self._callback()
+        for index in reversed(range(len(gc.callbacks))):
+            if callback is not None and gc.callbacks[index] is callback:
+                del gc.callbacks[index]
+        if clear and unfinished:
+            self._clear()
+        self._callback = None
+        self._set_debug = self._unfinished = self.running = False
+
+    def _on_loss(self, lost: "weakref.ref[Any]") -> None:
+        # gc.callbacks.clear(): nobody would take away what is saved.
+        with self._lock:
+            if lost is self._callback:
+                self._attach_again()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._detach()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+        if not self._here():
+            self.running = False
+
+    def _here(self) -> bool:
+        """Whether this thread is in a collection: a finalizer, or another callback."""
+        return self.running and self._thread == threading.get_ident()
+
+    def _wait_until_idle(self) -> None:
+        # Between its two calls a collection of another thread has garbage that is ours to clear.
+        limit = time.monotonic() + _PATIENCE_S
+        while self.running and not self._here() and self._is_attached():
+            if time.monotonic() > limit:
+                return
+            time.sleep(0.0005)
+
+    def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
+        self._thread = threading.get_ident()
+        self.running = True
+        if phase == "start":
+            length = len(self._garbage)
+            self._start = min(self._start, length) if self._unfinished else length
+            self._unfinished = True
+            return
+        try:
+            if len(self._garbage) > self._start:
+                self._sort()
+            self._unfinished = False
+            self.collections += 1
+        except BaseException as error:  # of a signal handler
+            _empty_frames(error.__traceback__)
+            raise
+        finally:
+            self.running = False
+
+    def _sort(self) -> None:
+        # With the program's own SAVEALL its garbage stays in the list, as it asked for.
+        clear = self._ours
+        rows, cleared = _native.memory_sort_garbage(self._garbage, self._start, self._known, clear)
+        self._name_new(rows)
+        found = [(row[0], self._known.get(row[0], (_UNNAMED,)), row[1:-1]) for row in rows]
+        # Nothing but the list may hold what is cleared.
+        del rows
+        if clear and not cleared:
+            self._clear()
+        self._start = len(self._garbage)
+        for each in found:
+            for watch in self._watches:
+                watch._note(*each)  # noqa: SLF001  # the other half of this
+        if len(self._known) >= _KEYS_MAX:
+            self._known.clear()
+
+    def _name_new(self, rows: list[tuple[Any, ...]]) -> None:
+        for key, *_, members in rows:
+            if members is not None and key not in self._known:
+                self._known[key] = self._name(members)
+
+    def _clear(self) -> None:
+        if len(self._garbage) > self._start:
+            _native.memory_clear_garbage(self._garbage, self._start)
+
+    def _name(self, members: list[object]) -> tuple[Cause, ...]:
+        began = time.perf_counter()
+        if self._naming_s > _NAMING_S + _NAMING_SHARE * (began - self._began):
+            return (_UNNAMED,)
+        try:
+            return tuple(causes(members)) or (_UNNAMED,)
+        finally:
+            self._naming_s += time.perf_counter() - began
+
+
+def _empty_frames(traceback: TracebackType | None) -> None:
+    """Let go of the garbage that the frames behind the first have in their variables."""
+    traceback = traceback and traceback.tb_next
+    while traceback is not None:
+        traceback.tb_frame.clear()
+        traceback = traceback.tb_next
+
+
+_tap = _Tap()
+
+
+class Watch:
+    """Watches the cyclic garbage of the whole process, between `start` and `stop`.
+
+    As a context manager, `report` has what was found after the block, also when it raised. Several
+    watches may run at a time. The collector's thresholds, and whether it is enabled, stay as they
+    are; its debug flags and callbacks are restored by `stop`. Garbage is found when the collector
+    runs: by itself, when the program calls `gc.collect()`, and at the end.
+    """
+
+    def __init__(
+        self,
+        *,
+        kinds: Iterable[Kind | str] | None = None,
+        hoards: bool = True,
+        collect: bool = True,
+    ) -> None:
+        """Prepare a watch; see `watch`."""
+        self._kinds = frozenset(Kind if kinds is None else map(Kind, kinds))
+        self._hoards = hoards
+        self._collect = collect
+        self._tallies: dict[int, _Tally] = {}
+        self._found = 0
+        self._began: float | None = None
+        self._collections = 0
+        self._report: Report | None = None
+
+    @property
+    def report(self) -> Report:
+        """What was found; RuntimeError before `stop`."""
+        if self._report is None:
+            raise RuntimeError("the watch has no report before it has been stopped")
+        return self._report
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped yet."""
+        return self._began is not None
+
+    def start(self) -> None:
+        """Begin to watch; RuntimeError if it watches already.
+
+        What is garbage already is collected first (unless `collect` is False), unwatched if this
+        is the only watch. Raises UnsupportedPlatform on free-threaded builds, whose collector
+        works otherwise.
+        """
+        if self.running:
+            raise RuntimeError("the watch runs already")
+        _native.memory_refuse_free_threaded()
+        if self._collect:
+            gc.collect()
+        self._tallies.clear()
+        self._report = None
+        self._collections = _tap.collections
+        try:
+            self._began = time.perf_counter()
+            _tap.add(self)
+        except BaseException:  # of a signal handler
+            self._began = None
+            _tap.remove(self)
+            raise
+
+    def stop(self) -> Report:
+        """Collect what is left, stop watching and return the report; RuntimeError if not running.
+
+        The final collections run whether the collector is enabled or not, unless `collect` is
+        False.
+        """
+        if self._began is None:
+            raise RuntimeError("the watch does not run")
+        hoards: tuple[Hoard, ...] = ()
+        try:
+            if self._collect:
+                self._collect_rest()
+            if self._hoards:
+                hoards = find_hoards()
+        finally:
+            try:
+                self._end(hoards)
+            except BaseException:  # of a signal handler
+                self._end(hoards)
+                raise
+        return self.report
+
+    def _end(self, hoards: tuple[Hoard, ...]) -> None:
+        """Make the report, and hear no more; once more where that was interrupted."""
+        _tap.remove(self)
+        if self._began is None:
+            return
+        collections = _tap.collections - self._collections
+        tallies, seconds = self._tallies, time.perf_counter() - self._began
+        self._report = Report(_merge(tallies, self._kinds), hoards, seconds, collections)
+        self._tallies = {}
+        self._began = None
+
+    def take(self) -> tuple[Cycle, ...]:
+        """Return what was found since the last `take`, or the start; it is not reported again.
+
+        The caller's own `gc.collect(generation)` decides what there is to find.
+        """
+        if not self._tallies:
+            return ()
+        tallies, self._tallies = self._tallies, {}
+        return _merge(tallies, self._kinds)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.running:
+            self.stop()
+
+    def _note(self, key: int, named: tuple[Cause, ...], counts: Sequence[int]) -> None:
+        if key not in self._tallies and len(self._tallies) >= _KEYS_MAX:
+            key, named = -1, (_UNNAMED,)
+        tally = self._tallies.setdefault(key, (named, [0, 0, 0, 0, 0]))[1]
+        self._found += counts[0]
+        for i, count in enumerate(counts):
+            tally[i] += count
+
+    def _collect_rest(self) -> None:
+        if not _tap.ready():
+            return
+        limit = time.monotonic() + _PATIENCE_S
+        for _ in range(_ROUNDS):
+            found = self._found
+            before = _tap.collections
+            gc.collect()
+            while _tap.collections == before and time.monotonic() < limit:
+                time.sleep(0.0005)  # another thread collects; then it did nothing
+                gc.collect()
+            if self._found == found:
+                return
+
+
+def watch(
+    *, kinds: Iterable[Kind | str] | None = None, hoards: bool = True, collect: bool = True
+) -> Watch:
+    """Return a new watch, for a `with` statement or for its `start` and `stop`.
+
+    kinds: which causes are reported (all); hoards: also report exceptions that are still held at
+    the end; collect: run a full collection at the start, so that older garbage is not counted, and
+    at the end, so that nothing is missed. Raises ValueError for an unknown kind.
+    """
+    return Watch(kinds=kinds, hoards=hoards, collect=collect)
+
+
+def _merge(tallies: dict[int, _Tally], kinds: frozenset[Kind]) -> tuple[Cycle, ...]:
+    """Add up the tallies that have one cause; largest first."""
+    sums: dict[Cause, list[int]] = {}
+    for named, tally in list(tallies.values()):
+        for place, cause in enumerate(named):
+            total = sums.setdefault(cause, [0, 0, 0, 0, 0])
+            # Objects of a component with several causes are counted once.
+            for i, count in enumerate(tally if place == 0 else tally[:1]):
+                total[i] += count
+    cycles = [Cycle(cause, *total) for cause, total in sums.items() if cause.kind in kinds]
+    return tuple(sorted(cycles, key=_weight))
+
+
+def _weight(cycle: Cycle) -> tuple[Any, ...]:
+    cause, place = cycle.cause, cycle.cause.place
+    size = cycle.size_bytes + cycle.kept_bytes
+    return (-size, -cycle.objects, place.file, place.line, place.function, cause.variable)

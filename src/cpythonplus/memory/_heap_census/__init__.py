@@ -1,0 +1,7 @@
+"""What a program holds: objects and bytes, by class, by owner, by module and by size."""
+
+from cpythonplus.memory._heap_census.looking_back import ReferencePath, Referrer, Referrers
+from cpythonplus.memory._heap_census.model import Census, CensusRow, Difference
+from cpythonplus.memory._heap_census.taking import census
+
+__all__ = ["Census", "CensusRow", "Difference", "ReferencePath", "Referrer", "Referrers", "census"]

@@ -1,0 +1,147 @@
+"""Who refers to the objects of a class, and how one of them is reached from a root."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any
+
+from cpythonplus import _native
+from cpythonplus.memory._cycles.keys import key_text
+from cpythonplus.memory._cycles.looking import is_type
+from cpythonplus.memory._heap_census.naming import module_name, namespace_name, qualified_name
+from cpythonplus.memory._report.examined import Examined
+
+__all__ = ["ReferencePath", "Referrer", "Referrers", "path", "path_steps", "referrers"]
+
+_OWN = __file__.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """One way in which objects of a class are referred to, and how many references that makes.
+
+    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`,
+    `module app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class
+    of what refers to them, such as `list`.
+    """
+
+    name: str
+    references: int
+
+
+@dataclass(frozen=True, slots=True)
+class Referrers(Examined):
+    """What refers to the objects of a class, most references first.
+
+    type: the class, by its qualified name. rows: the first few. more: how many there are beside.
+    """
+
+    examination = "referrers"
+
+    type: str
+    rows: tuple[Referrer, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePath(Examined):
+    """How an object is reached: the root, then one step after the other, the last being the object.
+
+    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
+    a module, or a variable of a function that is being executed; or "only C code, or garbage"
+    where nothing else refers to what stands behind it.
+    """
+
+    examination = "path"
+
+    steps: tuple[str, ...]
+
+
+def referrers(kind: str | type, top: int) -> Referrers:
+    """Count who refers to the objects of a class; raises LookupError for an unknown name."""
+    target: Any = _class(kind) if type(kind) is str else kind
+    if not is_type(target):
+        raise TypeError("what refers to the objects of a class is asked by the class, or its name")
+    sums: dict[str, int] = {}
+    for how, owner, name, references in _native.memory_referrers_of(target):
+        words = _referrer(how, owner, name)
+        sums[words] = sums.get(words, 0) + references
+    rows = sorted(sums.items(), key=lambda row: (-row[1], row[0]))
+    shown = tuple(Referrer(*row) for row in rows[:top])
+    return Referrers(qualified_name(target), shown, len(rows) - len(shown))
+
+
+def path(what: object, *, show_keys: bool = False) -> ReferencePath:
+    """Return the shortest path to an object; of a class, or its name, to some instance.
+
+    show_keys: keys of dicts as they are, see `key_text`.
+    """
+    target = _class(what) if type(what) is str else what
+    code = _caller()
+    root, name, objects = _native.memory_root_path(target, is_type(target), code, _OWN)
+    return ReferencePath(tuple(path_steps(root, name, objects, show_keys=show_keys)))
+
+
+def _class(name: str) -> type:
+    """Return the class of that name; of several, the one with most instances."""
+    counted = [(own[0], kind) for kind, own, *_ in _native.memory_census()[4]]
+    found = [pair for pair in counted if qualified_name(pair[1]) == name]
+    if not found:
+        raise LookupError(f"there is no class {name!r}")
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def _caller() -> CodeType | None:
+    """Return the code of the function that called into this package."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for this
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return None if frame is None else frame.f_code
+
+
+def _referrer(how: str, owner: Any, name: str | None) -> str:  # noqa: ANN401  # of many kinds
+    shown = "?" if name is None else name
+    if how == "module":
+        return f"module {namespace_name(owner)}.{shown}"
+    if how == "variable":
+        return f"variable {shown} of {owner.co_qualname}()"
+    if how == "class":
+        return f"class {qualified_name(owner)}.{shown}"
+    if how == "type":
+        return qualified_name(owner)
+    return f"{'dict of ' if how == 'dict' else ''}{qualified_name(owner)} (attribute {shown})"
+
+
+def path_steps(
+    root: Any,  # noqa: ANN401
+    name: str | None,
+    objects: list[object],
+    *,
+    show_keys: bool = False,
+) -> Iterator[str]:
+    """Yield the steps of a path that the extension has found."""
+    in_namespace = False
+    if type(root) is CodeType:
+        yield f"variable {name} of {root.co_qualname}()"
+        yield f"({qualified_name(type(objects[0]))})"
+    elif root is not None:
+        yield f"module {module_name(root)}"
+        in_namespace = True
+    else:
+        yield "only C code, or garbage"
+        yield f"({qualified_name(type(objects[0]))})"
+    for source, target in pairwise(objects):
+        how, label = _native.memory_reference_label(source, target)
+        if how == "dict":
+            in_namespace = True
+            continue
+        if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
+            step = f".{label}"
+        elif how in ("key", "index"):
+            step = f"[{key_text(label, whole=show_keys or how == 'index')}]"
+        else:
+            step = f"in the {qualified_name(type(source))}"
+        yield f"{step} ({qualified_name(type(target))})"
+        in_namespace = False

@@ -1,0 +1,61 @@
+"""All rules on one file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpythonplus.memory._lint import closures, collector, exceptions, fixing, noqa, wrappers
+from cpythonplus.memory._lint.model import Problem, Violation
+from cpythonplus.memory._lint.rules import DEFAULT, Selection
+from cpythonplus.memory._lint.source import Source, UnreadableError, decoded
+
+_CHECKS = (
+    (exceptions.CODES, exceptions.check),
+    (closures.CODES, closures.check),
+    (wrappers.CODES, wrappers.check),
+    (collector.CODES, collector.check),
+)
+
+
+def check(
+    source: Source, selection: Selection = DEFAULT, *, with_fixes: bool = True
+) -> list[Violation]:
+    """Return the hits of a file, in the order of its lines.
+
+    with_fixes: each hit says how it would be fixed, if it can be.
+    """
+    wanted = selection.codes()
+    found = [
+        hit
+        for codes, run in _CHECKS
+        if not codes.isdisjoint(wanted)
+        for hit in run(source)
+        if hit.code in wanted
+    ]
+    found = sorted(noqa.wanted(source, found))
+    if not found or not with_fixes:
+        return found
+    fixes = fixing.fixes(source, found)
+    return [replace(hit, fix=fixes.get(hit)) for hit in found]
+
+
+def check_text(
+    text: str, name: str = "<stdin>", selection: Selection = DEFAULT
+) -> list[Violation] | Problem:
+    """Return the hits of a file's text, or why it cannot be read."""
+    try:
+        return check(Source(text, name), selection)
+    except UnreadableError as error:
+        return error.problem
+    except RecursionError:
+        return Problem(1, 0, "too deeply nested to be checked")
+
+
+def check_bytes(
+    data: bytes, name: str = "<stdin>", selection: Selection = DEFAULT
+) -> list[Violation] | Problem:
+    """As `check_text`, for what stands in a file."""
+    try:
+        return check_text(decoded(data), name, selection)
+    except UnreadableError as error:
+        return error.problem

@@ -1,0 +1,369 @@
+"""The edit that clears variables on every way out: `try: ... finally: del last`.
+
+The last statements of a block go under `try:`, and `finally:` deletes the variables, or sets them
+to None where they may be unbound. The block is the innermost one that has all that speaks of them;
+of its statements as few are taken as will do: on the ways out that the rules see nothing may be
+left. Rejected: a `del` in front of each `return`, which would miss the exceptions; and fixes that
+move more than a screenful, which nobody would read.
+
+The new text is parsed again, and must be the old tree with just that `try` in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from cpythonplus.memory._lint.model import Edit, Fix
+from cpythonplus.memory._lint.scopes import parameters
+from cpythonplus.memory._lint.source import (
+    FUNCTIONS,
+    FunctionNode,
+    Source,
+    UnreadableError,
+    parsed,
+    statements_in,
+)
+
+_MAX_LINES = 40
+"""That are moved by one fix."""
+
+
+def fix(
+    source: Source, node: FunctionNode, names: list[str], is_clean: Callable[[], bool]
+) -> Fix | None:
+    """Return what clears the variables in a function; None where that would not be safe.
+
+    is_clean: whether the rules are content with the function, as it is changed for the question.
+    """
+    unbound = _unbound_somewhere(node)
+
+    def clearing(before: list[ast.stmt]) -> list[ast.stmt]:
+        return _clearing(node, before, names, unbound)
+
+    for block in reversed(_blocks_of(node, set(names))):
+        start = _start(block, set(names), partial(_does, block, clearing, is_clean))
+        if start is None:
+            continue
+        final = clearing(block[:start])
+        edit = _edit(source, node, block[start:], final)
+        if edit is None:
+            continue
+        with _changed(block, start, final):
+            is_right = _is_text_of(_new_text(source, node, edit), node)
+        if is_right:
+            return Fix(f"Clear {', '.join(f'`{name}`' for name in names)} on every way out", edit)
+    return None
+
+
+def _does(
+    block: list[ast.stmt],
+    clearing: Callable[[list[ast.stmt]], list[ast.stmt]],
+    is_clean: Callable[[], bool],
+    start: int,
+) -> bool:
+    """Whether the function is clean with the block's statements from `start` on under `try`."""
+    with _changed(block, start, clearing(block[:start])):
+        return is_clean()
+
+
+def _start(block: list[ast.stmt], names: set[str], does: Callable[[int], bool]) -> int | None:
+    """Where the `try` begins: as late as will do; None where it would move too much.
+
+    Tried first: the next way out behind what stores into the variable. Each question means that
+    the function is followed again.
+    """
+    speaking = [at for at, one in enumerate(block) if _speaks_of(one, names)]
+    later = range(speaking[0] + 1 if speaking else 0, len(block))
+    likely = next((at for at in later if _has_way_out(block[at])), len(block) - 1)
+    first = _first_allowed(block)
+    if first <= likely and does(likely):
+        return likely
+    return _last_that(does, first, likely if first < likely else len(block))
+
+
+def _first_allowed(block: list[ast.stmt]) -> int:
+    """The first statement from which on no more lines are moved than may be."""
+    end = block[-1].end_lineno or 0
+    fitting = (at for at, one in enumerate(block) if end - one.lineno < _MAX_LINES)
+    return next(fitting, len(block))
+
+
+def _last_that(does: Callable[[int], bool], first: int, end: int) -> int | None:
+    """The last place before `end` that will do, as all before it will; None if `first` does not."""
+    if first >= end or not does(first):
+        return None
+    while end - first > 1:
+        middle = (first + end) // 2
+        if does(middle):
+            first = middle
+        else:
+            end = middle
+    return first
+
+
+def _has_way_out(statement: ast.stmt) -> bool:
+    """Whether it may leave the block: what stands in functions inside it does not."""
+    stack: list[ast.AST] = [statement]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+            return True
+        if not isinstance(one, FUNCTIONS):
+            stack += statements_in(one)
+    return False
+
+
+@contextmanager
+def _changed(block: list[ast.stmt], start: int, final: list[ast.stmt]) -> Iterator[None]:
+    """The tree with the statements from `start` on under `try`, for a while."""
+    before = list(block)
+    attempt = ast.Try(body=block[start:], handlers=[], orelse=[], finalbody=final)
+    block[start:] = [ast.copy_location(attempt, block[start])]
+    try:
+        yield
+    finally:
+        block[:] = before
+
+
+# ---- where --------------------------------------------------------------------------------------
+
+
+def _blocks_of(node: FunctionNode, names: set[str]) -> list[list[ast.stmt]]:
+    """The blocks that have all that speaks of the variables, from the function's own inwards.
+
+    Inside the function's own only those whose first statement that speaks of them gives them a
+    value: otherwise a loop's next turn might read what the last one left.
+    """
+    found, block = [node.body], node.body
+    while True:
+        speaking = [one for one in block if _speaks_of(one, names)]
+        if len(speaking) != 1 or _head_speaks(speaking[0], names):
+            return found
+        blocks = [inner for inner in _blocks_in(speaking[0]) if _any_speaks(inner, names)]
+        if len(blocks) != 1:
+            return found
+        block = blocks[0]
+        first = next(one for one in block if _speaks_of(one, names))
+        if _gives_all(first, names):
+            found.append(block)
+
+
+def _speaks_of(node: ast.AST, names: set[str]) -> bool:
+    return any(
+        (isinstance(one, ast.Name) and one.id in names)
+        or (getattr(one, "name", None) in names)
+        or (isinstance(one, (ast.Global, ast.Nonlocal)) and not names.isdisjoint(one.names))
+        for one in ast.walk(node)
+    )
+
+
+def _any_speaks(block: Sequence[ast.stmt], names: set[str]) -> bool:
+    return any(_speaks_of(one, names) for one in block)
+
+
+def _blocks_in(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a statement of its own function: not those of a definition."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return []
+    parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+    found = [getattr(part, name, []) for part in parts for name in ("body", "orelse", "finalbody")]
+    return [block for block in found if block]
+
+
+def _head_speaks(node: ast.stmt, names: set[str]) -> bool:
+    """Whether a statement speaks of them outside of its blocks."""
+    inside = {id(one) for block in _blocks_in(node) for one in block}
+    stack: list[ast.AST] = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, ast.Name) and one.id in names:
+            return True
+        if isinstance(one, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and one.name in names:
+            return True
+        stack.extend(child for child in ast.iter_child_nodes(one) if id(child) not in inside)
+    return False
+
+
+def _gives_all(statement: ast.stmt, names: set[str]) -> bool:
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            return names <= _names_in(targets) and not _speaks_of(value, names)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            return names == {name} and not _speaks_of(value, names)
+        case _:
+            return False
+
+
+def _names_in(targets: Sequence[ast.expr]) -> set[str]:
+    """The names among the targets of an assignment, those of tuples too."""
+    found: set[str] = set()
+    for target in targets:
+        if isinstance(target, ast.Tuple):
+            found |= _names_in(target.elts)
+        elif isinstance(target, ast.Name):
+            found.add(target.id)
+    return found
+
+
+# ---- what ---------------------------------------------------------------------------------------
+
+
+def _clearing(
+    node: FunctionNode, before: list[ast.stmt], names: list[str], unbound: set[str]
+) -> list[ast.stmt]:
+    """`del` of what is surely bound, None for what may not be."""
+    sure = {argument.arg for argument in parameters(node.args)}
+    sure |= {name for one in before for name in _bound_by(one)}
+    sure -= unbound
+    deleted = [name for name in names if name in sure]
+    others = [name for name in names if name not in sure]
+    lines = [f"del {', '.join(deleted)}"] if deleted else []
+    lines += [" = ".join([*others, "None"])] if others else []
+    return ast.parse("\n".join(lines)).body
+
+
+def _bound_by(statement: ast.stmt) -> set[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            return _names_in(targets)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return {name}
+        case ast.FunctionDef(name=name):
+            return {name}
+        case _:
+            return set()
+
+
+def _unbound_somewhere(node: FunctionNode) -> set[str]:
+    """What a function deletes, itself or at the end of a handler."""
+    found: set[str] = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Delete):
+            found |= _names_in(one.targets)
+        elif isinstance(one, ast.ExceptHandler) and one.name is not None:
+            found.add(one.name)
+    return found
+
+
+# ---- how ----------------------------------------------------------------------------------------
+
+
+def _edit(
+    source: Source, node: FunctionNode, statements: list[ast.stmt], final: list[ast.stmt]
+) -> Edit | None:
+    """The statements indented once more; None where their lines hold more than them."""
+    first, last = first_line(statements[0]), statements[-1].end_lineno or 0
+    lines = source.lines[first - 1 : last]
+    indent = _indentation(lines[0])
+    unit = _unit(source, node)
+    if not unit or not _stand_alone(source, statements, first, last):
+        return None
+    ending = "\r\n" if source.lines[0].endswith("\r\n") else "\n"
+    kept = _lines_in_strings(source, first, last)
+    result = [f"{indent}try:{ending}"]
+    for number, line in enumerate(lines, first):
+        moved = number not in kept and line.startswith(indent) and line.strip()
+        result.append(f"{unit}{line}" if moved else line)
+    if not result[-1].endswith(("\n", "\r")):
+        result[-1] += ending
+    result.append(f"{indent}finally:{ending}")
+    result += [f"{indent}{unit}{ast.unparse(one)}{ending}" for one in final]
+    return Edit(first, last, "".join(result))
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line that a statement begins in, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(one.lineno for one in decorators)])
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _unit(source: Source, node: FunctionNode) -> str:
+    """What the function's body is indented by; '' where that is not to be seen."""
+    outer = _indentation(source.lines[node.lineno - 1])
+    inner = _indentation(source.lines[first_line(node.body[0]) - 1])
+    return inner[len(outer) :] if inner.startswith(outer) else ""
+
+
+def _stand_alone(source: Source, statements: list[ast.stmt], first: int, last: int) -> bool:
+    """Whether the lines hold nothing but the statements and perhaps a comment behind them."""
+    head = source.lines[first - 1].encode()
+    tail = source.lines[last - 1].encode()[statements[-1].end_col_offset :].decode().strip()
+    begins = first < statements[0].lineno or not head[: statements[0].col_offset].strip()
+    continued = first > 1 and source.lines[first - 2].rstrip("\r\n").endswith("\\")
+    return begins and not continued and (not tail or tail.startswith("#"))
+
+
+def _lines_in_strings(source: Source, first: int, last: int) -> set[int]:
+    """Lines that begin inside a string: their indentation is text."""
+    part = "".join(source.lines[first - 1 : last])
+    if '"""' not in part and "'''" not in part and "\\" not in part:
+        return set()
+    found: set[int] = set()
+    begun: list[int] = []  # f-strings, one inside another
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "STRING":
+            found.update(range(token.start[0] + 1, token.end[0] + 1))
+        elif kind in ("FSTRING_START", "TSTRING_START"):
+            begun.append(token.start[0])
+        elif kind in ("FSTRING_END", "TSTRING_END"):
+            found.update(range(begun.pop() + 1, token.end[0] + 1))
+    return found
+
+
+# ---- whether it is right ------------------------------------------------------------------------
+
+
+def _new_text(source: Source, node: FunctionNode, edit: Edit) -> str:
+    """The function's text after the edit."""
+    first, last = first_line(node), node.end_lineno or 0
+    lines = source.lines
+    text = "".join([*lines[first - 1 : edit.first - 1], edit.text, *lines[edit.last : last]])
+    return f"if True:\n{text}" if _indentation(lines[first - 1]) else text
+
+
+def _is_text_of(text: str, node: FunctionNode) -> bool:
+    try:
+        found: ast.stmt = parsed(text).body[0]
+    except UnreadableError:
+        return False
+    if isinstance(found, ast.If):
+        found = found.body[0]
+    return same([found], [node])
+
+
+def same(left: Sequence[ast.stmt], right: Sequence[ast.stmt]) -> bool:
+    """Whether two trees are equal but for places. `ast.dump` would leave cycles behind: CYC201."""
+    todo: list[tuple[object, object]] = [(list(left), list(right))]
+    while todo:
+        one, other = todo.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, ast.AST):
+            todo.extend((getattr(one, f, None), getattr(other, f, None)) for f in one._fields)
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            todo.extend(zip(one, other, strict=True))
+        elif repr(one) != repr(other):  # as 0.0 and -0.0
+            return False
+    return True
+
+
+def line_edit(source: Source, node: ast.stmt, text: str) -> Edit | None:
+    """`text` in place of a statement that has its line for itself."""
+    line = source.lines[node.lineno - 1].encode()
+    before, after = line[: node.col_offset].decode(), line[node.end_col_offset :].decode()
+    alone = not before.strip() and (not after.strip() or after.lstrip().startswith("#"))
+    if node.end_lineno != node.lineno or not alone:
+        return None
+    return Edit(node.lineno, node.lineno, before + text + after)

@@ -1,0 +1,227 @@
+"""CYC201 to CYC203: functions and classes made inside functions that lead back to themselves."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from cpythonplus.memory._lint.flow import Flow, Origin, State, TooComplexError
+from cpythonplus.memory._lint.keeping import Keeping
+from cpythonplus.memory._lint.model import Violation
+from cpythonplus.memory._lint.scopes import declared_nonlocal, free_names, names_of
+from cpythonplus.memory._lint.source import (
+    FUNCTIONS,
+    Function,
+    FunctionNode,
+    Source,
+    last_name,
+    within,
+)
+
+Inner = FunctionNode | ast.Lambda
+
+CODES = frozenset({"CYC201", "CYC202", "CYC203"})
+
+_LAMBDA = re.compile(r"^\s*\w+\s*(?::.*)?=\s*\(?lambda\b|:=\s*\(?lambda\b")
+_WORD = re.compile(r"\w+")
+_CLOSING = "closing"
+
+
+def check(source: Source) -> Iterator[Violation]:
+    """Yield the hits of a file."""
+    for function in candidates(source):
+        yield from check_function(source, function)
+    yield from _classes(source)
+
+
+def candidates(source: Source) -> list[Function]:
+    """The functions that may have recursive ones in them, as far as the text tells."""
+    inside: dict[int, list[Function]] = {}
+    for one in source.functions:
+        if one.outer is not None:
+            inside.setdefault(id(one.outer), []).append(one)
+    lines = [
+        number
+        for number in source.lines_with("lambda")
+        if _LAMBDA.search(source.excerpt(number, number))
+    ]
+    return [
+        one
+        for one in source.functions
+        if _may_be_recursive(source, inside.get(id(one), [])) or within(lines, one.node)
+    ]
+
+
+def _may_be_recursive(source: Source, functions: list[Function]) -> bool:
+    """Whether the names of functions stand in the functions in a way that leads back to one."""
+    names = {one.node.name for one in functions}
+    reached: dict[str, set[str]] = {name: set() for name in names}
+    for one in functions:
+        body = one.node.body
+        text = source.excerpt(body[0].lineno, body[-1].end_lineno or body[0].lineno)
+        own = len(names) > 1 or one.node.name in text
+        reached[one.node.name] |= names.intersection(_WORD.findall(text)) if own else set()
+    return any(_leads_to(name, name, reached) for name in names)
+
+
+def check_function(source: Source, function: Function) -> Iterator[Violation]:
+    """Yield the hits among the functions made directly in one function."""
+    if not _is_closed(function.node):
+        for origins in left_over(source, function):
+            yield _violation(origins)
+
+
+def left_over(source: Source, function: Function) -> list[tuple[Origin, ...]]:
+    """The cycles of inner functions that stay when a function is left."""
+    found = inner_functions(function.node)
+    reached = _references(function.node, found, source) if found else {}
+    recursive = {node: name for node, name in found.items() if _leads_to(name, name, reached)}
+    return _kept(source, function, recursive, reached) if recursive else []
+
+
+def inner_functions(node: FunctionNode) -> dict[Inner, str]:
+    """The functions and named lambdas made directly in one function, with their names."""
+    found: dict[Inner, str] = {}
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        inner = stack.pop()
+        match inner:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found[inner] = name
+                continue
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as value):
+                found[value] = name
+            case ast.NamedExpr(target=ast.Name(id=name), value=ast.Lambda() as value):
+                found[value] = name
+            case ast.ClassDef() | ast.Lambda():
+                continue
+            case ast.Expr(value=ast.Constant()) | ast.Name() | ast.Constant():
+                continue
+            case _:
+                pass
+        stack.extend(ast.iter_child_nodes(inner))
+    return found
+
+
+def _is_closed(node: FunctionNode) -> bool:
+    """Whether the function is decorated with `closures.closing`, which empties the cells."""
+    return any(
+        last_name(one.func if isinstance(one, ast.Call) else one) == _CLOSING
+        for one in node.decorator_list
+    )
+
+
+def _references(node: FunctionNode, found: dict[Inner, str], source: Source) -> dict[str, set[str]]:
+    """Which of the inner functions' names each of them takes from the function around it."""
+    own = names_of(node)
+    names = {name for name in found.values() if name in own.bound}
+    if "nonlocal" in source.text:
+        said = _nonlocal_lines(source, node)
+        names = {name for name in names if name not in said or not declared_nonlocal(node, name)}
+    reached: dict[str, set[str]] = {name: set() for name in names}
+    for inner, name in found.items():
+        if name in names and not _is_wrapper(inner):
+            reached[name] |= free_names(inner) & names
+    return reached
+
+
+def _nonlocal_lines(source: Source, node: FunctionNode) -> str:
+    """The lines of a function that say `nonlocal`."""
+    lines = source.lines[node.lineno - 1 : node.end_lineno]
+    return "".join(line for line in lines if "nonlocal" in line)
+
+
+def _is_wrapper(inner: Inner) -> bool:
+    """Whether it is a decorator's wrapper: made once for each decorated function, and kept."""
+    if isinstance(inner, ast.Lambda):
+        return False
+    names = (one.func if isinstance(one, ast.Call) else one for one in inner.decorator_list)
+    return any(last_name(name) in ("wraps", "update_wrapper") for name in names)
+
+
+def _leads_to(start: str, goal: str, reached: dict[str, set[str]]) -> bool:
+    seen: set[str] = set()
+    todo = list(reached.get(start, ()))
+    while todo:
+        name = todo.pop()
+        if name == goal:
+            return True
+        if name not in seen:
+            seen.add(name)
+            todo.extend(reached.get(name, ()))
+    return False
+
+
+def _kept(
+    source: Source,
+    function: Function,
+    recursive: dict[Inner, str],
+    reached: dict[str, set[str]],
+) -> list[tuple[Origin, ...]]:
+    """The cycles of functions that are there on one way out at least; one tuple for each."""
+    domain = Keeping(source, frozenset(), recursive)
+    try:
+        out = Flow(domain).run(function.node.body, {})
+    except TooComplexError:
+        return []
+    cycles: dict[tuple[str, ...], tuple[Origin, ...]] = {}
+    for way in (out.normal, out.returns, out.raises):
+        for cycle in _cycles(way or {}, reached):
+            cycles.setdefault(tuple(origin.path for origin in cycle), cycle)
+    return sorted(cycles.values(), key=lambda cycle: cycle[0].node.lineno)
+
+
+def _cycles(state: State, reached: dict[str, set[str]]) -> Iterator[tuple[Origin, ...]]:
+    """The strongly connected groups among the functions that a state still holds."""
+    held = {
+        path: origin
+        for path, origins in state.items()
+        for origin in origins
+        if origin.code == "CYC201"
+    }
+    left = {name: names & held.keys() for name, names in reached.items() if name in held}
+    done: set[str] = set()
+    for name in held:
+        if name in done or not _leads_to(name, name, left):
+            continue
+        group = [
+            other
+            for other in held
+            if other == name or (_leads_to(name, other, left) and _leads_to(other, name, left))
+        ]
+        done.update(group)
+        yield tuple(sorted((held[one] for one in group), key=lambda one: one.node.lineno))
+
+
+def _violation(cycle: tuple[Origin, ...]) -> Violation:
+    first = cycle[0]
+    if len(cycle) == 1:
+        code = "CYC201"
+        text = f"`{first.path}` refers to itself through its own cell; `finally: del {first.path}`"
+    else:
+        code = "CYC202"
+        names = " and ".join(f"`{origin.path}`" for origin in cycle)
+        text = f"{names} refer to each other through their cells; `finally: del {first.path}`"
+    return at(first.node, code, text)
+
+
+def at(node: ast.stmt | ast.expr, code: str, text: str) -> Violation:
+    """A hit on a node; on the first line only where the node is a whole definition."""
+    row, column = node.lineno, node.col_offset
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        words = 6 if isinstance(node, ast.ClassDef) else 4
+        words += 6 if isinstance(node, ast.AsyncFunctionDef) else 0
+        return Violation(row, column, code, text, row, column + words + len(node.name.encode()))
+    return Violation(row, column, code, text, node.end_lineno or row, node.end_col_offset or column)
+
+
+# ---- classes ------------------------------------------------------------------------------------
+
+
+def _classes(source: Source) -> Iterator[Violation]:
+    for one in source.classes:
+        if one.outer is not None:
+            name = one.node.name
+            text = f"class `{name}` is made anew by each call, and every class is a cycle"
+            yield at(one.node, "CYC203", text)

@@ -1,0 +1,85 @@
+"""CYC401: `gc.enable()` in a library: whether the collector runs is the application's to say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from cpythonplus.memory._lint.closures import at
+from cpythonplus.memory._lint.model import Violation
+from cpythonplus.memory._lint.source import FUNCTIONS, Source
+
+CODES = frozenset({"CYC401"})
+
+_TEST_FILE = re.compile(r"test_.*|.*_tests?|tests?|conftest|setup")
+_TEST_FOLDERS = {"test", "tests", "testing", "benchmarks", "examples"}
+
+
+def check(source: Source) -> Iterator[Violation]:
+    """Yield the hits of a file."""
+    text = source.text
+    if "gc.enable(" not in text and "from gc import" not in text:
+        return
+    if _is_application(source):
+        return
+    for scope, calls in _scopes(source):
+        enabling = [call for call in calls if source.full_name(call.func) == "gc.enable"]
+        if enabling and not _restores(scope, calls, source):
+            for call in enabling:
+                yield at(call, "CYC401", "`gc.enable()` in a library overrules the application")
+
+
+def _is_application(source: Source) -> bool:
+    """Whether the file is a script, or for tests."""
+    path = PurePath(source.name)
+    in_tests = not _TEST_FOLDERS.isdisjoint(path.parent.parts)
+    return (
+        source.text.startswith("#!")
+        or path.stem == "__main__"
+        or in_tests
+        or _TEST_FILE.fullmatch(path.stem) is not None
+    )
+
+
+def _scopes(source: Source) -> Iterator[tuple[ast.AST, list[ast.Call]]]:
+    """Each function, and the module outside of `if __name__ == ...`, with the calls in it."""
+    for scope in (source.tree, *(one.node for one in source.functions)):
+        calls: list[ast.Call] = []
+        stack: list[ast.AST] = list(scope.body)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, (*FUNCTIONS, ast.Lambda)) or _is_main_guard(node):
+                continue
+            if isinstance(node, ast.Call):
+                calls.append(node)
+            stack.extend(ast.iter_child_nodes(node))
+        yield scope, calls
+
+
+def _is_main_guard(node: ast.AST) -> bool:
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+        case _:
+            return False
+
+
+def _restores(scope: ast.AST, calls: list[ast.Call], source: Source) -> bool:
+    """Whether what is switched on was switched off here, or is what was found."""
+    if isinstance(scope, FUNCTIONS) and scope.name in ("__exit__", "__aexit__", "enable"):
+        return True
+    names = {source.full_name(call.func) for call in calls}
+    if "gc.isenabled" in names:
+        return True
+    if "gc.disable" not in names:
+        return False
+    return any(
+        source.full_name(call.func) == "gc.enable"
+        for node in ast.walk(scope)
+        if isinstance(node, (ast.Try, ast.TryStar))
+        for statement in node.finalbody
+        for call in ast.walk(statement)
+        if isinstance(call, ast.Call)
+    )

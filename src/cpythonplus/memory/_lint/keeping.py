@@ -1,0 +1,342 @@
+"""What a function keeps: the effects of its statements on exceptions, `exc_info` and functions.
+
+The `Domain` of flow.py. A handler's own variable (`except E as e`) is no hit: it is deleted at the
+handler's end. What it is copied to is: an exception that was caught here has this frame on its
+traceback, so whatever the frame holds at its end holds the frame.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+
+from cpythonplus.memory._lint.flow import Origin, State, join, path_of, without
+from cpythonplus.memory._lint.source import FUNCTIONS, FunctionNode, Source, last_name
+
+EXCEPTION = "exception"
+INFO = "exc_info"
+PART = "part of exc_info"
+CONTAINER = "container"
+FUNCTION = "function"
+FRESH = "new exception"
+
+ADDERS = {"append", "appendleft", "add", "insert", "setdefault", "extend", "update"}
+# `put` is not one: what a queue is given, somebody takes out.
+_REMOVERS = {"clear", "pop", "popleft", "popitem", "remove", "discard"}
+_BREAKERS = {"drop", "detach", "close"}
+"""Of cpythonplus.memory.exceptions and .closures: what they are given makes no cycle any more."""
+_PLAIN_ATTRIBUTES = {"__cause__", "__context__", "__traceback__"}
+
+_TRIPLE = 3
+"""Type, exception and traceback: what `exc_info()` returns."""
+_CODES = {EXCEPTION: "CYC101", INFO: "CYC102", PART: "CYC102", CONTAINER: "CYC103"}
+
+_INSTANCE_NAME = re.compile(r"(?:^|_)(?:e|ex|err|exc|error|exception)\d?$")
+_MAKER_NAME = re.compile(r"^_?[A-Z]\w*[a-z]\w*$|(?:^|_)(?:error|exc|exception)$|^with_traceback$")
+_ANNOTATION = re.compile(r"(?:Exception|Error)\w*$")
+
+
+@dataclass(slots=True)
+class Keeping:
+    """The effects of one function's statements."""
+
+    source: Source
+    global_names: frozenset[str]
+    recursive: dict[FunctionNode | ast.Lambda, str] = field(default_factory=dict)
+    """Inner functions that cells of this function lead back to, and their names."""
+    handling: int = 0
+
+    # ---- what an expression holds ---------------------------------------------------------------
+
+    def held(self, expression: ast.expr, state: State) -> str:  # noqa: PLR0911  # a table
+        """The kind of what is kept by whoever keeps the expression's value; '' for nothing."""
+        match expression:
+            case ast.Name() | ast.Attribute(ctx=ast.Load()):
+                return self._held_by_path(expression, state)
+            case ast.NamedExpr(value=value):
+                return self.held(value, state)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self.held(body, state) or self.held(orelse, state)
+            case ast.BoolOp(op=ast.And(), values=[*_, value]):
+                return self.held(value, state)
+            case ast.BoolOp(values=values):
+                return next(filter(None, (self.held(value, state) for value in values)), "")
+            case ast.Tuple(elts=values) | ast.List(elts=values) | ast.Set(elts=values):
+                return self._held_by_display(values, state)
+            case ast.Dict(keys=keys, values=values):
+                return self._held_by_display([*filter(None, keys), *values], state)
+            case ast.Subscript():
+                return self._held_by_item(expression, state)
+            case ast.Call():
+                return self._held_by_result(expression, state)
+            case _:
+                return ""
+
+    def _held_by_path(self, expression: ast.expr, state: State) -> str:
+        path = path_of(expression).removesuffix(".__traceback__")
+        kinds = {origin.kind for origin in state.get(path, ())}
+        if not kinds.isdisjoint((EXCEPTION, PART)):
+            return EXCEPTION
+        return INFO if INFO in kinds else ""
+
+    def _held_by_display(self, values: list[ast.expr], state: State) -> str:
+        return CONTAINER if any(self.held(value, state) for value in values) else ""
+
+    def _held_by_item(self, expression: ast.Subscript, state: State) -> str:
+        if self.held(expression.value, state) != INFO:
+            return self._held_by_path(expression, state)
+        match expression.slice:
+            case ast.Constant(value=0) | ast.UnaryOp(operand=ast.Constant(value=3)):
+                return ""  # the type
+            case ast.Slice():
+                return INFO
+            case _:
+                return PART
+
+    def _held_by_result(self, call: ast.Call, state: State) -> str:
+        match call:
+            case ast.Call(func=ast.Attribute(value=value, attr="with_traceback"), args=[argument]):
+                is_none = isinstance(argument, ast.Constant)
+                return "" if is_none else self.held(value, state)
+            case ast.Call(func=ast.Name(id="cast"), args=[_, value]):
+                return self.held(value, state)
+        if call.args or call.keywords or not self.handling:
+            # Where nothing is being handled, this frame is not on the traceback.
+            return ""
+        name = self.source.full_name(call.func)
+        return {"sys.exc_info": INFO, "sys.exception": EXCEPTION}.get(name, "")
+
+    # ---- flow.Domain ----------------------------------------------------------------------------
+
+    def evaluate(self, expression: ast.expr, state: State) -> State:
+        """Calls that add to containers or empty them, and `:=`."""
+        if isinstance(expression, (ast.Name, ast.Constant)):
+            return state
+        for node in ast.walk(expression):
+            if isinstance(node, ast.NamedExpr):
+                state = self._assign(node.target, node.value, state, node)
+            elif isinstance(node, ast.Call):
+                state = self._call(node, state)
+        return state
+
+    def execute(self, statement: ast.stmt, state: State) -> State:
+        """Assignments, deletions, definitions."""
+        match statement:
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+                return self._store(statement, state)
+            case ast.Expr(value=value) | ast.Return(value=ast.expr() as value):
+                return self.evaluate(value, state)
+            case ast.Raise(exc=ast.expr() as raised):
+                return self._raise(statement, self.evaluate(raised, state))
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    state = without(state, path_of(target))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                return self._define(statement, state)
+            case _:
+                pass
+        return state
+
+    def _store(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, state: State) -> State:
+        value = node.value
+        if value is None:  # an annotation alone
+            return state
+        state = before = self.evaluate(value, state)
+        if isinstance(node, ast.AugAssign):
+            kept = self._is_display_of_held(value, state)
+            return self._keep(f"{path_of(node.target)}[]", "CYC103", state, node) if kept else state
+        for target in [node.target] if isinstance(node, ast.AnnAssign) else node.targets:
+            state = self._assign(target, value, state, node, before)
+        return state
+
+    def bind(self, target: ast.expr, state: State) -> State:
+        """A loop's variable holds what no rule looks at."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            for part in target.elts:
+                state = self.bind(part, state)
+            return state
+        if isinstance(target, ast.Starred):
+            return self.bind(target.value, state)
+        return without(state, path_of(target))
+
+    def enter_handler(self, handler: ast.ExceptHandler, state: State) -> State:
+        """The handler's variable holds the exception."""
+        if handler.name is None:
+            return state
+        origin = Origin("", handler.name, EXCEPTION, handler.body[0])
+        return {**without(state, handler.name), handler.name: frozenset({origin})}
+
+    def leave_handler(self, handler: ast.ExceptHandler, state: State) -> State:
+        """The handler's variable is deleted."""
+        return without(state, handler.name) if handler.name is not None else state
+
+    # ---- statements -----------------------------------------------------------------------------
+
+    def _define(self, statement: FunctionNode | ast.ClassDef, state: State) -> State:
+        state = without(state, statement.name)
+        if isinstance(statement, FUNCTIONS) and statement in self.recursive:
+            origin = Origin("CYC201", statement.name, FUNCTION, statement)
+            state = {**state, statement.name: frozenset({origin})}
+        return state
+
+    def _assign(
+        self,
+        target: ast.expr,
+        value: ast.expr,
+        state: State,
+        node: ast.stmt | ast.expr,
+        before: State | None = None,
+    ) -> State:
+        """`target = value`; `before` is the state that the value was evaluated in."""
+        known = state if before is None else before
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return self._unpack(target.elts, value, state, node, known)
+        kind = self.held(value, known)
+        path = path_of(target)
+        state = without(state, path)
+        match target:
+            case ast.Name(id=name):
+                return self._assign_name(name, value, kind, state, node)
+            case ast.Attribute(value=holder, attr=attribute):
+                if attribute == "__traceback__":
+                    return without(state, path_of(holder))
+                if kind and attribute not in _PLAIN_ATTRIBUTES and not self._is_sys(target):
+                    return self._keep(path, "CYC104", state, node, kind)
+            case ast.Subscript() if kind:
+                return self._keep(path, "CYC103", state, node, kind)
+        return state
+
+    def _is_sys(self, target: ast.expr) -> bool:
+        return self.source.full_name(target).startswith("sys.last_")
+
+    def _assign_name(
+        self, name: str, value: ast.expr, kind: str, state: State, node: ast.stmt | ast.expr
+    ) -> State:
+        if isinstance(value, ast.Lambda) and value in self.recursive:
+            return {**state, name: frozenset({Origin("CYC201", name, FUNCTION, node)})}
+        if not kind:
+            if _makes_exception(value):
+                return {**state, name: frozenset({Origin("", name, FRESH, node)})}
+            return state
+        if name in self.global_names:
+            return self._keep(name, "CYC104", state, node, kind)
+        code = _CODES[kind]
+        return self._keep(name, code, state, node, kind)
+
+    def _unpack(
+        self,
+        targets: list[ast.expr],
+        value: ast.expr,
+        state: State,
+        node: ast.stmt | ast.expr,
+        before: State,
+    ) -> State:
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets):
+            for target, part in zip(targets, value.elts, strict=True):
+                state = self._assign(target, part, state, node, before)
+            return state
+        is_info = self.held(value, before) == INFO
+        for place, target in enumerate(targets):
+            state = self.bind(target, state)
+            is_type = place == 0 and len(targets) == _TRIPLE
+            if is_info and isinstance(target, ast.Name) and not is_type:
+                state = self._keep(target.id, "CYC102", state, node, PART)
+        return state
+
+    def _raise(self, node: ast.Raise, state: State) -> State:
+        """`raise x` puts this frame, and with it x, on x's own traceback."""
+        name = raised_name(node)
+        if name is None:
+            return state
+        origins = state.get(name, frozenset())
+        if {origin.kind for origin in origins} != {FRESH}:
+            return state
+        return self._keep(name, "CYC105", state, node, EXCEPTION)
+
+    def _call(self, call: ast.Call, state: State) -> State:
+        name = last_name(call.func)
+        if name in _BREAKERS and len(call.args) == 1:
+            return without(state, path_of(call.args[0]))
+        if not isinstance(call.func, ast.Attribute):
+            return state
+        path = container_path(call.func.value)
+        if name in _REMOVERS:
+            emptied = without(state, path)
+            # An exception's own attributes are not a container's contents.
+            return {**emptied, path: state[path]} if path in state and name != "clear" else emptied
+        if name not in ADDERS or not path or path in state:
+            return state
+        arguments = [*call.args, *(word.value for word in call.keywords)]
+        if name in ("extend", "update"):
+            kept = any(self._is_display_of_held(one, state) for one in arguments)
+        else:
+            kept = any(self.held(one, state) for one in arguments)
+        return self._keep(f"{path}[]", "CYC103", state, call) if kept else state
+
+    def _is_display_of_held(self, value: ast.expr, state: State) -> bool:
+        is_display = isinstance(value, (ast.Tuple, ast.List, ast.Set, ast.Dict))
+        return is_display and self.held(value, state) == CONTAINER
+
+    def _keep(
+        self,
+        path: str,
+        code: str,
+        state: State,
+        node: ast.stmt | ast.expr,
+        kind: str = CONTAINER,
+    ) -> State:
+        if not path or path.startswith("["):
+            return state
+        origin = Origin(code, path, kind, node)
+        together = join(state, {path: frozenset({origin})})
+        return together if together is not None else state
+
+
+def container_path(expression: ast.expr) -> str:
+    """The path of what is added to: `d` for `d[k]` and for `d.setdefault(k, [])`."""
+    while True:
+        match expression:
+            case ast.Subscript(value=value):
+                expression = value
+            case ast.Call(func=ast.Attribute(value=value, attr="setdefault")):
+                expression = value
+            case _:
+                return path_of(expression)
+
+
+def raised_name(node: ast.Raise) -> str | None:
+    """The variable that is raised: `raise x`, `raise x.with_traceback(...)`."""
+    match node.exc:
+        case ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="with_traceback")):
+            return name
+        case _:
+            return None
+
+
+def _makes_exception(value: ast.expr) -> bool:
+    """Whether a value is an exception that nobody has raised, as far as its name tells."""
+    return isinstance(value, ast.Call) and bool(_MAKER_NAME.search(last_name(value.func)))
+
+
+def initial_state(node: FunctionNode) -> State:
+    """What a function's parameters hold: exceptions, as far as their names and types tell."""
+    state: State = {}
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    for argument in arguments:
+        if _is_exception(argument):
+            origin = Origin("", argument.arg, FRESH, node)
+            state[argument.arg] = frozenset({origin})
+    return state
+
+
+def _is_exception(argument: ast.arg) -> bool:
+    if argument.annotation is None:
+        return bool(_INSTANCE_NAME.search(argument.arg))
+    annotation = argument.annotation
+    text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+    if not isinstance(text, str) or "type[" in text.lower():
+        return False
+    return any(_ANNOTATION.search(part.strip()) for part in text.split("|"))

@@ -1,0 +1,201 @@
+"""Many files: read, checked, perhaps fixed, by as many processes as there are processors."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cpythonplus._base.files import replace_file
+from cpythonplus.memory._lint.checking import check, check_text
+from cpythonplus.memory._lint.fixing import MAX_ROUNDS, fixed
+from cpythonplus.memory._lint.model import Problem, Violation
+from cpythonplus.memory._lint.rules import Selection
+from cpythonplus.memory._lint.source import Source, UnreadableError, decoded, split
+
+_CHUNK = 50
+"""Files that a worker process gets at a time."""
+_FEW = 100
+"""Up to here one process is quicker than starting others."""
+
+
+class WorkerEndedError(Exception):
+    """A process that checked files was killed: the system had no memory left, perhaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What was found in one file, and what is left after fixing."""
+
+    path: str
+    violations: tuple[Violation, ...] = ()
+    lines: tuple[str, ...] = ()
+    """For each violation the text of its first line: columns are counted in it."""
+    problem: Problem | None = None
+    fixed: int = 0
+
+
+def result_of(path: str, text: str, found: list[Violation] | Problem, count: int) -> FileResult:
+    """Gather what is known of a file whose text is `text`."""
+    if isinstance(found, Problem):
+        return FileResult(path, problem=found, fixed=count)
+    lines = split(text) if found else []
+    rows = tuple(lines[hit.row - 1].rstrip("\r\n") for hit in found)
+    return FileResult(path, tuple(found), rows, None, count)
+
+
+def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileResult:
+    """Check one file; with `fix`, also write it back with what could be fixed.
+
+    Whatever goes wrong is the file's problem: the others are still to be read.
+    """
+    try:
+        return _check_file(path, selection, fix=fix)
+    except UnreadableError as error:
+        return FileResult(path, problem=error.problem)
+    except OSError as error:
+        verb = "read" if error.filename == path else "written"
+        message = f"cannot be {verb}: {error.strerror}"
+    except Exception as error:  # noqa: BLE001
+        return FileResult(path, problem=_internal(error))
+    return FileResult(path, problem=Problem(1, 0, message))
+
+
+def _internal(error: Exception) -> Problem:
+    message = f"internal error, please report it: {type(error).__name__}: {error}"
+    return Problem(1, 0, " ".join(message.splitlines()))
+
+
+def _check_file(path: str, selection: Selection, *, fix: bool) -> FileResult:
+    data = Path(path).read_bytes()
+    text = decoded(data)
+    found = check_text(text, path, selection)
+    count = 0
+    if fix and not isinstance(found, Problem) and any(hit.fix for hit in found):
+        text, found, count = fix_text(text, path, selection)
+        _write(path, data, text)
+    return result_of(path, text, found, count)
+
+
+def check_stdin(
+    data: bytes, name: str, selection: Selection, *, fix: bool = False
+) -> tuple[FileResult, bytes]:
+    """Check what does not stand in a file; returns also its bytes, with `fix` the fixed ones."""
+    try:
+        text = decoded(data)
+        with _uncollected():
+            found, count = check_text(text, name, selection), 0
+            if fix and not isinstance(found, Problem):
+                text, found, count = fix_text(text, name, selection)
+            result = result_of(name, text, found, count)
+            return result, _encoded(data, text) if count else data
+    except UnreadableError as error:
+        return FileResult(name, problem=error.problem), data
+    except Exception as error:  # noqa: BLE001
+        return FileResult(name, problem=_internal(error)), data
+
+
+def fix_text(text: str, path: str, selection: Selection) -> tuple[str, list[Violation], int]:
+    """Fix until nothing is left to fix; returns the new text, what is left, and the number."""
+    total = 0
+    source = Source(text, path)
+    found = check(source, selection)
+    for _ in range(MAX_ROUNDS):
+        new, count = fixed(source, found)
+        if not count:
+            break
+        total += count
+        source = Source(new, path)
+        found = check(source, selection)
+    return source.text, found, total
+
+
+def _write(path: str, data: bytes, text: str) -> None:
+    """Write a file's new text in its old encoding, all of it or nothing."""
+    new = _encoded(data, text)
+    if not os.access(path, os.W_OK):
+        # Another file in its place would get around that.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    try:
+        replace_file(path, new, mode=stat.S_IMODE(Path(path).stat().st_mode), keep_owner=True)
+    except OSError as error:
+        error.filename = None  # which stands for a file that cannot be read
+        raise
+
+
+def _encoded(data: bytes, text: str) -> bytes:
+    import io
+    import tokenize
+
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return text.encode(encoding)
+
+
+# ---- several processes --------------------------------------------------------------------------
+
+
+def check_files(
+    paths: Sequence[str], selection: Selection, *, fix: bool = False, jobs: int = 0
+) -> Iterator[FileResult]:
+    """Yield the results of all files, in their order.
+
+    jobs: processes; 0: as many as processors may be used, if there are files enough.
+
+    Raises WorkerEndedError.
+    """
+    jobs = jobs or (len(os.sched_getaffinity(0)) if len(paths) > _FEW else 1)
+    chunks = [paths[at : at + _CHUNK] for at in range(0, len(paths), _CHUNK)]
+    if jobs == 1 or len(chunks) <= 1:
+        with _uncollected():
+            for path in paths:
+                yield check_file(path, selection, fix=fix)
+        return
+    # Not at the top: most runs are of a few files.
+    import multiprocessing
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+
+    context = multiprocessing.get_context("fork")  # spawned ones would import everything again
+    pool = ProcessPoolExecutor(min(jobs, len(chunks)), context, _prepare)
+    try:
+        for results in pool.map(_Chunk(selection, fix=fix), chunks):
+            yield from results
+    except BrokenExecutor:
+        raise WorkerEndedError from None
+    finally:
+        # After Ctrl-C nobody waits for what has not begun.
+        pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """What a worker process does with its files."""
+
+    selection: Selection
+    fix: bool
+
+    def __call__(self, paths: Sequence[str]) -> list[FileResult]:
+        return [check_file(path, self.selection, fix=self.fix) for path in paths]
+
+
+def _prepare() -> None:
+    """In a worker process: no collections, and Ctrl-C is the parent's to handle."""
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No collections in this process: trees are large, and nothing that is made here is a cycle."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

@@ -1,0 +1,89 @@
+"""The allow-list of `pytest --no-cycles`: patterns that say which cycles do not count.
+
+    WHERE[:FUNCTION[:VARIABLE]]
+
+WHERE is a module (`package.module`), or a file if there is a `/` in it or `.py` at its end. `*`
+stands for anything, also for nothing; everything else for itself. That is why this is not fnmatch,
+for which the brackets of `errors[]` would be a set of characters.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from cpythonplus.memory._cycles.report import Cause
+
+_MOST_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One entry: `text` as it was written, and its three parts; what is not given is `*`."""
+
+    text: str
+    where: str
+    function: str
+    variable: str
+
+    @property
+    def names_a_file(self) -> bool:
+        """Whether `where` is a file and no module."""
+        return "/" in self.where or self.where.endswith(".py")
+
+    def allows(self, cause: Cause, modules: Sequence[str]) -> bool:
+        """Whether it is about `cause`; modules: the names that its file is imported by."""
+        if not fits(self.function, cause.place.function) or not fits(self.variable, cause.variable):
+            return False
+        if self.names_a_file:
+            # The end of a path is enough: `app/client.py`.
+            return fits(self.where, cause.place.file) or fits(f"*/{self.where}", cause.place.file)
+        return any(fits(self.where, module) for module in modules) or self.where == "*"
+
+
+def parse(text: object) -> Pattern:
+    """Read one entry; ValueError says what is wrong in it."""
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is no pattern module:function:variable")
+    parts = [part.strip() for part in text.split(":", _MOST_PARTS - 1)]
+    if not all(parts):
+        raise ValueError(f"{text!r} is not module:function:variable (use * for any of them)")
+    parts += ["*"] * (_MOST_PARTS - len(parts))
+    return Pattern(text, *parts)
+
+
+def parse_lines(lines: Iterable[str]) -> list[Pattern]:
+    """Read the lines of the ini file; what follows a `#` is the reason, for people."""
+    entries = (line.partition("#")[0].strip() for line in lines)
+    return [parse(entry) for entry in entries if entry]
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether the whole `text` fits `pattern`, in which `*` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
+def module_names(file: str) -> list[str]:
+    """Return the names under which a source file is imported.
+
+    A test's module may be gone from sys.modules by then; the folders with an `__init__.py` above
+    the file tell its name too.
+    """
+    if not file.endswith(".py"):
+        return []
+    path = Path(file)
+    parts = [] if path.stem == "__init__" else [path.stem]
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        parts.append(folder.name)
+    names = [".".join(reversed(parts))] if parts else []
+    for name, module in list(sys.modules.items()):
+        # A module may be any object, and looking at its attributes may run code: types only.
+        if type(module) is ModuleType and name not in names:
+            found = module.__dict__.get("__file__")
+            if type(found) is str and found == file:
+                names.append(name)
+    return names

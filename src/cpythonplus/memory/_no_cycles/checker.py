@@ -1,0 +1,203 @@
+"""The hooks of `pytest --no-cycles`: each test is looked at after its call and after its teardown.
+
+Registered by `pytest_plugin` only where it is wanted. What is found after the call fails the test;
+what is found after the teardown, when the values of its fixtures are gone, is an error at teardown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cpythonplus.memory._no_cycles import allowing, wording
+from cpythonplus.memory._no_cycles.machinery import Machinery
+from cpythonplus.memory._no_cycles.settings import Plan, Settings, marked
+from cpythonplus.memory._no_cycles.young import Young
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from cpythonplus.memory._cycles.report import Cycle
+
+_OUTPUT_KEY = "cpythonplus_no_cycles"
+"""What an xdist worker tells the process that started it."""
+_NOT_CHECKED = Plan(frozenset(), ())
+
+
+class Checker:
+    """A session's checks; between tests it holds nothing of them."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self.young = Young()
+        self._config = config
+        self._settings = settings
+        self._machinery: Machinery | None = None
+        self._usual = Plan(settings.kinds if settings.everywhere else frozenset(), settings.allowed)
+        self._plans: dict[str, Plan] = {}
+        self._used: set[str] = set()
+        self._found_during: list[str] = []
+        # Of the test that runs: what for, and whether anything has gone wrong already.
+        self._plan = _NOT_CHECKED
+        self._spoiled = False
+        self._at_boundary = False
+
+    def prepare(self, items: Iterable[pytest.Item]) -> None:
+        """Read the marks, so that a wrong one is told before any test runs."""
+        for item in marked(items):
+            self._plans[item.nodeid] = self._settings.plan(item)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Call `prepare`."""
+        self.prepare(session.items)
+
+    # ---- one test ------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """See to it that what is young at its beginning is the test's own."""
+        self._plan = self._plans.get(item.nodeid, self._usual)
+        if not self._plan.kinds:
+            # Nor is the collector changed: the test may be about it.
+            self.young.stop()
+            self._at_boundary = False
+            return (yield)
+        if not self._at_boundary:
+            self.young.start()
+            self.young.boundary()
+            self._at_boundary = True
+        # The dict for the values of its fixtures was made when tests were collected. As an old
+        # object it would keep young cycles alive that it is a part of, by a frame's variable.
+        _set_funcargs(item, {**(getattr(item, "funcargs", None) or {})})
+        try:
+            return (yield)
+        finally:
+            if self.young.found_during:
+                self._note_old(item)
+            self._plan = _NOT_CHECKED
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail a test that has passed, if it leaves a cycle: here its frame is gone."""
+        try:
+            result = yield
+        except BaseException:
+            self._spoiled = True
+            raise
+        if self._plan.kinds and self.young.exact:
+            self._fail_for(self._blamed(item, self.young.look(), self._plan))
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Turn the report of a teardown into an error, if now something is left behind."""
+        report = yield
+        # The first report of a test, also where a plugin runs it once more, is its setup's.
+        self._spoiled = not report.passed or (self._spoiled and call.when != "setup")
+        if self._plan.kinds and call.when == "teardown":
+            # The runner lets go of the values of the fixtures only after this hook.
+            _set_funcargs(item, {})
+            found = self._blamed(item, self.young.boundary(), self._plan)
+            if found:
+                call.excinfo = _as_raised(wording.text(found, self._config.rootpath))
+                failed = pytest.TestReport.from_item_and_call(item, call)
+                report.outcome, report.longrepr = failed.outcome, failed.longrepr
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what has failed otherwise, subtests for instance."""
+        self._spoiled |= report.failed
+
+    # ---- for the fixture `cycles` --------------------------------------------------------------
+
+    def check(self, item: pytest.Item) -> None:
+        """Fail the test now, if it has left something up to here."""
+        plan = self._plan
+        if not plan.kinds:
+            plan = Plan(self._settings.kinds, self._settings.plan(item).allowed)
+        self._fail_for(self._blamed(item, self.young.look(), plan))
+
+    def found(self, item: pytest.Item) -> tuple[Cycle, ...]:
+        """Return what the test has left since the last look, of all kinds; it is not blamed for."""
+        return tuple(self._left(item, self.young.look()))
+
+    # ---- what counts ---------------------------------------------------------------------------
+
+    def _left(self, item: pytest.Item, found: Iterable[Cycle]) -> list[Cycle]:
+        """Return what of `found` is not the doing of the machinery that runs the tests."""
+        left = wording.merged(found)
+        if left and self._machinery is None:
+            self._machinery = Machinery(self._config.pluginmanager)
+        return self._machinery.not_made(left, item) if self._machinery else []
+
+    def _blamed(self, item: pytest.Item, found: list[Cycle], plan: Plan) -> list[Cycle]:
+        """Return what of `found` the test has to answer for."""
+        if not found or self._spoiled:
+            return []
+        left = self._left(item, [each for each in found if each.cause.kind in plan.kinds])
+        return [each for each in left if not self._is_allowed(each, plan)]
+
+    def _is_allowed(self, cycle: Cycle, plan: Plan) -> bool:
+        modules = allowing.module_names(cycle.cause.place.file)
+        matching = [each.text for each in plan.allowed if each.allows(cycle.cause, modules)]
+        self._used.update(matching)
+        return bool(matching)
+
+    def _fail_for(self, found: list[Cycle]) -> None:
+        if found:
+            pytest.fail(wording.text(found, self._config.rootpath), pytrace=False)
+
+    def _note_old(self, item: pytest.Item) -> None:
+        """Keep for the summary what a full collection has found: who left it is not known."""
+        found = [each for each in self.young.found_during if each.cause.kind in self._plan.kinds]
+        self.young.found_during.clear()
+        for cycle in self._left(item, found):
+            if not self._is_allowed(cycle, self._plan):
+                told = wording.line(cycle, self._config.rootpath)
+                self._found_during.append(f"found during {item.nodeid}: {told}")
+
+    # ---- the session ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Leave the collector as it was; an xdist worker hands over what it knows."""
+        self.young.stop()
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output[_OUTPUT_KEY] = [sorted(self._used), self._found_during]
+
+    def pytest_unconfigure(self) -> None:
+        """Leave the collector as it was, also where the session did not finish."""
+        self.young.stop()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Take what an xdist worker hands over; one that has crashed has nothing."""
+        used, found_during = getattr(node, "workeroutput", {}).get(_OUTPUT_KEY, ([], []))
+        self._used.update(used)
+        self._found_during += found_during
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Tell what fails no test: old cycles, and on request entries that were not needed."""
+        if self._found_during:
+            terminalreporter.section("cycles found by full collections", sep="-")
+            terminalreporter.write_line("\n".join(self._found_during))
+        unused = [each.text for each in self._settings.allowed if each.text not in self._used]
+        if self._settings.report_unused and unused:
+            terminalreporter.section("allow_cycles: entries that matched nothing", sep="-")
+            terminalreporter.write_line("\n".join(unused))
+
+
+def _set_funcargs(item: pytest.Item, values: dict[str, object]) -> None:
+    if hasattr(item, "funcargs"):  # an item of another kind has no fixtures
+        item.funcargs = values
+
+
+def _as_raised(text: str) -> pytest.ExceptionInfo[BaseException]:
+    """Return what pytest has in hand when a test calls `pytest.fail(text, pytrace=False)`."""
+    try:
+        pytest.fail(text, pytrace=False)
+    except BaseException as error:  # noqa: BLE001  # pytest's own is no Exception
+        return pytest.ExceptionInfo.from_exception(error)

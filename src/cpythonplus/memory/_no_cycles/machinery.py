@@ -1,0 +1,116 @@
+"""Telling the doing of pytest, plugins and unittest from that of the tests and what they test."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cpythonplus.memory._cycles.report import Cause, Cycle
+
+_PACKAGES = ("_pytest", "pytest", "pluggy", "unittest", "doctest", "xdist", "execnet", "hypothesis")
+_OWN = f"{Path(__file__).parent}/"
+_RAISES = re.compile(r"\._(?:excinfo|traceback)\b")
+"""Attributes by which what `pytest.raises() as caught` returns holds the exception."""
+
+_PROXIED = "f._proxied_tests"
+"""What `hypothesis.given` closes, in a function that it makes look like one of the test's file."""
+
+_ANYIO = "/anyio/_backends/"
+"""Where anyio has, beside what programs use, the class TestRunner of its plugin."""
+
+
+class Machinery:
+    """The source files of what runs the tests."""
+
+    def __init__(self, plugins: pytest.PytestPluginManager) -> None:
+        self._places = (_OWN, *_packages(), *_plugins(plugins))
+
+    def not_made(self, found: Sequence[Cycle], item: pytest.Item) -> list[Cycle]:
+        """Return what of `found` is not the doing of the machinery.
+
+        A cycle is judged by the place that closes it. Where a test's own variable closes it, its
+        value may be the machinery's: what `pytest.raises` returns, with the exception that a test
+        takes out of it (`error = caught.value`), and fixtures that pytest or a plugin provides,
+        `caplog` for instance. To hold exceptions is what they are for.
+        """
+        raising = {
+            _function(x.cause)
+            for x in found
+            if _RAISES.search(x.cause.variable) and _uses_pytest(x.cause.place.file, item)
+        }
+        return [x for x in found if _function(x.cause) not in raising and not self._is(x, item)]
+
+    def _is(self, cycle: Cycle, item: pytest.Item) -> bool:
+        cause = cycle.cause
+        if cause.place.file.startswith(self._places) or cause.variable.startswith(_PROXIED):
+            return True
+        if _ANYIO in cause.place.file and cause.place.function.startswith("TestRunner."):
+            return True
+        return self._is_fixture(cause, item)
+
+    def _is_fixture(self, cause: Cause, item: pytest.Item) -> bool:
+        if cause.place.file != str(item.path):
+            return False
+        name = re.split(r"[.\[]", cause.variable, maxsplit=1)[0]
+        definitions = getattr(item, "_fixtureinfo", None)
+        definitions = getattr(definitions, "name2fixturedefs", {}).get(name)
+        if not definitions:
+            return name == "request"
+        code = getattr(definitions[-1].func, "__code__", None)
+        return getattr(code, "co_filename", "").startswith(self._places)
+
+
+def _uses_pytest(file: str, item: pytest.Item) -> bool:
+    """Return whether a file has tests, or helpers of tests: others have such attributes too."""
+    if file == str(item.path):
+        return True
+    for module in list(sys.modules.values()):
+        # A module may be any object, and looking at its attributes may run code: types only.
+        found = module.__dict__.get("__file__") if type(module) is ModuleType else None
+        if type(found) is str and found == file:
+            return any(each is pytest or each is pytest.raises for each in vars(module).values())
+    return False
+
+
+def _function(cause: Cause) -> tuple[str, str, str, str]:
+    return (cause.kind, cause.what, cause.place.file, cause.place.function)
+
+
+@lru_cache(maxsize=1)
+def _packages() -> tuple[str, ...]:
+    places = []
+    for name in _PACKAGES:
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError):
+            continue
+        if spec is not None and spec.origin:
+            is_package = spec.submodule_search_locations is not None
+            places.append(f"{Path(spec.origin).parent}/" if is_package else spec.origin)
+    return tuple(places)
+
+
+def _plugins(plugins: pytest.PytestPluginManager) -> list[str]:
+    """Return where the plugins lie that installed packages bring along.
+
+    The whole folder for `pytest_something`; else the one file: a package that is made for other
+    things, as anyio is, may have a plugin too.
+    """
+    places = []
+    for plugin, _ in plugins.list_plugin_distinfo():
+        name = getattr(plugin, "__name__", "")
+        file = getattr(plugin, "__file__", None)
+        if isinstance(file, str) and isinstance(name, str):
+            whole = "." in name and name.startswith("pytest_")
+            places.append(f"{Path(file).parents[name.count('.') - 1]}/" if whole else file)
+    return places

@@ -1,0 +1,117 @@
+"""What a session and each of its tests are checked for: options, ini file, marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cpythonplus.memory._cycles.report import Kind
+from cpythonplus.memory._no_cycles import allowing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ALLOW_MARK = "allow_cycles"
+CHECK_MARK = "no_cycles"
+_MARKS = (ALLOW_MARK, CHECK_MARK)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one test is checked for. kinds: none of them: it is not checked."""
+
+    kinds: frozenset[Kind]
+    allowed: tuple[allowing.Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for a session. everywhere: every test is checked, else only the marked ones."""
+
+    kinds: frozenset[Kind]
+    allowed: tuple[allowing.Pattern, ...]
+    everywhere: bool
+    report_unused: bool
+
+    def plan(self, item: pytest.Item) -> Plan:
+        """Return what `item` is checked for; UsageError for wrong marks."""
+        mark = item.get_closest_marker(CHECK_MARK)
+        kinds = self.kinds if self.everywhere or mark is not None else frozenset[Kind]()
+        try:
+            if mark is not None:
+                kinds = _kinds_of(mark, kinds)
+            allowed = [*self.allowed]
+            for mark in item.iter_markers(ALLOW_MARK):
+                _check_words(mark, {"reason"})
+                # Without a pattern: whatever the test leaves.
+                allowed += map(allowing.parse, mark.args or ("*",))
+        except ValueError as error:
+            raise pytest.UsageError(f"{item.nodeid}: {error}") from None
+        return Plan(kinds, tuple(allowed))
+
+
+def _kinds_of(mark: pytest.Mark, kinds: frozenset[Kind]) -> frozenset[Kind]:
+    """Return what `no_cycles(on=True, kinds=...)` asks for; kinds: where it names none."""
+    _check_words(mark, {"on", "kinds"})
+    on = [*mark.args, *(mark.kwargs[word] for word in ("on",) if word in mark.kwargs)]
+    if len(on) > 1 or not all(isinstance(each, bool) for each in on):
+        raise ValueError(f"{CHECK_MARK} takes True or False and kinds=[...], not {mark.args}")
+    if "kinds" in mark.kwargs:
+        kinds = parse_kinds(mark.kwargs["kinds"])
+    return frozenset() if on == [False] else kinds
+
+
+def _check_words(mark: pytest.Mark, known: set[str]) -> None:
+    """A misspelt word would switch off what it was to limit."""
+    for word in mark.kwargs:
+        if word not in known:
+            raise ValueError(f"the mark {mark.name} has no {word}=, but {', '.join(sorted(known))}")
+
+
+def from_config(config: pytest.Config, *, everywhere: bool) -> Settings:
+    """Read the options and the ini file; UsageError for what is wrong in them."""
+    try:
+        return Settings(
+            parse_kinds(config.getoption("no_cycles_kinds") or config.getini("no_cycles_kinds")),
+            tuple(allowing.parse_lines(config.getini("allow_cycles"))),
+            everywhere,
+            bool(config.getoption("no_cycles_report_unused")),
+        )
+    except ValueError as error:
+        raise pytest.UsageError(f"no cycles: {error}") from None
+
+
+def marked(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield those that have a mark of ours, themselves or by their class, module or package.
+
+    By hand: `iter_markers` for each test would cost a suite of small tests more than all else.
+    """
+    parents: dict[pytest.Collector | None, bool] = {None: False}
+    for item in items:
+        parent = item.parent
+        if parent is not None and parent not in parents:
+            parents[parent] = any(mark.name in _MARKS for mark in parent.iter_markers())
+        if parents[parent] or any(mark.name in _MARKS for mark in item.own_markers):
+            yield item
+
+
+def parse_kinds(given: object) -> frozenset[Kind]:
+    """Read `exception,closure`, or the names one by one; ValueError for a wrong one."""
+    names: Iterable[object] = ()
+    if isinstance(given, str):
+        names = given.split(",")
+    elif isinstance(given, (list, tuple, set, frozenset)):
+        names = given
+    kinds = frozenset(_kind(str(name).strip()) for name in names if name)
+    if not kinds:
+        raise ValueError(f"kinds of cycles are {', '.join(Kind)}, not {given!r}")
+    return kinds
+
+
+def _kind(name: str) -> Kind:
+    try:
+        return Kind(name)
+    except ValueError:
+        raise ValueError(f"kinds of cycles are {', '.join(Kind)}, not {name!r}") from None

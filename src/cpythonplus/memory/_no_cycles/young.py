@@ -1,0 +1,109 @@
+"""Looking for the cyclic garbage that a test has left, at the price of a young collection.
+
+While it runs, the young generations hold nothing but what was made since the last boundary between
+two tests: the collector starts late (thresholds raised), and each boundary ends with a collection
+of generation 1, which moves all survivors to the oldest one. So what a collection of generation 0
+or 1 finds belongs to the test that is running. A full collection, which a test may ask for, also
+finds what earlier tests and imports have left: such finds are kept apart.
+
+The incremental collector of CPython 3.14.0 to 3.14.4 has no generation 1: what survives one young
+collection is found by a full one only. There `exact` is false, and one look, at the boundary, has
+to do.
+"""
+
+import gc
+import sys
+
+from cpythonplus.memory import cycles
+from cpythonplus.memory._cycles.report import Cycle
+
+_ALLOCATIONS = 50_000
+"""Allocations minus deallocations before the collector starts by itself; CPython: 700 or 2,000."""
+_YOUNG_COLLECTIONS = 1_000
+"""Automatic collections of generation 0 before one of generation 1: never in a usual test."""
+_OLDEST = 2
+
+
+def probe() -> None:
+    """Raise UnsupportedPlatform, a RuntimeError, where the collector cannot be watched."""
+    watch = cycles.watch(hoards=False, collect=False)
+    watch.start()
+    watch.stop()
+
+
+class Young:
+    """The collector's settings and a watch, from `start` to `stop`; one at a time per session."""
+
+    def __init__(self) -> None:
+        self.running = False
+        self.exact = not (3, 14) <= sys.version_info < (3, 14, 5)
+        self._watch = cycles.watch(hoards=False, collect=False)
+        self._certain: list[Cycle] = []
+        self.found_during: list[Cycle] = []
+        """What full collections have found, whoever left it; for the user to clear."""
+        self._thresholds: tuple[int, int, int] | None = None
+        self._own_thresholds: tuple[int, int, int] | None = None
+        self._uncertain_from = _OLDEST if self.exact else 1
+
+    def start(self) -> None:
+        """Begin at a boundary: what is garbage now was left by imports and is not looked at."""
+        if self.running:
+            return
+        gc.collect(1)
+        self.relax()
+        self._watch.start()
+        gc.callbacks.append(self._note)
+        self.running = True
+
+    def stop(self) -> None:
+        """Leave the collector as it was, but for what the tests themselves have changed."""
+        if self.running:
+            self.running = False
+            if self._note in gc.callbacks:
+                gc.callbacks.remove(self._note)
+            self._watch.stop()
+        if self._thresholds is not None and gc.get_threshold() == self._own_thresholds:
+            gc.set_threshold(*self._thresholds)
+        self._thresholds = None
+
+    def look(self) -> list[Cycle]:
+        """Collect what was made since the last look or boundary; return what was found since."""
+        return self._collect(0)
+
+    def boundary(self) -> list[Cycle]:
+        """As `look`, and for what was made since the last boundary, looks included."""
+        return self._collect(1 if self.exact else 0)
+
+    def _collect(self, generation: int) -> list[Cycle]:
+        if not gc.get_debug() & gc.DEBUG_SAVEALL or self._note not in gc.callbacks:
+            self._begin_again()
+        gc.collect(generation)
+        found = [*self._certain, *self._watch.take()]
+        self._certain = []
+        return found
+
+    def _begin_again(self) -> None:
+        """Watch on, where a test has set the collector's debug flags or callbacks to its own."""
+        self._watch.stop()
+        self._watch.start()
+        if self._note in gc.callbacks:
+            gc.callbacks.remove(self._note)
+        gc.callbacks.append(self._note)
+
+    def relax(self) -> None:
+        """Let the collector start late; before the first test too, while tests are collected."""
+        if self._thresholds is not None:
+            return
+        before = gc.get_threshold()
+        # 0 is switched off, as good as gc.disable(); and somebody's larger number is no less good.
+        if 0 < before[0] < _ALLOCATIONS:
+            gc.set_threshold(_ALLOCATIONS, _YOUNG_COLLECTIONS, before[2])
+            self._thresholds = before
+            self._own_thresholds = gc.get_threshold()
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:
+        """Keep apart what a collection of the oldest generation finds (for gc.callbacks)."""
+        if info["generation"] < self._uncertain_from:
+            return
+        into = self._certain if phase == "start" else self.found_during
+        into += self._watch.take()

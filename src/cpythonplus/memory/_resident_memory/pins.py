@@ -1,0 +1,103 @@
+"""Naming what keeps free memory: types, and who refers to an example of each."""
+
+from collections import Counter
+
+from cpythonplus import _native
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus.memory._cycles.looking import type_module, type_qualname
+from cpythonplus.memory._heap_census.looking_back import path_steps
+from cpythonplus.memory._resident_memory.model import Pin
+from cpythonplus.memory._resident_memory.snapshot import Snapshot
+
+__all__ = ["name"]
+
+_NAMED = 5
+"""For so many pins of each kind a holder is looked for: each time the heap is gone through."""
+_CHUNK_HEAD_BYTES = 16
+_OWN = __file__.rpartition("/")[0]
+_SHORTEST = 2  # steps of a way: where it begins, and a name
+_WAY_CHARACTERS = 80
+_CACHED = "free, in a thread's cache"
+_UNKNOWN = "memory of C code, or kept for reuse"
+
+
+def name(snapshot: Snapshot) -> tuple[Pin, ...]:
+    """Return what keeps free memory, most first; the snapshot's objects are let go of."""
+    holders = _holders(snapshot)
+    found = [
+        Pin(type_name(row[0], is_object=row[1]), *row[2:5], holders.get(("arenas", place), ""))
+        for place, row in enumerate(snapshot.rows)
+    ]
+    found.extend(_of_heap(snapshot, holders))
+    snapshot.rows.clear()
+    snapshot.owners.clear()
+    found.sort(key=lambda pin: -pin.held_bytes)
+    return tuple(found)
+
+
+def _of_heap(snapshot: Snapshot, holders: dict[tuple[str, int], str]) -> list[Pin]:
+    """Return what lies above the largest free piece of the C heap, by type."""
+    owners = {row[0]: place for place, row in enumerate(snapshot.owners)}
+    blocks: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    told: dict[str, str] = {}
+    for start, size_bytes, _free, is_cached in snapshot.chunks:
+        kind, holder = _CACHED, ""
+        if not is_cached:
+            place = owners.get(start + _CHUNK_HEAD_BYTES, -1)
+            kind = _owner_name(snapshot, place)
+            holder = holders.get(("c_heap_top", place), "")
+        blocks[kind] += 1
+        sizes[kind] += size_bytes
+        told[kind] = told.get(kind) or holder
+    each = snapshot.kept_bytes // max(blocks.total(), 1)
+    return [
+        Pin(kind, count, sizes[kind], each * count, told[kind], "c_heap_top")
+        for kind, count in blocks.items()
+    ]
+
+
+def _owner_name(snapshot: Snapshot, place: int) -> str:
+    """Return what a block of the C heap is, as far as that is known."""
+    if place < 0 or snapshot.owners[place][1] is None:
+        return _UNKNOWN
+    return type_name(type(snapshot.owners[place][1]), is_object=True)
+
+
+def type_name(kind: type | None, *, is_object: bool) -> str:
+    """Return the full name of a type, or of memory that objects of the type refer to."""
+    if kind is None:
+        return "of other types" if is_object else _UNKNOWN
+    module = type_module(kind)
+    short = type_qualname(kind)
+    full = short if module in ("builtins", "") else f"{module}.{short}"
+    return full if is_object else f"memory of {full}"
+
+
+def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
+    """Return how an example is reached, by where the pin is told of and its place there."""
+    rows, owners = snapshot.rows, snapshot.owners
+    first = max(0, len(owners) - _NAMED)  # those nearest to the upper end
+    in_arenas = [place for place in range(len(rows))[:_NAMED] if rows[place][0] is not None]
+    in_heap = [place for place in range(len(owners))[first:] if owners[place][1] is not None]
+    found = {("arenas", place): _holder(rows[place][5]) for place in in_arenas}
+    found.update({("c_heap_top", place): _holder(owners[place][1]) for place in in_heap})
+    return found
+
+
+def _holder(target: object) -> str:
+    """Return the shortest way to an object: `app.cache['use...].name`; "" if none is seen."""
+    try:
+        root, name, objects = _native.memory_root_path(target, False, None, _OWN)  # noqa: FBT003
+    except (LookupError, UnsupportedPlatform):
+        return ""
+    steps = [step.rpartition(" (")[0] or step for step in path_steps(root, name, objects)]
+    if root is None or len(steps) < _SHORTEST:
+        return ""
+    way = "".join(step if step[0] in ".[" else f", {step}," for step in steps[1:])
+    return _shortened(steps[0].removeprefix("module ") + way.removesuffix(","))
+
+
+def _shortened(way: str) -> str:
+    half = _WAY_CHARACTERS // 2
+    return way if len(way) <= _WAY_CHARACTERS else f"{way[:half]} ... {way[-half:]}"

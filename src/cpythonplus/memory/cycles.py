@@ -1,0 +1,22 @@
+"""Cyclic garbage by root cause, and exceptions that are still held."""
+
+from cpythonplus import _on_demand
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpythonplus.memory._cycles.report import Cause, Cycle, Hoard, Kind, Report
+    from cpythonplus.memory._cycles.watching import Watch, watch
+
+__all__ = ["Cause", "Cycle", "Hoard", "Kind", "Report", "Watch", "watch"]
+
+_HOMES = {
+    "Cause": "._cycles.report",
+    "Cycle": "._cycles.report",
+    "Hoard": "._cycles.report",
+    "Kind": "._cycles.report",
+    "Report": "._cycles.report",
+    "Watch": "._cycles.watching",
+    "watch": "._cycles.watching",
+}
+if not TYPE_CHECKING:  # names that are not listed are errors
+    __getattr__, __dir__ = _on_demand(globals(), _HOMES)

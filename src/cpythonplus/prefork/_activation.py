@@ -1,0 +1,57 @@
+"""What a server's workers get from the other rooms: the scheduled GIL, and the native locks.
+
+The only file of this room that knows of them.
+"""
+
+from collections.abc import Callable
+
+from cpythonplus._base.errors import UnsupportedPlatform
+
+__all__ = ["gil_statistics", "rehearse_gil", "schedule_gil", "use_native_locks"]
+
+
+def schedule_gil() -> str:
+    """Have this process's GIL scheduled; return why that cannot be, or an empty text.
+
+    One that is scheduled already keeps its policy.
+    """
+    from cpythonplus import gil
+
+    return "" if gil.active() else _tried(gil.install)
+
+
+def rehearse_gil() -> None:
+    """Do once in the parent what each worker would have to do to have its GIL scheduled.
+
+    That is importing, and a trial in a process of its own: the answer is inherited.  A GIL that is
+    scheduled already stays so.
+    """
+    from cpythonplus import gil
+
+    if not gil.active() and not schedule_gil():
+        gil.statistics()
+        gil.uninstall()
+
+
+def use_native_locks(*, wanted: bool = True) -> str:
+    """Put the native locks in place, or the standard ones; return why it cannot be, or nothing."""
+    from cpythonplus import threads
+
+    return _tried(threads.patch if wanted else threads.unpatch)
+
+
+def gil_statistics() -> tuple[int, int]:
+    """Return how often and how long (in nanoseconds) threads of this process waited for the GIL."""
+    from cpythonplus import gil
+
+    found = gil.statistics()
+    waits = (found.interactive.waits, found.batch.waits)
+    return sum(each.count for each in waits), sum(each.total_ns for each in waits)
+
+
+def _tried(activate: Callable[[], object]) -> str:
+    try:
+        activate()
+    except UnsupportedPlatform as error:
+        return str(error)
+    return ""

@@ -1,0 +1,280 @@
+"""What is done before a fork and in the workers, the same for every server.
+
+A server's module knows *when* its server forks and how a worker leaves; this one knows what is to
+be done then.
+
+    parent   before_fork   once: rehearse the GIL, open the port of the metrics, warm up
+                           always: prepare within the budget, describe the parent, let imports end
+    worker   start_worker  the GIL, the locks, a place on the board, the metrics
+             is_due        after a request or task: write the numbers; is it its turn to go
+"""
+
+# An application can be anything.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from contextlib import suppress
+from pkgutil import resolve_name
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus._base.sizes import format_size
+from cpythonplus.prefork import _warming as warming
+from cpythonplus.prefork._activation import (
+    gil_statistics,
+    rehearse_gil,
+    schedule_gil,
+    use_native_locks,
+)
+from cpythonplus.prefork._board import Board, BoardError, MasterRow
+from cpythonplus.prefork._guarding import Guard
+from cpythonplus.prefork._importing import settle_imports
+from cpythonplus.prefork._options import Options, log
+from cpythonplus.prefork._preparing import Budget, statistics
+from cpythonplus.prefork._recycling import Recycler
+from cpythonplus.prefork._sharing import process_memory
+
+if TYPE_CHECKING:
+    import socket
+
+    from cpythonplus.prefork._board import Slot
+    from cpythonplus.prefork._preparing import PrepareReport
+
+__all__ = ["Engine"]
+
+_SLOTS = 256
+"""More workers at a time than this many are served all the same, but not counted or replaced."""
+
+_LOOK_INTERVAL_S = 1.0
+_DESCRIBE_INTERVAL_S = 5.0
+_IMPORT_LIMIT_S = 1.0
+_MEMORY = ("resident_bytes", "private_bytes", "shared_bytes", "proportional_bytes")
+
+
+class Engine:
+    """A process that forks workers; made in it, used by it and by its children.
+
+    Only the thread that forks may call what is for the parent.  Nothing that `before_fork` and
+    `start_worker` do ends a program: what goes wrong is told in one line, and it goes on without.
+    """
+
+    interval_s = _LOOK_INTERVAL_S
+    """How often a worker looks at its memory at most, in seconds."""
+    min_age_s = 10.0
+    """For how long, in seconds, a fresh worker is not replaced: a limit can be too low."""
+
+    def __init__(self, options: Options) -> None:
+        self.pid = os.getpid()
+        self.options = options
+        self.log: Any = log
+        """What is told goes there: a logger, or what looks like one."""
+        self.board: Board | None = None
+        self.opened = False
+        """Whether `before_fork` was there: what comes once is done."""
+        self._budget: Budget | None = None
+        self._told_spent = False
+        self._describes_at = 0.0
+        self._endless_imports: set[str] = set()
+        self._port: socket.socket | None = None
+        # In a worker:
+        self._slot: Slot | None = None
+        self._recycler: Recycler | None = None
+        self._asking = threading.Lock()
+        self._waits_at = 0.0
+
+    # ---- in the parent --------------------------------------------------------------------------
+
+    def before_fork(self, application: Any = None) -> PrepareReport | None:
+        """Do what is due before a fork; the report if this prepared, or None.
+
+        application: WSGI or ASGI, what paths among the warm-ups are asked of.
+        """
+        if not self.opened:
+            self.opened = True
+            self._open(application)
+        report = None
+        with Guard(self.log, "preparing the fork"):
+            if self.board is not None:
+                with suppress(BoardError):
+                    self.board.sweep()
+            report = self.prepare()
+            self.describe()
+            self._settle_imports()
+        return report
+
+    def _open(self, application: Any) -> None:
+        if self.options.max_private_memory or self.options.metrics:
+            self.make_board(_SLOTS)
+        self.rehearse()
+        with Guard(self.log, "opening the port of the metrics"):
+            if self.options.metrics:
+                from cpythonplus.prefork import _metrics as metrics
+
+                self._port = metrics.listen(self.options.metrics)
+        try:
+            self.warm_up(application)
+        except warming.Failed as error:
+            self.log.warning("%s", error)
+
+    def make_board(self, slots: int) -> None:
+        """Make the board on which the workers stand."""
+        with Guard(self.log, "making the workers' board"):
+            self.board = Board(slots)
+
+    def rehearse(self) -> None:
+        """Do once what each worker, or its first connection, would have to do for itself."""
+        with Guard(self.log, "importing what names of hosts need"):
+            # Else a thread that connects for the first time would, and be forked in between.
+            importlib.import_module("encodings.idna")
+        with Guard(self.log, "rehearsing the GIL's scheduling"):
+            if self.options.gil:
+                rehearse_gil()
+
+    def warm_up(self, application: Any) -> None:
+        """Do what the option says; warming.Failed where it fails."""
+        for answer in warming.warm_up(self.options.warm_up, application):
+            (self.log.info if answer.good else self.log.warning)("%s", answer)
+
+    def prepare(self) -> PrepareReport | None:
+        """Prepare, within the budget: not at every fork, for what is immortal is never freed."""
+        options, refused = self.options, statistics().refused
+        if self._budget is None:
+            self._budget = Budget(options.prepare_again)
+        keep = options.keep_mortal
+        report = self._budget.prepare(
+            immortal=options.immortal,
+            fill_pools=options.fill_pools,
+            keep_mortal=resolve_name(keep) if isinstance(keep, str) else keep,
+        )
+        if report is not None:
+            self.log.info("%s", report)
+        elif statistics().refused > refused and not self._told_spent:
+            self._told_spent = True
+            self.log.info(
+                "the heap has grown since it was prepared, and is not prepared again: what is new"
+                " is shared as without cpythonplus (prepare_again)"
+            )
+        return report
+
+    def prepare_anew(self) -> None:
+        """Have the next fork prepare as the first one does."""
+        self._budget = None
+
+    def describe(self) -> None:
+        """Put the parent's numbers on the board, now and then, if somebody can see them."""
+        now = monotonic()
+        if self.board is None or self.options.metrics is None or now < self._describes_at:
+            return
+        done, read = statistics(), {}
+        with suppress(OSError, RuntimeError):  # else not to be had here
+            memory = process_memory(os.getpid())
+            read = {name: getattr(memory, name) for name in _MEMORY}
+        # A reading takes 1 ms for each 100 MB: a hundredth of the time at most.
+        self._describes_at = now + max(_DESCRIBE_INTERVAL_S, 100 * (monotonic() - now))
+        self.board.describe_master(
+            MasterRow(
+                prepares=done.prepares,
+                refused=done.refused,
+                prepare_ns=int(done.seconds * 1e9),
+                immortal_bytes=done.immortal_bytes,
+                **read,
+            )
+        )
+
+    def _settle_imports(self) -> None:
+        # The last of all: a message about the worker that ended may have set a thread to work.
+        for name in settle_imports(_IMPORT_LIMIT_S, endless=self._endless_imports):
+            self._endless_imports.add(name)
+            self.log.warning("workers are forked while a thread imports %s", name)
+
+    # ---- in a worker ----------------------------------------------------------------------------
+
+    def start_worker(self) -> None:
+        """Do a worker's part, in the worker; not its end: see `forking.child`."""
+        with Guard(self.log, "starting a worker", catch=Exception):
+            self.activate()
+            self.claim()
+            self.watch()
+            if self._slot is not None:
+                self._slot.ready()
+            self.serve_metrics()
+            self.is_due()
+
+    def activate(self) -> None:
+        """Schedule the GIL and patch the locks of this process, as far as that is wanted."""
+        if self.options.gil:
+            self._tell("the GIL is not scheduled", schedule_gil())
+        if self.options.threads:
+            self._tell("native locks are not used", use_native_locks())
+
+    def _tell(self, what: str, why: str) -> None:
+        if why:
+            self.log.warning("%s: %s", what, why)
+
+    def claim(self) -> None:
+        """Take a place on the board."""
+        self._asking = threading.Lock()
+        self._slot = self._recycler = None
+        if self.board is not None:
+            try:
+                self._slot = self.board.claim(os.getpid())
+            except BoardError as error:
+                self.log.warning("this worker is not counted: %s", error)
+
+    def watch(self, *, always: bool = False) -> None:
+        """Begin to measure the memory; always: also where there is no limit."""
+        limit = self.options.max_private_memory or (sys.maxsize if always else 0)
+        if limit and self.board is not None and self._slot is not None:
+            self._recycler = Recycler(
+                limit, self.board, interval_s=self.interval_s, min_age_s=self.min_age_s
+            )
+
+    def serve_metrics(self) -> None:
+        """Answer at the port of the metrics, if there is one."""
+        if self._port is not None and self.board is not None:
+            from cpythonplus.prefork import _metrics as metrics
+
+            metrics.serve_in_thread(self._port, self.render)
+
+    def render(self) -> str:
+        """Return the metrics as text."""
+        from cpythonplus.prefork import _metrics as metrics
+
+        return metrics.render(self.board, master_pid=self.pid) if self.board is not None else ""
+
+    def count_request(self) -> None:
+        """Count a request or task of this worker."""
+        if self._slot is not None:
+            self._slot.count_request()
+
+    def write_waits(self, *, now: bool = False) -> None:
+        """Put this worker's waits for the GIL on the board, once a second, or now."""
+        if self._slot is not None and (now or monotonic() >= self._waits_at):
+            self._waits_at = monotonic() + _LOOK_INTERVAL_S
+            waits, wait_ns = gil_statistics()
+            self._slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
+
+    def is_due(self) -> bool:
+        """Whether this worker has to be replaced for its private memory, and now is its turn.
+
+        Asked between two requests or tasks, by any thread; True only once, so the worker has to end
+        then.
+        """
+        if self._slot is None or not self._asking.acquire(blocking=False):
+            return False  # another thread of this worker is asking
+        try:
+            self.write_waits()
+            if self._recycler is None or not self._recycler.poll():
+                return False
+        finally:
+            self._asking.release()
+        limit = format_size(self.options.max_private_memory)
+        self.log.warning(
+            "worker %d has more than %s of private memory and is replaced", os.getpid(), limit
+        )
+        return True

@@ -1,0 +1,167 @@
+"""gunicorn's master with ours beside it: its hooks, its workers' ends, and no end by mistake.
+
+The way in is the Arbiter: gunicorn makes it after the configuration has been read, and `install`
+puts ours in its place.  Rejected: offering the hooks as names for a configuration file.  A hook
+that the file defines itself would take the place of ours, or lose its own to ours, without a word.
+"""
+
+# What the hooks are given differs from one version of gunicorn and class of worker to the next.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.app import base
+from gunicorn.arbiter import Arbiter
+from gunicorn.errors import HaltServer
+
+from cpythonplus.prefork._guarding import Guard, passes_through, tell
+from cpythonplus.prefork._gunicorn_hooks import compose
+from cpythonplus.prefork._gunicorn_service import SERVICE
+from cpythonplus.prefork._gunicorn_versions import require
+
+if TYPE_CHECKING:
+    from gunicorn.app.base import BaseApplication
+
+__all__ = ["Overseer", "install"]
+
+_FAILED_STATUS = 1
+
+
+class Overseer(Arbiter):
+    """An Arbiter with our hooks, which sees how its workers end, and that some are leaving."""
+
+    log: Any  # there is one from setup on
+    # Behind the property num_workers, whose setter calls the user's nworkers_changed.
+    _num_workers: int
+    _halting = False
+    _taken_over = False
+
+    def setup(self, app: BaseApplication) -> None:
+        """Take over a configuration, at the start and after HUP."""
+        if app.cfg.reload:
+            # The reloader has workers load new code: nothing may be loaded before.
+            app.cfg.set("preload_app", False)  # noqa: FBT003  # gunicorn's
+        compose(app.cfg)
+        super().setup(app)
+        with Guard(self.log, "choosing the worker"):
+            gthread = sys.modules.get("gunicorn.workers.gthread")
+            if gthread is not None and self.worker_class is gthread.ThreadWorker:
+                from cpythonplus.prefork import _gunicorn_workers as gunicorn_workers
+
+                self.worker_class = getattr(gunicorn_workers, require().worker)
+        self._taken_over = True
+
+    def reload(self) -> None:
+        """HUP: take over a new configuration; one that cannot be read or used changes nothing.
+
+        gunicorn ends the master then, and with it what still served.
+        """
+        before, pid = _Before(self), os.getpid()
+        self._taken_over = False
+        try:
+            super().reload()
+        except BaseException as error:
+            # Later it may be a worker that was forked, on its way to its end.
+            wanted = isinstance(error, HaltServer) or passes_through(error, pid)
+            if self._taken_over or wanted:
+                raise
+            before.restore(self)
+            tell(self.log, "HUP changes nothing, the workers go on as they were", error)
+
+    def reexec(self) -> None:
+        """USR2: start another master.  Where that fails, this one and its workers go on.
+
+        gunicorn's loop would go on in the copy, and stop the workers of the original.
+        """
+        pid = os.getpid()
+        try:
+            super().reexec()
+        except BaseException as error:
+            if os.getpid() == pid and not isinstance(error, Exception):
+                raise
+            tell(self.log, "USR2: no new master", error)
+            if os.getpid() != pid:
+                os._exit(_FAILED_STATUS)
+
+    def spawn_worker(self) -> Any:
+        """Fork a worker that is not deaf while it starts; see `early_signals`."""
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            return super().spawn_worker()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def reap_workers(self) -> None:
+        """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
+        with Guard(self.log, "looking at workers that have ended"):
+            SERVICE.look_at_the_dead(self)
+        while True:
+            try:
+                super().reap_workers()
+            except HaltServer:
+                # A second worker that could not boot would end the stopping, with a traceback.
+                if not self._halting:
+                    self._halting = True
+                    raise
+            else:
+                return
+
+    def manage_workers(self) -> None:
+        """Start what is missing.  A worker that only serves old connections counts as missing."""
+        leaving = 0
+        with Guard(self.log, "looking at workers that are leaving"):
+            leaving = SERVICE.leaving(self)
+        with Guard(self.log, "describing the master"):
+            SERVICE.describe()
+        self._num_workers += leaving
+        try:
+            super().manage_workers()
+        finally:
+            self._num_workers -= leaving
+
+
+class _Before:
+    """What a master had before HUP, for the case that it cannot have something new."""
+
+    NAMES = ("cfg", "worker_class", "address", "_num_workers", "timeout", "proc_name")
+
+    def __init__(self, master: Overseer) -> None:
+        self._master = {name: getattr(master, name) for name in self.NAMES}
+        self._application = dict(vars(master.app))
+        self._environment = dict(os.environ)
+        self._folder: Path | None = None
+        with suppress(OSError):  # deleted
+            self._folder = Path.cwd()
+        self._options = SERVICE.options
+
+    def restore(self, master: Overseer) -> None:
+        """Put everything back."""
+        for name, value in self._master.items():
+            setattr(master, name, value)
+        vars(master.app).clear()
+        vars(master.app).update(self._application)
+        for name in set(os.environ) - set(self._environment):
+            del os.environ[name]
+        for name, value in self._environment.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value
+        SERVICE.options = self._options
+        with Guard(master.log, "going back to the folder before HUP"):
+            if self._folder is not None:
+                os.chdir(self._folder)
+        with Guard(master.log, "going back to the options before HUP"):
+            SERVICE.patch_threads()
+        with Guard(master.log, "going back to the log before HUP"):
+            master.log.setup(master.cfg)
+
+
+def install() -> None:
+    """Have gunicorn make our Arbiter, in this process, when it comes to that."""
+    base.Arbiter = Overseer  # type: ignore[attr-defined]  # a name that it imports

@@ -1,0 +1,399 @@
+"""What gunicorn's master and workers do differently, as hooks that go beside the user's own.
+
+    master   setup         our hooks beside those of the configuration, our gthread worker
+             pre_exec      USR2: hand the port of the metrics on
+             pre_fork      once: board, port of the metrics, warm-up; prepare, within the budget
+    worker   post_fork     forget what is the master's, schedule the GIL
+             post_worker_init   metrics, watch the private memory
+             worker_exit   say why, fast exit
+    master   child_exit    count why it ended
+
+One Service for each process, made when this module is imported: a master has one gunicorn.
+"""
+
+# What the hooks are given differs from one version of gunicorn and class of worker to the next.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import gunicorn
+from gunicorn.errors import HaltServer
+
+import cpythonplus
+from cpythonplus import prefork
+from cpythonplus.prefork import _metrics as metrics
+from cpythonplus.prefork import _warming as warming
+from cpythonplus.prefork._activation import schedule_gil, use_native_locks
+from cpythonplus.prefork._early_signals import EarlySignals
+from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._exiting import is_awaited
+from cpythonplus.prefork._guarding import Guard, in_one_line
+from cpythonplus.prefork._gunicorn_rehearsal import rehearse_requests
+from cpythonplus.prefork._options import is_path, log, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SERVICE", "Service"]
+
+_LOOK_INTERVAL_S = 1.0
+_SPARE_SLOTS = 16
+# HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
+_LEAST_SLOTS = 128
+_FAILED_STATUS = 1
+# What their functions do when the SystemExit of a worker passes is nothing.
+_SERVERS_FILES = tuple(
+    os.path.dirname(package.__file__ or "") + os.sep  # noqa: PTH120
+    for package in (gunicorn, cpythonplus)
+)
+_PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
+"""Tells the new master after USR2: descriptor, comma, what options.metrics was."""
+
+
+class Service(Engine):
+    """The engine, and the hooks of gunicorn, each a method of its name.
+
+    The master writes everything but what `post_fork` and later hooks write in the worker's copy.
+    """
+
+    def __init__(self) -> None:
+        self.defaults = read("gunicorn")
+        """What the environment says, over which all else goes."""
+        super().__init__(self.defaults)
+        self.threads_problem = ""
+        self._user = os.geteuid()  # the master's
+        self._reloaded_age = 0
+        self._signals = EarlySignals()
+        self._statuses: dict[int, int] = {}
+        self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
+        self._listens_at: str | None = None  # what options.metrics was then
+        # In a worker:
+        self._asgi_requests = 0
+        self._noted = ""
+        self._look_failed = False  # then not again: each time would be a line in the log
+
+    def patch_threads(self) -> None:
+        """Use the native locks, or not: before the application is imported."""
+        self.threads_problem = use_native_locks(wanted=self.options.threads)
+
+    def on_starting(self, server: Any) -> None:
+        """Settle what the whole life of the master needs."""
+        if not log.logger.hasHandlers():
+            log.logger.handlers = server.log.error_log.handlers
+        self.log = server.log
+        if "-m" in sys.orig_argv[:-1] and sys.argv[0].endswith("__main__.py"):
+            # USR2 would start the file, whose folder would come first on sys.path.
+            server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
+
+    def on_reload(self, server: Any) -> None:
+        """After HUP: a new configuration, and workers that are all going to be replaced."""
+        self._reloaded_age = server.worker_age
+        for step in (self._listen, self._warm_up) if self.opened else ():
+            try:
+                # What runs is better than nothing.
+                with Guard(server.log, "HUP", passing=(HaltServer,)):
+                    step(server)
+            except HaltServer as error:
+                server.log.error("%s", error.reason)  # noqa: TRY400  # the reason says it all
+
+    def nworkers_changed(self, server: Any, new: int, old: int | None) -> None:
+        """Nothing: the user's hook is guarded."""
+
+    def pre_fork(self, server: Any, worker: Any) -> None:
+        """Make the master ready to be forked."""
+        if not self.opened:
+            self._open_for(server)
+            self.opened = True
+        with Guard(server.log, "preparing the fork"):
+            flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
+            flag[0] = 0
+            if server.cfg.preload_app:
+                self.prepare()
+            self.describe()
+            self._settle_imports()
+        worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
+        # Not before: what the user's hook or the warm-up starts would be deaf for ever.
+        self._signals.block()
+
+    def _open_for(self, server: Any) -> None:
+        """Do what comes once, before the first fork; HaltServer where it cannot be done."""
+        self.pid = os.getpid()
+        self._tell("native locks are not used", self.threads_problem)
+        self.make_board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
+        with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
+            self._listen(server)
+        self.rehearse()
+        with Guard(server.log, "the warm-up", passing=(HaltServer,)):
+            self._warm_up(server)
+
+    def _listen(self, server: Any) -> None:
+        """Open the port of the metrics, if one was chosen; HaltServer where it cannot be had."""
+        where = self.options.metrics
+        if where == self._listens_at:
+            return
+        port = None
+        if where is not None and not is_path(where):
+            try:
+                port = _inherited(server, where) or metrics.listen(where)
+            except (OSError, ValueError) as error:
+                raise HaltServer(f"metrics: {error}", _FAILED_STATUS) from None
+        if self._port is not None:
+            self._port.close()  # the old workers have it still
+        self._port, self._listens_at = port, where
+
+    def pre_exec(self, server: Any) -> None:
+        """USR2: let the new master have the port of the metrics, which cannot be opened twice.
+
+        Called in the process that is going to be the new master.
+        """
+        if self._port is not None:
+            self._port.set_inheritable(True)
+            server.cfg.env_orig[_PORT_VARIABLE] = f"{self._port.fileno()},{self._listens_at}"
+
+    def _warm_up(self, server: Any) -> None:
+        if not server.cfg.preload_app:
+            server.log.warning("the workers share no memory: preload_app is off")
+            return
+        try:
+            self.warm_up(server.app.wsgi())
+        except warming.Failed as error:
+            server.log.debug("the warm-up failed here:", exc_info=error.__cause__ or error)
+            raise HaltServer(str(error), _FAILED_STATUS) from None
+        with Guard(server.log, "rehearsing requests"):
+            rehearse_requests(server.cfg)
+        names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
+        if names:
+            server.log.warning(
+                "threads of the master: %s. No worker will have them, and what such a thread has"
+                " locked when a worker is forked stays locked in that worker. Start them in a"
+                " post_fork hook, or when they are first needed; or stop them in a pre_fork hook.",
+                ", ".join(names),
+            )
+
+    def look_at_the_dead(self, server: Any) -> None:
+        """Note the statuses of workers that have ended, and leave them to be reaped."""
+        for pid in list(server.WORKERS):
+            with suppress(ChildProcessError):
+                how = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if how is not None:
+                    exited = how.si_code == os.CLD_EXITED
+                    self._statuses[pid] = how.si_status << 8 if exited else how.si_status
+
+    def leaving(self, server: Any) -> int:
+        """Return how many workers serve old connections only, and are to be replaced already.
+
+        At most as many as there should be workers.  Those beyond, the oldest, are told to hurry.
+        """
+        workers = sorted(server.WORKERS.items(), key=lambda item: item[1].age)
+        # After HUP there is a full set of new workers: for an old one none is missing.
+        leaving = [
+            pid
+            for pid, worker in workers
+            if worker.age > self._reloaded_age and self._is_leaving(worker)
+        ]
+        beyond: int = max(len(leaving) - server.num_workers, 0)
+        for pid in leaving[:beyond]:
+            server.kill_worker(pid, signal.SIGTERM)
+        return len(leaving) - beyond
+
+    def _is_leaving(self, worker: Any) -> bool:
+        flag = self._flags.get(worker.age)
+        return flag is not None and flag[0] != 0
+
+    def child_exit(self, server: Any, worker: Any) -> None:
+        """Count why a worker ended."""
+        del server
+        flag = self._flags.pop(worker.age, None)
+        if flag is not None:
+            flag.close()
+        # One that ended after the look, while others were reaped: if it left in good order it has
+        # noted so, which wins over the status.
+        status = self._statuses.pop(worker.pid, signal.SIGKILL)
+        if self.board is None:
+            return
+        if worker.aborted:
+            self.board.ended(worker.pid, "timeout")
+        elif worker.age <= self._reloaded_age:
+            self.board.ended(worker.pid, "reload")
+        else:
+            self.board.ended(worker.pid, status)
+
+    # ---- in a worker ----------------------------------------------------------------------------
+
+    def post_fork(self, server: Any, worker: Any) -> None:
+        """Begin as a worker."""
+        del server, worker
+        self._signals.keep()
+        if self.options.fast_exit:
+            prefork.child()
+        self.claim()
+        if self.options.gil:
+            self._tell("the GIL is not scheduled", schedule_gil())
+
+    def post_worker_init(self, worker: Any) -> None:
+        """Watch over a worker whose application is there, and answer for the metrics."""
+        self._add_metrics(worker)
+        # After --user none may look at another one: each says itself what it has.
+        self.watch(always=self.options.metrics is not None and os.geteuid() != self._user)
+        if hasattr(worker, "on_draining"):
+            worker.on_draining = functools.partial(self._announce, worker)
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            # uvicorn's: it catches the signal, serves to the end, restores what was there, and
+            # raises it again. So the worker would die of it, without its hooks and atexit handlers.
+            signal.signal(signal.SIGTERM, _end_well)
+        config: Any = getattr(worker, "config", None)
+        if getattr(config, "timeout_notify", 0) > _LOOK_INTERVAL_S:
+            config.timeout_notify = _LOOK_INTERVAL_S
+        beat = worker.notify
+
+        def notify() -> None:
+            beat()
+            if self._look_failed:
+                return
+            try:
+                self._look(worker)
+            except Exception as error:  # noqa: BLE001  # it must not end for being watched
+                self._look_failed = True
+                worker.log.warning("this worker is no longer watched: %s", in_one_line(error))
+
+        worker.notify = notify
+        if self._slot is not None:
+            self._slot.ready()
+
+    def _add_metrics(self, worker: Any) -> None:
+        """Put what answers for the metrics, and counts ASGI requests, around the application."""
+        # gunicorn's own ASGI worker has it under this name.
+        place = "asgi" if hasattr(worker, "asgi") else "wsgi"
+        application = getattr(worker, place)
+        asgi = _is_asgi_worker(worker) or warming.is_asgi(application)
+        where = self.options.metrics
+        if where is not None and is_path(where) and self.board is not None:
+            wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
+            application = wrap(application, where, self.render)
+        self.serve_metrics()
+        setattr(worker, place, self._counted(application) if asgi else application)
+
+    def _counted(self, application: Callable[..., Any]) -> Callable[..., Any]:
+        """Count an ASGI application's requests: its worker does not."""
+
+        async def counted(scope: dict[str, Any], receive: object, send: object) -> None:
+            self._asgi_requests += scope["type"] == "http"
+            await application(scope, receive, send)
+
+        return counted
+
+    def _look(self, worker: Any) -> None:
+        """Put this worker's numbers on the board, and leave when there is too much memory."""
+        self._write(worker)
+        if worker.alive and self.is_due():
+            self._note("private_memory")
+            _leave(worker)
+
+    def _write(self, worker: Any, *, now: bool = False) -> None:
+        requests = self._requests(worker)
+        if self._slot is not None and requests != self._slot.requests:
+            self._slot.write(requests=requests)
+        self.write_waits(now=now)
+
+    def _requests(self, worker: Any) -> int:
+        return max(int(worker.nr), self._asgi_requests)
+
+    def _note(self, reason: str) -> None:
+        """Say why this worker leaves; the first reason counts."""
+        if not self._noted and self._slot is not None:
+            self._noted = reason
+            self._slot.leaves(reason)
+
+    def _announce(self, worker: Any) -> None:
+        """Have this worker replaced while it serves its last connections."""
+        flag = self._flags.get(worker.age)
+        if flag is not None:
+            flag[0] = 1
+            with suppress(ProcessLookupError, PermissionError):
+                # Wakes the master, which finds nobody dead and looks at its workers.
+                os.kill(worker.ppid, signal.SIGCHLD)
+
+    def worker_abort(self, worker: Any) -> None:
+        """SIGABRT: the master has not heard of this worker for too long."""
+        del worker
+        self._note("timeout")
+
+    def worker_exit(self, server: Any, worker: Any) -> None:
+        """Say why this worker ends, and end it fast, if nobody up the stack waits for that.
+
+        If somebody does, whose `finally` or `with` stands around the server, as coverage's does,
+        the SystemExit goes its way.  `prefork.child` makes the end at its end light.
+        """
+        del server
+        # gunicorn calls it in the master too, for a worker that has vanished.
+        if worker.pid != os.getpid():
+            return
+        _ignore_further()
+        error = sys.exc_info()[1]
+        if not isinstance(error, SystemExit):
+            return
+        self._write(worker, now=True)
+        if self._requests(worker) >= worker.max_requests:
+            self._note("max_requests")
+        elif error.code in (None, 0):
+            self._note("exit")
+        if self.options.fast_exit and not is_awaited(sys._getframe(), harmless=_SERVERS_FILES):  # noqa: SLF001
+            prefork.fast_exit(error.code)
+
+
+SERVICE = Service()
+
+
+def _inherited(server: Any, where: str) -> socket.socket | None:
+    """Return the port that the old master had open before USR2, if that was `where`."""
+    number, _, place = os.environ.pop(_PORT_VARIABLE, "").partition(",")
+    if not server.master_pid or place != where:
+        return None
+    port = socket.socket(fileno=int(number))
+    port.set_inheritable(False)
+    return port
+
+
+def _leave(worker: Any) -> None:
+    """Have a worker finish what it has begun, and end."""
+    from gunicorn.workers.sync import SyncWorker
+
+    if isinstance(worker, SyncWorker):
+        worker.alive = False
+        # It may be about to wait for a connection.
+        with suppress(BlockingIOError):
+            os.write(worker.PIPE[1], b"1")
+    elif hasattr(worker, "on_draining"):
+        worker.alive = False
+    else:
+        # All others know what to do on it.
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end_well(_signal: int, _frame: object) -> NoReturn:
+    _ignore_further()
+    raise SystemExit(0)
+
+
+def _ignore_further() -> None:
+    """Have SIGTERM not cut short what a worker that ends already still does.
+
+    Not SIG_IGN: what its exit functions start would inherit that over an exec.
+    """
+    if signal.getsignal(signal.SIGTERM) is _end_well:
+        signal.signal(signal.SIGTERM, lambda *_: None)
+
+
+def _is_asgi_worker(worker: Any) -> bool:
+    homes = {kind.__module__ for kind in type(worker).__mro__}
+    return any(home.startswith(("uvicorn", "gunicorn.workers.gasgi")) for home in homes)

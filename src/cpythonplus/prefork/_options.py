@@ -1,0 +1,249 @@
+"""The options of everything that forks workers: one model, whatever the server.
+
+An option has one name.  In Python it is an argument; in the environment CPYTHONPLUS_PREFORK_NAME;
+in a configuration file of gunicorn or celery prefork_name; for `cpythonplus serve` --name, or
+--no-name where it is on unless switched off.
+"""
+
+import dataclasses
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cpythonplus._base.sizes import parse_size
+from cpythonplus.prefork._servers import OFF, PATH, SERVERS
+
+__all__ = ["OPTIONS", "Option", "Options", "is_path", "log", "read", "refuse"]
+
+
+class _Named(logging.LoggerAdapter[logging.Logger]):
+    """A logger whose lines say in another program's log where they come from."""
+
+    def process(self, msg: Any, kwargs: Any) -> tuple[str, Any]:  # noqa: ANN401  # as in logging
+        return f"cpythonplus prefork: {msg}", kwargs
+
+
+log = _Named(logging.getLogger("cpythonplus.prefork"))
+
+
+# ---- what values are read by; ValueError says what is wrong -------------------------------------
+
+
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off", ""})
+
+
+def _switch(value: object) -> bool:
+    text = str(value).strip().lower()
+    if text not in _YES | _NO:
+        raise ValueError(f"{value!r} is neither on nor off")
+    return text in _YES
+
+
+def _size(value: object) -> int:
+    size = value if isinstance(value, int) else parse_size(str(value))
+    if size < 0:
+        raise ValueError(f"a size cannot be negative, as {value!r} is")
+    return size
+
+
+def is_path(target: object) -> bool:
+    """Whether it is a path that a web application can be asked for, or a whole address."""
+    return isinstance(target, str) and target.startswith(("/", "http://", "https://"))
+
+
+def _is_name(text: str) -> bool:
+    return all(part.isidentifier() for part in text.replace(":", ".", 1).split("."))
+
+
+def _warm_up(target: object) -> object:
+    if callable(target) or is_path(target) or (isinstance(target, str) and _is_name(target)):
+        return target
+    raise ValueError(
+        f"{target!r} is no warm-up: give a path like /index, package.module,"
+        " package.module:callable, or a callable"
+    )
+
+
+def _warm_ups(value: object) -> tuple[object, ...]:
+    if isinstance(value, str):
+        value = [entry.strip() for entry in value.split(",") if entry.strip()]
+    if callable(value) or not isinstance(value, Iterable):
+        value = [value]
+    return tuple(map(_warm_up, value))
+
+
+_ADDRESS = re.compile(
+    r"(?:(?:(?P<name>[\w.-]+)|\[(?P<v6>[\w:.%]+)\]):)?(?P<port>\d{1,5})", re.ASCII
+)
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return what an address means: `HOST:PORT`, `[IPV6]:PORT`, or a port of 127.0.0.1."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match["port"]) >= 1 << 16:
+        raise ValueError(
+            f"{address!r} is no place for metrics: give a path like /metrics, or an address like"
+            " 9100, 127.0.0.1:9100 or [::1]:9100"
+        )
+    return match["name"] or match["v6"] or "127.0.0.1", int(match["port"])
+
+
+def _place(value: object) -> str | None:
+    text = "" if value is None else str(value).strip()
+    if text and not text.startswith("/"):
+        host_and_port(text)
+    return text or None
+
+
+def _filter(value: object) -> object:
+    if callable(value) or value is None:
+        return value
+    text = str(value)
+    if ":" not in text or not _is_name(text):
+        raise ValueError(f"{text!r} is no name: give package.module:callable")
+    return text
+
+
+# ---- the model ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What one option is called in each place, and what it does.
+
+    text: one sentence, for --help and for the reference; of a switch, what it does when on.
+    shape: what a value looks like, empty for a switch.  read: the value that is meant; ValueError.
+    """
+
+    name: str
+    default: object
+    text: str
+    shape: str
+    read: Callable[[object], object]
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return f"CPYTHONPLUS_PREFORK_{self.name.upper()}"
+
+    @property
+    def setting(self) -> str:
+        """Its name in a configuration file."""
+        return f"prefork_{self.name}"
+
+    @property
+    def word(self) -> str:
+        """Its name on the command line."""
+        return f"--{'' if self.shape else 'no-'}{self.name.replace('_', '-')}"
+
+
+def _option(text: str, read: Callable[[object], object], shape: str = "", *, default: Any) -> Any:  # noqa: ANN401  # the type of the field
+    return field(default=default, metadata={"text": text, "read": read, "shape": shape})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user of a server may choose; ValueError, naming the option, for a wrong value.
+
+    Each value may also be given as the text that the environment has for it, a warm-up also as one
+    entry or any number of them, and what is a name also as the callable itself.
+    """
+
+    gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)
+    threads: bool = _option("Use the native locks and queues.", _switch, default=True)
+    warm_up: tuple[str | Callable[[], object], ...] = _option(
+        "Before the fork, ask for the path /..., import package.module, or call"
+        " package.module:callable.",
+        _warm_ups,
+        "PATH_OR_NAME",
+        default=(),
+    )
+    max_private_memory: int = _option(
+        "Replace a worker that has more private memory than SIZE (bytes, 300M, 1G), one at a time;"
+        " 0: never.",
+        _size,
+        "SIZE",
+        default=0,
+    )
+    metrics: str | None = _option(
+        "Prometheus metrics: at a path (/metrics) of the service, or on a port ([HOST:]PORT).",
+        _place,
+        "PATH_OR_ADDRESS",
+        default=None,
+    )
+    prepare_again: int = _option(
+        "Let SIZE more become immortal, when the parent has grown since the first fork; 0: prepare"
+        " once.",
+        _size,
+        "SIZE",
+        default=0,
+    )
+    immortal: bool = _option(
+        "Make what is there before the fork immortal.",
+        _switch,
+        default=True,
+    )
+    fill_pools: bool = _option(
+        "Fill half-used memory pools before the fork.", _switch, default=True
+    )
+    keep_mortal: str | Callable[[type], bool] | None = _option(  # noqa: RUF009  # it makes a field
+        "Keep instances mortal of those classes for which package.module:callable returns true.",
+        _filter,
+        "NAME",
+        default=None,
+    )
+    fast_exit: bool = _option(
+        "End workers fast, their memory left as it is.", _switch, default=True
+    )
+
+    def __post_init__(self) -> None:
+        for option in OPTIONS:
+            try:
+                value = option.read(getattr(self, option.name))
+            except ValueError as error:
+                raise ValueError(f"{option.name}: {error}") from None
+            object.__setattr__(self, option.name, value)
+
+
+OPTIONS = tuple(
+    Option(name=each.name, default=each.default, **each.metadata)
+    for each in dataclasses.fields(Options)
+)
+
+
+def refuse(options: Options, server: str) -> Options:
+    """Return `options`; ValueError, in one line, when `server` cannot have something of them."""
+    for name, why in SERVERS[server].items():
+        plain = name.removesuffix(PATH)
+        value = getattr(options, plain)
+        if plain == name:
+            asked = value != getattr(Options(), plain)
+        else:
+            asked = any(map(is_path, value if isinstance(value, tuple) else [value]))
+        if asked:
+            raise ValueError(f"{name} cannot be had with {server}: {why}")
+    return options
+
+
+def read(server: str, given: Mapping[str, object] | None = None) -> Options:
+    """Return what is set: in `given` by the option's name, else in the environment.
+
+    A value that is wrong, or that `server` cannot have, is told in one line, and the default holds:
+    a service that works must not go down over it.
+    """
+    values: dict[str, Any] = dict.fromkeys(OFF.get(server, ()), False)
+    for option in OPTIONS:
+        value: Any = (given or {}).get(option.name, os.environ.get(option.variable))
+        if value is None:
+            continue
+        try:
+            refuse(replace(Options(), **{option.name: value}), server)
+        except ValueError as error:
+            log.warning("an option is left out: %s", error)
+        else:
+            values[option.name] = value
+    return Options(**values)

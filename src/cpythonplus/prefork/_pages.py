@@ -1,0 +1,233 @@
+"""What the kernel tells about another process's memory: mappings, pages, contents.
+
+Only reads: no process is attached to or stopped.  What is read may change while it is read.
+"""
+
+import errno
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cpythonplus._base.proc import is_hidden
+
+__all__ = [
+    "PAGE_BYTES",
+    "Mapping",
+    "Memory",
+    "mappings",
+    "parent_of",
+    "stack_pointers",
+]
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+# Bits of an entry of /proc/PID/pagemap; all of them can be seen without any privilege.
+_PRESENT = 1 << 63
+_SWAPPED = 1 << 62
+_FILE = 1 << 61  # of a file, or shared memory
+_EXCLUSIVE = 1 << 56  # mapped by this process only
+
+_ENTRIES_AT_ONCE = 1 << 16
+_NO_ENTRIES = bytes(8 * _ENTRIES_AT_ONCE)
+_AT_RANDOM = 25  # in /proc/PID/auxv: where 16 random bytes are
+_ADDRESS_LIMIT = 1 << 56  # user space ends far below; beyond it a "pointer" is none
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One line of ``/proc/PID/maps``.  start, end: addresses in bytes; offset: in the file."""
+
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    device: str
+    inode: int
+    path: str
+
+    @property
+    def file(self) -> tuple[str, int]:
+        """Which file, whatever it is called by now."""
+        return self.device, self.inode
+
+
+def mappings(pid: int) -> list[Mapping]:
+    """Return the mappings of a process by rising address.
+
+    Raises ProcessLookupError and PermissionError with a sentence that says so.
+    """
+    lines = _lines(pid, "maps")
+    if not lines:  # ended and not waited for, or a thread of the kernel
+        raise ProcessLookupError(f"there is no running process {pid}")
+    return [_mapping(line) for line in lines]
+
+
+def _mapping(line: str) -> Mapping:
+    addresses, permissions, offset, device, inode, *path = line.split(maxsplit=5)
+    start, _, end = addresses.partition("-")
+    name = path[0] if path else ""
+    return Mapping(
+        int(start, 16), int(end, 16), permissions, int(offset, 16), device, int(inode), name
+    )
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent's pid, 0 for none that can be seen; raises ProcessLookupError."""
+    lines = _lines(pid, "status")
+    return next(int(line.split()[1]) for line in lines if line.startswith("PPid:"))
+
+
+def _lines(pid: int, name: str) -> list[str]:
+    """Return the lines of a file of ``/proc/PID``, which may quote names that are any bytes."""
+    try:
+        text = Path(f"/proc/{pid}/{name}").read_bytes().decode("utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise _explained(error, pid) from error
+    # Of what ends a line for splitlines(), only this is never part of a name.
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def stack_pointers(pid: int) -> list[int]:
+    """Return where the stacks of the process's sleeping threads are, as far as it may be known."""
+    threads: list[Path] = []
+    with suppress(OSError):  # glob() would raise it only in some versions
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    found = []
+    for thread in threads:
+        with suppress(OSError, ValueError, IndexError):  # "running" has no second word
+            found.append(int((thread / "syscall").read_text().split()[-2], 16))
+    return found
+
+
+def _explained(error: OSError, pid: int) -> OSError:
+    """Return the error with a sentence about what was wanted and what would help."""
+    gone = isinstance(error, FileNotFoundError | ProcessLookupError)
+    if isinstance(error, PermissionError) or (gone and is_hidden(pid)):
+        return PermissionError(
+            errno.EACCES,
+            f"the memory of process {pid} may not be read: it must belong to the same user, must "
+            "not have changed its user since its program was started, and must descend from the "
+            "process that asks where kernel.yama.ptrace_scope is 1",
+        )
+    if gone:
+        return ProcessLookupError(f"there is no running process {pid}")
+    return error
+
+
+class Memory:
+    """Contents and pages of one process; a context manager that closes the two files it reads."""
+
+    __slots__ = ("_contents", "_pagemap", "pid")
+
+    def __init__(self, pid: int) -> None:
+        """Open the memory of process ``pid``; raises as `mappings` does."""
+        self.pid = pid
+        self._contents = self._pagemap = -1
+        try:
+            self._contents = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            self._pagemap = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            self.close()
+            raise _explained(error, pid) from error
+
+    @classmethod
+    def of_this_process(cls) -> "Memory":
+        """Open the calling process's own memory."""
+        return cls(os.getpid())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; may be called again."""
+        for file in (self._contents, self._pagemap):
+            if file >= 0:
+                os.close(file)
+        self._contents = self._pagemap = -1
+
+    def is_there(self) -> bool:
+        """Return whether the process still runs the program that it ran when this was opened."""
+        return bool(os.pread(self._pagemap, 8, 0))
+
+    def program_start(self) -> bytes:
+        """Return what tells each start of a program from all others, and is the same after a fork.
+
+        Raises as `mappings` does.
+        """
+        try:
+            words = memoryview(Path(f"/proc/{self.pid}/auxv").read_bytes()).cast("Q")
+        except OSError as error:
+            raise _explained(error, self.pid) from error
+        where = dict(zip(words[::2], words[1::2], strict=False)).get(_AT_RANDOM, 0)
+        return self.read(where, 16)
+
+    def read(self, address: int, count_bytes: int) -> bytes:
+        """Return exactly that many bytes, or none if they are not all there."""
+        if not 0 < address < _ADDRESS_LIMIT:
+            return b""
+        try:
+            found = os.pread(self._contents, count_bytes, address)
+        except OSError:
+            return b""
+        return found if len(found) == count_bytes else b""
+
+    def words(self, address: int, count: int) -> Sequence[int]:
+        """Return that many 8-byte words, or none."""
+        return memoryview(self.read(address, 8 * count)).cast("Q")
+
+    def string(self, address: int, limit_bytes: int = 256) -> str:
+        """Return the C string there; empty if there is none that can be printed."""
+        text = self.read(address, limit_bytes)
+        if not text:  # near the end of a mapping
+            text = self.read(address, PAGE_BYTES - address % PAGE_BYTES)
+        raw, end, _ = text[:limit_bytes].partition(b"\0")
+        decoded = raw.decode("utf-8", errors="replace")
+        return decoded if end and decoded.isprintable() and "\ufffd" not in decoded else ""
+
+    def present_pages(self, start: int, end: int) -> list[int]:
+        """Return the addresses of pages that have contents, in memory or swapped out."""
+        return [page for page, entry in self._entries(start, end) if entry & (_PRESENT | _SWAPPED)]
+
+    def own_pages(self, start: int, end: int) -> tuple[list[int], int]:
+        """Return the addresses of anonymous pages that only this process maps.
+
+        The second value is the number of its pages of files that no other process maps: nothing was
+        copied for them.
+        """
+        own = []
+        of_files = 0
+        for page, entry in self._entries(start, end):
+            if entry & _EXCLUSIVE and entry & _PRESENT:
+                if entry & _FILE:
+                    of_files += 1
+                else:
+                    own.append(page)
+        return own, of_files
+
+    def _entries(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the pages of the range that the kernel knows anything about."""
+        for first in range(start // PAGE_BYTES, end // PAGE_BYTES, _ENTRIES_AT_ONCE):
+            count = min(_ENTRIES_AT_ONCE, end // PAGE_BYTES - first)
+            try:
+                raw = os.pread(self._pagemap, 8 * count, 8 * first)
+            except OSError:
+                return
+            if raw == _NO_ENTRIES[: len(raw)]:  # reserved and never touched: often gigabytes
+                continue
+            entries = array("Q", raw)
+            yield from (
+                ((first + i) * PAGE_BYTES, entry) for i, entry in enumerate(entries) if entry
+            )

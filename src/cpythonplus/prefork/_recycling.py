@@ -1,0 +1,144 @@
+"""When a worker has grown too large: it leaves, one at a time, and is replaced by a fresh one.
+
+Server-neutral: `Recycler.poll` says when, the server's own way of leaving gracefully does the rest.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+
+from cpythonplus._base.sizes import format_size
+from cpythonplus.prefork._board import Board, BoardError, Slot
+from cpythonplus.prefork._sharing import ProcessMemory, process_memory
+
+__all__ = ["Recycler"]
+
+_log = logging.getLogger("cpythonplus.prefork")
+
+# A reading walks through the page tables of the process, and keeps its mappings locked: about 1 ms
+# for each 100 MB.  It may take this part of the time at most.
+_READING_SHARE = 0.01
+# How much longer a worker is left alone that was above the limit from the start.
+_HOPELESS = 10
+
+
+class Recycler:
+    """Tells a worker that it has more private memory than it may have, and that it is its turn.
+
+    What counts is *private* memory (Private_Clean + Private_Dirty): what would be free again if
+    the worker left.  Resident memory would be wrong: it contains what the worker shares with the
+    master, which for a prepared heap is nearly all (263 MB of which 10 are private), and does not
+    come back by replacing the worker.  Private memory that has been swapped out does not count.
+    A page that the master gives up while only one worker still shares it becomes private then.
+
+    Make it in the master or in the worker; each process has its own state.  Call `poll` often: once
+    right after the start, then after each request or in the server's own loop.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        board: Board,
+        *,
+        interval_s: float = 1.0,
+        min_age_s: float = 10.0,
+        read: Callable[[int], ProcessMemory] = process_memory,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Allow `limit_bytes` of private memory to a worker.
+
+        interval_s: time between two readings of the memory; longer where a reading is slow, so that
+        reading takes a hundredth of the time at most.  min_age_s: a worker is left alone for this
+        long, and until it has served a request (if it counts them): else, with a limit below what a
+        fresh worker needs, a server would do nothing but replace workers.  One that is above the
+        limit at the first poll already is left alone ten times as long, and logged once.
+        read, clock: for tests.
+
+        Raises ValueError unless all are above zero (min_age_s: not below).
+        """
+        if limit_bytes <= 0 or interval_s <= 0 or min_age_s < 0:
+            raise ValueError("a limit, an interval and an age have to be above zero")
+        self.limit_bytes = limit_bytes
+        self._board = board
+        self._interval_s = interval_s
+        self._min_age_s = min_age_s
+        self._read = read
+        self._clock = clock
+        self._pid = 0
+        # Set by `_start`, in each process anew.
+        self._started_s = self._next_s = 0.0
+        self._told = False
+        self._first_bytes: int | None = None
+        self._slot: Slot | None = None
+
+    def poll(self) -> bool:
+        """Return True, once, when this worker is to leave now; it notes why on the board.
+
+        Mostly only looks at the clock.  At most once per interval it reads its memory, and puts the
+        result on the board.  Never raises for want of a slot or of a reading.
+        """
+        now_s = self._clock()
+        if self._pid != os.getpid():
+            self._start(now_s)
+        if self._told or now_s < self._next_s:
+            return False
+        private_bytes = self._measure(now_s)
+        if self._first_bytes is None:
+            self._first_bytes = private_bytes
+            self._check_limit()
+        if private_bytes <= self.limit_bytes or not self._old_enough(now_s):
+            return False
+        if not self._board.take_turn(self._pid):
+            return False
+        self._told = True
+        if self._slot is not None:
+            self._slot.leaves("private_memory")
+        return True
+
+    def _start(self, now_s: float) -> None:
+        self._pid = os.getpid()
+        self._started_s = self._next_s = now_s
+        self._told = False
+        self._first_bytes = None
+        self._slot = None
+        try:
+            self._slot = self._board.claim(self._pid)
+        except BoardError as error:
+            _log.warning("worker %d is not counted: %s", self._pid, error)
+
+    def _measure(self, now_s: float) -> int:
+        """Read the memory, put it on the board, set the time of the next reading."""
+        try:
+            memory = self._read(self._pid)
+        except (OSError, RuntimeError):
+            # Not to be had here (an old kernel, a closed /proc): then there is no limit either.
+            self._next_s = now_s + self._interval_s / _READING_SHARE
+            return 0
+        end_s = self._clock()
+        self._next_s = now_s + max(self._interval_s, (end_s - now_s) / _READING_SHARE)
+        if self._slot is not None:
+            self._slot.write(
+                private_bytes=memory.private_bytes,
+                shared_bytes=memory.shared_bytes,
+                proportional_bytes=memory.proportional_bytes,
+            )
+        return memory.private_bytes
+
+    def _old_enough(self, now_s: float) -> bool:
+        hopeless = self._first_bytes is not None and self._first_bytes > self.limit_bytes
+        if now_s - self._started_s < self._min_age_s * (_HOPELESS if hopeless else 1):
+            return False
+        counts = self._board.snapshot().requests > 0
+        return not counts or self._slot is None or self._slot.requests > 0
+
+    def _check_limit(self) -> None:
+        first_bytes = self._first_bytes or 0
+        if first_bytes > self.limit_bytes and self._board.warn_once():
+            _log.warning(
+                "a fresh worker has %s of private memory, more than the limit of %s: workers are "
+                "replaced every %g s at most",
+                format_size(first_bytes),
+                format_size(self.limit_bytes),
+                self._min_age_s * _HOPELESS,
+            )

@@ -1,0 +1,108 @@
+"""A worker's own place on the board, and what stands in it."""
+
+import os
+import threading
+
+from cpythonplus.prefork._endings import REASONS
+from cpythonplus.prefork._records import WORD_MAX, Record
+
+__all__ = ["Slot"]
+
+# Words of a slot's record of numbers, by place.
+CLAIM, READY, REASON, PRIVATE, SHARED, PROPORTIONAL, REQUESTS, WAITS, WAIT_NS = range(9)
+NUMBERS = 9
+COUNTERS = (REQUESTS, WAITS, WAIT_NS)
+
+
+class Slot:
+    """A worker's place on the board.
+
+    Only the worker itself writes: in any other process, its own children included, the methods do
+    nothing.  Any thread may call them, and a signal handler too.  None waits for another process.
+    """
+
+    __slots__ = ("_changed", "_lock", "_record", "_values", "_writing", "index", "pid")
+
+    def __init__(self, index: int, pid: int, record: Record) -> None:
+        self.index = index
+        self.pid = pid
+        self._record = record
+        self._values = record.read()
+        self._lock = threading.RLock()
+        self._writing = False
+        self._changed = False
+
+    def write(
+        self,
+        *,
+        private_bytes: int | None = None,
+        shared_bytes: int | None = None,
+        proportional_bytes: int | None = None,
+        requests: int | None = None,
+        gil_waits: int | None = None,
+        gil_wait_ns: int | None = None,
+    ) -> None:
+        """Replace what the board says of this worker; None leaves a number as it is.
+
+        requests, gil_waits and gil_wait_ns are counted from the worker's start.
+        """
+        given = {
+            PRIVATE: private_bytes,
+            SHARED: shared_bytes,
+            PROPORTIONAL: proportional_bytes,
+            REQUESTS: requests,
+            WAITS: gil_waits,
+            WAIT_NS: gil_wait_ns,
+        }
+        self._set({place: value for place, value in given.items() if value is not None})
+
+    def count_request(self) -> None:
+        """Add one to the requests: instead of `write(requests=...)`, where threads serve them."""
+        if os.getpid() != self.pid:
+            return  # the lock may have been held by another thread of the parent
+        with self._lock:
+            self._set({REQUESTS: self._values[REQUESTS] + 1})
+
+    def ready(self) -> None:
+        """Say that this worker can serve.  A turn that was given to another one ends with it."""
+        self._set({READY: 1})
+
+    def leaves(self, reason: str) -> None:
+        """Note why this worker is about to leave: one of REASONS, else ValueError."""
+        self._set({REASON: 1 + code_of(reason)})
+
+    @property
+    def claim(self) -> int:
+        """The number of the claim, from 1 and never used again, that this slot was given for."""
+        return self._values[CLAIM]
+
+    @property
+    def requests(self) -> int:
+        """How many requests this worker has said it served."""
+        return self._values[REQUESTS]
+
+    def _set(self, values: dict[int, int]) -> None:
+        if os.getpid() != self.pid:
+            return
+        with self._lock:
+            for place, value in values.items():
+                self._values[place] = min(max(value, 0), WORD_MAX)
+            self._changed = True
+        # A signal handler may come in between, in the thread that is writing: it leaves the writing
+        # to that one, which looks again each time it has stopped.
+        while self._changed:
+            with self._lock:
+                if self._writing:
+                    return
+                try:  # a signal handler may raise at any call
+                    self._writing = True
+                    self._changed = False
+                    self._record.write(self._values)
+                finally:
+                    self._writing = False
+
+
+def code_of(reason: str) -> int:
+    if reason not in REASONS:
+        raise ValueError(f"{reason!r} is not a reason for leaving; there are {', '.join(REASONS)}")
+    return REASONS.index(reason)

@@ -1,0 +1,233 @@
+"""The event loop that sleeps for all tasklets of a thread: asyncio's, in a tasklet of its own.
+
+It watches one descriptor, which is ready when any of those is that tasklets wait for; then it calls
+`turn`, where they run.  It is made when a tasklet of the thread first waits for a descriptor or for
+asyncio, and rests while none does.  A loop of the program's own takes its place while it runs.
+"""
+
+# The documented way for whoever implements an event loop to say which one runs in the thread.
+# ruff: noqa: SLF001
+
+import asyncio
+import contextvars
+import math
+import os
+import selectors
+import sys
+from _thread import get_ident
+from asyncio.log import logger
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cpythonplus import _native
+from cpythonplus.tasklets._native import TaskletExit, atomic, getmain, tasklet
+
+__all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
+
+# So often a loop of ours goes round for what its callbacks have added, before others run.
+_PASSES = 8
+
+# As it is before anybody replaces it by one that blocks only a tasklet.
+_Selector = selectors.EpollSelector
+
+
+def _own_loop() -> asyncio.AbstractEventLoop:
+    # A new loop is logged; a handler that sends that somewhere would wait for the loop.
+    me = get_ident()
+
+    def is_of_another_thread(_: object) -> bool:
+        return get_ident() != me
+
+    logger.addFilter(is_of_another_thread)
+    try:
+        return asyncio.SelectorEventLoop(_Selector())
+    finally:
+        logger.removeFilter(is_of_another_thread)
+
+
+_factory: Callable[[], asyncio.AbstractEventLoop] = _own_loop
+
+# Those that a fork left behind: to close them would take the parent's descriptors out of its epoll.
+_left_behind: list[object] = []
+
+
+@dataclass(slots=True)
+class Loops:
+    """Of one thread. The native half keeps it: a threading.local is gone when tasklets end."""
+
+    hub: "Hub | None" = None
+    turns: "Turns | None" = None  # in a loop of the program's
+
+
+def _loops() -> Loops:
+    return _native.io_loops() or _native.io_loops(Loops()) or Loops()
+
+
+def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
+    """Have threads whose tasklets begin to wait from now on use another event loop.
+
+    factory: makes a loop with add_reader(), such as `uvloop.new_event_loop`; None: asyncio's own
+    selector loop, the default.  TypeError if it cannot be called.
+    """
+    global _factory  # noqa: PLW0603
+    if factory is not None and not callable(factory):
+        raise TypeError("the factory must be a callable or None")
+    _factory = factory if factory is not None else _own_loop
+
+
+def _tell_main(error: BaseException) -> None:
+    """Raise it in the main tasklet, where a thread without tasklets would get it."""
+    main = getmain()
+    if not _native.io_interrupt(main, error):
+        main.throw(error, pending=True)
+
+
+class Turns:
+    """Gives the tasklets of this thread their turns in an event loop that runs in it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, ours: bool) -> None:
+        self.loop = loop
+        self.ours = ours
+        self.ended = False
+        # What belongs to the loop that runs in a thread, as it is where the tasklets are.
+        self.outside: asyncio.AbstractEventLoop | None = None
+        self.hooks = sys.get_asyncgen_hooks()
+        self.passes = 0
+        ready = getattr(loop, "_ready", ())  # asyncio's own; what others call so is not asked
+        self.queued: Callable[[], int] = ready.__len__ if isinstance(ready, deque) else int
+        self.descriptor = _native.io_poller()
+        loop.add_reader(self.descriptor, _native.io_guard_turns, self.turn)
+        self.soon()
+
+    def soon(self) -> None:
+        """Have the loop call `turn` the next time that it goes round."""
+        self.loop.call_soon(_native.io_guard_turns, self.turn)
+
+    def turn(self) -> None:
+        """Run the other tasklets; they are not in the loop, so it does not look as if it ran."""
+        if self.ended:
+            return  # it was on its way
+        if self.ours and self.passes < _PASSES and self.queued():
+            self.passes += 1
+            self.soon()
+            return
+        self.passes = 0
+        hooks = sys.get_asyncgen_hooks()
+        asyncio._set_running_loop(self.outside)
+        sys.set_asyncgen_hooks(*self.hooks)
+        again = True
+        try:
+            again = _native.io_turn(self.ours)
+        except TaskletExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a deadlock, or a signal handler's
+            _tell_main(error)
+        finally:
+            self.hooks = sys.get_asyncgen_hooks()
+            self.outside = asyncio._get_running_loop()
+            sys.set_asyncgen_hooks(*hooks)
+            asyncio._set_running_loop(self.loop)
+        if again:
+            self.soon()
+
+    def end(self) -> None:
+        """Give no turns any more."""
+        self.ended = True
+        self.loop.remove_reader(self.descriptor)
+
+
+class Hub:
+    """A thread's own loop, and the tasklet that it runs in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.pid = os.getpid()
+        self.loop = loop
+        # Not a method: its tasklet would keep the hub, which closes a loop that has not begun.
+        self.tasklet = tasklet(_run).set_context(contextvars.Context())
+
+    def __del__(self) -> None:
+        if self.pid == os.getpid() and not self.loop.is_running():
+            self.loop.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run it until the thread ends; what a signal handler raises there is for main."""
+    pid = os.getpid()
+    outside = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    turns = Turns(loop, ours=True)
+    turns.outside = outside
+    try:
+        with atomic():  # a watchdog is about the others
+            while True:
+                try:
+                    _native.io_guard_turns(loop.run_forever)
+                except TaskletExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001
+                    _tell_main(error)
+    finally:
+        if pid == os.getpid():
+            turns.end()
+            _native.io_own_hub(None)
+            _finish(loop)
+        asyncio._set_running_loop(turns.outside)
+
+
+def _finish(loop: asyncio.AbstractEventLoop) -> None:
+    """End a loop as asyncio.run() does: its tasks are cancelled, and end."""
+    try:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+def _hub_of_thread() -> Hub:
+    loops = _loops()
+    hub = loops.hub
+    if hub is not None:
+        if hub.pid == os.getpid() and hub.tasklet.alive:
+            return hub
+        _left_behind.append(hub)
+    hub = loops.hub = Hub(_factory())
+    hub.loop.slow_callback_duration = math.inf  # a turn of the tasklets takes as long as they do
+    hub.tasklet.setup(hub.loop)
+    hub.tasklet.trace_function = hub.tasklet.profile_function = None  # it is nobody's code
+    _native.io_own_hub(hub.tasklet)
+    return hub
+
+
+def start() -> None:
+    """Make this thread's hub, if it has none that lives, or have it go on; it runs at its turn."""
+    hub = _hub_of_thread().tasklet
+    if hub.paused:
+        hub.insert()
+
+
+def attach(loop: asyncio.AbstractEventLoop) -> None:
+    """Have tasklets of this thread get their turns in a loop of the program's, while it runs."""
+    loops = _loops()
+    turns, hub = loops.turns, loops.hub
+    known = (turns and turns.loop, hub and hub.loop)
+    if loop not in known:
+        # With patched selectors it may have waited as any tasklet does: it is in the poller, which
+        # cannot be in it as well (ELOOP). It runs: nobody waits for it now.
+        selector = getattr(loop, "_selector", None)
+        if selector is not None and hasattr(selector, "fileno"):
+            _native.io_forget(selector.fileno())
+        loops.turns = Turns(loop, ours=False)
+
+
+def loop_of_thread() -> asyncio.AbstractEventLoop:
+    """Return the event loop that gives this thread's tasklets their turns, begun if need be."""
+    turns = _loops().turns
+    if turns is not None and turns.loop.is_running():
+        return turns.loop
+    return _hub_of_thread().loop

@@ -1,0 +1,147 @@
+"""What `threading` has beside locks: the standard library's own code over our Lock and RLock."""
+
+from collections import deque
+from itertools import count
+from threading import BrokenBarrierError
+
+from cpythonplus._native import tasklets_Lock as Lock
+from cpythonplus._native import tasklets_RLock as RLock
+from cpythonplus.tasklets.locks import _stock as stock
+
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "BrokenBarrierError",
+    "Condition",
+    "Event",
+    "Lock",
+    "RLock",
+    "Semaphore",
+]
+
+
+_tickets = count()
+
+
+class Waiter:
+    """A locked lock that somebody waits for, in a line of such; released by who wakes that one.
+
+    Who was woken in vain, as somebody was faster, stands where it stood before: the line is in the
+    order of tickets. So nobody is overtaken for ever.
+    """
+
+    __slots__ = ("acquire", "release", "ticket")
+
+    def __init__(self, ticket: int | None = None) -> None:
+        lock = Lock()
+        lock.acquire()
+        self.acquire, self.release = lock.acquire, lock.release
+        self.ticket = next(_tickets) if ticket is None else ticket
+
+    def stand_in(self, line: "deque[Waiter]", *, again: bool = False) -> None:
+        """Go to the end of a line, or back to the old place."""
+        if again:
+            for place in range(len(line)):
+                try:
+                    later = line[place].ticket > self.ticket
+                except IndexError:  # another thread has woken some
+                    break
+                if later:
+                    line.insert(place, self)
+                    return
+        line.append(self)
+
+
+class Condition(stock.Condition):
+    """A condition variable: threading.Condition.
+
+    Those that wait are notified in the order in which they came. Who finds that somebody else was
+    faster and waits again, inside of the same `with`, keeps its place.
+
+    A notification is never lost: one that comes to a waiter that is killed, or whose time is over,
+    goes to the next, or counts.  The lock may be one of the standard library's; to wait for that
+    blocks the whole thread.
+    """
+
+    _waiters: "deque[Waiter]"  # of the standard class
+
+    # Of who has the lock by `with`: its ticket, or -1 before it has waited. Else None.
+    _visit: int | None = None
+
+    __init__ = stock.rebound(stock.Condition.__init__, RLock=RLock)
+
+    def __enter__(self) -> bool:
+        entered: bool = self._lock.__enter__()  # type: ignore[attr-defined]
+        self._visit = -1
+        return entered
+
+    def __exit__(self, *exception: object) -> None:
+        self._visit = None
+        self._lock.__exit__(*exception)  # type: ignore[attr-defined]
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Release the lock, wait until notified or for so many seconds, and take the lock again.
+
+        Returns False when the time was over first.  Raises RuntimeError when the lock is not held;
+        what ends the wait otherwise, such as TaskletExit, is raised once the lock is held again.
+        """
+        if not self._is_owned():  # type: ignore[attr-defined]
+            raise RuntimeError("cannot wait on un-acquired lock")
+        visit, self._visit = self._visit, None
+        again = visit is not None and visit >= 0
+        waiter = Waiter(visit if again else None)
+        waiter.stand_in(self._waiters, again=again)
+        saved = self._release_save()  # type: ignore[attr-defined]
+        try:
+            try:
+                if timeout is None:
+                    notified = waiter.acquire()
+                elif timeout > 0:
+                    notified = waiter.acquire(timeout=timeout)
+                else:
+                    notified = waiter.acquire(blocking=False)
+            finally:
+                self._acquire_restore(saved)  # type: ignore[attr-defined]
+                if visit is not None:
+                    self._visit = waiter.ticket
+        except BaseException:
+            if self._is_notified(waiter) and self._is_owned():  # type: ignore[attr-defined]
+                self.notify()
+            raise
+        return notified or self._is_notified(waiter)
+
+    def _is_notified(self, waiter: Waiter) -> bool:
+        """Return whether a waiter that waits no more had been chosen; forget it."""
+        try:
+            self._waiters.remove(waiter)
+        except ValueError:
+            return True
+        return False
+
+
+class Semaphore(stock.Semaphore):
+    """A counter that is never below zero: threading.Semaphore."""
+
+    __init__ = stock.rebound(stock.Semaphore.__init__, Condition=Condition, Lock=Lock)
+
+
+class BoundedSemaphore(stock.BoundedSemaphore, Semaphore):
+    """A semaphore that is not released more often than acquired: threading.BoundedSemaphore."""
+
+    __init__ = stock.rebound(stock.BoundedSemaphore.__init__, Semaphore=Semaphore, super=super)
+
+
+class Event(stock.Event):
+    """A flag to wait for: threading.Event."""
+
+    __init__ = stock.rebound(stock.Event.__init__, Condition=Condition, Lock=Lock)
+
+
+class Barrier(stock.Barrier):
+    """Where a number of tasklets or threads wait for each other: threading.Barrier."""
+
+    __init__ = stock.rebound(stock.Barrier.__init__, Condition=Condition, Lock=Lock)
+
+
+for _public in (Condition, Semaphore, BoundedSemaphore, Event, Barrier):
+    _public.__module__ = "cpythonplus.tasklets.locks"

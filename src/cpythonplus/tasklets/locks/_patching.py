@@ -1,0 +1,139 @@
+"""Putting these types in the place of those of `threading` and `queue`.
+
+See cpythonplus/threads/_patching.py for what is reached and what is not.  What that has put there
+counts as the standard library's: it is replaced too, and comes back with `unpatch`.
+"""
+
+import _thread
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus._base.replacing import Replacer, everybodys, namespace_of
+from cpythonplus._native import tasklets_get_ident
+from cpythonplus.tasklets.locks import _conditions as conditions
+from cpythonplus.tasklets.locks import _joining as joining
+from cpythonplus.tasklets.locks import _queues as queues
+from cpythonplus.tasklets.locks._local import local as tasklet_local
+from cpythonplus.threads import _patching as threads_patching
+
+if TYPE_CHECKING:
+    from cpythonplus._base.replacing import Pairs
+
+__all__ = ["patch", "patched", "unpatch"]
+
+# What programs look for in `_thread`, as its types say that they are from there.
+_IN_THREAD: dict[str, object] = {
+    "LockType": conditions.Lock,
+    "lock": conditions.Lock,  # the same, from 3.13 on
+    "allocate_lock": conditions.Lock,
+    "allocate": conditions.Lock,
+    "RLock": conditions.RLock,
+}
+# What the import system makes its locks from: who imports a module that another tasklet is in the
+# middle of importing waits for that one.
+_FOR_IMPORTS = SimpleNamespace(**{**vars(_thread), **_IN_THREAD, "get_ident": tasklets_get_ident})
+_TYPES: dict[str, object] = {
+    name: getattr(module, name)
+    for module in (conditions, queues)
+    for name in module.__all__
+    if name not in {"BrokenBarrierError", "Empty", "Full"}
+}
+
+
+class _Locks(Replacer):
+    """Replaces what threads.patch() does, and perhaps threading.local."""
+
+    def __init__(self) -> None:
+        super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
+        self.with_local = False
+
+    def switched(self, *, on: bool) -> None:
+        joining.switch(on=on)
+        if on:
+            namespace = namespace_of(_thread)
+            for name, ours in _IN_THREAD.items():
+                if name in namespace and namespace[name] is not ours:
+                    self.change(namespace, name, ours)
+            imports = namespace_of(sys.modules["_frozen_importlib"])
+            if imports.get("_thread") is not _FOR_IMPORTS:
+                self.change(imports, "_thread", _FOR_IMPORTS)
+
+    def is_stock(self, value: object) -> bool:
+        return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
+
+    def further(self) -> "Pairs":
+        pairs: list[tuple[object, object]] = [
+            (found, ours)
+            for name, ours in _IN_THREAD.items()
+            for found in everybodys(_thread, name)
+        ]
+        if self.with_local:
+            pairs.append((_thread._local, tasklet_local))  # noqa: SLF001
+        return pairs
+
+    def finish(self, home: str, namespace: dict[str, Any]) -> None:
+        if home == "queue":
+            threads_patching.share_exceptions(self, _TYPES, namespace)
+
+    def about_to_import(self, name: str) -> None:
+        if name in threads_patching.GREEN_PATCHERS:
+            unpatch()
+
+
+_replacer = _Locks()
+
+
+def patch(*, local: bool = True, threads: bool = False) -> None:
+    """Have `threading`, `queue` and what was imported from them use these types from now on.
+
+    So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
+    Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and
+    SimpleQueue, as `cpythonplus.threads.patch` does it; where that one was called, its types are
+    replaced. `Thread.join` blocks only the tasklet, too. Objects that exist go on working, and
+    block their whole thread.
+
+    May be called again, by any thread.  The sooner it is called, the more it reaches.
+
+    Args:
+        local: also replace `threading.local`, so that its values are each tasklet's own.
+        threads: have threads that are started be tasklets of the thread that starts them. They all
+            take turns in it, where they wait: one that computes, or blocks in C, stops the others.
+
+    Raises UnsupportedPlatform where another package (gevent, eventlet) has replaced the
+    interpreter's locks.
+    """
+    threads_patching.refuse_green_threads()
+    _replacer.with_local = _replacer.with_local or local
+    replacements = {
+        home: {name: _TYPES[name] for name in names}
+        for home, names in threads_patching.NAMES.items()
+    }
+    if local:
+        replacements["threading"]["local"] = tasklet_local
+    if threads:
+        from cpythonplus.tasklets.locks import _threads as tasklet_threads
+
+        replacements["threading"] |= tasklet_threads.replacements()
+    _replacer.start(replacements)
+
+
+def unpatch() -> None:
+    """Put back what ``patch`` replaced, wherever nobody else has replaced it since.
+
+    Objects that exist go on working.  Does nothing when not patched.
+    """
+    _replacer.stop()
+    _replacer.with_local = False
+    if sys.modules.get("cpythonplus.tasklets.locks._threads") is not None:
+        from cpythonplus.tasklets.locks import _threads as tasklet_threads
+
+        tasklet_threads.stay_known()
+    stays = threads_patching.NAMES["threading"]
+    for name in _replacer.replacements["threading"].keys() - set(stays):
+        del _replacer.replacements["threading"][name]
+
+
+def patched() -> bool:
+    """Return whether `threading` and `queue` use these types, or will once imported."""
+    return _replacer.active

@@ -1,0 +1,171 @@
+"""Threads as tasklets: `threading.Thread` starts a tasklet of the thread that calls start().
+
+Replaced is what `threading` builds its class from: the functions of `_thread` that start a thread,
+tell which one runs, and tell its end.  So Thread, Timer, executors and their subclasses stay what
+they are.  A Thread object that was made before is started as ever.
+"""
+
+import _thread
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cpythonplus._base.replacing import original
+from cpythonplus._native import io_unraisable, tasklets_abandon
+from cpythonplus.tasklets._native import getcurrent, getmain, tasklet
+from cpythonplus.tasklets.locks._conditions import Event, Lock
+
+__all__ = ["replacements", "stay_known"]
+
+_idents: dict[tasklet, int] = {}  # of the tasklets that are threads
+
+_stock_ident: Callable[[], int] = original(_thread, "get_ident")  # type: ignore[assignment]
+_waiting_at_exit = False
+_forked_by: tasklet | None = None  # that is all that goes on of its process
+
+
+def get_ident() -> int:
+    """Return a number that no other thread has now, be it a tasklet or not: threading.get_ident."""
+    return (_idents and _idents.get(getcurrent())) or _stock_ident()
+
+
+def _begin(call: Callable[[], object], ended: Callable[[], object], name: object) -> int:
+    """Have a tasklet call something, and then `ended`; return its number."""
+    _wait_at_exit()
+
+    def body() -> None:
+        try:
+            call()
+        except SystemExit:
+            pass
+        except BaseException as error:  # noqa: BLE001  # as of a thread
+            io_unraisable(error, name)
+        finally:
+            if getcurrent() is _forked_by:
+                os._exit(0)  # as the only thread that a process has when it ends
+            _idents.pop(getcurrent(), None)
+            ended()
+
+    made = tasklet(body)
+    ident = _idents[made] = id(made)
+    made()
+    return ident
+
+
+def _wait_at_exit() -> None:
+    """Have the interpreter's end wait for those that are no daemons, as for threads."""
+    global _waiting_at_exit  # noqa: PLW0603
+    if not _waiting_at_exit:
+        _waiting_at_exit = True
+        # The last one to be called: executors tell theirs by such a function that they are to end.
+        threading._register_atexit(_end_all)  # type: ignore[attr-defined]  # noqa: SLF001
+        calls = threading._threading_atexits  # type: ignore[attr-defined]  # noqa: SLF001
+        calls.insert(0, calls.pop())
+
+
+def _end_all() -> None:
+    while True:
+        numbers = set(_idents.values()) - {get_ident()}
+        left = [t for t in threading.enumerate() if t.ident in numbers and not t.daemon]
+        if not left:
+            return
+        for thread in left:
+            thread.join()
+
+
+def _after_fork() -> None:
+    """Have the child go on with the thread that forked alone."""
+    global _forked_by  # noqa: PLW0603
+    me, main = getcurrent(), getmain()
+    if me not in _idents and not (me is main and _idents):
+        return
+    others = [task for task in (*_idents, main) if task is not me]
+    for task in others:
+        _idents.pop(task, None)
+        tasklets_abandon(task)
+    if me is not main:
+        _forked_by = me
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def stay_known() -> None:
+    """Have threads that are tasklets keep their numbers after unpatch()."""
+    if _idents:
+        threading.get_ident = get_ident
+
+
+if sys.version_info >= (3, 13):
+    _stock_start: Any = original(_thread, "start_joinable_thread")
+
+    class _Handle:
+        """The end of a tasklet that is a thread: _thread._ThreadHandle."""
+
+        def __init__(self) -> None:
+            self.ident = 0
+            self._end = Event()
+
+        def is_done(self) -> bool:
+            return bool(self._end.is_set())
+
+        def join(self, timeout: float | None = None) -> None:
+            self._end.wait(None if timeout is None or timeout < 0 else timeout)
+
+        def _set_done(self) -> None:
+            self._end.set()
+
+    def _start_joinable_thread(
+        function: Callable[[], object],
+        *,
+        handle: Any = None,  # noqa: ANN401
+        daemon: bool = True,
+    ) -> Any:  # noqa: ANN401
+        if handle is not None and not isinstance(handle, _Handle):
+            return _stock_start(function, handle=handle, daemon=daemon)
+        handle = handle or _Handle()
+        handle.ident = _begin(function, handle._set_done, function)  # noqa: SLF001
+        return handle
+
+    _NAMES: dict[str, object] = {
+        "_start_joinable_thread": _start_joinable_thread,
+        "_ThreadHandle": _Handle,
+    }
+else:
+    _stock_start: Any = original(_thread, "start_new_thread")
+    _stock_sentinel: Any = original(_thread, "_set_sentinel")
+    _sentinels: dict[tasklet, Lock] = {}  # released at the ends of tasklets that are threads
+
+    def _set_sentinel() -> Any:  # noqa: ANN401
+        task = getcurrent()
+        if task not in _idents:
+            return _stock_sentinel()
+        return _sentinels.setdefault(task, Lock())
+
+    def _release_sentinel() -> None:
+        sentinel = _sentinels.pop(getcurrent(), None)
+        if sentinel is not None and sentinel.locked():
+            sentinel.release()
+
+    def _start_new_thread(
+        function: Callable[..., object],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> int:
+        thread = getattr(function, "__self__", None)
+        if isinstance(thread, threading.Thread) and not isinstance(
+            thread._started,  # type: ignore[attr-defined]  # noqa: SLF001
+            Event,
+        ):
+            started: int = _stock_start(function, args, kwargs or {})
+            return started
+        return _begin(lambda: function(*args, **kwargs or {}), _release_sentinel, function)
+
+    _NAMES = {"_start_new_thread": _start_new_thread, "_set_sentinel": _set_sentinel}
+
+
+def replacements() -> dict[str, object]:
+    """Return what to put in the place of what, by its name in `threading`."""
+    return {**_NAMES, "get_ident": get_ident}

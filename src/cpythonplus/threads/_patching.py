@@ -1,0 +1,214 @@
+"""Putting the native types in the place of those of `threading` and `queue`.
+
+Three ways, by how the standard library has them:
+
+- Lock, RLock and SimpleQueue are C types: their names are replaced, also in `_thread`, where
+  programs look for the types of locks.
+- Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue are
+  classes written in Python.  They stay where they are, and calling one makes a native object
+  (standard.h); subclasses run the standard library's code over native locks.
+- What is imported later (`threading` and `queue` themselves, where the program has not imported
+  them yet) is treated as soon as it is (_base/replacing.py).  So a program without threads does not
+  pay for importing them (3 ms).
+
+What is replaced in a module is each global that *is* a stock object: `threading.Lock`, and so also
+`from threading import Lock` in whichever module, and `_allocate_lock` inside `threading`.  It stays
+as it is: locks that exist already, and what hides in class attributes, default arguments and
+containers.
+
+Green threads.  gevent and eventlet make the same names wait in their event loop instead of in the
+thread; a native wait would stop the loop for ever.  Importing the patcher of one of them unpatches.
+"""
+
+import _thread
+import os
+import sys
+
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.replacing import Replacer, namespace_of, original
+
+try:
+    from cpythonplus.threads import _primitives as primitives
+except UnsupportedPlatform as error:
+    primitives = None  # type: ignore[assignment]
+    _why_not = str(error)
+else:
+    _why_not = ""
+
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cpythonplus._base.replacing import Pairs
+
+__all__ = ["patch", "patched", "unpatch"]
+
+NAMES = {
+    "threading": (
+        "Lock",
+        "RLock",
+        "Condition",
+        "Semaphore",
+        "BoundedSemaphore",
+        "Event",
+        "Barrier",
+    ),
+    "queue": ("Queue", "LifoQueue", "PriorityQueue", "SimpleQueue"),
+}
+"""The names that are replaced, by the module that they are public in."""
+
+# Where a stock object says that it comes from.
+STOCK_HOMES = frozenset({"_thread", "threading", "_queue", "queue"})
+GREEN_PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
+# Not the interpreter's: eventlet looks for those, to make them green. Whoever else replaces these
+# names shares it.
+_lock = _thread.RLock() if primitives is None else primitives.RLock()
+os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # noqa: SLF001  # threading's own name for it
+
+
+class _Threads(Replacer):
+    """Replaces what NAMES has."""
+
+    def __init__(self) -> None:
+        super().__init__(_lock, NAMES)
+        self.natives: dict[str, object] = {}  # types and exceptions by name; empty until patched
+        self.standing: list[type] = []
+
+    def switched(self, *, on: bool) -> None:
+        if on:
+            self._treat_thread()
+        else:
+            for native in self.standing:
+                primitives.stand(native, active=False)
+            self.standing.clear()
+
+    def _treat_thread(self) -> None:
+        namespace = namespace_of(_thread)
+        for name, native in self._in_thread().items():
+            if name in namespace and namespace[name] is not native:
+                self.change(namespace, name, native)
+
+    def _in_thread(self) -> "dict[str, object]":
+        lock, allocate = self.natives["LockType"], self.natives["Lock"]
+        return {
+            "LockType": lock,
+            "lock": lock,  # the same, from 3.13 on
+            "allocate_lock": allocate,
+            "allocate": allocate,
+            "RLock": self.natives["RLock"],
+        }
+
+    def is_stock(self, value: object) -> bool:
+        return getattr(value, "__module__", None) in STOCK_HOMES and not self.is_of_another(value)
+
+    def further(self) -> "Pairs":
+        # What threading.Lock and threading.RLock are made of has more than one name there.
+        in_thread = self._in_thread()
+        names = ("allocate_lock", "LockType", "RLock")
+        return [(original(_thread, name), in_thread[name]) for name in names]
+
+    def finish(self, home: str, namespace: "dict[str, Any]") -> None:
+        if home == "queue":
+            share_exceptions(self, self.natives, namespace)
+            self._treat_c_queue()
+        else:
+            self._remember_locks(namespace)
+        module = sys.modules.get(home)
+        if module is not None and namespace_of(module) is namespace:
+            for native in primitives.introduce(module):
+                primitives.stand(native, active=True)
+                if native not in self.standing:
+                    self.standing.append(native)
+
+    def _treat_c_queue(self) -> None:
+        module = sys.modules.get("_queue")  # pickles name its types
+        if module is not None and module.SimpleQueue is not self.natives["SimpleQueue"]:
+            self.change(namespace_of(module), "SimpleQueue", self.natives["SimpleQueue"])
+
+    def _remember_locks(self, namespace: "dict[str, Any]") -> None:
+        """Note what `threading`, imported after the patch, took out of `_thread`."""
+        known = {name for space, name, _, _ in self.changes if space is namespace}
+        names = {id(new): name for name, new in self._in_thread().items()}
+        for name, value in namespace.items():
+            if name not in known and id(value) in names:
+                stock = original(_thread, "LockType" if "LockType" in name else names[id(value)])
+                self.changes.append((namespace, name, stock, value))
+
+    def about_to_import(self, name: str) -> None:
+        if name in GREEN_PATCHERS:
+            unpatch()
+
+
+_replacer = _Threads()
+
+
+def patch() -> None:
+    """Have `threading`, `queue` and what was imported from them use the native types from now on.
+
+    Lock, RLock and SimpleQueue are replaced: in `threading`, `queue` and `_thread`, now or when
+    they are imported, and in every loaded module that took one of them by ``from threading import
+    Lock`` or the like.  Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue
+    and PriorityQueue stay the classes that they are, and make native objects when they are called;
+    their subclasses, those that exist among them, are standard classes over native locks.  Before
+    3.13 `queue` gets ShutDown too.  Objects that exist go on working, and mix with native ones.
+
+    May be called again, by any thread, at any time.  The sooner it is called, the more it reaches.
+    A forked child is patched as its parent is.
+
+    Raises UnsupportedPlatform, with the reason and having changed nothing, where there are no
+    native types, and where another package (gevent, eventlet) has replaced the interpreter's locks.
+    """
+    if primitives is None:
+        raise UnsupportedPlatform(_why_not)
+    refuse_green_threads()
+    native: dict[str, object] = {name: getattr(primitives, name) for name in primitives.__all__}
+    native |= {"Lock": primitives.allocate_lock, "LockType": primitives.Lock}
+    if sys.version_info < (3, 13):
+        from cpythonplus.threads._errors import ShutDown
+
+        native["ShutDown"] = ShutDown
+    with _lock:
+        _replacer.natives.update(native)
+    _replacer.start(
+        {
+            home: {name: native[name] for name in names if name not in primitives.STAND_FOR[home]}
+            for home, names in NAMES.items()
+        }
+    )
+
+
+def unpatch() -> None:
+    """Put the standard types back wherever ``patch`` replaced them and nobody else has since.
+
+    Native objects that exist go on working, and modules that imported a native type after the patch
+    keep it.  Does nothing when not patched.
+    """
+    _replacer.stop()
+
+
+def patched() -> bool:
+    """Return whether `threading` and `queue` use the native types, or will once imported."""
+    return _replacer.active
+
+
+def refuse_green_threads() -> None:
+    """Raise UnsupportedPlatform where another package has replaced the interpreter's locks."""
+    owner = getattr(_thread.allocate_lock, "__module__", "another package")
+    if owner != "_thread":
+        raise UnsupportedPlatform(f"the interpreter's locks have been replaced by {owner}")
+
+
+def share_exceptions(
+    replacer: Replacer, exceptions: "dict[str, object]", namespace: "dict[str, Any]"
+) -> None:
+    """Have `queue` name the exceptions that the queues put there raise.
+
+    ShutDown is added before 3.13. A further copy of the module (CPython's tests load some) has made
+    classes of its own, and gets those of the first.
+    """
+    for name in ("Empty", "Full", "ShutDown"):
+        if name not in namespace:
+            replacer.change(namespace, "__all__", [*namespace["__all__"], name])
+        shared = exceptions.setdefault(name, namespace.get(name))
+        if namespace.get(name) is not shared:
+            replacer.change(namespace, name, shared)

@@ -1,0 +1,114 @@
+"""The native types, as the extension module has them, ready for use.
+
+Importing this raises UnsupportedPlatform, with the reason, where the extension module is not there.
+"""
+
+import _thread
+import os
+import sys
+
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.replacing import namespace_of, original
+
+TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+try:
+    from cpythonplus import _native
+    from cpythonplus._native import (
+        Barrier,
+        BoundedSemaphore,
+        Condition,
+        Event,
+        LifoQueue,
+        Lock,
+        PriorityQueue,
+        Queue,
+        RLock,
+        Semaphore,
+        SimpleQueue,
+    )
+except ImportError as error:  # built without it: not Linux
+    raise UnsupportedPlatform(
+        f"there are no native thread primitives here: the extension module is not there ({error})"
+    ) from error
+
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "Condition",
+    "Event",
+    "LifoQueue",
+    "Lock",
+    "PriorityQueue",
+    "Queue",
+    "RLock",
+    "Semaphore",
+    "SimpleQueue",
+]
+
+
+# Before 3.13 threading.Lock is a function, and pickles as one.
+allocate_lock: "Callable[[], Lock]" = Lock
+if sys.version_info < (3, 13):
+    allocate_lock = _native.allocate_lock
+    allocate_lock.__module__ = "_thread"
+
+STAND_FOR = {
+    "threading": ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"),
+    "queue": ("Queue", "LifoQueue", "PriorityQueue"),
+}
+"""The types that stand for a class that is written in Python, by that class's module."""
+
+# The globals of the modules whose classes the types stand for.
+_homes: "dict[str, dict[str, Any]]" = {}
+
+
+def introduce(module: "ModuleType") -> "list[type]":
+    """Tell the types of a module of STAND_FOR their standard classes; return those that have one.
+
+    The first copy of a module that comes here is the one; it may be reloaded.  A class that is not
+    the module's own (somebody has put another one there) stays as it is, and its type without.
+    """
+    home, namespace = module.__name__, namespace_of(module)
+    if _homes.setdefault(home, namespace) is not namespace:
+        return []
+    known: list[type] = []
+    for name in STAND_FOR[home]:
+        native: type = globals()[name]
+        standard = original(module, name) if name in namespace else None
+        if isinstance(standard, type) and _is_own(standard, namespace):
+            _native.threads_introduce(native, standard, namespace)
+            known.append(native)
+    return known
+
+
+def stand(native: type, *, active: bool) -> None:
+    """Have calls of the standard class of a type make objects of it, or no longer."""
+    _native.threads_stand(native, active)
+
+
+def _is_own(standard: type, namespace: "dict[str, Any]") -> bool:
+    functions = vars(standard).values()
+    return standard.__module__ == namespace["__name__"] and any(
+        getattr(function, "__globals__", None) is namespace for function in functions
+    )
+
+
+def _main_thread() -> int:
+    """Return the ident of the thread that runs signal handlers, most often without `threading`."""
+    asked = getattr(_thread, "_get_main_thread_ident", None)  # 3.13
+    if asked is not None:
+        return int(asked())
+    if "threading" not in sys.modules and _thread.get_native_id() == os.getpid():
+        # The process's first thread, or the one that forked it; importing threading costs 2 ms.
+        return _thread.get_ident()
+    import threading
+
+    return threading.main_thread().ident or 0
+
+
+_native.threads_set_main(_main_thread())
