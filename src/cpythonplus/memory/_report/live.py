@@ -9,19 +9,19 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report import tables
+from cpythonplus._base import tables
+from cpythonplus._base.reading import amount, entries, inside, known, size, words
+from cpythonplus._base.sizes import duration, format_size
+from cpythonplus._base.tables import Column, Kind, shown, signed
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import amount, entries, inside, known, size, words
 from cpythonplus.memory._report.sections import section, target_line, titles
-from cpythonplus.memory._report.tables import Column, Kind, duration, shown, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from cpythonplus.memory._report.reading import Examination, Part
+    from cpythonplus._base.reading import Examination, Part
 
 __all__ = ["line", "screen"]
 

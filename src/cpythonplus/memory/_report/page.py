@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from cpythonplus._base.files import write_output
-from cpythonplus.memory._report.cycle_graphs import cycle_cards
-from cpythonplus.memory._report.html import code, data_table, details, element, escaped
-from cpythonplus.memory._report.reading import (
+from cpythonplus._base.reading import (
     Examination,
     Part,
     amount,
@@ -27,9 +25,10 @@ from cpythonplus.memory._report.reading import (
     part,
     words,
 )
+from cpythonplus.memory._report.cycle_graphs import cycle_cards
+from cpythonplus.memory._report.html import code, data_table, details, element, escaped
 from cpythonplus.memory._report.resident_map import arena_grid, part_swatch, resident_bar
-from cpythonplus.memory._report.sections import sections, target_line
-from cpythonplus.memory._report.tables import Section
+from cpythonplus.memory._report.sections import Section, sections, target_line
 from cpythonplus.memory._report.time_line import time_lines
 from cpythonplus.memory._report.treemap import treemaps
 from cpythonplus.memory._report.verdict import Statement, statements

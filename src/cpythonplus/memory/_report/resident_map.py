@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from cpythonplus._base.reading import Part, amount, entries, size, words
 from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import Part, amount, entries, size, words
 from cpythonplus.memory._report.sections import fullness
 
 __all__ = ["arena_grid", "part_class", "part_swatch", "resident_bar"]

@@ -6,12 +6,11 @@ Lines are drawn in a box of 1000 by 1000 that is stretched to the screen; letter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cpythonplus._base.sizes import format_size
+from cpythonplus._base.reading import Part, amount, entries, inside, known, words
+from cpythonplus._base.sizes import duration, format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import Part, amount, entries, inside, known, words
 from cpythonplus.memory._report.resident_map import part_class, part_swatch
-from cpythonplus.memory._report.tables import duration
 
 __all__ = ["time_lines"]
 

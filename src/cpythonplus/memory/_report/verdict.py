@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import (
+from cpythonplus._base.reading import (
     Examination,
     Part,
     amount,
@@ -18,8 +16,10 @@ from cpythonplus.memory._report.reading import (
     size,
     words,
 )
+from cpythonplus._base.sizes import format_size
+from cpythonplus._base.tables import objects
+from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.sections import causes, place
-from cpythonplus.memory._report.tables import objects
 
 __all__ = ["Statement", "statements"]
 
