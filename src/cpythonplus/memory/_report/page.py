@@ -20,8 +20,8 @@ from cpythonplus._base.files import write_output
 from cpythonplus._base.reading import (
     Examination,
     Part,
-    amount,
     entries,
+    largest,
     part,
     words,
 )
@@ -126,7 +126,7 @@ def _tables(section: Section, found: Part | None) -> str:
     for place, table in enumerate(section.tables):
         swatches: list[str] = []
         if section.key == "resident" and place == 0 and found is not None:
-            rows = sorted(entries(found, "parts"), key=lambda r: -amount(r, "resident_bytes"))
+            rows = largest(found, "parts", "resident_bytes")
             swatches = [part_swatch(words(row, "name")) for row in rows[: len(table.rows)]]
         inner = data_table(table, swatches)
         if section.key == "census" or (section.key == "cycles" and place == 0):

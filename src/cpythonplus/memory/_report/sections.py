@@ -11,6 +11,7 @@ from cpythonplus._base.reading import (
     entries,
     inside,
     known,
+    largest,
     offered,
     part,
     refusal,
@@ -30,9 +31,12 @@ __all__ = [
     "causes",
     "fullness",
     "place",
+    "resident_parts",
     "section",
     "sections",
     "target_line",
+    "titles",
+    "waiting",
 ]
 
 CENSUS_VIEWS: Final = {
@@ -89,8 +93,7 @@ def section(examination: Examination, key: str, top: int) -> Section:
     found = part(examination, key)
     if found is None:
         return Section(key, title, (f"not examined: {refusal(examination, key) or 'no answer'}",))
-    registered = EXAMINATIONS.get(key)
-    layout = registered.layout if registered and registered.layout else _LAYOUTS.get(key)
+    layout = _LAYOUTS.get(key) or getattr(EXAMINATIONS.get(key), "layout", None)
     if layout is not None:
         return Section(key, title, *layout(found, top))
     tables = figures(found, top)
@@ -108,10 +111,6 @@ def target_line(examination: Examination) -> str:
     return ", ".join(fact for fact in facts if fact)
 
 
-def _by(rows: Iterable[Part], name: str) -> list[Part]:
-    return sorted(rows, key=lambda row: -amount(row, name))
-
-
 def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:
     return [{**row, "share": size(row, name) / whole if whole else 0.0} for row in rows]
 
@@ -121,8 +120,8 @@ def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:
 
 def _resident(found: Part, top: int) -> Layout:
     whole = size(found, "rss_bytes")
-    rows = _shares(_by(entries(found, "parts"), "resident_bytes"), "resident_bytes", whole)
-    pins = _by(entries(found, "pins"), "held_bytes")
+    rows = _shares(largest(found, "parts", "resident_bytes"), "resident_bytes", whole)
+    pins = largest(found, "pins", "held_bytes")
     full = [
         {"arenas": count, "in use": f"{10 * n} to {10 * n + 10} %"}
         for n, count in enumerate(fullness(found))
@@ -148,6 +147,12 @@ def _resident(found: Part, top: int) -> Layout:
     unseen = words(inside(found, "arenas"), "unknown")
     notes = [f"the arenas could not be seen: {unseen}"] if unseen else []
     return (line + _pause(found), *notes, *texts(found, "notes")), tuple(tables)
+
+
+def resident_parts(found: Part) -> list[Part]:
+    """Return the parts that are resident, the largest first."""
+    rows = largest(found, "parts", "resident_bytes")
+    return [row for row in rows if size(row, "resident_bytes") > 0]
 
 
 def fullness(found: Part) -> list[int]:
@@ -257,7 +262,7 @@ def place(row: Part) -> str:
 
 
 def _hoards(found: Part, top: int) -> list[Table]:
-    rows = _by(entries(found, "hoards"), "size_bytes")
+    rows = largest(found, "hoards", "size_bytes")
     return table(
         "Exceptions that are kept with the frames on their tracebacks",
         "size:size=size_bytes|times:count=count|objects:count|exception|raised at|held by=holder",
@@ -275,14 +280,14 @@ def _exceptions(found: Part, top: int) -> Layout:
 
 
 def _caches(found: Part, top: int) -> Layout:
-    rows = _by(entries(found, "rows"), "size_bytes")
+    rows = largest(found, "rows", "size_bytes")
     tables = table(
         "What can be cleared",
         "size:size=size_bytes|entries:count|cache=name|worth it|how:code=clear|:note=note",
         [{**row, "worth it": _worth(row)} for row in rows],
         top,
     )
-    fixed = _by(entries(found, "fixed"), "size_bytes")
+    fixed = largest(found, "fixed", "size_bytes")
     columns = "size:size=size_bytes|number:count=objects|what=name|:note=note"
     tables += table("What stays", columns, fixed, top)
     whole = sum(size(row, "size_bytes") for row in rows)
@@ -303,14 +308,14 @@ def _key_sharing(found: Part, top: int) -> Layout:
         "Classes whose instances no longer share their keys",
         "too much:size=cost_bytes|size:size=size_bytes|instances:count|inline:count"
         "|split dict:count=split|own dict:count=combined|class=type|:prose=cause|:prose=remedy",
-        _by(entries(found, "lost"), "cost_bytes"),
+        largest(found, "lost", "cost_bytes"),
         top,
     )
     oversized = table(
         "Larger than what is in them",
         "size:size=size_bytes|could be:size=could_be_bytes|entries:count|room for:count=capacity"
         "|kind|of=holder|:note=remedy",
-        _by(entries(found, "oversized"), "size_bytes"),
+        largest(found, "oversized", "size_bytes"),
         top,
     )
     count = size(found, "oversized_count")
@@ -345,8 +350,7 @@ def _gil(found: Part, top: int) -> Layout:
         for what in ("waits", "holds")
     ]
     threads = [
-        {**row, "id": str(size(row, "native_id"))}
-        for row in _by(entries(found, "threads"), "cpu_ns")
+        {**row, "id": str(size(row, "native_id"))} for row in largest(found, "threads", "cpu_ns")
     ]
     times = "count:count|total:time=total_ns|p50:time=p50_ns|p99:time=p99_ns|max:time=max_ns"
     tables = table("How long threads waited for it and held it", f"|{times}", classes, len(classes))
@@ -382,8 +386,24 @@ def _samples(samples: Sequence[Part], top: int) -> Layout:
     line = f"{len(samples):,} samples in {seconds:.0f} s: {format_size(size(first, 'rss_bytes'))}"
     line += f" at first, {format_size(size(last, 'rss_bytes'))} at the end ({signed(grown)})"
     columns = "growth:change=size_bytes|more objects:more=objects|what=name"
-    grew = _by(entries(last, "growth"), "size_bytes")
+    grew = largest(last, "growth", "size_bytes")
     return (line,), tuple(table("What grew", columns, grew, top))
+
+
+def waiting(old: Part, new: Part) -> tuple[float, float] | None:
+    """Return how long threads waited for the GIL between two samples, and how often.
+
+    In nanoseconds of each second, and times of each second; None: it is not known.
+    """
+    before, after = inside(old, "gil"), inside(new, "gil")
+    seconds = amount(new, "t_s") - amount(old, "t_s")
+    if seconds <= 0 or not known(before, "wait_ns") or not known(after, "wait_ns"):
+        return None
+    waited, count = (
+        max(amount(after, name) - amount(before, name), 0) / seconds
+        for name in ("wait_ns", "waits")
+    )
+    return waited, count
 
 
 _LAYOUTS: Final[dict[str, Callable[[Part, int], Layout]]] = {
