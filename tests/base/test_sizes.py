@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus._base.sizes import format_size, parse_size
+from cpythonplus._base.sizes import duration, format_size, parse_size
 
 pytestmark = pytest.mark.any_version
 
@@ -87,3 +87,21 @@ def test_nothing_but_a_value_error(text: str) -> None:
     except ValueError:
         return
     assert size_bytes >= 0
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1000, "1 us"),
+        (12_345, "12.3 us"),
+        (123_456, "123 us"),
+        (7_654_321, "7.65 ms"),
+        (4_200_000, "4.2 ms"),
+        (1_000_000_000, "1 s"),
+        (3_600_000_000_000, "3,600 s"),
+    ],
+)
+def test_duration(nanoseconds: int, text: str) -> None:
+    assert duration(nanoseconds) == text

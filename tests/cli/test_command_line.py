@@ -146,7 +146,7 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["--stats", "--output", "/no/such/folder/x.json", "-c", ""], ["'/no/such/folder'"]),
         (["--stats", "--output", "/proc/%p/none/x.json", "-c", ""], ["does not exist"]),
         (["--output", "x", "-c", ""], ["--format and --output go with --stats"]),
-        (["--format", "html", "-c", ""], ["--format: expected text or json, not 'html'"]),
+        (["--format", "pdf", "-c", ""], ["--format: expected text or json or html, not 'pdf'"]),
         (["--policy", "slice_us=-1", "-c", ""], ["--policy: slice_us must be from 100 to", "-1"]),
         (["--policy", "batch_share=7", "-c", ""], ["--policy: batch_share must be from", "7"]),
         (["--policy", "batch_share=nan", "-c", ""], ["--policy: batch_share must be", "nan"]),
@@ -197,7 +197,7 @@ def test_switching_off() -> None:
     # Statistics of an unscheduled program are statistics too.
     result = run("--no-gil", "--stats", "-c", "from cpythonplus import gil; print(gil.active())")
     assert result.out == "False\n"
-    assert "GIL not scheduled" in result.err
+    assert "not scheduled" in result.err
 
 
 def test_the_last_one_counts() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from cpythonplus import gil
-from cpythonplus._cli import statistics_output
 from tests.cli.support import PYTHON, RUNNER, execute, run
 
 
@@ -30,7 +29,7 @@ def test_table() -> None:
     for part in PARTS:
         assert part in result.err
     assert "\x1b" not in result.err
-    assert max(map(len, result.err.splitlines())) <= statistics_output.WIDTH_OF_A_FILE
+    assert max(map(len, result.err.splitlines())) <= 100
 
 
 def test_table_without_unicode() -> None:
@@ -120,6 +119,15 @@ def test_json(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "out.json").stat().st_mode) == 0o666 & ~umask
 
 
+def test_page(tmp_path: Path) -> None:
+    file = tmp_path / "out.html"
+    result = run("--stats", "--format", "html", "--output", str(file), "-c", "print('output')")
+    assert (result.status, result.out, result.err) == (0, "output\n", "")
+    page = file.read_text()
+    for part in ("<h2>The GIL</h2>", "interactive: waits", "MainThread", "atomic sections"):
+        assert part in page
+
+
 def test_json_without_table_needs_no_rich(tmp_path: Path) -> None:
     code = "import atexit, sys; atexit.register(print)"
     result = run(*JSON, str(tmp_path / "x"), "-X", "importtime", "-c", code)
@@ -174,20 +182,3 @@ def test_folder_goes_away(tmp_path: Path) -> None:
     assert (result.status, result.out) == (0, "")
     assert result.err.startswith("cpythonplus: cannot write")
     assert result.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "text"),
-    [
-        (0, "0 ns"),
-        (999, "999 ns"),
-        (1000, "1.00 us"),
-        (12_345, "12.3 us"),
-        (123_456, "123 us"),
-        (7_654_321, "7.65 ms"),
-        (1_000_000_000, "1.00 s"),
-        (3_600_000_000_000, "3,600 s"),
-    ],
-)
-def test_duration(nanoseconds: int, text: str) -> None:
-    assert statistics_output.duration(nanoseconds) == text

@@ -133,8 +133,11 @@ def _samples() -> list[dict[str, Any]]:
         {
             "t_s": 2.0 * n,
             "rss_bytes": (400 + 6 * n) * MIB,
-            "parts": {"live_objects": (250 + 5 * n) * MIB, "arena_free": 60 * MIB},
-            "gil": {"total_ns": 10_000_000 * n * n},
+            "parts": [
+                {"name": "live_objects", "resident_bytes": (250 + 5 * n) * MIB},
+                {"name": "arena_free", "resident_bytes": 60 * MIB},
+            ],
+            "gil": {"wait_ns": 10_000_000 * n * n},
             "growth": _rows(("dict of shop.models.Order", 1000 * n, 5 * MIB * n)),
         }
         for n in range(30)

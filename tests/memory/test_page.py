@@ -217,7 +217,7 @@ def test_packages_share_a_colour() -> None:
 
 def test_parts_are_drawn_where_they_were_looked_at() -> None:
     samples = [
-        {"t_s": t, "rss_bytes": 100, "parts": {"code": code}}
+        {"t_s": t, "rss_bytes": 100, "parts": [{"name": "code", "resident_bytes": code}]}
         for t, code in ((0, 50), (1, 50), (2, 100), (4, 100))
     ]
     (area,) = re.findall(r'<polygon points="([^"]*)"', time_lines(samples))

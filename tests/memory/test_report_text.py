@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpythonplus import memory
-from cpythonplus.memory._report import tables
+from cpythonplus._base import tables
+from cpythonplus._base.reading import visible
 from cpythonplus.memory._report.page import page
-from cpythonplus.memory._report.reading import visible
 from cpythonplus.memory._report.text import part_text, report_text
 from cpythonplus.memory._report.verdict import statements
 from tests.memory import examinations
@@ -314,16 +314,29 @@ def test_counters_of_any_shape() -> None:
         "batch": {"holds": {"p99_ns": 52_000, "count": 1_234_567}},
         "threads": [{"ident": 140_000_000_000, "name": "Main", "wait_ns": 5, "is_daemon": False}],
     }
-    text = report_text({"gil": counters})
+    text = report_text({"workers": counters})
     lines = [line.strip() for line in text.split("\n")]
     assert "batch: holds: p99    52 us" in lines
     assert "batch: holds: count  1,234,567" in lines
     assert "140000000000  Main  5 ns  no" in lines
     assert "zero" not in text
-    assert report_text({"gil": {"active": False, "switches": 0}}).endswith(
-        "not scheduled: the program was not started by `cpythonplus run`\n"
-    )
     assert report_text({"workers": {"workers": []}}).endswith("nothing found\n")
+
+
+def test_what_the_scheduler_counted() -> None:
+    times = {"count": 7, "total_ns": 4_200_000, "p99_ns": 52_000}
+    thread = {"native_id": 5, "name": "Main\x07", "thread_class": "batch", "cpu_ns": 3_000}
+    found = {"active": True, "switches": 1_842, "batch": {"holds": times}, "threads": [thread]}
+    lines = [" ".join(line.split()) for line in report_text({"gil": found}).split("\n")]
+    assert "scheduled; switches 1,842" in lines
+    assert "batch: holds 7 4.2 ms 0 ns 52 us 0 ns" in lines
+    assert "Main\\x07 5 batch 3 us 0 ns 0 ns 0 0" in lines
+    assert "not scheduled any more; switches 3" in report_text(
+        {"gil": {"active": False, "switches": 3}}
+    )
+    assert report_text({"gil": {"active": False, "switches": 0}}).endswith(
+        "not scheduled: it is in what `cpythonplus run` starts, but for --no-gil\n"
+    )
 
 
 def test_notes_stand_beside_a_row_as_far_as_they_fit() -> None:

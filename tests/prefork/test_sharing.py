@@ -1,13 +1,15 @@
 """`sharing` and `private_bytes`: a process and its descendants, as the kernel counts them."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from cpythonplus.memory._report.registry import taken
+from cpythonplus.memory._report.text import part_text
 from cpythonplus.prefork._sharing import ProcessMemory, Sharing, private_bytes, sharing
-from cpythonplus.prefork._tables import megabytes, table
 from tests.support import run_child
 
 
@@ -151,21 +153,41 @@ def test_a_process_that_proc_hides() -> None:
 def test_it_is_printed_as_a_table() -> None:
     found = Sharing(
         (
-            ProcessMemory(7, "gunicorn", 260_000_000, 100_000_000, 250_000_000, 10_000_000),
-            ProcessMemory(123, "worker", 270_000_000, 90_000_000, 240_000_000, 30_000_000),
+            ProcessMemory(7, "gunicorn", 260 << 20, 100 << 20, 250 << 20, 10 << 20),
+            ProcessMemory(123, "worker", 270 << 20, 90 << 20, 240 << 20, 30 << 10),
         )
     )
-    lines = str(found).splitlines()
-    assert " ".join(lines[0].split()) == "process pid resident proportional shared private"
-    assert " ".join(lines[2].split()) == "gunicorn 7 260.0 MB 100.0 MB 250.0 MB 10.0 MB"
-    assert " ".join(lines[-1].split()) == "total 530.0 MB 190.0 MB 490.0 MB 40.0 MB"
-    total = found.as_json()["total"]
-    assert isinstance(total, dict)
-    assert total["private_bytes"] == 40_000_000
+    head, master, worker, total = (" ".join(line.split()) for line in str(found).splitlines())
+    assert head == "process pid resident proportional shared private"
+    assert master == "gunicorn 7 260 MiB 100 MiB 250 MiB 10 MiB"
+    assert worker == "worker 123 270 MiB 90 MiB 240 MiB 30 KiB"
+    assert total == "total 530 MiB 190 MiB 490 MiB 10 MiB"
+    assert found.as_json()["total"]["private_bytes"] == (10 << 20) + (30 << 10)
 
 
 @pytest.mark.any_version
-def test_tables_are_aligned() -> None:
-    assert table(("a", "long"), [("xyz", "1")]) == "a    long\n---------\nxyz     1"
-    assert megabytes(1_234_560_000) == "1,234.6 MB"
-    assert megabytes(40_960) == "41 kB"
+def test_it_is_a_part_of_a_report() -> None:
+    """Of `doctor PID`: the largest rows, and the total beside."""
+    rows = tuple(ProcessMemory(n, f"worker {n}", 4 << 20, 0, 0, 0) for n in range(1, 4))
+    text = part_text("sharing", Sharing(rows).as_json(), top=2)
+    assert text.splitlines()[-1] == "  and 1 more"
+    assert re.search(r"worker 2 .*\n  total .* 12 MiB", text)
+    assert "worker 3" not in text
+    assert taken("sharing")["processes"]
+
+
+@pytest.mark.any_version
+def test_it_is_asked_for_where_prefork_is_in_use() -> None:
+    """Elsewhere the import would take 2 MiB in a process that is to be examined."""
+    code = """
+        import sys
+        from cpythonplus.memory._agent.examining import hello
+
+        def offered():
+            return "sharing" in [each["name"] for each in hello()["examinations"]]
+
+        assert not offered() and "cpythonplus.prefork" not in sys.modules
+        import cpythonplus.prefork
+        assert offered()
+        """
+    run_child(code)

@@ -1,8 +1,8 @@
-"""Amounts of memory as people write them: '300M', '1.5 GiB', 262144."""
+"""Amounts of memory and times as people write them: '300M', '1.5 GiB', 262144; '4.2 ms'."""
 
 import re
 
-__all__ = ["format_size", "parse_size"]
+__all__ = ["duration", "format_size", "parse_size"]
 
 _UNITS = ("", "K", "M", "G", "T")
 _PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
@@ -44,3 +44,12 @@ def format_size(size_bytes: int) -> str:
             break
     shown = f"{rest:.0f}" if rest >= 99.95 else f"{rest:.1f}".removesuffix(".0")  # noqa: PLR2004
     return f"{sign}{shown} {unit}iB"
+
+
+def duration(nanoseconds: float) -> str:
+    """Return a time for people, three figures of it at most: '12.5 ms', '4.2 ms'."""
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if abs(nanoseconds) >= scale:
+            value = nanoseconds / scale
+            return f"{value:,.0f} {unit}" if abs(value) >= 100 else f"{value:.3g} {unit}"  # noqa: PLR2004
+    return f"{nanoseconds:.0f} ns"

@@ -557,7 +557,7 @@ FEATURES = (
         by_default=False,
         options=(
             Option("--stats", "switch", "report what the scheduler did, on standard error at exit"),
-            format_option("text", "json"),
+            format_option("text", "json", "html"),
             _OUTPUT,
         ),
         prepare=_prepare_statistics,

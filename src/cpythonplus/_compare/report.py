@@ -8,7 +8,7 @@ import platform
 import shlex
 import textwrap
 
-from cpythonplus._base.columns import columns
+from cpythonplus._base.text_tables import columns
 from cpythonplus._compare.comparison import Comparison, Metric, Row
 from cpythonplus._compare.sides import SIDES
 from cpythonplus._compare.statistics import CONFIDENCE, FEWEST_PAIRS
@@ -112,7 +112,7 @@ def text(comparison: Comparison) -> str:
         *(f"{side + ':':<7}{shlex.join(comparison.commands[side])}" for side in SIDES),
         _wrapped(f"{machine()}; {conditions(comparison)}"),
         "",
-        columns(lines),
+        *columns(lines),
         "",
         _wrapped(verdict(comparison)),
         *(_wrapped(f"Note: {each}.") for each in warnings(comparison)),

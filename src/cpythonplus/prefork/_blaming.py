@@ -19,7 +19,6 @@ from cpythonplus.prefork._blocks import POOL_BYTES
 from cpythonplus.prefork._objects import Layout, Objects, Owner
 from cpythonplus.prefork._pages import PAGE_BYTES, Memory
 from cpythonplus.prefork._reasons import Category, Reader, Stretch, Verdict
-from cpythonplus.prefork._tables import megabytes, table
 
 __all__ = ["Blame", "CategoryShare", "OwnerShare", "blame"]
 
@@ -96,47 +95,9 @@ class Blame(Data):
         return self.share(Category.UNKNOWN).bytes
 
     def __str__(self) -> str:
-        title = (
-            f"process {self.pid}: {megabytes(self.private_bytes)} of its own, "
-            f"{self.compared_pages:,} pages compared with process {self.reference}"
-        )
-        parts = [title, *([f"note: {self.note}"] if self.note else [])]
-        parts.append(_category_table(self.by_category))
-        for what, shares in (("type", self.by_type), ("module", self.by_module)):
-            if shares:
-                parts.append(_owner_table(what, shares))
-        return "\n\n".join(parts)
+        from cpythonplus.prefork._tables import blame_layout, text
 
-
-def _category_table(shares: Sequence[CategoryShare]) -> str:
-    rows = [
-        (
-            each.category.value,
-            megabytes(each.bytes),
-            f"{each.pages:,}",
-            f"{each.alone:,}",
-            f"{each.words:,}",
-        )
-        for each in shares
-    ]
-    return table(("why", "charged", "pages with it", "with it alone", "words"), rows)
-
-
-def _owner_table(what: str, shares: Sequence[OwnerShare]) -> str:
-    rows = [
-        (_shortened(each.name), megabytes(each.bytes), f"{each.pages:,}", _most(each))
-        for each in shares
-    ]
-    return table((what, "share", "pages", "changed words"), rows)
-
-
-def _most(share: OwnerShare) -> str:
-    counts = sorted(share.by_category.items(), key=lambda item: -item[1])
-    return ", ".join(f"{category} {count:,}" for category, count in counts[:2])
-
-
-def _shortened(name: str, limit: int = 50) -> str:
-    return name if len(name) <= limit else f"...{name[3 - limit :]}"
+        return text(blame_layout(self.as_json(), max(len(self.by_type), len(self.by_module))))
 
 
 def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15) -> Blame:

@@ -11,7 +11,6 @@ from typing import Any
 
 from cpythonplus._base.data import Data
 from cpythonplus._base.proc import descendants, memory_sums
-from cpythonplus.prefork._tables import megabytes, table
 
 __all__ = ["ProcessMemory", "Sharing", "private_bytes", "process_memory", "sharing"]
 
@@ -66,19 +65,9 @@ class Sharing(Data):
         return {**Data.as_json(self), "total": self.total.as_json()}
 
     def __str__(self) -> str:
-        rows = [
-            (
-                each.name,
-                str(each.pid or ""),
-                megabytes(each.resident_bytes),
-                megabytes(each.proportional_bytes),
-                megabytes(each.shared_bytes),
-                megabytes(each.private_bytes),
-            )
-            for each in (*self.processes, self.total)
-        ]
-        head = ("process", "pid", "resident", "proportional", "shared", "private")
-        return table(head, rows)
+        from cpythonplus.prefork._tables import sharing_layout, text
+
+        return text(sharing_layout(self.as_json(), len(self.processes)))
 
 
 def sharing(pid: int | None = None) -> Sharing:

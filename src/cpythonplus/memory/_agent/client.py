@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
+from cpythonplus._base.reading import offered
 from cpythonplus.memory._agent import remote
 from cpythonplus.memory._agent.decoding import NoAnswerError, decoded, reason
 from cpythonplus.memory._agent.finding import (
@@ -20,7 +21,6 @@ from cpythonplus.memory._agent.finding import (
     socket_paths,
     why_without_socket,
 )
-from cpythonplus.memory._report.reading import offered
 from cpythonplus.memory._report.registry import asked
 
 __all__ = ["AskError", "Client", "connect", "examine", "reach"]

@@ -42,7 +42,7 @@ def hello() -> Json:
         "examinations": [
             {"name": name, "title": each.title, "at": list(each.at)}
             for name, each in EXAMINATIONS.items()
-            if each.at
+            if each.is_in_use
         ],
     }
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from cpythonplus._base.reading import entries, inside, known, offered, size, words
 from cpythonplus.memory._agent.client import AskError
 from cpythonplus.memory._agent.finding import children_of, resident_bytes
-from cpythonplus.memory._report.reading import entries, inside, known, offered, size, words
 from cpythonplus.memory._report.registry import asked
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from typing import Final, NamedTuple
 
+from cpythonplus._base.reading import Part, entries, inside, size, words
 from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
-from cpythonplus.memory._report.reading import Part, entries, inside, size, words
 from cpythonplus.memory._report.sections import causes, place
 
 __all__ = ["Graph", "cycle_cards", "graph_of"]

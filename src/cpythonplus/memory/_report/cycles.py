@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from cpythonplus._base.sizes import format_size
+from cpythonplus._base.tables import objects
 from cpythonplus.memory._cycles.report import Cycle, Hoard, Report
-from cpythonplus.memory._report.tables import objects
 
 __all__ = ["cycle_line", "hoard_line", "report_lines"]
 

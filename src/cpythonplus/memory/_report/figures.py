@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cpythonplus.memory._report.reading import Part, amount, entries, known, visible, words
-from cpythonplus.memory._report.tables import Cell, Column, Kind, Table, shown
+from cpythonplus._base.reading import Part, amount, entries, known, visible, words
+from cpythonplus._base.tables import Cell, Column, Kind, Table, shown
 
 __all__ = ["figures"]
 

@@ -8,8 +8,8 @@ import html
 from collections.abc import Sequence
 from typing import Final
 
-from cpythonplus.memory._report.reading import visible
-from cpythonplus.memory._report.tables import Cell, Column, Kind, Table, shown
+from cpythonplus._base.reading import visible
+from cpythonplus._base.tables import Cell, Column, Kind, Table, shown
 
 __all__ = ["code", "data_table", "details", "element", "escaped", "figure"]
 

@@ -2,8 +2,8 @@
 
 from typing import Final, NamedTuple
 
+from cpythonplus._base.reading import Part, entries, size, words
 from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report.reading import Part, entries, size, words
 
 __all__ = ["LABELS", "Label", "label", "note"]
 

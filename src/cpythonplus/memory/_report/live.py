@@ -9,19 +9,25 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report import tables
+from cpythonplus._base import tables
+from cpythonplus._base.reading import amount, entries, known, size, words
+from cpythonplus._base.sizes import duration, format_size
+from cpythonplus._base.tables import Kind, shown, signed, table
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import amount, entries, inside, known, size, words
-from cpythonplus.memory._report.sections import section, target_line, titles
-from cpythonplus.memory._report.tables import Column, Kind, duration, shown, signed
+from cpythonplus.memory._report.sections import (
+    resident_parts,
+    section,
+    target_line,
+    titles,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from cpythonplus.memory._report.reading import Examination, Part
+    from cpythonplus._base.reading import Examination, Part
 
 __all__ = ["line", "screen"]
 
@@ -30,8 +36,8 @@ _BLOCK: Final = "█"
 _LEAST_WIDTH: Final = 20
 _IN_SAMPLES: Final = ("resident", "census", "gil", "samples")
 """Examinations whose numbers are in each sample, and drawn from there."""
-_GROWTH: Final = (Column("bytes", Kind.CHANGE), Column("objects", Kind.MORE), Column("type"))
-_WORKERS: Final = (Column("pid"), Column("RSS", Kind.SIZE), Column("command"))
+_GROWTH: Final = "bytes:change=size_bytes|objects:more|type=name"
+_WORKERS: Final = "pid|RSS:size=rss_bytes|command"
 
 
 def line(samples: Sequence[Part]) -> str:
@@ -65,24 +71,18 @@ def screen(examination: Examination, top: int, width: int) -> RenderableType:
         facts += f"   paused for {duration(amount(last, 'pause_ns'))}"
     drawn: list[RenderableType] = [Text(target_line(examination), style="bold"), Text(facts)]
     drawn += _map(last, width)
-    growth = [
-        (size(row, "size_bytes"), size(row, "objects"), words(row, "name"))
-        for row in entries(last, "growth")[:top]
-    ]
+    grown = table("", _GROWTH, entries(last, "growth"), top)
     drawn += [
         Text("grown since the beginning:"),
-        _table(_GROWTH, growth) if growth else Text("nothing"),
+        *(map(_drawn, grown) if grown else [Text("nothing")]),
     ]
     unknown = "not known, it is not scheduled"
     waits = (_waited(samples) or "-") if last.get("gil") else unknown
     drawn.append(Text(f"waiting for the GIL: {waits}"))
     workers = entries(last, "workers")
     if workers:
-        rows = [
-            (f"{size(row, 'pid')}", size(row, "rss_bytes"), words(row, "command"))
-            for row in workers[:top]
-        ]
-        drawn += [Text(f"{len(workers)} children:"), _table(_WORKERS, rows)]
+        rows = [{**row, "pid": str(size(row, "pid"))} for row in workers]
+        drawn += [Text(f"{len(workers)} children:"), *map(_drawn, table("", _WORKERS, rows, top))]
     for name in titles(examination):
         if name not in _IN_SAMPLES:
             drawn += _section(examination, name, top)
@@ -96,22 +96,13 @@ def _resident(samples: Sequence[Part]) -> str:
 
 def _waited(samples: Sequence[Part]) -> str:
     """Return how much of a second threads waited for the GIL since the look before."""
-    if len(samples) < 2:  # noqa: PLR2004
-        return ""
-    old, new = (inside(samples[n], "gil") for n in (-2, -1))
-    seconds = amount(samples[-1], "t_s") - amount(samples[-2], "t_s")
-    if not old or not new or not seconds:
-        return ""
-    waited, count = (
-        max(amount(new, name) - amount(old, name), 0) / seconds for name in ("wait_ns", "waits")
-    )
-    return f"{duration(waited)}/s in {count:,.0f} waits/s"
+    found = waiting(*samples[-2:]) if len(samples) > 1 else None
+    return f"{duration(found[0])}/s in {found[1]:,.0f} waits/s" if found else ""
 
 
 def _map(sample: Part, width: int) -> list[RenderableType]:
     """Return the map of resident memory: a bar, and what its colours mean."""
-    found = [row for row in entries(sample, "parts") if size(row, "resident_bytes") > 0]
-    found.sort(key=lambda row: -size(row, "resident_bytes"))
+    found = resident_parts(sample)
     whole = sum(size(row, "resident_bytes") for row in found)
     if not whole:
         return []
@@ -128,21 +119,21 @@ def _map(sample: Part, width: int) -> list[RenderableType]:
 def _section(examination: Examination, name: str, top: int) -> list[RenderableType]:
     found = section(examination, name, top)
     drawn: list[RenderableType] = [Text(f"{found.title}:"), *map(Text, found.lines)]
-    for table in found.tables:
-        drawn += [Text(table.title)] if table.title else []
-        drawn.append(_table(table.columns, table.rows))
+    for each in found.tables:
+        drawn += [Text(each.title)] if each.title else []
+        drawn.append(_drawn(each))
     return drawn
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Sequence[tables.Cell]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(
+def _drawn(table: tables.Table) -> Table:
+    drawn = Table(box=None, pad_edge=False)
+    for column in table.columns:
+        drawn.add_column(
             Text(column.heading),
             justify="right" if column.kind.is_number else "left",
             no_wrap=column.kind is not Kind.PROSE,
         )
-    for row in rows:
-        cells = zip(row, columns, strict=True)
-        table.add_row(*(Text(shown(cell, column.kind)) for cell, column in cells))
-    return table
+    for row in table.rows:
+        cells = zip(row, table.columns, strict=True)
+        drawn.add_row(*(Text(shown(cell, column.kind)) for cell, column in cells))
+    return drawn

@@ -17,19 +17,18 @@ from pathlib import Path
 from typing import Final
 
 from cpythonplus._base.files import write_output
-from cpythonplus.memory._report.cycle_graphs import cycle_cards
-from cpythonplus.memory._report.html import code, data_table, details, element, escaped
-from cpythonplus.memory._report.reading import (
+from cpythonplus._base.reading import (
     Examination,
     Part,
-    amount,
     entries,
+    largest,
     part,
     words,
 )
+from cpythonplus.memory._report.cycle_graphs import cycle_cards
+from cpythonplus.memory._report.html import code, data_table, details, element, escaped
 from cpythonplus.memory._report.resident_map import arena_grid, part_swatch, resident_bar
-from cpythonplus.memory._report.sections import sections, target_line
-from cpythonplus.memory._report.tables import Section
+from cpythonplus.memory._report.sections import Section, sections, target_line
 from cpythonplus.memory._report.time_line import time_lines
 from cpythonplus.memory._report.treemap import treemaps
 from cpythonplus.memory._report.verdict import Statement, statements
@@ -127,7 +126,7 @@ def _tables(section: Section, found: Part | None) -> str:
     for place, table in enumerate(section.tables):
         swatches: list[str] = []
         if section.key == "resident" and place == 0 and found is not None:
-            rows = sorted(entries(found, "parts"), key=lambda r: -amount(r, "resident_bytes"))
+            rows = largest(found, "parts", "resident_bytes")
             swatches = [part_swatch(words(row, "name")) for row in rows[: len(table.rows)]]
         inner = data_table(table, swatches)
         if section.key == "census" or (section.key == "cycles" and place == 0):

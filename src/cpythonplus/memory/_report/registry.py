@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -9,6 +10,9 @@ TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory th
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from cpythonplus._base.reading import Part
+    from cpythonplus._base.tables import Layout
 
 __all__ = ["EXAMINATIONS", "Examination", "asked", "register", "taken"]
 
@@ -22,12 +26,22 @@ class Examination:
     take: examines this process, and returns data or JSON; None: it is made elsewhere.
     at: when it is asked for: at the end of `doctor run`, by `doctor PID`, at each look of a watch.
     of_type: `take` wants the name of a type, as its one argument.
+    layout: turns the JSON into lines and tables of so many rows, as `_base.tables` has them.
+    needs: asked for only in a process that has imported this part of the package, which would
+    weigh in the memory that is examined; by its name it can be had anywhere.
     """
 
     title: str
     take: Callable[..., Any] | None
     at: tuple[str, ...]
     of_type: bool = False
+    layout: Callable[[Part, int], Layout] | None = None
+    needs: str = ""
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it is asked for in this process."""
+        return bool(self.at) and (not self.needs or f"cpythonplus.{self.needs}" in sys.modules)
 
 
 EXAMINATIONS: dict[str, Examination] = {}
@@ -40,17 +54,19 @@ def register(
     at: tuple[str, ...] = _EVERYWHERE,
     *,
     of_type: bool = False,
+    layout: Callable[[Part, int], Layout] | None = None,
+    needs: str = "",
 ) -> None:
     """Make an examination a part of each report; without a layout its numbers are a table.
 
     name: lower-case letters and underscores, at most 32: it can be asked for under this name.
     """
-    EXAMINATIONS[name] = Examination(title, take, at, of_type)
+    EXAMINATIONS[name] = Examination(title, take, at, of_type, layout, needs)
 
 
 def asked(where: str) -> list[str]:
     """Return the names of the examinations that are asked for there."""
-    return [name for name, each in EXAMINATIONS.items() if where in each.at]
+    return [name for name, each in EXAMINATIONS.items() if where in each.at and each.is_in_use]
 
 
 def taken(name: str, argument: str = "") -> dict[str, object]:
@@ -74,7 +90,7 @@ def taken(name: str, argument: str = "") -> dict[str, object]:
 def _from(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports its module when it is called."""
 
-    def call(*arguments: str) -> Any:  # noqa: ANN401  # of each its own
+    def call(*arguments: Any) -> Any:  # noqa: ANN401  # of each its own
         return getattr(import_module(f"cpythonplus.{module}"), name)(*arguments)
 
     return call
@@ -92,6 +108,21 @@ register("key_sharing", "Dicts", _from("memory", "key_sharing"), ("run", "pid"))
 register("gil", "The GIL", _from("gil", "statistics"))
 register("threads", "Threads", _from(_EXAMINING, "threads"), ("run", "pid"))
 register("workers", "Workers", _from(_EXAMINING, "workers"), ("pid",))
+register(
+    "sharing",
+    "Memory shared with its children",
+    _from("prefork", "sharing"),
+    ("pid",),
+    layout=_from("prefork._tables", "sharing_layout"),
+    needs="prefork",
+)
+register(
+    "blame",
+    "Pages of its own, and why",
+    _from("prefork", "blame"),
+    at=(),
+    layout=_from("prefork._tables", "blame_layout"),
+)
 register("trim", "Given back", _from("memory", "trim"), at=())
 register("referrers", "What refers to it", _from(_EXAMINING, "referrers"), at=(), of_type=True)
 register("path", "What keeps it", _from(_EXAMINING, "path"), at=(), of_type=True)

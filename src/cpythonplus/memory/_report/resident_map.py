@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from cpythonplus._base.reading import Part, size, words
 from cpythonplus._base.sizes import format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import Part, amount, entries, size, words
-from cpythonplus.memory._report.sections import fullness
+from cpythonplus.memory._report.sections import fullness, resident_parts
 
 __all__ = ["arena_grid", "part_class", "part_swatch", "resident_bar"]
 
@@ -33,8 +33,7 @@ def part_swatch(name: str) -> str:
 
 def resident_bar(resident: Part) -> str:
     """Return the bar for wide and for narrow screens; "": nothing is known."""
-    rows = [row for row in entries(resident, "parts") if amount(row, "resident_bytes") > 0]
-    rows.sort(key=lambda row: -amount(row, "resident_bytes"))
+    rows = resident_parts(resident)
     whole = sum(size(row, "resident_bytes") for row in rows)
     if not whole:
         return ""

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report.figures import figures
-from cpythonplus.memory._report.labels import label, note
-from cpythonplus.memory._report.reading import (
+from cpythonplus._base.reading import (
     Examination,
     Part,
     amount,
     entries,
     inside,
     known,
+    largest,
     offered,
     part,
     refusal,
@@ -21,18 +19,25 @@ from cpythonplus.memory._report.reading import (
     texts,
     words,
 )
+from cpythonplus._base.sizes import duration, format_size
+from cpythonplus._base.tables import Layout, Table, objects, signed, table
+from cpythonplus.memory._report.figures import figures
+from cpythonplus.memory._report.labels import label, note
 from cpythonplus.memory._report.registry import EXAMINATIONS
-from cpythonplus.memory._report.tables import (
-    Column,
-    Kind,
-    Section,
-    Table,
-    duration,
-    objects,
-    signed,
-)
 
-__all__ = ["CENSUS_VIEWS", "causes", "fullness", "place", "section", "sections", "target_line"]
+__all__ = [
+    "CENSUS_VIEWS",
+    "Section",
+    "causes",
+    "fullness",
+    "place",
+    "resident_parts",
+    "section",
+    "sections",
+    "target_line",
+    "titles",
+    "waiting",
+]
 
 CENSUS_VIEWS: Final = {
     "by_owner": "by owner",
@@ -41,6 +46,14 @@ CENSUS_VIEWS: Final = {
     "by_size_class": "by size",
 }
 _CENSUS_NAMES: Final = {"by_size_class": "in blocks of up to"}
+_GIL_COUNTERS: Final = {
+    "switches": "switches",
+    "forced_switches": "forced",
+    "requests": "requests",
+    "immediate_requests": "at once",
+    "repeated_requests": "repeated",
+    "protected_runs": "protected runs",
+}
 _MOST_PINS: Final = 12
 _MOST_STEPS: Final = 100
 _NOT_COUNTED: Final = (
@@ -48,7 +61,16 @@ _NOT_COUNTED: Final = (
     " generators and the like); together they hold less than 100 KiB"
 )
 _NOTHING: Final = "nothing found"
-_NOT_ACTIVE: Final = "not scheduled: the program was not started by `cpythonplus run`"
+_NOT_ACTIVE: Final = "not scheduled: it is in what `cpythonplus run` starts, but for --no-gil"
+
+
+class Section(NamedTuple):
+    """One part of the report.  key: of the examination; lines: in front of the tables."""
+
+    key: str
+    title: str
+    lines: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
 
 
 def sections(examination: Examination, top: int) -> list[Section]:
@@ -71,10 +93,9 @@ def section(examination: Examination, key: str, top: int) -> Section:
     found = part(examination, key)
     if found is None:
         return Section(key, title, (f"not examined: {refusal(examination, key) or 'no answer'}",))
-    if key in _LAYOUTS:
-        return Section(key, title, *_LAYOUTS[key](found, top))
-    if found.get("active") is False:
-        return Section(key, title, (_NOT_ACTIVE,))
+    layout = _LAYOUTS.get(key) or getattr(EXAMINATIONS.get(key), "layout", None)
+    if layout is not None:
+        return Section(key, title, *layout(found, top))
     tables = figures(found, top)
     return Section(key, title, () if tables else (_NOTHING,), tables)
 
@@ -90,37 +111,6 @@ def target_line(examination: Examination) -> str:
     return ", ".join(fact for fact in facts if fact)
 
 
-_Parts = tuple[tuple[str, ...], tuple[Table, ...]]
-
-
-def _table(title: str, columns: str, rows: Sequence[Part], top: int) -> list[Table]:
-    """Return a table of the first rows, none if there is no row.
-
-    columns: "heading:kind=field", without a kind a name, without a field the one of the heading:
-    "size:size=size_bytes|times:count=count|type".
-    """
-    if not rows:
-        return []
-    made, fields = [], []
-    for column in columns.split("|"):
-        heading, _, field = column.partition("=")
-        heading, _, kind = heading.partition(":")
-        made.append(Column(heading, Kind(kind or "name")))
-        fields.append(field or heading)
-    shown = tuple(
-        tuple(
-            amount(row, field) if column.kind.is_number else words(row, field)
-            for column, field in zip(made, fields, strict=True)
-        )
-        for row in rows[:top]
-    )
-    return [Table(title, tuple(made), shown, max(len(rows) - top, 0))]
-
-
-def _by(rows: Iterable[Part], name: str) -> list[Part]:
-    return sorted(rows, key=lambda row: -amount(row, name))
-
-
 def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:
     return [{**row, "share": size(row, name) / whole if whole else 0.0} for row in rows]
 
@@ -128,35 +118,41 @@ def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:
 # ---- resident and census ------------------------------------------------------------------------
 
 
-def _resident(found: Part, top: int) -> _Parts:
+def _resident(found: Part, top: int) -> Layout:
     whole = size(found, "rss_bytes")
-    rows = _shares(_by(entries(found, "parts"), "resident_bytes"), "resident_bytes", whole)
-    pins = _by(entries(found, "pins"), "held_bytes")
+    rows = _shares(largest(found, "parts", "resident_bytes"), "resident_bytes", whole)
+    pins = largest(found, "pins", "held_bytes")
     full = [
         {"arenas": count, "in use": f"{10 * n} to {10 * n + 10} %"}
         for n, count in enumerate(fullness(found))
         if count
     ]
     tables = [
-        *_table(
+        *table(
             "What it consists of",
             "resident:size=resident_bytes|share:share|what|:note=note",
             [{**row, "what": label(words(row, "name")).title, "note": note(row)} for row in rows],
             max(top, 20),
         ),
-        *_table(
+        *table(
             "What pins memory that is free otherwise",
             "held back:size=held_bytes|blocks:count=objects|of:size=size_bytes|type|where"
             "|one of them is held by=holder",
             [{**row, "where": words(row, "place").replace("_", " ")} for row in pins],
             min(top, _MOST_PINS),
         ),
-        *_table("How full the arenas are", "arenas:count|in use", full, top),
+        *table("How full the arenas are", "arenas:count|in use", full, top),
     ]
     line = f"{format_size(whole)} resident" if whole else "its size is not known"
     unseen = words(inside(found, "arenas"), "unknown")
     notes = [f"the arenas could not be seen: {unseen}"] if unseen else []
     return (line + _pause(found), *notes, *texts(found, "notes")), tuple(tables)
+
+
+def resident_parts(found: Part) -> list[Part]:
+    """Return the parts that are resident, the largest first."""
+    rows = largest(found, "parts", "resident_bytes")
+    return [row for row in rows if size(row, "resident_bytes") > 0]
 
 
 def fullness(found: Part) -> list[int]:
@@ -167,7 +163,7 @@ def fullness(found: Part) -> list[int]:
     return [max(size({"count": count}, "count"), 0) for count in counts[:_MOST_STEPS]]
 
 
-def _census(found: Part, top: int) -> _Parts:
+def _census(found: Part, top: int) -> Layout:
     whole = size(found, "size_bytes")
     line = f"{objects(size(found, 'objects'))} of {format_size(whole)}"
     for name in ("frozen", "immortal"):
@@ -179,7 +175,7 @@ def _census(found: Part, top: int) -> _Parts:
     return (line + _pause(found), *notes), tables
 
 
-def _difference(found: Part, top: int) -> _Parts:
+def _difference(found: Part, top: int) -> Layout:
     line = f"{size(found, 'objects'):+,} objects, {signed(size(found, 'size_bytes'))}"
     return (line,), _views(found, "change:change=size_bytes|objects:more", top)
 
@@ -191,12 +187,12 @@ def _views(found: Part, columns: str, top: int) -> tuple[Table, ...]:
         rows = _shares(entries(found, name), "size_bytes", size(found, "size_bytes"))
         rows.sort(key=lambda row: -abs(amount(row, "size_bytes")))
         heading = _CENSUS_NAMES.get(name, title[3:])
-        tables += _table(f"{title[0].upper()}{title[1:]}", f"{columns}|{heading}=name", rows, top)
+        tables += table(f"{title[0].upper()}{title[1:]}", f"{columns}|{heading}=name", rows, top)
     return tuple(tables)
 
 
-def _referrers(found: Part, top: int) -> _Parts:
-    tables = _table("", "references:count|from=name", entries(found, "rows"), top)
+def _referrers(found: Part, top: int) -> Layout:
+    tables = table("", "references:count|from=name", entries(found, "rows"), top)
     of = f"to objects of {words(found, 'type')}"
     more = size(found, "more")
     return (of if tables else f"{of}: {_NOTHING}",), tuple(
@@ -204,17 +200,17 @@ def _referrers(found: Part, top: int) -> _Parts:
     )
 
 
-def _path(found: Part, top: int) -> _Parts:  # noqa: ARG001  # it is told to its end
+def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # it is told to its end
     return (" -> ".join(texts(found, "steps")) or _NOTHING,), ()
 
 
-def _trim(found: Part, top: int) -> _Parts:
+def _trim(found: Part, top: int) -> Layout:
     steps = entries(found, "steps")
     rows = [{**row, "note": words(row, "note") + _left(size(row, "left_bytes"))} for row in steps]
     columns = "freed:size=freed_bytes|time:time=took_ns|step=name|:prose=note"
     before, after = (format_size(size(found, name)) for name in ("before_bytes", "after_bytes"))
     line = f"{before} resident before, {after} after"
-    return (line,), tuple(_table("", columns, rows, top))
+    return (line,), tuple(table("", columns, rows, top))
 
 
 def _left(size_bytes: int) -> str:
@@ -235,13 +231,13 @@ def causes(found: Part | None) -> list[Part]:
     return sorted(rows, key=lambda row: -amount(row, "size_bytes") - amount(row, "kept_bytes"))
 
 
-def _cycles(found: Part, top: int) -> _Parts:
+def _cycles(found: Part, top: int) -> Layout:
     rows = causes(found)
     lines = (
         f"watched for {amount(found, 'seconds'):.1f} s, {size(found, 'collections'):,} collections",
         *(() if rows else ("no cyclic garbage",)),
     )
-    tables = _table(
+    tables = table(
         "Lines that leave cycles behind",
         "size:size|times:count=count|objects:count|where|variable|keeps=what|:prose=advice",
         [
@@ -266,8 +262,8 @@ def place(row: Part) -> str:
 
 
 def _hoards(found: Part, top: int) -> list[Table]:
-    rows = _by(entries(found, "hoards"), "size_bytes")
-    return _table(
+    rows = largest(found, "hoards", "size_bytes")
+    return table(
         "Exceptions that are kept with the frames on their tracebacks",
         "size:size=size_bytes|times:count=count|objects:count|exception|raised at|held by=holder",
         [{**row, "raised at": place(inside(row, "place"))} for row in rows],
@@ -275,7 +271,7 @@ def _hoards(found: Part, top: int) -> list[Table]:
     )
 
 
-def _exceptions(found: Part, top: int) -> _Parts:
+def _exceptions(found: Part, top: int) -> Layout:
     tables = _hoards(found, top)
     return () if tables else (_NOTHING,), tuple(tables)
 
@@ -283,17 +279,17 @@ def _exceptions(found: Part, top: int) -> _Parts:
 # ---- caches and dicts ---------------------------------------------------------------------------
 
 
-def _caches(found: Part, top: int) -> _Parts:
-    rows = _by(entries(found, "rows"), "size_bytes")
-    tables = _table(
+def _caches(found: Part, top: int) -> Layout:
+    rows = largest(found, "rows", "size_bytes")
+    tables = table(
         "What can be cleared",
         "size:size=size_bytes|entries:count|cache=name|worth it|how:code=clear|:note=note",
         [{**row, "worth it": _worth(row)} for row in rows],
         top,
     )
-    fixed = _by(entries(found, "fixed"), "size_bytes")
+    fixed = largest(found, "fixed", "size_bytes")
     columns = "size:size=size_bytes|number:count=objects|what=name|:note=note"
-    tables += _table("What stays", columns, fixed, top)
+    tables += table("What stays", columns, fixed, top)
     whole = sum(size(row, "size_bytes") for row in rows)
     worth = sum(size(row, "size_bytes") for row in rows if row.get("worth_it") is True)
     told = format_size(worth) if worth else "nothing"
@@ -307,19 +303,19 @@ def _worth(row: Part) -> str:
     return "yes" if row.get("worth_it") is True else "no"
 
 
-def _key_sharing(found: Part, top: int) -> _Parts:
-    lost = _table(
+def _key_sharing(found: Part, top: int) -> Layout:
+    lost = table(
         "Classes whose instances no longer share their keys",
         "too much:size=cost_bytes|size:size=size_bytes|instances:count|inline:count"
         "|split dict:count=split|own dict:count=combined|class=type|:prose=cause|:prose=remedy",
-        _by(entries(found, "lost"), "cost_bytes"),
+        largest(found, "lost", "cost_bytes"),
         top,
     )
-    oversized = _table(
+    oversized = table(
         "Larger than what is in them",
         "size:size=size_bytes|could be:size=could_be_bytes|entries:count|room for:count=capacity"
         "|kind|of=holder|:note=remedy",
-        _by(entries(found, "oversized"), "size_bytes"),
+        largest(found, "oversized", "size_bytes"),
         top,
     )
     count = size(found, "oversized_count")
@@ -333,10 +329,55 @@ def _key_sharing(found: Part, top: int) -> _Parts:
     return (*lines, *texts(found, "left_out")), (*lost, *oversized)
 
 
+# ---- the GIL and threads ------------------------------------------------------------------------
+
+
+def _gil(found: Part, top: int) -> Layout:
+    scheduled = found.get("active") is not False
+    if not scheduled and not size(found, "switches"):
+        return (_NOT_ACTIVE,), ()
+    counts = ", ".join(
+        f"{title} {size(found, name):,}" for name, title in _GIL_COUNTERS.items() if name in found
+    )
+    sections = inside(found, "atomic")
+    atomic = f"atomic sections: {size(sections, 'sections'):,}"
+    for name in ("contended", "overlong", "abandoned"):
+        atomic += f", {name} {size(sections, name):,}"
+    atomic += f", longest {duration(amount(sections, 'longest_ns'))}"
+    classes = [
+        {**inside(inside(found, name), what), "": f"{name}: {what}"}
+        for name in ("interactive", "batch")
+        for what in ("waits", "holds")
+    ]
+    threads = [
+        {**row, "id": str(size(row, "native_id"))} for row in largest(found, "threads", "cpu_ns")
+    ]
+    times = "count:count|total:time=total_ns|p50:time=p50_ns|p99:time=p99_ns|max:time=max_ns"
+    tables = table("How long threads waited for it and held it", f"|{times}", classes, len(classes))
+    tables += table(
+        "Threads",
+        "thread=name|id|class=thread_class|cpu:time=cpu_ns|waited:time=wait_ns|held:time=hold_ns"
+        "|waits:count|switches:count",
+        threads,
+        top,
+    )
+    state = "scheduled" if scheduled else "not scheduled any more"
+    return (f"{state}; {counts}", atomic), tuple(tables)
+
+
+def _threads(found: Part, top: int) -> Layout:
+    rows = [
+        {**row, "id": str(size(row, "native_id") or ""), "at": place(row)}
+        for row in entries(found, "threads")
+    ]
+    tables = table("", "thread=name|id|executes=function|at", rows, top)
+    return () if tables else (_NOTHING,), tuple(tables)
+
+
 # ---- watched ------------------------------------------------------------------------------------
 
 
-def _samples(samples: Sequence[Part], top: int) -> _Parts:
+def _samples(samples: Sequence[Part], top: int) -> Layout:
     if not samples:
         return ("not a single sample",), ()
     first, last = samples[0], samples[-1]
@@ -345,15 +386,33 @@ def _samples(samples: Sequence[Part], top: int) -> _Parts:
     line = f"{len(samples):,} samples in {seconds:.0f} s: {format_size(size(first, 'rss_bytes'))}"
     line += f" at first, {format_size(size(last, 'rss_bytes'))} at the end ({signed(grown)})"
     columns = "growth:change=size_bytes|more objects:more=objects|what=name"
-    grew = _by(entries(last, "growth"), "size_bytes")
-    return (line,), tuple(_table("What grew", columns, grew, top))
+    grew = largest(last, "growth", "size_bytes")
+    return (line,), tuple(table("What grew", columns, grew, top))
 
 
-_LAYOUTS: Final[dict[str, Callable[[Part, int], _Parts]]] = {
+def waiting(old: Part, new: Part) -> tuple[float, float] | None:
+    """Return how long threads waited for the GIL between two samples, and how often.
+
+    In nanoseconds of each second, and times of each second; None: it is not known.
+    """
+    before, after = inside(old, "gil"), inside(new, "gil")
+    seconds = amount(new, "t_s") - amount(old, "t_s")
+    if seconds <= 0 or not known(before, "wait_ns") or not known(after, "wait_ns"):
+        return None
+    waited, count = (
+        max(amount(after, name) - amount(before, name), 0) / seconds
+        for name in ("wait_ns", "waits")
+    )
+    return waited, count
+
+
+_LAYOUTS: Final[dict[str, Callable[[Part, int], Layout]]] = {
     "resident": _resident,
     "census": _census,
     "difference": _difference,
     "cycles": _cycles,
+    "gil": _gil,
+    "threads": _threads,
     "exceptions": _exceptions,
     "caches": _caches,
     "key_sharing": _key_sharing,

@@ -32,8 +32,8 @@ def squarify(sizes: Sequence[float], width: float, height: float) -> list[Box]:
     begin = 0
     while begin < len(areas):
         end = _row(areas, begin, min(free.width, free.height))
-        boxes += _placed(areas[begin:end], free)
-        free = _rest(sum(areas[begin:end]), free)
+        row, free = _placed(areas[begin:end], free)
+        boxes += row
         begin = end
     return boxes
 
@@ -58,30 +58,18 @@ def _worst(largest: float, smallest: float, total: float, side: float) -> float:
     return max(side * side * largest / (total * total), total * total / (side * side * smallest))
 
 
-def _placed(areas: Sequence[float], free: Box) -> list[Box]:
-    """Lay a row along the shorter side of what is free."""
-    total = sum(areas)
-    boxes = []
-    at = 0.0
-    if free.width >= free.height:
-        # What is free is a difference, so it may be a rounding error smaller than the area needs.
-        across = min(total / free.height, free.width) if free.height else 0.0
-        for area in areas:
-            length = free.height * area / total
-            boxes.append(Box(free.x, free.y + at, across, length))
-            at += length
-    else:
-        across = min(total / free.width, free.height) if free.width else 0.0
-        for area in areas:
-            length = free.width * area / total
-            boxes.append(Box(free.x + at, free.y, length, across))
-            at += length
-    return boxes
-
-
-def _rest(total: float, free: Box) -> Box:
-    if free.width >= free.height:
-        across = min(total / free.height, free.width) if free.height else free.width
-        return Box(free.x + across, free.y, free.width - across, free.height)
-    across = min(total / free.width, free.height) if free.width else free.height
-    return Box(free.x, free.y + across, free.width, free.height - across)
+def _placed(areas: Sequence[float], free: Box) -> tuple[list[Box], Box]:
+    """Lay a row along the shorter side of what is free; return it, and what is free then."""
+    total, wide = sum(areas), free.width >= free.height
+    side, depth = (free.height, free.width) if wide else (free.width, free.height)
+    # What is free is a difference, so it may be a rounding error smaller than the area needs.
+    across = min(total / side, depth) if side else 0.0
+    boxes, at = [], 0.0
+    for area in areas:
+        length = side * area / total
+        x, y = (free.x, free.y + at) if wide else (free.x + at, free.y)
+        boxes.append(Box(x, y, across, length) if wide else Box(x, y, length, across))
+        at += length
+    if wide:
+        return boxes, free._replace(x=free.x + across, width=depth - across)
+    return boxes, free._replace(y=free.y + across, height=depth - across)

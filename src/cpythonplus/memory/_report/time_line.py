@@ -3,15 +3,16 @@
 Lines are drawn in a box of 1000 by 1000 that is stretched to the screen; letters are outside.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
-from cpythonplus._base.sizes import format_size
+from cpythonplus._base.reading import Part, amount, entries, inside, known, words
+from cpythonplus._base.sizes import duration, format_size
 from cpythonplus.memory._report.html import element, escaped, figure
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import Part, amount, entries, inside, known, words
 from cpythonplus.memory._report.resident_map import part_class, part_swatch
-from cpythonplus.memory._report.tables import duration
+from cpythonplus.memory._report.sections import waiting
 
 __all__ = ["time_lines"]
 
@@ -91,28 +92,19 @@ def _names(samples: Sequence[Part]) -> list[str]:
 
 
 def _parts(sample: Part) -> dict[str, float]:
-    """Return the parts of a sample: rows as `resident()` has them, or sizes by name."""
-    found = sample.get("parts")
-    if isinstance(found, Mapping):
-        return {name: amount(found, name) for name in found if isinstance(name, str)}
+    """Return the sizes of a sample's parts by name."""
     rows = entries(sample, "parts")
     return {words(row, "name"): amount(row, "resident_bytes") for row in rows}
 
 
 def _waits(samples: Sequence[Part]) -> str:
     """Return the line of how long threads waited for the GIL, of each second; "": not known."""
-    found = [_waited(sample) for sample in samples]
-    if sum(value is not None for value in found) < 2:  # noqa: PLR2004
+    if sum(known(inside(sample, "gil"), "wait_ns") for sample in samples) < 2:  # noqa: PLR2004
         return ""
-    times = _times(samples)
-    rates = [0.0]
-    for n in range(1, len(samples)):
-        seconds = amount(samples[n], "t_s") - amount(samples[n - 1], "t_s")
-        new, old = found[n], found[n - 1]
-        known_both = new is not None and old is not None and seconds > 0
-        rates.append(max(new - old, 0) / seconds if known_both else 0.0)  # type: ignore[operator]
+    rates = [0.0, *((waiting(*pair) or (0.0, 0.0))[0] for pair in pairwise(samples))]
     most = max(*rates, 1)
-    line = element("polyline", points=" ".join(_points(times, rates, most)), class_="waits")
+    points = _points(_times(samples), rates, most)
+    line = element("polyline", points=" ".join(points), class_="waits")
     return element("h3", "Waiting for the GIL, in each second") + figure(
         _axes(samples, line, duration(most), "", _LOW_HEIGHT),
         class_="time",
@@ -120,15 +112,6 @@ def _waits(samples: Sequence[Part]) -> str:
         description=f"all threads together, at most {duration(most)} in a second",
         height=_LOW_HEIGHT,
     )
-
-
-def _waited(sample: Part) -> float | None:
-    """Return how long all threads have waited so far, in nanoseconds."""
-    found = inside(sample, "gil")
-    for name in ("wait_ns", "total_wait_ns", "total_ns"):
-        if known(found, name):
-            return amount(found, name)
-    return None
 
 
 def _times(samples: Sequence[Part]) -> list[float]:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from cpythonplus._base.reading import Part, entries, size, words
 from cpythonplus._base.sizes import format_size
+from cpythonplus._base.tables import objects
 from cpythonplus.memory._report.html import element, escaped, figure
-from cpythonplus.memory._report.reading import Part, entries, size, words
 from cpythonplus.memory._report.sections import CENSUS_VIEWS
 from cpythonplus.memory._report.squarify import Box, squarify
-from cpythonplus.memory._report.tables import objects
 
 __all__ = ["treemaps"]
 

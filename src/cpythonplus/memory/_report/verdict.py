@@ -5,21 +5,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.reading import (
+from cpythonplus._base.reading import (
     Examination,
     Part,
     amount,
     entries,
     inside,
     known,
+    largest,
     part,
     size,
     words,
 )
+from cpythonplus._base.sizes import format_size
+from cpythonplus._base.tables import objects
+from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.sections import causes, place
-from cpythonplus.memory._report.tables import objects
 
 __all__ = ["Statement", "statements"]
 
@@ -91,10 +92,9 @@ def _resident(examination: Examination) -> Iterator[Statement]:
     if found is None:
         return
     whole = size(found, "rss_bytes")
-    rows = sorted(entries(found, "parts"), key=lambda row: -amount(row, "resident_bytes"))
-    largest = [
+    told = [
         f"{format_size(size(row, 'resident_bytes'))} {label(words(row, 'name')).title}"
-        for row in rows[:_PARTS_NAMED]
+        for row in largest(found, "parts", "resident_bytes")[:_PARTS_NAMED]
     ]
     sentence = f"The process has {format_size(whole)} of resident memory"
     samples = entries(examination, "samples")
@@ -103,7 +103,7 @@ def _resident(examination: Examination) -> Iterator[Statement]:
         # While it is watched, the parts are looked at less often.
         sentence = f"The process had {format_size(now)} of resident memory at the end;"
         sentence += f" when it was last looked at closely, {format_size(whole)}"
-    yield Statement(sentence + (f": {_listed(largest)}." if largest else "."), whole)
+    yield Statement(sentence + (f": {_listed(told)}." if told else "."), whole)
 
 
 def _listed(names: list[str]) -> str:
@@ -250,11 +250,11 @@ def _cycles(examination: Examination) -> Iterator[Statement]:
 
 
 def _hoards(examination: Examination) -> Iterator[Statement]:
-    rows = entries(part(examination, "cycles"), "hoards")
-    rows = rows or entries(part(examination, "exceptions"), "hoards")
-    if not rows:
+    for name in ("cycles", "exceptions"):
+        if rows := largest(part(examination, name), "hoards", "size_bytes"):
+            break
+    else:
         return
-    largest = max(rows, key=lambda row: amount(row, "size_bytes"))
     whole = sum(size(row, "size_bytes") for row in rows)
     count = sum(size(row, "count") for row in rows)
     kept = (
@@ -264,7 +264,7 @@ def _hoards(examination: Examination) -> Iterator[Statement]:
     )
     yield Statement(
         f"{kept} {format_size(whole)} by their tracebacks' frames; the largest part is held by "
-        f"{words(largest, 'holder')}.",
+        f"{words(rows[0], 'holder')}.",
         whole,
         "Let go of them once they were handled, or keep them with memory.exceptions.detach().",
     )
@@ -312,9 +312,7 @@ def _growth(examination: Examination) -> Iterator[Statement]:
     how = "grew" if grown >= 0 else "shrank"
     sentence = f"While it was watched, for {seconds:.0f} s, its memory {how} by"
     sentence += f" {format_size(abs(grown))}"
-    rows = [row for row in entries(last, "growth") if size(row, "size_bytes") > 0]
-    if rows:
-        most = max(rows, key=lambda row: amount(row, "size_bytes"))
+    for most in largest(last, "growth", "size_bytes")[:1]:
         sentence += (
             f"; {words(most, 'name')} grew most, by {size(most, 'objects'):,} objects of"
             f" {format_size(size(most, 'size_bytes'))}"

@@ -1,21 +1,23 @@
-"""What a report consists of, whatever it is shown with: sections of tables."""
+"""Tables of data with units, whatever they are shown with: text, a page or a live screen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cpythonplus._base.sizes import format_size
+from cpythonplus._base.reading import Part, amount, words
+from cpythonplus._base.sizes import duration, format_size
 
 __all__ = [
     "Cell",
     "Column",
     "Kind",
-    "Section",
+    "Layout",
     "Table",
-    "duration",
     "number",
     "objects",
     "shown",
     "signed",
+    "table",
 ]
 
 Cell = str | int | float
@@ -72,14 +74,32 @@ class Table:
     left_out: int = 0
 
 
-@dataclass(frozen=True)
-class Section:
-    """One part of the report.  key: of the examination; lines: in front of the tables."""
+Layout = tuple[tuple[str, ...], tuple[Table, ...]]
+"""What is said of an examination: lines, and tables below them."""
 
-    key: str
-    title: str
-    lines: tuple[str, ...]
-    tables: tuple[Table, ...] = ()
+
+def table(title: str, columns: str, rows: Sequence[Part], top: int) -> list[Table]:
+    """Return a table of the first rows, none if there is no row.
+
+    columns: "heading:kind=field", without a kind a name, without a field the one of the heading:
+    "size:size=size_bytes|times:count=count|type".
+    """
+    if not rows:
+        return []
+    made, fields = [], []
+    for column in columns.split("|"):
+        heading, _, field = column.partition("=")
+        heading, _, kind = heading.partition(":")
+        made.append(Column(heading, Kind(kind or "name")))
+        fields.append(field or heading)
+    cells = tuple(
+        tuple(
+            amount(row, field) if column.kind.is_number else words(row, field)
+            for column, field in zip(made, fields, strict=True)
+        )
+        for row in rows[:top]
+    )
+    return [Table(title, tuple(made), cells, max(len(rows) - top, 0))]
 
 
 def shown(cell: Cell, kind: Kind) -> str:
@@ -105,18 +125,6 @@ def signed(size_bytes: int) -> str:
 def number(value: float) -> str:
     """Return a number for people: thousands are set apart, three figures of a fraction."""
     return f"{int(value):,}" if value == int(value) else f"{value:,.3g}"
-
-
-_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
-
-
-def duration(nanoseconds: float) -> str:
-    """Return a time for people, three figures of it: '12.5 ms'."""
-    for scale, unit in _STEPS:
-        if abs(nanoseconds) >= scale:
-            value = nanoseconds / scale
-            return f"{value:,.0f} {unit}" if abs(value) >= 100 else f"{value:.3g} {unit}"  # noqa: PLR2004
-    return f"{nanoseconds:.0f} ns"
 
 
 def objects(count: int) -> str:

@@ -16,7 +16,9 @@ __all__ = [
     "Part",
     "amount",
     "entries",
+    "inside",
     "known",
+    "largest",
     "offered",
     "part",
     "refusal",
@@ -60,6 +62,11 @@ def entries(found: Part | None, name: str) -> list[Part]:
     if not isinstance(value, list | tuple):
         return []
     return [each for each in value if isinstance(each, Mapping)]
+
+
+def largest(found: Part | None, name: str, number: str) -> list[Part]:
+    """Return the rows that a part has under a name, those with most of a number first."""
+    return sorted(entries(found, name), key=lambda row: -amount(row, number))
 
 
 def offered(target: Part | None, where: str = "") -> dict[str, str]:
