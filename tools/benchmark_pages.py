@@ -1,8 +1,8 @@
 """Writes the measured parts of docs/benchmarks/ from the results in benchmarks/results/.
 
-    python tools/benchmark_pages.py                rewrites the tables, their index, the charts
-    python tools/benchmark_pages.py --check        changes nothing; exit status 1 if one is outdated
-    python tools/benchmark_pages.py --slim FILE... rewrites raw results without latency curves
+    python -m tools.benchmark_pages                rewrites the tables, their index, the charts
+    python -m tools.benchmark_pages --check        changes nothing; exit status 1 if one is outdated
+    python -m tools.benchmark_pages --slim FILE... rewrites raw results without latency curves
 
 One file per benchmark and version of Python, made by `python -m benchmarks NAME --json FILE`:
 `3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`; `doctor-3.13.json` has some
@@ -20,10 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-if __name__ == "__main__":
-    # As a script it has its own folder here, not the one that `tools` is in.
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
 from benchmarks.common import formats, rows
 from benchmarks.common.percentiles import Latency
 from benchmarks.common.results import (
@@ -38,12 +34,11 @@ from benchmarks.common.results import (
 from benchmarks.common.sides import ALL_SIDES, Side
 from benchmarks.common.targets import Target
 from benchmarks.scenarios import FIGURES, TARGETS
-from tools import requests_chart
+from tools import requests_chart, results_page
 from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
+from tools.results_page import RESULTS, ROOT, PageError
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "benchmarks"
-RESULTS = ROOT / "benchmarks" / "results"
 
 BEGIN = "<!-- measured:begin -->"
 END = "<!-- measured:end -->"
@@ -73,25 +68,21 @@ _OTHERS = ("compat-", "cpython-tests-")
 """How results begin that are no benchmark's: of compat/farm.py and cpython_tests.py in tools/."""
 
 
-class TableError(Exception):
-    """One line that says what is wrong with the input."""
-
-
 # ---- reading ------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> Report:
-    """Return the report that a run with `--json` left in `path`, slim or not; or TableError."""
+    """Return the report that a run with `--json` left in `path`, slim or not; or PageError."""
     try:
         raw = json.loads(path.read_text("utf-8"))
         if raw["schema"] != SCHEMA_VERSION:
-            raise TableError(f"{path.name}: schema {raw['schema']!r} is not {SCHEMA_VERSION}")
+            raise PageError(f"{path.name}: schema {raw['schema']!r} is not {SCHEMA_VERSION}")
         cases = [_case(case) for case in raw["cases"]]
         return Report(raw["benchmark"], raw["machine"], raw["settings"], cases, raw["targets"])
     except OSError as error:
-        raise TableError(f"{path}: {error.strerror}") from None
+        raise PageError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise TableError(f"{path.name} is not a raw result of a benchmark: {error!r}") from None
+        raise PageError(f"{path.name} is not a raw result of a benchmark: {error!r}") from None
 
 
 def _case(raw: dict[str, Any]) -> CaseResult:
@@ -577,19 +568,19 @@ class Page:
     def reports(self, folder: Path) -> list[Report]:
         """Return the reports of this page in `folder`, one for each version, the oldest first.
 
-        Raises TableError for two of one version, and for a report of another benchmark.
+        Raises PageError for two of one version, and for a report of another benchmark.
         """
         files = [path for path in sorted(folder.glob("*.json")) if _page_of(path) == self.name]
         reports = [read(path) for path in files]
         for path, report in zip(files, reports, strict=True):
             if report.benchmark != self.benchmark:
-                raise TableError(
+                raise PageError(
                     f"{path.name} is a result of {report.benchmark}, not of {self.benchmark}"
                 )
         versions = [version(report) for report in reports]
         twice = {each for each in versions if versions.count(each) > 1}
         if twice:
-            raise TableError(f"there are several results for {', '.join(sorted(twice))}")
+            raise PageError(f"there are several results for {', '.join(sorted(twice))}")
         return sorted(reports, key=_order)
 
     def text(self, folder: Path) -> str:
@@ -642,21 +633,15 @@ def index(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def filled(page: str, text: str) -> str:
-    """Return the text of a page with `text` between the marks."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise TableError(f"there is no {BEGIN} ... {END} in a page")
-    return f"{head}{begin}\n{text}\n{end}{tail}"
-
-
 def made(results: Path, pages: Path) -> dict[Path, str]:
     """Return all files of `pages` that are made of `results`, as they should be."""
     texts = {pages / f"{page.name}.md": page.text(results) for page in SUITES}
     texts[pages / "README.md"] = index(results)
     return {
-        **{path: filled(path.read_text("utf-8"), text) for path, text in texts.items()},
+        **{
+            path: results_page.filled(path.read_text("utf-8"), text, BEGIN, END)
+            for path, text in texts.items()
+        },
         **{pages / name: drawn for name, drawn in charts(results).items()},
     }
 
@@ -722,17 +707,10 @@ def main() -> int:
                 slim(path)
             return 0
         after = made(options.results, options.pages)
-    except (TableError, OSError) as error:
+        return results_page.rewrite("benchmark_pages", after, check=options.check)
+    except (PageError, OSError) as error:
         print(f"benchmark_pages: {error}", file=sys.stderr)
         return 2
-    stale = [p for p, text in after.items() if not p.exists() or p.read_text("utf-8") != text]
-    for path in stale:
-        if options.check:
-            print(f"benchmark_pages: {path.name} is not up to date: run tools/benchmark_pages.py")
-        else:
-            path.write_text(after[path], "utf-8")
-            print(f"benchmark_pages: {path.name} rewritten")
-    return int(options.check and bool(stale))
 
 
 if __name__ == "__main__":
