@@ -118,12 +118,12 @@ cycle-survey: ## drive popular packages, and list the lines of theirs that leave
 
 .PHONY: lock
 lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones
-	@$(in_env) --group lock -- python tools/lock.py $(LOCK_ARGS)
+	@$(in_env) --group lock -- python -m tools.lock $(LOCK_ARGS)
 	@$(MAKE) sbom
 
 .PHONY: sbom
 sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
-	@$(in_env) --group release -- python tools/sbom.py
+	@$(in_env) --group release -- python -m tools.sbom
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
