@@ -1,6 +1,6 @@
 """Writes requirements/<group>.txt: the versions that environments get, and their files' hashes.
 
-    python -m tools.lock [--keep]   asks the package index; --keep: takes newer versions only where it must
+    python -m tools.lock [--keep]   asks the index; --keep: newer versions only where they must be
     python -m tools.lock --check    says which of them do not fit pyproject.toml, asking nobody
 
 One file for each dependency group, with all that the group needs on every Python that is supported;
