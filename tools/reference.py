@@ -17,6 +17,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -171,6 +172,10 @@ def documented(name: str) -> str:
             f"    {field:<{width}}  {annotation_text(fields[field].type)}" for field in fields
         ]
         lines += ["```", ""]
+    elif isinstance(what, type) and issubclass(what, Enum):
+        lines += ["```text", f"class {short}"]
+        lines += [f"    {member.name} = {member.value!r}" for member in what]
+        lines += ["```", ""]
     elif isinstance(what, type) and issubclass(what, BaseException):
         lines += [
             "```text",
@@ -189,7 +194,7 @@ def is_plain_class(what: object) -> bool:
     """Whether `what` is a class whose entry has its methods: no value, no exception."""
     return (
         isinstance(what, type)
-        and not issubclass(what, BaseException)
+        and not issubclass(what, (BaseException, Enum))
         and not hasattr(what, "__dataclass_fields__")
     )
 
