@@ -105,12 +105,12 @@ soak: ## an hour of everything at once in tasklets; SOAK_ARGS='--side gevent --s
 
 .PHONY: docs
 docs: ## rewrite the generated parts of docs/reference, the tables of docs/benchmarks, drawn pictures
-	@$(in_env) --group test -- python tools/reference.py
-	@$(in_env) --group test -- python tools/benchmark_pages.py
-	@$(in_env) --group test -- python tools/stack_pictures.py
-	@$(in_env) --group test -- python tools/cpython_tests_page.py
+	@$(in_env) --group test -- python -m tools.reference
+	@$(in_env) --group test -- python -m tools.benchmark_pages
+	@$(in_env) --group test -- python -m tools.stack_pictures
+	@$(in_env) --group test -- python -m tools.cpython_tests_page
 	@$(in_env) --group test -- python -m tools.compat_serve.page
-	@$(in_env) --group test -- python tools/compat/page.py
+	@$(in_env) --group test -- python -m tools.compat.page
 
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
@@ -118,12 +118,12 @@ cycle-survey: ## drive popular packages, and list the lines of theirs that leave
 
 .PHONY: lock
 lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones
-	@$(in_env) --group lock -- python tools/lock.py $(LOCK_ARGS)
+	@$(in_env) --group lock -- python -m tools.lock $(LOCK_ARGS)
 	@$(MAKE) sbom
 
 .PHONY: sbom
 sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
-	@$(in_env) --group release -- python tools/sbom.py
+	@$(in_env) --group release -- python -m tools.sbom
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import shlex
 import signal
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import scenarios
-from benchmarks.common import engine, page, terminal
+from benchmarks.common import arguments, engine, page, terminal
 from benchmarks.common.children import Commands
 from benchmarks.common.errors import UsageError
 from benchmarks.common.sides import ALL_SIDES, SIDES
@@ -28,20 +27,18 @@ if TYPE_CHECKING:
     from benchmarks.common.catalogue import Suite
     from benchmarks.common.sides import Side
 
-MAX_SECONDS = 3600
-
 USAGE_STATUS = 2
 INTERRUPTED_STATUS = 130
 """128 + SIGINT, as a shell reports it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out `python -m benchmarks ARGUMENTS`; returns the exit status.
+def main(words: Sequence[str] | None = None) -> int:
+    """Carry out `python -m benchmarks WORDS`; returns the exit status.
 
     0, also when targets are missed; 1 when measurements failed; 2 for a wrong request, which is one
     line; 130 after Ctrl-C.
     """
-    args = parser().parse_args(arguments)
+    args = parser().parse_args(words)
     try:
         return malloc.run(args) if args.benchmark == "malloc" else run(args)
     except UsageError as error:
@@ -80,28 +77,30 @@ def _add_suite(kinds: argparse._SubParsersAction[Any], suite: Suite) -> None:
         help=f"{quick.rounds} round(s) of {suite.size.format(quick)}: to see that it works",
     )
     parser.add_argument(
-        "--rounds", type=_count, metavar="N", help=f"rounds on each side ({full.rounds})"
+        "--rounds", type=arguments.count, metavar="N", help=f"rounds on each side ({full.rounds})"
     )
     if "seconds" in suite.size:
         parser.add_argument(
             "--seconds",
-            type=_seconds,
+            type=arguments.seconds,
             metavar="S",
             help=f"length of one measurement in seconds ({full.seconds:g})",
         )
     for option, what in suite.counts.items():
         default = getattr(full, option)
-        parser.add_argument(f"--{option}", type=_count, metavar="N", help=f"{what} ({default})")
+        parser.add_argument(
+            f"--{option}", type=arguments.count, metavar="N", help=f"{what} ({default})"
+        )
     if suite.has_workers:
         parser.add_argument(
             "--workers",
-            type=_count,
+            type=arguments.count,
             metavar="N",
             help="as many workers in all cases (as their names say)",
         )
     parser.add_argument(
         "--only",
-        type=_names,
+        type=arguments.names,
         default=[],
         metavar="NAME,...",
         help="only these scenarios or cases; * matches anything (see --list)",
@@ -111,7 +110,7 @@ def _add_suite(kinds: argparse._SubParsersAction[Any], suite: Suite) -> None:
         optional = ", ".join(sorted(suite.unless_named))
         parser.add_argument(
             "--sides",
-            type=partial(_sides, sides),
+            type=partial(arguments.sides, sides),
             default=[side for side in sides if side not in suite.unless_named],
             metavar="NAME,...",
             help=f"only these sides beside {sides[0]} ({', '.join(sides[1:])})"
@@ -143,42 +142,6 @@ def _sides_of(suite: Suite) -> tuple[Side, ...]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _count(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= MAX_SECONDS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of seconds above 0, up to {MAX_SECONDS}"
-        )
-    return value
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
-    return names
-
-
-def _sides(known: Sequence[Side], text: str) -> list[str]:
-    names = _names(text)
-    for name in names:
-        if name not in known:
-            raise argparse.ArgumentTypeError(
-                f"there is no side {name!r}; sides are {', '.join(known)}"
-            )
-    return names
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
 """Writes the measured parts of docs/benchmarks/ from the results in benchmarks/results/.
 
-    python tools/benchmark_pages.py                rewrites the tables, their index, the charts
-    python tools/benchmark_pages.py --check        changes nothing; exit status 1 if one is outdated
-    python tools/benchmark_pages.py --slim FILE... rewrites raw results without latency curves
+    python -m tools.benchmark_pages                rewrites the tables, their index, the charts
+    python -m tools.benchmark_pages --check        changes nothing; exit status 1 if one is outdated
+    python -m tools.benchmark_pages --slim FILE... rewrites raw results without latency curves
 
 One file per benchmark and version of Python, made by `python -m benchmarks NAME --json FILE`:
 `3.13.json` of giltest, `threads-3.13.json`, `testserver-3.13.json`; `doctor-3.13.json` has some
@@ -20,10 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-if __name__ == "__main__":
-    # As a script it has its own folder here, not the one that `tools` is in.
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
 from benchmarks.common import formats, rows
 from benchmarks.common.percentiles import Latency
 from benchmarks.common.results import (
@@ -38,12 +34,11 @@ from benchmarks.common.results import (
 from benchmarks.common.sides import ALL_SIDES, Side
 from benchmarks.common.targets import Target
 from benchmarks.scenarios import FIGURES, TARGETS
-from tools import requests_chart
+from tools import requests_chart, results_page
 from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
+from tools.results_page import RESULTS, ROOT, PageError
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "benchmarks"
-RESULTS = ROOT / "benchmarks" / "results"
 
 BEGIN = "<!-- measured:begin -->"
 END = "<!-- measured:end -->"
@@ -73,25 +68,21 @@ _OTHERS = ("compat-", "cpython-tests-")
 """How results begin that are no benchmark's: of compat/farm.py and cpython_tests.py in tools/."""
 
 
-class TableError(Exception):
-    """One line that says what is wrong with the input."""
-
-
 # ---- reading ------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> Report:
-    """Return the report that a run with `--json` left in `path`, slim or not; or TableError."""
+    """Return the report that a run with `--json` left in `path`, slim or not; or PageError."""
     try:
         raw = json.loads(path.read_text("utf-8"))
         if raw["schema"] != SCHEMA_VERSION:
-            raise TableError(f"{path.name}: schema {raw['schema']!r} is not {SCHEMA_VERSION}")
+            raise PageError(f"{path.name}: schema {raw['schema']!r} is not {SCHEMA_VERSION}")
         cases = [_case(case) for case in raw["cases"]]
         return Report(raw["benchmark"], raw["machine"], raw["settings"], cases, raw["targets"])
     except OSError as error:
-        raise TableError(f"{path}: {error.strerror}") from None
+        raise PageError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise TableError(f"{path.name} is not a raw result of a benchmark: {error!r}") from None
+        raise PageError(f"{path.name} is not a raw result of a benchmark: {error!r}") from None
 
 
 def _case(raw: dict[str, Any]) -> CaseResult:
@@ -391,12 +382,10 @@ def _machines(reports: Sequence[Report]) -> Iterator[str]:
 
 
 _STOCK_AND_PLUS = ("stock → plus", "target", "reached")
-_TASKLETS_COLUMNS = ("tasklets", "target", "reached")
-_RAW = "Raw results: [`benchmarks/results`](../../benchmarks/results)."
 
 
-def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on giltest."""
+def giltest_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of giltest."""
     first, *last = _STOCK_AND_PLUS
     return [
         _markdown(list(_rows(reports, demanding=True)), reports, first, *last),
@@ -405,26 +394,14 @@ def giltest_table(reports: Sequence[Report]) -> list[list[str]]:
             _markdown(list(_in_one_row(reports, name)), reports, f"{what}, {first}", *last)
             for name, what in _IN_ONE_ROW.items()
         ),
-        [
-            *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds. Shown is the",
-            "median round, for single-threaded work the fastest sample; p99 is that of the round",
-            f"shown; shares are the least of all rounds. {_RAW}",
-        ],
     ]
 
 
-def threads_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on threads: what plus is to stock, and what other packages are."""
-    first, *last = _STOCK_AND_PLUS
+def threads_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of threads: what plus is to stock, and what other packages are."""
     return [
-        _markdown(list(_targets_of(_all_cases(reports), reports)), reports, first, *last),
+        _targets_table(_all_cases(reports), reports),
         _markdown(list(_peer_rows(reports)), reports, "stock → another package"),
-        [
-            *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; shown is the",
-            f"best round, CPU time is the median round's. {_RAW}",
-        ],
     ]
 
 
@@ -435,99 +412,55 @@ def _peer_rows(reports: Sequence[Report]) -> Iterator[list[str]]:
             yield [f"{case.title}, {case.peer}, {_unit(case)}", *cells]
 
 
-def testserver_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on testserver: requests per second, and p99."""
-    first, *last = _STOCK_AND_PLUS
+def testserver_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of testserver: requests per second, and p99."""
     cases = _all_cases(reports)
     p99 = [
         [f"{c.title}, p99, ms", *(_p99_cell(r.case(c.name), ratio=True) for r in reports)]
         for c in cases
     ]
-    return [
-        _markdown(list(_targets_of(cases, reports)), reports, first, *last),
-        _markdown(p99, reports, first),
-        [
-            *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; shown is the",
-            f"best round; p99 is that of it. {_RAW}",
-        ],
-    ]
+    return [_targets_table(cases, reports), _markdown(p99, reports, _STOCK_AND_PLUS[0])]
 
 
-def prefork_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on prefork: memory, the end, recycling, and what a peer reaches."""
-    first, *last = _STOCK_AND_PLUS
+def prefork_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of prefork: memory, the end, recycling, and what a peer reaches."""
     cases = _all_cases(reports)
     freezing = [
         [f"{c.title}, {_unit(c)}", *(_side_cell(r.case(c.name), "gc.freeze") for r in reports)]
         for c in cases
     ]
-    return [
-        _markdown(list(_targets_of(cases, reports)), reports, first, *last),
-        _markdown(freezing, reports, "stock → gc.freeze before the fork"),
-        [
-            *_machines(reports),
-            "Each side in one run on the same interpreter, in alternating rounds; the median round",
-            f"is shown. {_RAW}",
-        ],
-    ]
+    heading = "stock → gc.freeze before the fork"
+    return [_targets_table(cases, reports), _markdown(freezing, reports, heading)]
 
 
-def tasklets_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on tasklets: the targets, and all sides on the newest interpreter."""
-    targets = list(_targets_of(_all_cases(reports), reports))
-    return [
-        _markdown(targets, reports, *_TASKLETS_COLUMNS),
-        _sides_beside(reports[-1]),
-        [
-            *_machines(reports),
-            "Each side in one run, in alternating rounds, each in a process of its own, without",
-            f"garbage collection; the best round is shown. KB and GB are powers of ten. {_RAW}",
-        ],
-    ]
+def tasklets_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of tasklets: the targets, and all sides on the newest interpreter."""
+    return [_targets_table(_all_cases(reports), reports, "tasklets"), _sides_beside(reports[-1])]
 
 
-def tasklet_io_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on tasklets and the world: the targets, and each scenario's sides."""
+def tasklet_io_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of tasklets and the world: the targets, and each scenario's sides."""
     newest = reports[-1]
     return [
-        _markdown(list(_targets_of(_demanded(reports), reports)), reports, *_TASKLETS_COLUMNS),
+        _targets_table(_demanded(reports), reports, "tasklets"),
         *(_sides_beside(newest, newest.scenario(name), p99=True) for name in newest.scenarios()),
-        [
-            *_machines(reports),
-            "Each side in one run, in alternating rounds, each in processes of its own, without",
-            "garbage collection but for gunicorn; the median round is shown, of locks the fastest",
-            f"sample. Server and client have a core each, gunicorn and its client both. {_RAW}",
-        ],
     ]
 
 
-def memory_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on watching for cycles: the targets, and the figures behind them."""
-    targets = list(_targets_of(_all_cases(reports), reports))
-    return [
-        _markdown(targets, reports, "measured", "target", "reached"),
-        _sides_beside(reports[-1]),
-        [
-            *_machines(reports),
-            "Each side in one run, in alternating rounds, each in a process of its own; the median",
-            f"round is shown. {_RAW}",
-        ],
-    ]
+def memory_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of watching for cycles: the targets, and the figures behind them."""
+    return [_targets_table(_all_cases(reports), reports, "measured"), _sides_beside(reports[-1])]
 
 
-def sites_table(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the paragraphs on tunnels: the targets, and all sides on the newest interpreter."""
-    cases = _demanded(reports)
-    return [
-        _markdown(list(_targets_of(cases, reports)), reports, "WireGuard", "target", "reached"),
-        _sides_beside(reports[-1]),
-        [
-            *_machines(reports),
-            "In one run, the sides of a case one after the other, each in network",
-            f"namespaces of its own, WireGuard by wireguard-go; the median round is shown. {_RAW}",
-        ],
-    ]
+def sites_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of tunnels: the targets, and all sides on the newest interpreter."""
+    return [_targets_table(_demanded(reports), reports, "WireGuard"), _sides_beside(reports[-1])]
+
+
+def _targets_table(
+    cases: Sequence[CaseResult], reports: Sequence[Report], first: str = _STOCK_AND_PLUS[0]
+) -> list[str]:
+    return _markdown(list(_targets_of(cases, reports)), reports, first, *_STOCK_AND_PLUS[1:])
 
 
 def _sides_beside(
@@ -565,7 +498,9 @@ class Page:
     """One page of docs/benchmarks, and what stands between its marks."""
 
     benchmark: str
-    paragraphs: Callable[[Sequence[Report]], list[list[str]]]
+    tables: Callable[[Sequence[Report]], list[list[str]]]
+    how: str
+    """How it was measured."""
     part: str = ""
     """How its results are called where they are of some cases of the benchmark only."""
 
@@ -577,19 +512,19 @@ class Page:
     def reports(self, folder: Path) -> list[Report]:
         """Return the reports of this page in `folder`, one for each version, the oldest first.
 
-        Raises TableError for two of one version, and for a report of another benchmark.
+        Raises PageError for two of one version, and for a report of another benchmark.
         """
         files = [path for path in sorted(folder.glob("*.json")) if _page_of(path) == self.name]
         reports = [read(path) for path in files]
         for path, report in zip(files, reports, strict=True):
             if report.benchmark != self.benchmark:
-                raise TableError(
+                raise PageError(
                     f"{path.name} is a result of {report.benchmark}, not of {self.benchmark}"
                 )
         versions = [version(report) for report in reports]
         twice = {each for each in versions if versions.count(each) > 1}
         if twice:
-            raise TableError(f"there are several results for {', '.join(sorted(twice))}")
+            raise PageError(f"there are several results for {', '.join(sorted(twice))}")
         return sorted(reports, key=_order)
 
     def text(self, folder: Path) -> str:
@@ -597,21 +532,57 @@ class Page:
         reports = self.reports(folder)
         if not reports:
             return NOT_MEASURED
-        return "\n\n".join("\n".join(lines) for lines in self.paragraphs(reports) if lines)
+        how = [*_machines(reports), f"{self.how} {_RAW}"]
+        return "\n\n".join("\n".join(lines) for lines in [*self.tables(reports), how] if lines)
 
 
-GILTEST = Page("giltest", giltest_table)
-PREFORK = Page("prefork", prefork_table)
+_RAW = "Raw results: [`benchmarks/results`](../../benchmarks/results)."
+_IN_TURNS = "Each side in one run on the same interpreter, in alternating rounds"
+_ALONE = "Each side in one run, in alternating rounds, each in a process of its own"
+_MEDIAN = f"{_ALONE}; the median\nround is shown."
+
+GILTEST = Page(
+    "giltest",
+    giltest_tables,
+    f"{_IN_TURNS}. Shown is the\n"
+    "median round, for single-threaded work the fastest sample; p99 is that of the round\n"
+    "shown; shares are the least of all rounds.",
+)
+PREFORK = Page("prefork", prefork_tables, f"{_IN_TURNS}; the median round\nis shown.")
 SUITES = (
     GILTEST,
-    Page("threads", threads_table),
-    Page("testserver", testserver_table),
+    Page(
+        "threads",
+        threads_tables,
+        f"{_IN_TURNS}; shown is the\nbest round, CPU time is the median round's.",
+    ),
+    Page(
+        "testserver",
+        testserver_tables,
+        f"{_IN_TURNS}; shown is the\nbest round; p99 is that of it.",
+    ),
     PREFORK,
-    Page("tasklets", tasklets_table),
-    Page("tasklet-io", tasklet_io_table),
-    Page("memory", memory_table),
-    Page("memory", memory_table, "doctor"),
-    Page("sites", sites_table),
+    Page(
+        "tasklets",
+        tasklets_tables,
+        f"{_ALONE}, without\n"
+        "garbage collection; the best round is shown. KB and GB are powers of ten.",
+    ),
+    Page(
+        "tasklet-io",
+        tasklet_io_tables,
+        "Each side in one run, in alternating rounds, each in processes of its own, without\n"
+        "garbage collection but for gunicorn; the median round is shown, of locks the fastest\n"
+        "sample. Server and client have a core each, gunicorn and its client both.",
+    ),
+    Page("memory", memory_tables, _MEDIAN),
+    Page("memory", memory_tables, _MEDIAN, "doctor"),
+    Page(
+        "sites",
+        sites_tables,
+        "In one run, the sides of a case one after the other, each in network\n"
+        "namespaces of its own, WireGuard by wireguard-go; the median round is shown.",
+    ),
 )
 
 
@@ -642,21 +613,15 @@ def index(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def filled(page: str, text: str) -> str:
-    """Return the text of a page with `text` between the marks."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise TableError(f"there is no {BEGIN} ... {END} in a page")
-    return f"{head}{begin}\n{text}\n{end}{tail}"
-
-
 def made(results: Path, pages: Path) -> dict[Path, str]:
     """Return all files of `pages` that are made of `results`, as they should be."""
     texts = {pages / f"{page.name}.md": page.text(results) for page in SUITES}
     texts[pages / "README.md"] = index(results)
     return {
-        **{path: filled(path.read_text("utf-8"), text) for path, text in texts.items()},
+        **{
+            path: results_page.filled(path.read_text("utf-8"), text, BEGIN, END)
+            for path, text in texts.items()
+        },
         **{pages / name: drawn for name, drawn in charts(results).items()},
     }
 
@@ -722,17 +687,10 @@ def main() -> int:
                 slim(path)
             return 0
         after = made(options.results, options.pages)
-    except (TableError, OSError) as error:
+        return results_page.rewrite("benchmark_pages", after, check=options.check)
+    except (PageError, OSError) as error:
         print(f"benchmark_pages: {error}", file=sys.stderr)
         return 2
-    stale = [p for p, text in after.items() if not p.exists() or p.read_text("utf-8") != text]
-    for path in stale:
-        if options.check:
-            print(f"benchmark_pages: {path.name} is not up to date: run tools/benchmark_pages.py")
-        else:
-            path.write_text(after[path], "utf-8")
-            print(f"benchmark_pages: {path.name} rewritten")
-    return int(options.check and bool(stale))
 
 
 if __name__ == "__main__":

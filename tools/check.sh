@@ -25,7 +25,7 @@ step 'ruff format' ruff format --check --quiet --diff .
 step 'mypy' mypy
 [ "${#c_files[@]}" -eq 0 ] || step 'clang-format' clang-format --dry-run -Werror "${c_files[@]}"
 step 'cpythonplus lint' python -m cpythonplus lint src sites/src benchmarks survey tools examples
-step 'locked packages' python tools/lock.py --check
+step 'locked packages' python -m tools.lock --check
 step 'layering' python -m pytest --quiet -p no:cacheprovider tests/test_layering.py
 
 if [ "${#failed[@]}" -gt 0 ]; then

@@ -1,7 +1,7 @@
 """Writes what CPython's own tests say of tasklets' patches into docs/reference/.
 
-    python tools/cpython_tests_page.py           rewrites the block of the page
-    python tools/cpython_tests_page.py --check   changes nothing; exit status 1 when it is outdated
+    python -m tools.cpython_tests_page           rewrites the block of the page
+    python -m tools.cpython_tests_page --check   changes nothing; exit status 1 when it is outdated
 
 Made from benchmarks/results/cpython-tests-*.json, which `cpython_tests.py --tasklets --record`
 writes, one for each version of the interpreter, and from the reasons in cpython_known.py.  A
@@ -14,10 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from tools import results_page  # found by the path above
+from tools import results_page
 from tools.cpython_known import KNOWN_TASKLETS, TASKLETS_ALL
 from tools.results_page import PageError
 
@@ -74,20 +71,21 @@ def reasons(results: Sequence[dict[str, Any]]) -> list[str]:
 def rendered(results: Sequence[dict[str, Any]]) -> str:
     """Return the block of the page."""
     if not results:
-        return results_page.block([])
-    return results_page.block([*totals(results), "", "What fails, and why:", "", *reasons(results)])
+        return results_page.NOT_RUN
+    lines = [*totals(results), "", "What fails, and why:", "", *reasons(results)]
+    return "\n".join(lines)
 
 
-def made() -> str:
-    """Return the block of what is recorded; PageError where that does not fit together."""
+def made() -> dict[Path, str]:
+    """Return the page of what is recorded; PageError where that does not fit together."""
     results = results_page.read(results_page.RESULTS, "cpython-tests")
     check(results)
-    return rendered(results)
+    return results_page.page(PAGE, rendered(results))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite the page, or tell whether it would change."""
-    return results_page.main("cpython_tests_page", PAGE, made, arguments)
+    return results_page.main("cpython_tests_page", made, arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Writes requirements/<group>.txt: the versions that environments get, and their files' hashes.
 
-    lock.py [--keep]   asks the package index; --keep: takes newer versions only where it must
-    lock.py --check    says which of them do not fit pyproject.toml, asking nobody
+    python -m tools.lock [--keep]   asks the index; --keep: newer versions only where they must be
+    python -m tools.lock --check    says which of them do not fit pyproject.toml, asking nobody
 
 One file for each dependency group, with all that the group needs on every Python that is supported;
 pip reads them (--require-hashes), and markers tell the Pythons apart.  The groups are solved
@@ -17,10 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from tools.setup_env import lock_file, locked_groups  # found by the path above
+from tools.setup_env import lock_file, locked_groups
 
 _HEAD = "# Written by `make lock`, for: "
 _ANY = ("--universal", "--python-version", "3.11")

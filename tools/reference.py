@@ -1,28 +1,35 @@
 """Renders the generated parts of docs/reference/ from docstrings, tables and parsers.
 
-    python tools/reference.py           rewrites the pages that are not up to date, and names them
-    python tools/reference.py --check   changes nothing; exit status 1 when a page is not up to date
+    python -m tools.reference           rewrites the pages that are not up to date, and names them
+    python -m tools.reference --check   changes nothing; exit status 1 when a page is not up to date
 
 A page is written by hand but for what stands between `<!-- generated: NAME -->` and
 `<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
 `doctor live help`, `doctor run help`, `doctor cycles help`, `compare options`, `lint options`,
 `lint rules`, `environment keys`, or the dotted name of a public class, function, method or object
 of the package. The installed package is what is read; the text is the same on every version of
-Python.
+Python. griffe would not do: written in C are the classes of `threads` and `gil.atomic`, which it
+finds in the sources without a docstring or not at all.
 """
 
 import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ParamSpecArgs, ParamSpecKwargs
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = ROOT / "docs" / "reference"
+from cpythonplus._cli import main
+from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run
+from cpythonplus._cli.features import FEATURES
+from cpythonplus.gil._limits import LIMITS
+from cpythonplus.memory._lint import RULES
+from tools import results_page
+from tools.results_page import PAGES, PageError
 
 _BLOCK = re.compile(
     r"(?P<head><!-- generated: (?P<name>[^>]+?) -->\n)"
@@ -32,6 +39,8 @@ _BLOCK = re.compile(
 
 # A docstring of C code begins with how it is called.
 _CALL = re.compile(r"\w+\(\w*\)")
+# The list in which it ends on the page says as much.
+_TITLE = re.compile(r"^(?:Args|Attributes): ")
 # Sentences that do not belong to the last of the entries in front of them.
 _AFTER_ENTRIES = re.compile(r" (?=(?:Raises|Returns|What is not given) )")
 _STARS: dict[object, str] = {
@@ -42,7 +51,7 @@ _STARS: dict[object, str] = {
 _OLD_NAMES = frozenset({"acquire_lock", "release_lock", "locked_lock", "isSet", "notifyAll"})
 
 
-class UnknownNameError(Exception):
+class UnknownNameError(PageError):
     """One line on what cannot be rendered."""
 
 
@@ -115,7 +124,7 @@ def markdown(docstring: str, names: Sequence[str]) -> str:
         if all(_CALL.fullmatch(line) for line in paragraph.splitlines()):
             paragraphs.append(f"```text\n{paragraph}\n```")
             continue
-        text = re.sub(r"[ \n]+", " ", paragraph.replace("``", "`"))
+        text = _TITLE.sub("", re.sub(r"[ \n]+", " ", paragraph.replace("``", "`")))
         pieces = entry.split(text)
         lines = [pieces[0].strip()] if pieces[0].strip() else []
         for name, said in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -163,6 +172,10 @@ def documented(name: str) -> str:
             f"    {field:<{width}}  {annotation_text(fields[field].type)}" for field in fields
         ]
         lines += ["```", ""]
+    elif isinstance(what, type) and issubclass(what, Enum):
+        lines += ["```text", f"class {short}"]
+        lines += [f"    {member.name} = {member.value!r}" for member in what]
+        lines += ["```", ""]
     elif isinstance(what, type) and issubclass(what, BaseException):
         lines += [
             "```text",
@@ -181,7 +194,7 @@ def is_plain_class(what: object) -> bool:
     """Whether `what` is a class whose entry has its methods: no value, no exception."""
     return (
         isinstance(what, type)
-        and not issubclass(what, BaseException)
+        and not issubclass(what, (BaseException, Enum))
         and not hasattr(what, "__dataclass_fields__")
     )
 
@@ -207,8 +220,6 @@ def members(what: object) -> str:
 
 def policy_limits() -> str:
     """Return the fields of a policy with defaults and bounds."""
-    from cpythonplus.gil._limits import LIMITS
-
     rows = [("field", "default", "least", "greatest", "what for")]
     rows += [
         (f"`{x.name}`", f"{x.default:,}", f"{x.least:,}", f"{x.greatest:,}", x.purpose)
@@ -224,48 +235,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main_help() -> str:
-    """Return what `cpythonplus --help` prints."""
-    from cpythonplus._cli import main
-
-    return fenced(main.help_text())
-
-
-def run_help() -> str:
-    """Return what `cpythonplus run --help` prints."""
-    from cpythonplus._cli.commands import run
-
-    return fenced(run.help_text())
-
-
-def doctor_help() -> str:
-    """Return what `cpythonplus doctor` prints."""
-    from cpythonplus._cli.commands import doctor
-
-    return fenced(doctor.help_text())
-
-
-def doctor_live_help() -> str:
-    """Return what `cpythonplus doctor EXAMINATION --help` prints, for those of live processes."""
-    from cpythonplus._cli.commands import doctor_live
-
-    return fenced("\n".join(map(doctor_live.help_text, doctor_live.EXAMINATIONS)))
-
-
-def doctor_run_help() -> str:
-    """Return what `cpythonplus doctor run --help` prints."""
-    from cpythonplus._cli.commands import doctor
-
-    return fenced(doctor.run_help_text())
-
-
-def doctor_cycles_help() -> str:
-    """Return what `cpythonplus doctor cycles --help` prints."""
-    from cpythonplus._cli.commands import doctor
-
-    return fenced(doctor.cycles_help_text())
-
-
 def fenced(text: str) -> str:
     """Return `text` as a block that is shown as it is."""
     return f"```text\n{text.rstrip()}\n```\n"
@@ -276,23 +245,18 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # argparse's own
         self.options: list[argparse.Action] = []
-        self.commands: dict[str, _Parser] = {}
         super().__init__(*args, **kwargs)
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:  # noqa: ANN401
-        action = super().add_argument(*args, **kwargs)
-        self.options.append(action)
-        return action
-
-    def add_subparsers(self, **kwargs: Any) -> Any:  # noqa: ANN401
-        action = super().add_subparsers(**kwargs)
-        self.commands = action.choices
-        return action
+        self.options.append(super().add_argument(*args, **kwargs))
+        return self.options[-1]
 
 
-def option_rows(parser: _Parser) -> list[tuple[str, str]]:
-    """Return the arguments of a parser with what they do."""
-    rows = []
+def options_of(add_options: Callable[[argparse.ArgumentParser], None]) -> str:
+    """Return the table of a command's arguments, from what adds them to a parser."""
+    parser = _Parser()
+    add_options(parser)
+    rows = [("argument", "what it does")]
     for option in parser.options:
         if option.help == argparse.SUPPRESS:
             continue
@@ -300,31 +264,11 @@ def option_rows(parser: _Parser) -> list[tuple[str, str]]:
         value = option.metavar or ("|".join(option.choices) if option.choices else "")
         text = "show this and end" if "--help" in option.option_strings else option.help or ""
         rows.append((f"`{f'{flags} {value}'.strip()}`", text))
-    return rows
-
-
-def lint_options() -> str:
-    """Return the arguments of `cpythonplus lint`."""
-    from cpythonplus._cli.commands import lint
-
-    parser = _Parser(prog="cpythonplus lint")
-    lint.add_options(parser)
-    return table([("argument", "what it does"), *option_rows(parser)])
-
-
-def compare_options() -> str:
-    """Return the arguments of `cpythonplus compare`."""
-    from cpythonplus._cli.commands import compare
-
-    parser = _Parser(prog="cpythonplus compare")
-    compare.add_options(parser)
-    return table([("argument", "what it does"), *option_rows(parser)])
+    return table(rows)
 
 
 def lint_rules() -> str:
     """Return the rules of `cpythonplus lint`: a table, then each with its explanation."""
-    from cpythonplus.memory._lint import RULES
-
     rows = [("code", "what it finds", "`--fix`")]
     rows += [
         (f"[{rule.code}](#{rule.code.lower()}-{rule.name})", rule.summary, rule.fixable or "no")
@@ -339,8 +283,6 @@ def lint_rules() -> str:
 
 def environment_keys() -> str:
     """Return the keys of CPYTHONPLUS_RUN."""
-    from cpythonplus._cli.features import FEATURES
-
     rows = [
         ("key", "value"),
         ("`home`", "folder of the cpythonplus package that the runner belongs to"),
@@ -359,14 +301,16 @@ def environment_keys() -> str:
 
 RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
-    "main help": main_help,
-    "run help": run_help,
-    "doctor help": doctor_help,
-    "doctor live help": doctor_live_help,
-    "doctor run help": doctor_run_help,
-    "doctor cycles help": doctor_cycles_help,
-    "lint options": lint_options,
-    "compare options": compare_options,
+    "main help": lambda: fenced(main.help_text()),
+    "run help": lambda: fenced(run.help_text()),
+    "doctor help": lambda: fenced(doctor.help_text()),
+    "doctor live help": lambda: fenced(
+        "\n".join(map(doctor_live.help_text, doctor_live.EXAMINATIONS))
+    ),
+    "doctor run help": lambda: fenced(doctor.run_help_text()),
+    "doctor cycles help": lambda: fenced(doctor.cycles_help_text()),
+    "lint options": lambda: options_of(lint.add_options),
+    "compare options": lambda: options_of(compare.add_options),
     "lint rules": lint_rules,
     "environment keys": environment_keys,
 }
@@ -391,28 +335,10 @@ def names_in(page: str) -> list[str]:
     return [block["name"] for block in _BLOCK.finditer(page)]
 
 
-def outdated(pages: Iterable[Path]) -> list[Path]:
-    """Return the pages whose generated parts are not what they should be."""
-    return [p for p in pages if rendered(p.read_text("utf-8")) != p.read_text("utf-8")]
-
-
-def main() -> int:
-    """Rewrite, or check, the pages."""
-    parser = argparse.ArgumentParser(description="Render the generated parts of docs/reference/.")
-    parser.add_argument("--check", action="store_true", help="change nothing, only tell")
-    options = parser.parse_args()
-    try:
-        found = outdated(sorted(PAGES.glob("*.md")))
-        for page in found:
-            if not options.check:
-                page.write_text(rendered(page.read_text("utf-8")), "utf-8")
-            state = "is not up to date" if options.check else "rewritten"
-            print(f"reference: {page.relative_to(ROOT)} {state}")
-    except UnknownNameError as error:
-        print(f"reference: {error}", file=sys.stderr)
-        return 2
-    return 1 if options.check and found else 0
+def made() -> dict[Path, str]:
+    """Return the pages as they should be."""
+    return {path: rendered(path.read_text("utf-8")) for path in sorted(PAGES.glob("*.md"))}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(results_page.main("reference", made))

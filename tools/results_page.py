@@ -1,9 +1,9 @@
-"""What pages made from recorded results have in common: reading, columns, the block in the page."""
+"""What the makers of pages have in common: recorded results, the block in a page, writing."""
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +41,39 @@ def where(versions: Sequence[str], results: Sequence[dict[str, Any]]) -> str:
     return "all" if len(versions) == len(results) else ", ".join(map(minor, versions))
 
 
-def block(lines: Sequence[str]) -> str:
-    """Return lines between the marks; none means that nothing has been recorded."""
-    return "\n".join([BEGIN, *(lines or [NOT_RUN]), END])
+def page(path: Path, text: str) -> dict[Path, str]:
+    """Return the page in `path` with `text` in its block."""
+    return {path: filled(path.read_text("utf-8"), text)}
 
 
-def main(title: str, page: Path, make: Callable[[], str], arguments: Sequence[str] | None) -> int:
-    """Rewrite the block of a page, or with --check tell by status 1 whether it would change."""
-    parser = argparse.ArgumentParser(prog=title, description="A page made from recorded results")
-    parser.add_argument("--check", action="store_true", help="change nothing")
+def filled(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
+    """Return a page with `text` between its marks; PageError where it has none."""
+    head, found, rest = page.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not found or not closed:
+        raise PageError(f"there is no {begin} ... {end} in a page")
+    return f"{head}{begin}\n{text}\n{end}{tail}"
+
+
+def rewrite(title: str, files: Mapping[Path, str], *, check: bool) -> int:
+    """Write the files that are not as they should be; or with `check` only name them, status 1."""
+    stale = [p for p, text in files.items() if not p.exists() or p.read_text("utf-8") != text]
+    for path in stale:
+        if not check:
+            path.write_text(files[path], "utf-8")
+        print(f"{title}: {path.name} {'is not up to date: make docs' if check else 'rewritten'}")
+    return int(check and bool(stale))
+
+
+def main(
+    title: str, make: Callable[[], Mapping[Path, str]], arguments: Sequence[str] | None = None
+) -> int:
+    """Rewrite what `make` returns, or with --check only tell; status 2 for a PageError."""
+    parser = argparse.ArgumentParser(prog=title, description="Writes generated documentation")
+    parser.add_argument("--check", action="store_true", help="change nothing, only tell")
     options = parser.parse_args(arguments)
-    text = page.read_text("utf-8")
     try:
-        made = make()
+        return rewrite(title, make(), check=options.check)
     except PageError as error:
         print(f"{title}: {error}", file=sys.stderr)
-        return 1
-    head, foot = text.split(BEGIN)[0], text.split(END)[1]
-    fresh = head + made + foot
-    if fresh == text:
-        return 0
-    if options.check:
-        print(f"{page.name} is not up to date: make docs", file=sys.stderr)
-        return 1
-    page.write_text(fresh, "utf-8")
-    return 0
+        return 2

@@ -14,10 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from tools.setup_env import ROOT, SITES, lock_file, pyproject  # found by the path above
+from tools.setup_env import ROOT, SITES, lock_file, pyproject
 
 SBOM = "sbom.cdx.json"
 

@@ -10,6 +10,9 @@ installed as a user would get it, never editable.
 
 Packages are those of requirements/<group>.txt, which tools/lock.py writes: pip takes no other
 version and no file with another hash.
+
+uv would not spare the stamps: `uv pip install FOLDER` builds and installs it anew each time, and
+does so while a run uses what it takes away. Besides, it would have to be fetched first.
 """
 
 import argparse

@@ -1,21 +1,23 @@
-#!/usr/bin/env python3
 """Draws the pictures of docs/explanation/tasklets-and-stacks.md.
 
-    stack_pictures.py [FOLDER]     default: docs/explanation
+    python -m tools.stack_pictures           rewrites those that are not up to date
+    python -m tools.stack_pictures --check   changes nothing; exit status 1 when one is not
 
 Writes tasklets-slab.svg (where a tasklet's stack and frames lie), tasklets-switch.svg (one switch,
 step by step), tasklets-hand-over.svg (what becomes of a stack) and tasklets-cold.svg.  The sizes in
 them are read from src/cpythonplus/tasklets/stacks.c and pystate.c.
 """
 
-import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools import results_page
+from tools.results_page import ROOT, PageError
+
+FOLDER = ROOT / "docs" / "explanation"
 SOURCES = ROOT / "src" / "cpythonplus" / "tasklets"
 
 WIDTH = 760
@@ -25,7 +27,7 @@ STACK, FRAMES, STATE = "#f6c39b", "#a9cdf5", "#d8e8c8"
 PAGE_BYTES = 4096
 
 
-class MissingSizeError(Exception):
+class MissingSizeError(PageError):
     """One line on a size that the sources do not tell any more."""
 
 
@@ -325,23 +327,10 @@ PICTURES: dict[str, Callable[[], str]] = {
 }
 
 
-def main() -> int:
-    """Write them; return the exit status."""
-    parser = argparse.ArgumentParser(description="pictures of tasklets and their stacks")
-    default = ROOT / "docs" / "explanation"
-    parser.add_argument("folder", type=Path, nargs="?", default=default, help="where they go")
-    given = parser.parse_args()
-    if not given.folder.is_dir():
-        print(f"stack_pictures: {given.folder} is not a folder", file=sys.stderr)
-        return 2
-    try:
-        for name, draw in PICTURES.items():
-            (given.folder / name).write_text(draw(), "utf-8")
-    except MissingSizeError as error:
-        print(f"stack_pictures: {error}", file=sys.stderr)
-        return 1
-    return 0
+def made() -> dict[Path, str]:
+    """Return the pictures as they should be."""
+    return {FOLDER / name: draw() for name, draw in PICTURES.items()}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(results_page.main("stack_pictures", made))

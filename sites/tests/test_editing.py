@@ -62,6 +62,14 @@ def test_a_key_is_replaced_and_taken_out(path: Path) -> None:
         ),
         ("[sites.paris]\r\na = 0\r\n", "[sites.paris]\r\na = 0\r\nk = 1\r\n"),
         ("\ufeffsites.paris.a = 0\n", "\ufeffsites.paris.a = 0\nsites.paris.k = 1\n"),
+        (
+            "[sites.paris]\na = 0\n\n# of rome\n[sites.rome]\n",
+            "[sites.paris]\na = 0\nk = 1\n\n# of rome\n[sites.rome]\n",
+        ),
+        (
+            "[[links]]\n[sites.paris]\na = 0\n[[links]]\n",
+            "[[links]]\n[sites.paris]\na = 0\nk = 1\n[[links]]\n",
+        ),
         ("[sites]\n'paris'.a = '''\n'''\n", "[sites]\n'paris'.a = '''\n'''\nparis.k = 1\n"),
         ("[sites.paris]\na = 0\n[sites]\nb = 0\n", "[sites.paris]\na = 0\nk = 1\n[sites]\nb = 0\n"),
         ("sites = {paris = {k = 0 , a = 0}}\n", "sites = {paris = {k = 1 , a = 0}}\n"),

@@ -34,12 +34,12 @@ def test_a_script_is_measured(
     script.write_text(SCRIPT)
     (tmp_path / "beside.py").touch()
     result = tmp_path / "result.json"
-    options = ["--rounds", "1", "--idle", "0", "--json", str(result)]
+    options = ["--rounds", "1", "--idle", "0.1", "--json", str(result)]
     only = ["--only", "stock,jemalloc,glibc-tuned"]
     assert main(["malloc", *options, *only, str(script), "--size", "5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split("  ")[0] == "allocator"
-    assert lines[0].endswith("0 s later")
+    assert lines[0].endswith("  0.1 s later")
     assert [line.split()[0] for line in lines[1:]] == ["stock", "jemalloc", "glibc-tuned"]
     assert "jemalloc is not installed (Debian" in lines[2]
     found = json.loads(result.read_text())
@@ -79,7 +79,10 @@ def test_the_table() -> None:
     [
         ([], "the following arguments are required: SCRIPT"),
         (["none.py"], "malloc: the script 'none.py' does not exist"),
-        (["--only", "stock,tcmalloc", __file__], "'tcmalloc' is none of stock, jemalloc"),
+        (
+            ["--only", "stock,tcmalloc", __file__],
+            "there is no side 'tcmalloc'; sides are stock, jemalloc",
+        ),
         (["--idle", "nan", __file__], "'nan' is not a number of seconds"),
         (["--rounds", "0", __file__], "'0' is not a number from 1 on"),
         (["--json", "/nowhere/x", __file__], "there is no folder /nowhere"),

@@ -6,24 +6,22 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import canned
-from tools import benchmark_pages, reference
+from tools import benchmark_pages, reference, results_page
 from tools.benchmark_pages import GILTEST
 
 
 @pytest.mark.needs_gil
 @pytest.mark.parametrize(
-    "page", sorted(reference.PAGES.glob("*.md")), ids=lambda page: str(page.name)
+    "page", sorted(results_page.PAGES.glob("*.md")), ids=lambda page: str(page.name)
 )
 def test_the_reference_is_up_to_date(page: Path) -> None:
-    assert reference.rendered(page.read_text("utf-8")) == page.read_text("utf-8"), (
-        "run: python tools/reference.py"
-    )
+    assert reference.rendered(page.read_text("utf-8")) == page.read_text("utf-8"), "run: make docs"
 
 
 def test_the_reference_has_all_public_names() -> None:
     from cpythonplus import gil, threads
 
-    text = "".join(page.read_text("utf-8") for page in reference.PAGES.glob("*.md"))
+    text = "".join(page.read_text("utf-8") for page in results_page.PAGES.glob("*.md"))
     present = set(reference.names_in(text))
     names = {f"cpythonplus.gil.{name}" for name in gil.__all__ if name != "atomic"}
     # These are the standard library's on some version or on all.
@@ -47,10 +45,24 @@ def test_a_value_and_an_exception_have_none() -> None:
         assert "#### " not in reference.documented(name)
 
 
+def test_an_enumeration_has_its_values() -> None:
+    text = reference.documented("cpythonplus.prefork.Category")
+    assert "class prefork.Category\n    NEW_PAGES = 'new pages'\n" in text
+    assert text.count("What a worker changed on a page") == 1
+
+
 def test_fields_of_a_docstring_become_a_list() -> None:
     text = "What it is.\n\nlimit_ms: how long.  report: who\n    is told; None: none.  Raises X."
     assert reference.markdown(text, ["limit_ms", "report"]) == (
         "What it is.\n\n- `limit_ms`: how long.\n- `report`: who is told; None: none.\n\nRaises X."
+    )
+
+
+@pytest.mark.parametrize("title", ["Args", "Attributes"])
+def test_a_list_has_no_title(title: str) -> None:
+    text = f"What it is.\n\n{title}:\n    limit_ms: how\n        long.\n    report: who is told."
+    assert reference.markdown(text, ["limit_ms", "report"]) == (
+        "What it is.\n\n- `limit_ms`: how long.\n- `report`: who is told."
     )
 
 
@@ -96,7 +108,7 @@ def test_a_slim_result_gives_the_same_table(tmp_path: Path) -> None:
 def test_two_results_of_one_version_are_refused(tmp_path: Path) -> None:
     written(tmp_path, "3.13.0").rename(tmp_path / "other.json")
     written(tmp_path, "3.13.0")
-    with pytest.raises(benchmark_pages.TableError, match=r"several results for 3\.13\.0"):
+    with pytest.raises(results_page.PageError, match=r"several results for 3\.13\.0"):
         GILTEST.reports(tmp_path)
 
 
@@ -104,15 +116,17 @@ def test_two_results_of_one_version_are_refused(tmp_path: Path) -> None:
 def test_something_else_is_no_result(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(benchmark_pages.TableError, match=r"x\.json"):
+    with pytest.raises(results_page.PageError, match=r"x\.json"):
         benchmark_pages.read(path)
 
 
 def test_nothing_measured_leaves_a_line(tmp_path: Path) -> None:
     text = f"a\n{benchmark_pages.BEGIN}\nold\n{benchmark_pages.END}\nb\n"
-    new = benchmark_pages.filled(text, GILTEST.text(tmp_path))
+    new = results_page.filled(
+        text, GILTEST.text(tmp_path), benchmark_pages.BEGIN, benchmark_pages.END
+    )
     assert benchmark_pages.NOT_MEASURED in new
     assert "old" not in new
     assert new.endswith(f"{benchmark_pages.END}\nb\n")
-    with pytest.raises(benchmark_pages.TableError, match="measured:begin"):
-        benchmark_pages.filled("nothing", "x")
+    with pytest.raises(results_page.PageError, match="measured:begin"):
+        results_page.filled("nothing", "x", benchmark_pages.BEGIN, benchmark_pages.END)

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.common.results import Report
 from benchmarks.scenarios import cases_of
 from tests.benchmarks import canned
-from tools import benchmark_pages
+from tools import benchmark_pages, results_page
 
 GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, SITES = (
     benchmark_pages.SUITES
@@ -46,19 +46,19 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_the_pages_are_up_to_date() -> None:
-    made = benchmark_pages.made(benchmark_pages.RESULTS, benchmark_pages.PAGES)
+    made = benchmark_pages.made(results_page.RESULTS, benchmark_pages.PAGES)
     stale = [path.name for path, text in made.items() if path.read_text("utf-8") != text]
-    assert stale == [], "run: python tools/benchmark_pages.py"
+    assert stale == [], "run: make docs"
 
 
 def test_readme_is_short_and_its_linked_numbers_stand_in_their_pages() -> None:
     """`[1,244 → 366 MiB](docs/benchmarks/prefork.md)`: both numbers are in that page's tables."""
-    readme = (benchmark_pages.ROOT / "README.md").read_text("utf-8")
+    readme = (results_page.ROOT / "README.md").read_text("utf-8")
     assert len(readme.splitlines()) <= 150
     linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)\)", readme)
     assert len(linked) > 5
     for words, path in linked:
-        page = (benchmark_pages.ROOT / path).read_text("utf-8")
+        page = (results_page.ROOT / path).read_text("utf-8")
         measured = {number for line in page.splitlines() if "|" in line for number in numbers(line)}
         assert numbers(words) <= measured, f"{words}: not in {path}"
 
@@ -134,7 +134,7 @@ def test_what_was_not_measured_is_said(tmp_path: Path, empty_pages: Path) -> Non
     assert len(silent) == 8
     assert "| [threads](threads.md) | - | - | 0 | 0 |" in made[empty_pages / "README.md"]
     (empty_pages / "threads.md").write_text("no marks")
-    with pytest.raises(benchmark_pages.TableError, match="measured:begin"):
+    with pytest.raises(results_page.PageError, match="measured:begin"):
         benchmark_pages.made(tmp_path, empty_pages)
 
 
@@ -142,7 +142,7 @@ def test_a_result_under_another_name_is_refused(tmp_path: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     (tmp_path / "3.13.0.json").rename(tmp_path / "threads-3.13.json")
     with pytest.raises(
-        benchmark_pages.TableError,
+        results_page.PageError,
         match=r"threads-3\.13\.json is a result of giltest, not of threads",
     ):
         THREADS.text(tmp_path)

@@ -15,7 +15,7 @@ DOCS = pages.ROOT / "docs"
 @pytest.mark.parametrize("name", stack_pictures.PICTURES)
 def test_the_pictures_are_up_to_date(name: str) -> None:
     drawn = (DOCS / "explanation" / name).read_text("utf-8")
-    assert drawn == stack_pictures.PICTURES[name](), "run: python tools/stack_pictures.py"
+    assert drawn == stack_pictures.PICTURES[name](), "run: make docs"
 
 
 def test_a_size_that_the_sources_do_not_tell_is_an_error() -> None:

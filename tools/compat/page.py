@@ -1,7 +1,7 @@
 """Writes what other people's tests say of ours into docs/reference/compat.md.
 
-    python tools/compat/page.py           rewrites the block of the page
-    python tools/compat/page.py --check   changes nothing; exit status 1 when it is outdated
+    python -m tools.compat.page           rewrites the block of the page
+    python -m tools.compat.page --check   changes nothing; exit status 1 when it is outdated
 
 Made from benchmarks/results/compat-3.*.json and compat-tasklets-3.*.json, which `farm.py --record`
 writes, one for each version of the interpreter, and from packages.toml.  A failure without a reason
@@ -14,10 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
-
-from tools import results_page  # found by the path above
+from tools import results_page
 from tools.compat import packages
 from tools.compat.packages import Package
 from tools.junit_results import key_of
@@ -139,13 +136,13 @@ def rendered(results: Results, listed: Sequence[Package], under: str) -> list[st
     return [*lines, "", *(f"{one['python']}: {one['machine']}." for one in results)]
 
 
-def made() -> str:
-    """Return the block of what is recorded; PageError where that does not fit together."""
+def made() -> dict[Path, str]:
+    """Return the page of what is recorded; PageError where that does not fit together."""
     listed = packages.read()
     lines = _part("compat", packages.for_run(listed), "under `run`")
     lines += ["", "## With tasklets' patches", ""]
     lines += _part("compat-tasklets", packages.for_tasklets(listed), "with the patches")
-    return results_page.block(lines)
+    return results_page.page(PAGE, "\n".join(lines))
 
 
 def _part(title: str, listed: Sequence[Package], under: str) -> list[str]:
@@ -156,7 +153,7 @@ def _part(title: str, listed: Sequence[Package], under: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite the page, or tell whether it would change."""
-    return results_page.main("compat/page", PAGE, made, arguments)
+    return results_page.main("compat/page", made, arguments)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ Made from benchmarks/results/compat-serve-*.json, one for each version of the in
 
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tools import results_page
@@ -119,7 +120,7 @@ TABLES = (
 def rendered(results: Sequence[Result]) -> str:
     """Return the block of the page."""
     if not results:
-        return results_page.block([])
+        return results_page.NOT_RUN
     lines = totals(results)
     for kind, title in TABLES:
         rows = list(differences(results, kind))
@@ -134,19 +135,19 @@ def rendered(results: Sequence[Result]) -> str:
             ]
     lines += ["", "What the client counted, all applications together:", "", *counts(results), ""]
     lines += ["What was run:", "", *versions(results)]
-    return results_page.block(lines)
+    return "\n".join(lines)
 
 
-def made() -> str:
-    """Return the block from the recorded results."""
+def made() -> dict[Path, str]:
+    """Return the page from the recorded results."""
     results = results_page.read(results_page.RESULTS, "compat-serve")
     check(results)
-    return rendered(results)
+    return results_page.page(PAGE, rendered(results))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite the page, or tell whether it would change."""
-    return results_page.main("compat_serve/page", PAGE, made, arguments)
+    return results_page.main("compat_serve/page", made, arguments)
 
 
 if __name__ == "__main__":

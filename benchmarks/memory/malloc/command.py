@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
+from functools import partial
 from pathlib import Path
 
-from benchmarks.common import terminal
+from benchmarks.common import arguments, terminal
 from benchmarks.common.errors import UsageError
 from benchmarks.memory.malloc import comparing
 
 SUMMARY = "run a script under several allocators: its time, and the memory that stays"
 
-_MAX_SECONDS = 3600
-
 
 def add_arguments(found: argparse.ArgumentParser) -> None:
     """Give a parser the command's own arguments."""
-    found.add_argument("--rounds", type=_rounds, default=3, metavar="N", help="on each side (3)")
+    found.add_argument(
+        "--rounds", type=arguments.count, default=3, metavar="N", help="on each side (3)"
+    )
     found.add_argument(
         "--idle",
-        type=_seconds,
+        type=arguments.seconds,
         default=5.0,
         metavar="S",
         help="seconds between the script's end and the last look (5)",
     )
     found.add_argument(
-        "--limit", type=_seconds, default=600.0, metavar="S", help="most seconds of a run (600)"
+        "--limit",
+        type=arguments.seconds,
+        default=600.0,
+        metavar="S",
+        help="most seconds of a run (600)",
     )
     found.add_argument(
         "--only",
-        type=_sides,
+        type=partial(arguments.sides, comparing.SIDES),
         default=list(comparing.SIDES),
         metavar="NAME,...",
         help=f"only these of {', '.join(comparing.SIDES)}",
@@ -82,29 +86,3 @@ def table(found: comparing.Comparison) -> str:
         line = "  ".join(cells) if row[1] else cells[0]
         lines.append(f"{line}  {row[5]}".rstrip())
     return "\n".join(lines) + "\n"
-
-
-def _rounds(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= _MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to 3600")
-    return value
-
-
-def _sides(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in comparing.SIDES:
-            known = ", ".join(comparing.SIDES)
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {known}")
-    return names

@@ -1,8 +1,9 @@
 """Sets single keys in the text of a site file; all other characters stay as they are.
 
 The new text is made from the spans that the scanner found and is then parsed again: it has to mean
-what the old one meant, with the changes. Writing the file anew from its data would lose comments,
-and tomlkit, which keeps them, moves keys of tables that are written in several places.
+what the old one meant, with the changes. Writing the file anew from its data would lose comments.
+tomlkit (0.15) keeps them, but moves `[[links]]` that stand apart together, and puts a new key
+behind the comment of the next table, without indentation, its line ended as on Unix in any file.
 """
 
 from __future__ import annotations
