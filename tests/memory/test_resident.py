@@ -280,7 +280,13 @@ def test_with_debug_hooks() -> None:
 
 
 FAKE = """
+#include <stddef.h>
 #include <string.h>
+void *__libc_malloc(size_t bytes);
+void *malloc(size_t bytes)
+{
+    return __libc_malloc(bytes);
+}
 int mallctl(const char *name, void *old, size_t *old_bytes, void *new_, size_t new_bytes)
 {
     size_t number = strcmp(name, "stats.allocated") == 0 ? 3 << 20 : 5 << 20;

@@ -109,12 +109,9 @@ send_answer(bool failed, const char *bytes, size_t length)
 static void
 send_refusal(const char *reason)
 {
-    static const char before[] = "{\"error\": \"", after[] = "\"}";
-    char text[sizeof before + 128 + sizeof after] = "";
+    char text[192];
 
-    strcat(text, before);
-    strncat(text, reason, 128);
-    strcat(text, after);
+    snprintf(text, sizeof text, "{\"error\": \"%.128s\"}", reason);
     (void)send_answer(true, text, strlen(text));
 }
 

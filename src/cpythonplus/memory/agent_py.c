@@ -1,6 +1,6 @@
 /* The agent as Python sees it: starting, stopping, fork, and the answers, which Python makes. */
 #define _GNU_SOURCE
-#include "agent_py.h"
+#include "binding.h"
 
 #include "../_base/raise.h"
 #include "agent.h"

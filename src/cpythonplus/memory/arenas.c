@@ -305,39 +305,3 @@ plus_arenas_free(struct plus_arenas *arenas)
     free(arenas->list);
     *arenas = (struct plus_arenas){.larger_blocks = -1};
 }
-
-const struct plus_arena *
-plus_arenas_at(const struct plus_arenas *arenas, uintptr_t address)
-{
-    size_t low = 0, high = arenas->count;
-
-    while (low < high) { /* the first that ends behind the address */
-        size_t middle = low + (high - low) / 2;
-        if (arenas->list[middle].end <= address) {
-            low = middle + 1;
-        }
-        else {
-            high = middle;
-        }
-    }
-    return low < arenas->count && arenas->list[low].start <= address ? &arenas->list[low] : NULL;
-}
-
-int
-plus_arenas_visit(const struct plus_arenas *arenas,
-                  int (*visit)(const struct plus_arena *arena, const struct plus_pool_header *pool,
-                               void *arg),
-                  void *arg)
-{
-    for (size_t i = 0; i < arenas->count; i++) {
-        const struct plus_arena *arena = &arenas->list[i];
-        for (uintptr_t pool = plus_arena_pools(arena); pool < arena->carved;
-             pool += PLUS_POOL_BYTES) {
-            int status = visit(arena, (const struct plus_pool_header *)pool, arg);
-            if (status != 0) {
-                return status;
-            }
-        }
-    }
-    return 0;
-}

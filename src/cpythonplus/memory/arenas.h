@@ -37,24 +37,11 @@ plus_arenas_find(struct plus_arenas *arenas, const struct plus_segments *segment
 void
 plus_arenas_free(struct plus_arenas *arenas);
 
-/* The arena that the address lies in, or NULL. */
-const struct plus_arena *
-plus_arenas_at(const struct plus_arenas *arenas, uintptr_t address);
-
 /* The first pool's address. */
 static inline uintptr_t
 plus_arena_pools(const struct plus_arena *arena)
 {
     return (arena->start + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
 }
-
-/* Calls `visit` for each pool below `carved` of each arena, until it returns something else than 0, which is returned.
- * If header->taken is 0 the pool is empty: nobody reads what is in it, but for the header, and for the chain of
- * free blocks that begins there if the pool's next user wants blocks of header->size_index. */
-int
-plus_arenas_visit(const struct plus_arenas *arenas,
-                  int (*visit)(const struct plus_arena *arena, const struct plus_pool_header *pool,
-                               void *arg),
-                  void *arg);
 
 #endif

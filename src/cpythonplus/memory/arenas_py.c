@@ -1,5 +1,5 @@
 /* What resident() is told of pymalloc's arenas, and of what lies in those that are mostly free. */
-#include "resident.h"
+#include "binding.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -154,19 +154,14 @@ add_blocks(struct view *view, PyObject *blocks)
 static PyObject *
 arena_rows(const struct view *view)
 {
-    PyObject *rows = PyList_New((Py_ssize_t)view->arenas.count);
+    PyObject *rows = PyList_New(0);
 
     for (size_t i = 0; rows != NULL && i < view->arenas.count; i++) {
         const struct summary *each = &view->summaries[i];
-        PyObject *row = Py_BuildValue("(KKnnnnn)", (unsigned long long)each->start,
-                                      (unsigned long long)each->end, (Py_ssize_t)each->taken,
-                                      (Py_ssize_t)each->live, (Py_ssize_t)each->overhead,
-                                      (Py_ssize_t)each->free, (Py_ssize_t)each->empty);
-        if (row == NULL) {
-            Py_CLEAR(rows);
-            break;
-        }
-        PyList_SET_ITEM(rows, (Py_ssize_t)i, row);
+        plus_append_row(&rows, Py_BuildValue("(KKnnnnn)", (unsigned long long)each->start,
+                                             (unsigned long long)each->end, (Py_ssize_t)each->taken,
+                                             (Py_ssize_t)each->live, (Py_ssize_t)each->overhead,
+                                             (Py_ssize_t)each->free, (Py_ssize_t)each->empty));
     }
     return rows;
 }
@@ -182,27 +177,16 @@ pin_row(const struct plus_pin *pin)
                          (Py_ssize_t)pin->held_bytes, example);
 }
 
-static int
-append_new(PyObject *list, PyObject *item)
-{
-    int status = item == NULL ? -1 : PyList_Append(list, item);
-
-    Py_XDECREF(item);
-    return status;
-}
-
 static PyObject *
 pin_rows(const struct plus_pins *pins, Py_ssize_t limit)
 {
     PyObject *rows = PyList_New(0);
 
     for (size_t i = 0; rows != NULL && i < pins->count && (Py_ssize_t)i < limit; i++) {
-        if (append_new(rows, pin_row(&pins->list[i])) < 0) {
-            Py_CLEAR(rows);
-        }
+        plus_append_row(&rows, pin_row(&pins->list[i]));
     }
-    if (rows != NULL && pins->unknown.blocks > 0 && append_new(rows, pin_row(&pins->unknown)) < 0) {
-        Py_CLEAR(rows);
+    if (rows != NULL && pins->unknown.blocks > 0) {
+        plus_append_row(&rows, pin_row(&pins->unknown));
     }
     return rows;
 }
@@ -219,10 +203,8 @@ owner_rows(const struct view *view, const struct plus_pins *pins)
         }
         PyObject *owner =
             pins->owners == NULL || pins->owners[i] == NULL ? Py_None : pins->owners[i];
-        if (append_new(rows, Py_BuildValue("(KO)", (unsigned long long)view->pinned[i].start,
-                                           owner)) < 0) {
-            Py_CLEAR(rows);
-        }
+        plus_append_row(&rows,
+                        Py_BuildValue("(KO)", (unsigned long long)view->pinned[i].start, owner));
     }
     return rows;
 }
@@ -230,26 +212,15 @@ owner_rows(const struct view *view, const struct plus_pins *pins)
 /* What was found is borrowed, and the first row that is made may start the collector (up to 3.11), which frees what is
  * garbage of it. */
 static void
-hold_all(const struct plus_pins *pins, size_t owners)
+hold_all(const struct plus_pins *pins, size_t owners, bool release)
 {
     for (size_t i = 0; i < pins->count; i++) {
-        Py_XINCREF((PyObject *)pins->list[i].type);
-        Py_XINCREF(pins->list[i].example);
+        PyObject *type = (PyObject *)pins->list[i].type, *example = pins->list[i].example;
+        release ? Py_XDECREF(type) : Py_XINCREF(type);
+        release ? Py_XDECREF(example) : Py_XINCREF(example);
     }
     for (size_t i = 0; pins->owners != NULL && i < owners; i++) {
-        Py_XINCREF(pins->owners[i]);
-    }
-}
-
-static void
-release_all(const struct plus_pins *pins, size_t owners)
-{
-    for (size_t i = 0; i < pins->count; i++) {
-        Py_XDECREF((PyObject *)pins->list[i].type);
-        Py_XDECREF(pins->list[i].example);
-    }
-    for (size_t i = 0; pins->owners != NULL && i < owners; i++) {
-        Py_XDECREF(pins->owners[i]);
+        release ? Py_XDECREF(pins->owners[i]) : Py_XINCREF(pins->owners[i]);
     }
 }
 
@@ -274,12 +245,12 @@ search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit)
     if (status == -ENOMEM) {
         return PyErr_NoMemory();
     }
-    hold_all(&pins, view->pinned_count);
+    hold_all(&pins, view->pinned_count, false);
     PyObject *result = Py_BuildValue(
         "(nnNNNnO)", (Py_ssize_t)view->arenas.taken_blocks, view->arenas.larger_blocks,
         arena_rows(view), pin_rows(&pins, pins_limit), owner_rows(view, &pins),
         (Py_ssize_t)view->arenas_pinned, status == 0 ? Py_True : Py_False);
-    release_all(&pins, view->pinned_count);
+    hold_all(&pins, view->pinned_count, true);
     plus_pins_free(&pins);
     return result;
 }

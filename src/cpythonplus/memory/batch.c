@@ -177,11 +177,12 @@ plus_batch_init(struct plus_batch *batch, PyObject *list, Py_ssize_t start)
 {
     Py_ssize_t count = PyList_GET_SIZE(list) - start;
 
-    *batch = (struct plus_batch){.items = ((PyListObject *)list)->ob_item + start};
-    if (count < 0 || count >= (Py_ssize_t)UINT32_MAX - 2) {
+    *batch = (struct plus_batch){.error = 0};
+    if (start < 0 || count < 0 || count >= (Py_ssize_t)UINT32_MAX - 2) {
         PyErr_SetString(PyExc_ValueError, "start must be within the list");
         return -1;
     }
+    batch->items = ((PyListObject *)list)->ob_item + start;
     batch->graph.count = (uint32_t)count;
     if (take_memory(batch) < 0) {
         PyErr_NoMemory();

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #define JEMALLOC_ALL_ARENAS "4096" /* MALLCTL_ARENAS_ALL, since 5.0 */
 
@@ -18,6 +19,7 @@ static int (*malloc_trim_function)(size_t);
 static int (*mallctl_function)(const char *, void *, size_t *, void *, size_t);
 static void (*mi_collect_function)(bool);
 static void (*tcmalloc_release_function)(void);
+static unsigned char (*tcmalloc_property_function)(const char *, size_t *); /* or NULL */
 
 static void *
 symbol(const char *name)
@@ -59,6 +61,7 @@ find(void)
     }
     if (beside_malloc("MallocExtension_ReleaseFreeMemory")) {
         *(void **)&tcmalloc_release_function = symbol("MallocExtension_ReleaseFreeMemory");
+        *(void **)&tcmalloc_property_function = symbol("MallocExtension_GetNumericProperty");
         return PLUS_C_ALLOCATOR_TCMALLOC;
     }
     if (beside_malloc("malloc_trim")) {
@@ -120,4 +123,43 @@ plus_c_allocator_free_bytes(enum plus_c_allocator_kind kind)
     (void)kind;
 #endif
     return 0;
+}
+
+static size_t
+jemalloc_number(const char *name)
+{
+    size_t number = 0, bytes = sizeof number;
+
+    return mallctl_function(name, &number, &bytes, NULL, 0) == 0 ? number : 0;
+}
+
+/* By the names that their manuals have. */
+const char *
+plus_c_allocator_ask(size_t *used_bytes, size_t *resident_bytes)
+{
+    uint64_t epoch = 1; /* written: jemalloc's numbers are those of now */
+    size_t heap, unmapped;
+
+    *used_bytes = *resident_bytes = 0;
+    switch (plus_c_allocator_kind()) {
+    case PLUS_C_ALLOCATOR_JEMALLOC:
+        mallctl_function("epoch", NULL, NULL, &epoch, sizeof epoch);
+        *used_bytes = jemalloc_number("stats.allocated");
+        *resident_bytes = jemalloc_number("stats.resident");
+        return "jemalloc";
+    case PLUS_C_ALLOCATOR_MIMALLOC:
+        return "mimalloc";
+    case PLUS_C_ALLOCATOR_TCMALLOC:
+        if (tcmalloc_property_function != NULL &&
+            tcmalloc_property_function("generic.current_allocated_bytes", used_bytes) &&
+            tcmalloc_property_function("generic.heap_size", &heap) &&
+            tcmalloc_property_function("tcmalloc.pageheap_unmapped_bytes", &unmapped)) {
+            *resident_bytes = heap - unmapped;
+        }
+        return "tcmalloc";
+    case PLUS_C_ALLOCATOR_GLIBC:
+    case PLUS_C_ALLOCATOR_OTHER:
+        break;
+    }
+    return NULL;
 }

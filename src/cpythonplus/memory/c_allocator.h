@@ -30,4 +30,9 @@ plus_c_allocator_release(enum plus_c_allocator_kind kind);
 size_t
 plus_c_allocator_free_bytes(enum plus_c_allocator_kind kind);
 
+/* The name of an allocator that was loaded instead of the C library's, and what it says of itself: bytes in use and in
+ * memory, 0 and 0 where it does not tell.  NULL: there is none that is known.  As plus_c_allocator_kind(). */
+const char *
+plus_c_allocator_ask(size_t *used_bytes, size_t *resident_bytes);
+
 #endif

@@ -54,13 +54,6 @@ may_be_unfinished(PyObject *op)
 }
 
 static int
-skip_object(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
-{
-    (void)op, (void)parent, (void)origin, (void)arg;
-    return 0;
-}
-
-static int
 note_reference(PyObject *from, PyObject *to, void *arg)
 {
     (void)from;
@@ -77,7 +70,7 @@ note_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
 static int
 note_held_tuples(struct plus_granules *held)
 {
-    const struct plus_heap_visitor visitor = {skip_object, note_reference, held};
+    const struct plus_heap_visitor visitor = {NULL, note_reference, held};
     int status = plus_heap_walk(&visitor, NULL);
 
     return status < 0 ? status : plus_live_frames_visit(note_variable, held);
@@ -117,9 +110,8 @@ memory_gc_objects_of(PyObject *module, PyObject *types)
                         "memory_gc_objects_of takes a tuple of types, BaseException or None");
         return NULL;
     }
-    const char *refusal = plus_heap_walk_refusal();
-    if (refusal != NULL) {
-        return PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);
+    if (plus_heap_walk_raises()) {
+        return NULL;
     }
     selection.found = PyList_New(0);
     if (selection.found == NULL) {
@@ -149,10 +141,9 @@ static PyObject *
 memory_fixed_costs(PyObject *module, PyObject *unused)
 {
     struct plus_fixed_costs costs;
-    const char *refusal = plus_heap_walk_refusal();
 
-    if (refusal != NULL) {
-        return PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);
+    if (plus_heap_walk_raises()) {
+        return NULL;
     }
     if (plus_fixed_costs_count(&costs) < 0) {
         return PyErr_NoMemory();

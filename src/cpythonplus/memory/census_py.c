@@ -17,16 +17,6 @@ count(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     return plus_tally_add(arg, op, origin == PLUS_HEAP_FROZEN);
 }
 
-/* Appends what Py_BuildValue() gave; takes the reference to it. */
-static int
-append(PyObject *rows, PyObject *row)
-{
-    int status = row == NULL ? -1 : PyList_Append(rows, row);
-
-    Py_XDECREF(row);
-    return status;
-}
-
 static PyObject *
 class_rows(const struct plus_tally *tally)
 {
@@ -35,13 +25,11 @@ class_rows(const struct plus_tally *tally)
 
     for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(&tally->classes, &at));) {
         const struct plus_class_tally *each = slot->record;
-        PyObject *row = Py_BuildValue("(O(nn)(nn)(nn)(nn)n)", each->type, each->self.objects,
+        plus_append_row(&rows,
+                        Py_BuildValue("(O(nn)(nn)(nn)(nn)n)", each->type, each->self.objects,
                                       each->self.bytes, each->owned.objects, each->owned.bytes,
                                       each->dicts.objects, each->dicts.bytes, each->itself.objects,
-                                      each->itself.bytes, each->own_dict_bytes);
-        if (append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
+                                      each->itself.bytes, each->own_dict_bytes));
     }
     return rows;
 }
@@ -54,12 +42,10 @@ place_rows(const struct plus_record_table *table)
 
     for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(table, &at));) {
         const struct plus_place_tally *each = slot->record;
-        PyObject *row = Py_BuildValue("(O(nn)(nn)On)", each->place, each->self.objects,
+        plus_append_row(&rows,
+                        Py_BuildValue("(O(nn)(nn)On)", each->place, each->self.objects,
                                       each->self.bytes, each->dicts.objects, each->dicts.bytes,
-                                      each->is_module ? Py_True : Py_False, each->own_bytes);
-        if (append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
+                                      each->is_module ? Py_True : Py_False, each->own_bytes));
     }
     return rows;
 }
@@ -71,9 +57,9 @@ size_rows(const struct plus_tally *tally)
 
     for (unsigned i = 0; rows != NULL && i < PLUS_SIZE_CLASSES; i++) {
         const struct plus_sum *sum = &tally->sizes[i];
-        if (sum->objects > 0 && append(rows, Py_BuildValue("(nnn)", plus_size_class_limit(i),
-                                                           sum->objects, sum->bytes)) < 0) {
-            Py_CLEAR(rows);
+        if (sum->objects > 0) {
+            plus_append_row(
+                &rows, Py_BuildValue("(nnn)", plus_size_class_limit(i), sum->objects, sum->bytes));
         }
     }
     return rows;
@@ -154,25 +140,30 @@ memory_referrers_of(PyObject *module, PyObject *type)
 }
 
 static PyObject *
-memory_root_path(PyObject *module, PyObject *const *args, Py_ssize_t count)
+memory_root_path(PyObject *module, PyObject *args)
 {
-    if (count != 4 || !(args[3] == Py_None || PyUnicode_CheckExact(args[3]))) {
-        PyErr_SetString(
-            PyExc_TypeError,
-            "memory_root_path takes an object, a flag, a code object or None, a str or None");
+    PyObject *target, *caller, *own;
+    int any_instance;
+
+    if (!PyArg_ParseTuple(args, "OpOO:memory_root_path", &target, &any_instance, &caller, &own)) {
         return NULL;
     }
-    return prepare() < 0 ? NULL : plus_root_path(args[0], args[1] == Py_True, args[2], args[3]);
+    if (own != Py_None && !PyUnicode_CheckExact(own)) {
+        PyErr_SetString(PyExc_TypeError, "own must be a str or None");
+        return NULL;
+    }
+    return prepare() < 0 ? NULL : plus_root_path(target, any_instance, caller, own);
 }
 
 static PyObject *
-memory_reference_label(PyObject *module, PyObject *const *args, Py_ssize_t count)
+memory_reference_label(PyObject *module, PyObject *args)
 {
-    if (count != 2) {
-        PyErr_SetString(PyExc_TypeError, "memory_reference_label takes two objects");
+    PyObject *from, *to;
+
+    if (!PyArg_ParseTuple(args, "OO:memory_reference_label", &from, &to) || prepare() < 0) {
         return NULL;
     }
-    return prepare() < 0 ? NULL : plus_reference_label(args[0], args[1]);
+    return plus_reference_label(from, to);
 }
 
 PyMethodDef plus_memory_census_methods[] = {
@@ -190,13 +181,13 @@ PyMethodDef plus_memory_census_methods[] = {
      PyDoc_STR("memory_referrers_of($module, type, /)\n--\n\n"
                "Return (kind, owner, name, references) for each way in which others refer to its\n"
                "instances.  UnsupportedPlatform where it cannot be done.")},
-    {"memory_root_path", (PyCFunction)(void (*)(void))memory_root_path, METH_FASTCALL,
+    {"memory_root_path", memory_root_path, METH_VARARGS,
      PyDoc_STR(
          "memory_root_path($module, target, any_instance, caller, own, /)\n--\n\n"
          "Return (root, name, objects): the shortest path to an object, or an instance, from a\n"
          "module or a variable; not of the code `caller`, nor of files that begin with `own`.\n"
          "LookupError if there is no instance; UnsupportedPlatform where it cannot be done.")},
-    {"memory_reference_label", (PyCFunction)(void (*)(void))memory_reference_label, METH_FASTCALL,
+    {"memory_reference_label", memory_reference_label, METH_VARARGS,
      PyDoc_STR(
          "memory_reference_label($module, source, target, /)\n--\n\n"
          "Return how one object refers to another: (\"attribute\", name), (\"key\", object),\n"

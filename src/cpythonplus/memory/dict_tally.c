@@ -10,40 +10,6 @@
 
 /* ---- by class ------------------------------------------------------------------------------------ */
 
-static int
-make_room(struct plus_dict_walk *walk)
-{
-    uint32_t room = walk->room * 2 + 64;
-    struct plus_dict_tally *tallies = realloc(walk->tallies, room * sizeof *tallies);
-
-    if (tallies == NULL) {
-        return -ENOMEM;
-    }
-    walk->tallies = tallies;
-    plus_address_map_free(&walk->map);
-    if (plus_address_map_init(&walk->map, room) < 0) {
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < walk->count; i++) {
-        plus_address_map_add(&walk->map, tallies[i].type, i);
-    }
-    walk->room = room;
-    return 0;
-}
-
-static struct plus_dict_tally *
-tally_of(struct plus_dict_walk *walk, PyTypeObject *type)
-{
-    if (walk->count == walk->room && make_room(walk) < 0) {
-        return NULL;
-    }
-    uint32_t index = plus_address_map_add(&walk->map, type, walk->count);
-    if (index == walk->count) {
-        walk->tallies[walk->count++] = (struct plus_dict_tally){.type = type};
-    }
-    return &walk->tallies[index];
-}
-
 static void
 note_cause(struct plus_dict_tally *tally, const struct plus_attributes *attributes)
 {
@@ -84,7 +50,7 @@ add_instance(struct plus_dict_tally *tally, PyObject *op)
         tally->attributes = attributes.count;
     }
     if (attributes.storage == PLUS_STORAGE_COMBINED ||
-        (attributes.storage == PLUS_STORAGE_SPLIT && plus_type_inlines_values(tally->type))) {
+        (attributes.storage == PLUS_STORAGE_SPLIT && plus_has_inline_values(tally->type))) {
         tally->lost++;
         tally->lost_bytes += size;
         tally->lost_bare_bytes += bare;
@@ -161,7 +127,7 @@ look_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     if (type->tp_dictoffset == 0 || PyType_Check(op) || !plus_type_shares_keys(type)) {
         return 0;
     }
-    struct plus_dict_tally *tally = tally_of(walk, type);
+    struct plus_dict_tally *tally = plus_record_table_get(&walk->tallies, type);
     if (tally == NULL) {
         return -ENOMEM;
     }
@@ -175,6 +141,7 @@ plus_dict_walk_run(struct plus_dict_walk *walk, Py_ssize_t worth_bytes, Py_ssize
     struct plus_heap_visitor visitor = {.object = look_at, .arg = walk};
 
     *walk = (struct plus_dict_walk){.limit = limit, .worth_bytes = worth_bytes};
+    walk->tallies = PLUS_RECORD_TABLE(struct plus_dict_tally);
     walk->largest = calloc((size_t)limit + 1, sizeof *walk->largest);
     return walk->largest == NULL ? -ENOMEM : plus_heap_walk(&visitor, NULL);
 }
@@ -182,7 +149,6 @@ plus_dict_walk_run(struct plus_dict_walk *walk, Py_ssize_t worth_bytes, Py_ssize
 void
 plus_dict_walk_free(struct plus_dict_walk *walk)
 {
-    plus_address_map_free(&walk->map);
-    free(walk->tallies);
+    plus_record_table_clear(&walk->tallies);
     free(walk->largest);
 }

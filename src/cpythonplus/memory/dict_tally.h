@@ -3,9 +3,8 @@
 #ifndef PLUS_MEMORY_DICT_TALLY_H
 #define PLUS_MEMORY_DICT_TALLY_H
 
-#include "key_tables.h" /* before what includes the C library */
-
-#include "address_map.h"
+#include "layouts.h"
+#include "record_table.h"
 
 /* The instances of one class.  "Lost" are those that take more than they would with shared names and no dict. */
 struct plus_dict_tally {
@@ -26,9 +25,7 @@ struct plus_large_table {
 };
 
 struct plus_dict_walk {
-    struct plus_address_map map; /* class to its place */
-    struct plus_dict_tally *tallies;
-    uint32_t count, room;
+    struct plus_record_table tallies; /* by class */
     struct plus_large_table *largest; /* those that would save most, in no order */
     Py_ssize_t kept, limit;
     Py_ssize_t worth_bytes;              /* what a table must save to be among them */

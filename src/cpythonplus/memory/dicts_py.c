@@ -22,25 +22,14 @@ static PyObject *
 class_rows(const struct plus_dict_walk *walk)
 {
     PyObject *rows = PyList_New(0);
+    const struct plus_record_slot *slot;
 
-    for (uint32_t i = 0; rows != NULL && i < walk->count; i++) {
-        if (walk->tallies[i].lost == 0) {
-            continue;
+    for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(&walk->tallies, &at));) {
+        if (((struct plus_dict_tally *)slot->record)->lost > 0) {
+            plus_append_row(&rows, class_row(slot->record));
         }
-        PyObject *row = class_row(&walk->tallies[i]);
-        if (row == NULL || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
     }
     return rows;
-}
-
-static PyObject *
-table_row(PyObject *op, const struct plus_table *table)
-{
-    return Py_BuildValue("(Onnnn)", op, table->entries, table->capacity, table->size_bytes,
-                         table->could_be_bytes);
 }
 
 static PyObject *
@@ -49,48 +38,26 @@ table_rows(const struct plus_dict_walk *walk)
     PyObject *rows = PyList_New(0);
 
     for (Py_ssize_t i = 0; rows != NULL && i < walk->kept; i++) {
-        PyObject *row = table_row(walk->largest[i].op, &walk->largest[i].table);
-        if (row == NULL || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
+        const struct plus_table *table = &walk->largest[i].table;
+        plus_append_row(&rows,
+                        Py_BuildValue("(Onnnn)", walk->largest[i].op, table->entries,
+                                      table->capacity, table->size_bytes, table->could_be_bytes));
     }
     return rows;
 }
 
 /* The first allocation behind the walk may start the collector, whose callbacks may free what was only borrowed. */
 static void
-hold_all(const struct plus_dict_walk *walk, bool hold)
+hold_all(const struct plus_dict_walk *walk, bool release)
 {
-    for (uint32_t i = 0; i < walk->count; i++) {
-        if (hold) {
-            Py_INCREF(walk->tallies[i].type);
-        }
-        else {
-            Py_DECREF(walk->tallies[i].type);
-        }
+    const struct plus_record_slot *slot;
+
+    for (size_t at = 0; (slot = plus_record_table_next(&walk->tallies, &at)) != NULL;) {
+        release ? Py_DECREF((PyObject *)slot->key) : Py_INCREF((PyObject *)slot->key);
     }
     for (Py_ssize_t i = 0; i < walk->kept; i++) {
-        if (hold) {
-            Py_INCREF(walk->largest[i].op);
-        }
-        else {
-            Py_DECREF(walk->largest[i].op);
-        }
+        release ? Py_DECREF(walk->largest[i].op) : Py_INCREF(walk->largest[i].op);
     }
-}
-
-static PyObject *
-make_result(const struct plus_dict_walk *walk)
-{
-    PyObject *classes = class_rows(walk);
-    PyObject *tables = classes == NULL ? NULL : table_rows(walk);
-
-    if (tables == NULL) {
-        Py_XDECREF(classes);
-        return NULL;
-    }
-    return Py_BuildValue("(NNnn)", classes, tables, walk->large, walk->large_saves_bytes);
 }
 
 static PyObject *
@@ -107,17 +74,21 @@ memory_walk_dicts(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "limit must be 0 to 100000");
         return NULL;
     }
-    const char *refusal = plus_heap_walk_refusal();
-    if (refusal != NULL) {
-        return PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);
+    if (plus_heap_walk_raises()) {
+        return NULL;
+    }
+    if (!plus_layouts_verify()->values) { /* nor without those of the keys */
+        PyErr_SetString(PyExc_RuntimeError, "instances and dicts are not laid out as is known");
+        return NULL;
     }
     if (plus_dict_walk_run(&walk, worth_bytes, limit) < 0) {
         PyErr_NoMemory();
     }
     else {
-        hold_all(&walk, true);
-        result = make_result(&walk);
         hold_all(&walk, false);
+        result = Py_BuildValue("(NNnn)", class_rows(&walk), table_rows(&walk), walk.large,
+                               walk.large_saves_bytes);
+        hold_all(&walk, true);
     }
     plus_dict_walk_free(&walk);
     return result;
@@ -132,7 +103,7 @@ memory_attributes_of(PyObject *module, PyObject *op)
     if (plus_refuses_free_threaded()) {
         return NULL;
     }
-    if (!plus_type_shares_keys(Py_TYPE(op))) {
+    if (!plus_layouts_verify()->values || !plus_type_shares_keys(Py_TYPE(op))) {
         Py_RETURN_NONE;
     }
     plus_attributes_of(op, &attributes);
@@ -148,7 +119,7 @@ memory_table_of(PyObject *module, PyObject *op)
     if (plus_refuses_free_threaded()) {
         return NULL;
     }
-    if (!plus_table_of(op, &table)) {
+    if (!plus_layouts_verify()->keys || !plus_table_of(op, &table)) {
         Py_RETURN_NONE;
     }
     return Py_BuildValue("(nnnn)", table.entries, table.capacity, table.size_bytes,

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef __GLIBC__ /* its manual says that `stderr` may be set; musl's is a constant */
 
@@ -19,41 +18,15 @@ static struct {
     FILE *stream;             /* ours */
     FILE *standard;           /* what was there */
     _Atomic(pthread_t) asker; /* 0: nobody */
-    char *text;
-    size_t length, room;
-    bool failed;
+    FILE *kept;               /* what the asker wrote, in memory */
 } capture;
-
-static bool
-make_room(size_t size)
-{
-    if (capture.length + size <= capture.room) {
-        return true;
-    }
-    size_t room = 2 * (capture.length + size);
-    char *text = realloc(capture.text, room);
-    if (text == NULL) {
-        return false;
-    }
-    capture.text = text;
-    capture.room = room;
-    return true;
-}
 
 static ssize_t
 keep(void *cookie, const char *data, size_t size)
 {
-    if (!pthread_equal(atomic_load(&capture.asker), pthread_self())) {
-        return (ssize_t)fwrite(data, 1, size, capture.standard);
-    }
-    if (make_room(size)) {
-        memcpy(capture.text + capture.length, data, size);
-        capture.length += size;
-    }
-    else {
-        capture.failed = true;
-    }
-    return (ssize_t)size;
+    bool asks = pthread_equal(atomic_load(&capture.asker), pthread_self());
+
+    return (ssize_t)fwrite(data, 1, size, asks ? capture.kept : capture.standard);
 }
 
 static bool
@@ -72,8 +45,6 @@ open_stream(void)
 static PyObject *
 call_into_stream(PyObject *function)
 {
-    capture.length = 0;
-    capture.failed = false;
     capture.standard = stderr;
     atomic_store(&capture.asker, pthread_self());
     stderr = capture.stream;
@@ -91,21 +62,22 @@ plus_free_lists_text(void)
     if (function == NULL || !PyCFunction_CheckExact(function)) {
         return Py_NewRef(Py_None);
     }
-    if (!open_stream()) {
+    char *bytes = NULL;
+    size_t length = 0;
+    capture.kept = open_stream() ? open_memstream(&bytes, &length) : NULL;
+    if (capture.kept == NULL) {
         return PyErr_NoMemory();
     }
     Py_INCREF(function);
     PyObject *text = call_into_stream(function);
     Py_DECREF(function);
+    bool failed = ferror(capture.kept) != 0;
+    failed |= fclose(capture.kept) != 0;
     if (text != NULL) {
         Py_DECREF(text);
-        text = capture.failed
-                   ? PyErr_NoMemory()
-                   : PyUnicode_DecodeLatin1(capture.text, (Py_ssize_t)capture.length, NULL);
+        text = failed ? PyErr_NoMemory() : PyUnicode_DecodeLatin1(bytes, (Py_ssize_t)length, NULL);
     }
-    free(capture.text);
-    capture.text = NULL;
-    capture.room = 0;
+    free(bytes);
     return text;
 }
 

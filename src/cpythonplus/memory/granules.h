@@ -3,13 +3,11 @@
 #ifndef PLUS_MEMORY_GRANULES_H
 #define PLUS_MEMORY_GRANULES_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "record_table.h"
 
 struct plus_granules {
-    struct plus_granules_chunk **table; /* by chunk, open addressing */
-    size_t mask, count;                 /* capacity - 1; chunks */
-    struct plus_granules_chunk *last;   /* where the last address was */
+    struct plus_record_table chunks;
+    struct plus_granules_chunk *last; /* where the last address was */
 };
 
 /* An empty set: all zero will do. */

@@ -10,16 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../_base/clock.h"
 #include "../_base/page.h"
 #include "c_allocator.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
 #define PART_OF_TIME 50u /* at most 1/50 of a processor is spent on looking */
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
 
 /* Written by starters, read by the thread. */
 static _Atomic unsigned interval_ms;
@@ -29,18 +27,18 @@ static _Atomic pid_t owner;
 static _Atomic unsigned trims; /* by the thread */
 
 static uint64_t
-clock_ns(clockid_t clock)
+cpu_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return plus_timespec_ns(&now);
 }
 
 static void
 sleep_ns(uint64_t ns)
 {
-    struct timespec length = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+    struct timespec length = {(time_t)(ns / PLUS_NS_PER_S), (long)(ns % PLUS_NS_PER_S)};
 
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &length, &length) == EINTR) {
     }
@@ -91,9 +89,9 @@ is_worth_it(struct left *left, size_t resident, size_t free_bytes)
 static void
 look(struct left *left)
 {
-    uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t now_ns = cpu_ns();
 
-    if (cpu_ns - left->cpu_ns < NS_PER_MS) { /* it sleeps: nothing was freed */
+    if (now_ns - left->cpu_ns < PLUS_NS_PER_MS) { /* it sleeps: nothing was freed */
         return;
     }
     size_t free_bytes = plus_c_allocator_free_bytes(PLUS_C_ALLOCATOR_GLIBC);
@@ -103,7 +101,7 @@ look(struct left *left)
         left->free = free_bytes;
         atomic_fetch_add(&trims, 1);
     }
-    left->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    left->cpu_ns = cpu_ns();
 }
 
 static void *
@@ -113,10 +111,10 @@ run(void *unused)
 
     (void)unused;
     for (;;) {
-        uint64_t began = clock_ns(CLOCK_MONOTONIC);
+        uint64_t began = plus_now_ns();
         look(&left);
-        uint64_t rest = (clock_ns(CLOCK_MONOTONIC) - began) * PART_OF_TIME;
-        uint64_t interval = atomic_load(&interval_ms) * NS_PER_MS;
+        uint64_t rest = (plus_now_ns() - began) * PART_OF_TIME;
+        uint64_t interval = atomic_load(&interval_ms) * PLUS_NS_PER_MS;
         sleep_ns(rest > interval ? rest : interval);
     }
     return NULL;

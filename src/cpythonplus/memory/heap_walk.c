@@ -63,6 +63,14 @@ follow_unlisted(struct walk *walk, PyObject *op)
     return stop;
 }
 
+static int
+tell(const struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
+{
+    const struct plus_heap_visitor *visitor = walk->visitor;
+
+    return visitor->object == NULL ? 0 : visitor->object(op, parent, origin, visitor->arg);
+}
+
 /* An object that the collector does not list, wherever it was met. */
 static int
 meet_unlisted(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
@@ -72,7 +80,7 @@ meet_unlisted(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_
     if (is_new <= 0) {
         return is_new;
     }
-    int stop = walk->visitor->object(op, parent, origin, walk->visitor->arg);
+    int stop = tell(walk, op, parent, origin);
     if (stop != 0) {
         return stop;
     }
@@ -150,8 +158,7 @@ static int
 take_turn(PyObject *op, bool frozen, void *arg)
 {
     struct walk *walk = arg;
-    int stop = walk->visitor->object(op, NULL, frozen ? PLUS_HEAP_FROZEN : PLUS_HEAP_LISTED,
-                                     walk->visitor->arg);
+    int stop = tell(walk, op, NULL, frozen ? PLUS_HEAP_FROZEN : PLUS_HEAP_LISTED);
 
     if (stop == 0) {
         stop = follow(walk, op);

@@ -22,7 +22,8 @@ enum plus_heap_origin {
 
 /* What the walk calls; each returns 0 to go on, and anything else ends the walk. */
 struct plus_heap_visitor {
-    /* An object.  `parent` is the object that it was met through, NULL unless `origin` is PLUS_HEAP_REFERRED. */
+    /* An object.  `parent` is the object that it was met through, NULL unless `origin` is PLUS_HEAP_REFERRED.
+     * May be NULL. */
     int (*object)(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg);
     /* A reference, some of them twice, after `object` of `from`, before or after that of `to`.  May be NULL. */
     int (*reference)(PyObject *from, PyObject *to, void *arg);
@@ -32,6 +33,18 @@ struct plus_heap_visitor {
 /* NULL, or why plus_heap_walk must not be called.  May make objects the first time. */
 const char *
 plus_heap_walk_refusal(void);
+
+/* Whether RuntimeError was raised with it. */
+static inline bool
+plus_heap_walk_raises(void)
+{
+    const char *refusal = plus_heap_walk_refusal();
+
+    if (refusal != NULL) {
+        PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);
+    }
+    return refusal != NULL;
+}
 
 /* 0; -ENOMEM: ended for lack of memory; or what a callback returned.  extra_bytes (may be NULL): what the walk took
  * at most for itself. */

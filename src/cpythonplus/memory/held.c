@@ -1,8 +1,7 @@
 #include "held.h"
 
-#include <stdlib.h>
-
 #include "address_map.h"
+#include "record_table.h"
 #include "sizes.h"
 
 /* ---- exceptions ---------------------------------------------------------------------------------- */
@@ -111,57 +110,29 @@ plus_referrers_among(PyObject *objects, PyObject *targets)
 
 /* An object is taken along when as many references to it were met as there are.  Only referents of taken objects
  * are looked at, so the walk ends at whatever is shared and never sees the heap. */
+struct met {
+    PyObject *op;
+    struct met *next; /* of those that wait */
+    Py_ssize_t references;
+    bool taken;
+};
+
 struct taking {
-    struct plus_address_map map; /* object to its place in met; renewed when it is full */
-    struct met {
-        PyObject *op;
-        Py_ssize_t references;
-        bool taken;
-    } *met;
-    uint32_t count, capacity;
-    uint32_t *waiting; /* taken, not traversed yet */
-    uint32_t waits;
+    struct plus_record_table met;
+    struct met *waiting;     /* taken, not traversed yet */
     PyObject *const *spared; /* references to these do not count */
     Py_ssize_t spares;
     Py_ssize_t objects, size_bytes;
 };
 
-static int
-make_room(struct taking *taking)
-{
-    if (taking->count < taking->capacity) {
-        return 0;
-    }
-    uint32_t capacity = taking->capacity * 2 + 256;
-    struct met *met = realloc(taking->met, capacity * sizeof *met);
-    if (met != NULL) {
-        taking->met = met;
-    }
-    uint32_t *waiting = realloc(taking->waiting, capacity * sizeof *waiting);
-    if (waiting != NULL) {
-        taking->waiting = waiting;
-    }
-    if (met == NULL || waiting == NULL) {
-        return -1;
-    }
-    plus_address_map_free(&taking->map);
-    if (plus_address_map_init(&taking->map, capacity) < 0) {
-        return -1;
-    }
-    for (uint32_t i = 0; i < taking->count; i++) {
-        plus_address_map_add(&taking->map, taking->met[i].op, i);
-    }
-    taking->capacity = capacity;
-    return 0;
-}
-
 static void
-take(struct taking *taking, uint32_t index)
+take(struct taking *taking, struct met *met)
 {
-    taking->met[index].taken = true;
+    met->taken = true;
+    met->next = taking->waiting;
+    taking->waiting = met;
     taking->objects++;
-    taking->size_bytes += plus_object_bytes(taking->met[index].op);
-    taking->waiting[taking->waits++] = index;
+    taking->size_bytes += plus_object_bytes(met->op);
 }
 
 static bool
@@ -183,17 +154,13 @@ meet(PyObject *op, void *arg)
     if (is_spared(taking, op)) {
         return 0;
     }
-    if (make_room(taking) < 0) {
+    struct met *met = plus_record_table_get(&taking->met, op);
+    if (met == NULL) {
         return -1;
     }
-    uint32_t index = plus_address_map_add(&taking->map, op, taking->count);
-    if (index == taking->count) {
-        taking->met[taking->count++] = (struct met){.op = op};
-    }
-    struct met *met = &taking->met[index];
     met->references++;
     if (!met->taken && met->references == Py_REFCNT(op)) {
-        take(taking, index);
+        take(taking, met);
     }
     return 0;
 }
@@ -234,9 +201,9 @@ take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
         if (meet(roots[i], taking) < 0) {
             return -1;
         }
-        uint32_t index = plus_address_map_find(&taking->map, roots[i]);
-        if (index != PLUS_NO_INDEX && !taking->met[index].taken) {
-            take(taking, index);
+        struct met *met = plus_record_table_find(&taking->met, roots[i]); /* NULL: it is spared */
+        if (met != NULL && !met->taken) {
+            take(taking, met);
         }
     }
     return 0;
@@ -245,10 +212,12 @@ take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
 static int
 take_all(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
 {
-    int status = make_room(taking) < 0 ? -1 : take_roots(taking, roots, count);
+    int status = take_roots(taking, roots, count);
 
-    while (status == 0 && taking->waits > 0) {
-        status = meet_referents(taking->met[taking->waiting[--taking->waits]].op, taking);
+    while (status == 0 && taking->waiting != NULL) {
+        struct met *met = taking->waiting;
+        taking->waiting = met->next;
+        status = meet_referents(met->op, taking);
     }
     return status;
 }
@@ -257,12 +226,11 @@ int
 plus_exclusively_held(PyObject *const *roots, Py_ssize_t count, PyObject *const *spared,
                       Py_ssize_t spares, Py_ssize_t *objects, Py_ssize_t *size_bytes)
 {
-    struct taking taking = {.spared = spared, .spares = spares};
+    struct taking taking = {
+        .met = PLUS_RECORD_TABLE(struct met), .spared = spared, .spares = spares};
     int status = take_all(&taking, roots, count);
 
-    plus_address_map_free(&taking.map);
-    free(taking.met);
-    free(taking.waiting);
+    plus_record_table_clear(&taking.met);
     if (status != 0) {
         PyErr_NoMemory();
         return -1;

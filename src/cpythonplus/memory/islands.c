@@ -11,7 +11,8 @@ struct node {
     PyObject *op;      /* borrowed: nothing runs while nodes are in use */
     Py_ssize_t inside; /* references that are explained */
     bool held;         /* from outside, or by one that is */
-    bool reached;
+    bool reached;      /* by what is spread just now */
+    bool expanded;
 };
 
 struct island {
@@ -116,18 +117,17 @@ traverse(struct island *island, PyObject *op, visitproc visit)
 }
 
 static int
-hold(PyObject *op, void *argument)
+reach(PyObject *op, void *argument)
 {
-    struct island *island = argument;
-    struct node *node = find(island, op);
+    struct node *node = find(argument, op);
 
     if (node != NULL) {
-        node->held = true;
+        node->reached = true;
     }
     return 0;
 }
 
-/* Until nothing more is held; the chains are short. */
+/* Until nothing more is reached from what is; the chains are short. */
 static void
 spread(struct island *island)
 {
@@ -138,9 +138,9 @@ spread(struct island *island)
         for (int i = 0; i < island->count; i++) {
             struct node *node = &island->nodes[i];
 
-            if (node->held && !node->reached) {
-                node->reached = changed = true;
-                traverse(island, node->op, hold);
+            if (node->reached && !node->expanded) {
+                node->expanded = changed = true;
+                traverse(island, node->op, reach);
             }
         }
     }
@@ -167,46 +167,27 @@ explore(struct island *island, PyObject *closure, Py_ssize_t count, PyObject *fr
     for (int i = 0; i < island->count; i++) {
         struct node *node = &island->nodes[i];
 
-        node->held = Py_REFCNT(node->op) > node->inside;
+        node->reached = Py_REFCNT(node->op) > node->inside;
         /* More is explained than there is: a frame has a reference that does not count. */
         island->overflow |= Py_REFCNT(node->op) < node->inside;
     }
     spread(island);
+    for (int i = 0; i < island->count; i++) {
+        island->nodes[i].held = island->nodes[i].reached;
+    }
 }
 
 /* ---- what is emptied ------------------------------------------------------------------------- */
-
-static int
-reach(PyObject *op, void *argument)
-{
-    struct node *node = find(argument, op);
-
-    if (node != NULL) {
-        node->reached = true;
-    }
-    return 0;
-}
 
 /* Whether a cell's content leads back to it. */
 static bool
 is_on_a_cycle(struct island *island, struct node *cell)
 {
-    bool expanded[MOST_NODES] = {false};
-    bool changed = true;
-
     for (int i = 0; i < island->count; i++) {
-        island->nodes[i].reached = false;
+        island->nodes[i].reached = island->nodes[i].expanded = false;
     }
     traverse(island, cell->op, reach);
-    while (changed && !cell->reached) {
-        changed = false;
-        for (int i = 0; i < island->count; i++) {
-            if (island->nodes[i].reached && !expanded[i]) {
-                expanded[i] = changed = true;
-                traverse(island, island->nodes[i].op, reach);
-            }
-        }
-    }
+    spread(island);
     return cell->reached;
 }
 

@@ -16,8 +16,9 @@
 
 #define WORD ((Py_ssize_t)sizeof(void *))
 #define ROUND_UP(bytes) (((bytes) + WORD - 1) & ~(WORD - 1))
-#define GENERAL_KEYS 0 /* of any kind, with their hashes */
-#define ATTRIBUTES_MAX 30
+#define GENERAL_KEYS 0  /* of any kind, with their hashes */
+#define LOG2_SMALLEST 3 /* Objects/dictobject.c, PyDict_LOG_MINSIZE */
+#define DICT_BYTES ((Py_ssize_t)sizeof(PyDictObject) + 2 * WORD)
 
 struct key_table {
     Py_ssize_t owners;
@@ -48,22 +49,52 @@ static struct plus_layouts verified;
 /* ---- dicts ---------------------------------------------------------------------------------------- */
 
 static Py_ssize_t
+usable_of(int log2_size)
+{
+    return (Py_ssize_t)(((size_t)2 << log2_size) / 3);
+}
+
+static Py_ssize_t
+table_bytes_for(int log2_size, bool general)
+{
+    int index_bytes = log2_size < 8 ? 0 : log2_size < 16 ? 1 : log2_size < 32 ? 2 : 3;
+    size_t entry = general ? sizeof(struct general_entry) : sizeof(struct name_entry);
+
+    return (Py_ssize_t)(sizeof(struct key_table) + ((size_t)1 << (log2_size + index_bytes)) +
+                        (size_t)usable_of(log2_size) * entry);
+}
+
+static Py_ssize_t
 table_bytes(const struct key_table *table)
 {
-    size_t entry =
-        table->kind == GENERAL_KEYS ? sizeof(struct general_entry) : sizeof(struct name_entry);
-    size_t usable = ((size_t)2 << table->log2_size) / 3;
+    return table_bytes_for(table->log2_size, table->kind == GENERAL_KEYS);
+}
 
-    return (Py_ssize_t)(sizeof(*table) + ((size_t)1 << table->log2_index_bytes) + usable * entry);
+static const struct name_entry *
+names_in(const struct key_table *table)
+{
+    return (const struct name_entry *)(table->indices + ((size_t)1 << table->log2_index_bytes));
 }
 
 #if PY_VERSION_HEX >= 0x030D0000
 static Py_ssize_t
+values_bytes_for(Py_ssize_t slots)
+{
+    return ROUND_UP(slots) + (slots + 1) * WORD;
+}
+
+static Py_ssize_t
 values_bytes_of(const struct inline_values *values)
 {
-    return ROUND_UP((Py_ssize_t)values->capacity) + (values->capacity + 1) * WORD;
+    return values_bytes_for(values->capacity);
 }
 #else
+static Py_ssize_t
+values_bytes_for(Py_ssize_t slots)
+{
+    return ROUND_UP(slots + 2) + slots * WORD;
+}
+
 /* How many values there is room for is not written down.  It is what the class had left for keys when the
  * instance was made, which falls by one with each of its first instances; the block in front, which was made for as
  * many, tells it to within 8. */
@@ -131,6 +162,13 @@ plus_inline_bytes(PyObject *op)
     return values_bytes_of(values_of(op));
 }
 
+/* -1: they are in a dict. */
+static Py_ssize_t
+inline_count(PyObject *op)
+{
+    return values_of(op)->valid ? values_of(op)->size : -1;
+}
+
 static PyObject *const *
 first_value(PyObject *op, Py_ssize_t *count)
 {
@@ -167,6 +205,15 @@ plus_inline_bytes(PyObject *op)
     return values == NULL ? 0 : values_bytes_of(values, names_of(Py_TYPE(op)));
 }
 
+/* -1: there are none. */
+static Py_ssize_t
+inline_count(PyObject *op)
+{
+    PyObject *const *values = values_of(op);
+
+    return values == NULL ? -1 : ((const uint8_t *)values)[-2];
+}
+
 static PyObject *const *
 first_value(PyObject *op, Py_ssize_t *count)
 {
@@ -191,8 +238,7 @@ plus_inline_attribute(PyObject *op, Py_ssize_t index, PyObject **name, PyObject 
     const struct key_table *names = names_of(Py_TYPE(op));
     Py_ssize_t count;
     PyObject *const *values = first_value(op, &count);
-    const struct name_entry *entries =
-        (const struct name_entry *)(names->indices + ((size_t)1 << names->log2_index_bytes));
+    const struct name_entry *entries = names_in(names);
 
     if (index >= count || index >= names->entries) {
         return 0;
@@ -236,6 +282,149 @@ plus_class_dict(PyTypeObject *type)
 #else
     return type->tp_dict;
 #endif
+}
+
+/* ---- how well that is used ------------------------------------------------------------------------ */
+
+bool
+plus_type_shares_keys(PyTypeObject *type)
+{
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && names_of(type) != NULL;
+}
+
+void
+plus_type_shared_names(PyTypeObject *type, Py_ssize_t *names, Py_ssize_t *room)
+{
+    *names = names_of(type)->entries;
+    *room = names_of(type)->usable;
+}
+
+Py_ssize_t
+plus_attributes_shared_bytes(PyTypeObject *type, Py_ssize_t count)
+{
+    Py_ssize_t values = values_bytes_for(count < PLUS_SHARED_NAMES ? count + 1 : count);
+
+    return plus_has_inline_values(type) ? values : DICT_BYTES + values;
+}
+
+void
+plus_attributes_of(PyObject *op, struct plus_attributes *attributes)
+{
+    PyDictObject *dict = (PyDictObject *)plus_instance_dict(op);
+    bool inlines = plus_has_inline_values(Py_TYPE(op));
+    Py_ssize_t keys_bytes, values_bytes;
+
+    *attributes = (struct plus_attributes){.dict = (PyObject *)dict};
+    attributes->size_bytes = inlines ? plus_inline_bytes(op) : 0;
+    if (dict != NULL) {
+        plus_dict_parts((PyObject *)dict, &keys_bytes, &values_bytes);
+        attributes->storage = dict->ma_values != NULL ? PLUS_STORAGE_SPLIT : PLUS_STORAGE_COMBINED;
+        attributes->count = dict->ma_used;
+        attributes->size_bytes += DICT_BYTES + keys_bytes + values_bytes;
+    }
+    else if (inlines && inline_count(op) >= 0) {
+        attributes->storage = PLUS_STORAGE_INLINE;
+        attributes->count = inline_count(op);
+    }
+}
+
+/* A name that came by update() or from a file may be another object with the same text. */
+static bool
+is_shared_name(PyObject *name, const struct key_table *names)
+{
+    const struct name_entry *entries = names_in(names);
+
+    for (Py_ssize_t i = 0; i < names->entries; i++) {
+        PyObject *shared = entries[i].key;
+        if (shared == name || (shared != NULL && PyUnicode_CheckExact(shared) &&
+                               PyUnicode_Compare(shared, name) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+plus_dict_has_shared_names(PyObject *dict, PyTypeObject *type)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        if (!PyUnicode_CheckExact(key) || !is_shared_name(key, names_of(type))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* As dict(other) makes it. */
+static int
+log2_size_for(Py_ssize_t entries)
+{
+    int log2_size = LOG2_SMALLEST;
+
+    while (((Py_ssize_t)1 << log2_size) < (entries * 3 + 1) / 2) {
+        log2_size++;
+    }
+    return log2_size;
+}
+
+static bool
+read_dict(const PyDictObject *dict, struct plus_table *table)
+{
+    const struct key_table *keys = (const struct key_table *)dict->ma_keys;
+
+    /* Empty dicts have one that is the interpreter's, split ones have their class's. */
+    if (dict->ma_values != NULL || keys->owners != 1) {
+        return false;
+    }
+    table->entries = dict->ma_used;
+    table->general = keys->kind == GENERAL_KEYS;
+    table->capacity = usable_of(keys->log2_size);
+    table->size_bytes = DICT_BYTES + table_bytes(keys);
+    table->could_be_bytes = DICT_BYTES;
+    if (dict->ma_used > 0) {
+        table->could_be_bytes += table_bytes_for(log2_size_for(dict->ma_used), table->general);
+    }
+    return true;
+}
+
+/* As set(other) makes it (Objects/setobject.c, 'set_table_resize'). */
+static Py_ssize_t
+set_slots_for(Py_ssize_t entries)
+{
+    Py_ssize_t slots = PySet_MINSIZE;
+
+    while (entries * 5 >= (PySet_MINSIZE - 1) * 3 && slots <= entries * 2) {
+        slots *= 2;
+    }
+    return slots > PySet_MINSIZE ? slots : 0; /* so few lie in the object */
+}
+
+static bool
+read_set(const PySetObject *set, struct plus_table *table)
+{
+    Py_ssize_t bare = (Py_ssize_t)sizeof(PySetObject) + 2 * WORD;
+
+    if (set->table == set->smalltable) {
+        return false;
+    }
+    table->entries = set->used;
+    table->general = false;
+    table->capacity = (set->mask + 1) * 3 / 5;
+    table->size_bytes = bare + (set->mask + 1) * (Py_ssize_t)sizeof(setentry);
+    table->could_be_bytes = bare + set_slots_for(set->used) * (Py_ssize_t)sizeof(setentry);
+    return true;
+}
+
+bool
+plus_table_of(PyObject *op, struct plus_table *table)
+{
+    if (PyDict_Check(op)) {
+        return read_dict((PyDictObject *)op, table);
+    }
+    return PyAnySet_Check(op) && read_set((PySetObject *)op, table);
 }
 
 /* ---- whether it is so ----------------------------------------------------------------------------- */
@@ -291,7 +480,7 @@ attributes_fit(PyObject *op, PyObject *first, PyObject *second)
     }
 #endif
     values = first_value(op, &count);
-    return count >= 2 && count <= ATTRIBUTES_MAX + WORD && can_read(values, 2 * (size_t)WORD) &&
+    return count >= 2 && count <= PLUS_SHARED_NAMES + WORD && can_read(values, 2 * (size_t)WORD) &&
            plus_inline_attribute(op, 0, &name, &value) && value == first &&
            PyUnicode_CheckExact(name) && PyUnicode_CompareWithASCIIString(name, "first") == 0 &&
            plus_inline_attribute(op, 1, &name, &value) && value == second;

@@ -232,48 +232,24 @@ clear_batch(struct plus_batch *batch, PyObject *list, Py_ssize_t start)
     return garbage;
 }
 
-static int
-read_list(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted, const char *usage,
-          Py_ssize_t *start)
-{
-    if (count != wanted || !PyList_CheckExact(args[0]) || !PyLong_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, usage);
-        return -1;
-    }
-    *start = PyLong_AsSsize_t(args[1]);
-    if (*start < 0 || *start > PyList_GET_SIZE(args[0])) {
-        if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_ValueError, "start must be within the list");
-        }
-        return -1;
-    }
-    return 0;
-}
-
 static PyObject *
-memory_sort_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
+memory_sort_garbage(PyObject *module, PyObject *args)
 {
     struct plus_batch batch;
     Py_ssize_t start;
-    PyObject *rows = NULL;
-    int unknown = 0, done = 0;
+    PyObject *list, *known, *rows = NULL;
+    int clear, unknown = 0, done = 0;
 
-    if (plus_refuses_free_threaded()) {
+    if (plus_refuses_free_threaded() ||
+        !PyArg_ParseTuple(args, "O!nO!p:memory_sort_garbage", &PyList_Type, &list, &start,
+                          &PyDict_Type, &known, &clear)) {
         return NULL;
     }
-    if (read_list(args, count, 4, "memory_sort_garbage takes a list, a start, a dict and a flag",
-                  &start) < 0) {
-        return NULL;
+    if (plus_batch_init(&batch, list, start) == 0) {
+        rows = make_rows(&batch, known, &unknown);
     }
-    if (!PyDict_CheckExact(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "known must be a dict");
-        return NULL;
-    }
-    if (plus_batch_init(&batch, args[0], start) == 0) {
-        rows = make_rows(&batch, args[2], &unknown);
-    }
-    if (rows != NULL && unknown == 0 && args[3] == Py_True) {
-        done = clear_batch(&batch, args[0], start) < 0 ? -1 : 1;
+    if (rows != NULL && unknown == 0 && clear) {
+        done = clear_batch(&batch, list, start) < 0 ? -1 : 1;
     }
     plus_batch_free(&batch);
     if (rows == NULL || done < 0) {
@@ -284,20 +260,19 @@ memory_sort_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
 }
 
 static PyObject *
-memory_clear_garbage(PyObject *module, PyObject *const *args, Py_ssize_t count)
+memory_clear_garbage(PyObject *module, PyObject *args)
 {
     struct plus_batch batch;
     Py_ssize_t start;
+    PyObject *list;
     int status = -1;
 
-    if (plus_refuses_free_threaded()) {
+    if (plus_refuses_free_threaded() ||
+        !PyArg_ParseTuple(args, "O!n:memory_clear_garbage", &PyList_Type, &list, &start)) {
         return NULL;
     }
-    if (read_list(args, count, 2, "memory_clear_garbage takes a list and a start", &start) < 0) {
-        return NULL;
-    }
-    if (plus_batch_init(&batch, args[0], start) == 0) {
-        status = clear_batch(&batch, args[0], start);
+    if (plus_batch_init(&batch, list, start) == 0) {
+        status = clear_batch(&batch, list, start);
     }
     plus_batch_free(&batch);
     return status < 0 ? NULL : PyBool_FromLong(status);
@@ -322,16 +297,16 @@ memory_exceptions_among(PyObject *module, PyObject *objects)
 }
 
 static PyObject *
-memory_referrers_among(PyObject *module, PyObject *const *args, Py_ssize_t count)
+memory_referrers_among(PyObject *module, PyObject *args)
 {
-    if (plus_refuses_free_threaded()) {
+    PyObject *objects, *targets;
+
+    if (plus_refuses_free_threaded() ||
+        !PyArg_ParseTuple(args, "O!O!:memory_referrers_among", &PyList_Type, &objects, &PyList_Type,
+                          &targets)) {
         return NULL;
     }
-    if (count != 2 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "memory_referrers_among takes two lists");
-        return NULL;
-    }
-    return plus_referrers_among(args[0], args[1]);
+    return plus_referrers_among(objects, targets);
 }
 
 static PyObject *
@@ -381,7 +356,7 @@ PyMethodDef plus_memory_methods[] = {
     {"memory_refuse_free_threaded", memory_refuse_free_threaded, METH_NOARGS,
      PyDoc_STR("memory_refuse_free_threaded($module, /)\n--\n\n"
                "Raise UnsupportedPlatform on a free-threaded build, whatever its GIL does.")},
-    {"memory_sort_garbage", (PyCFunction)(void (*)(void))memory_sort_garbage, METH_FASTCALL,
+    {"memory_sort_garbage", memory_sort_garbage, METH_VARARGS,
      PyDoc_STR(
          "memory_sort_garbage($module, garbage, start, known, clear, /)\n--\n\n"
          "Find the cycles among the objects garbage[start:], which nothing else refers to.\n\n"
@@ -390,7 +365,7 @@ PyMethodDef plus_memory_methods[] = {
          "the first); members is None where the dict `known` has the key.  If it has all of them "
          "and `clear` is True, the\n"
          "objects are taken off the list and their cycles broken at once.")},
-    {"memory_clear_garbage", (PyCFunction)(void (*)(void))memory_clear_garbage, METH_FASTCALL,
+    {"memory_clear_garbage", memory_clear_garbage, METH_VARARGS,
      PyDoc_STR("memory_clear_garbage($module, garbage, start, /)\n--\n\n"
                "Take garbage[start:] off the list and break its cycles as the collector would.\n\n"
                "False, and nothing broken, if something else refers to one of the objects.")},
@@ -402,7 +377,7 @@ PyMethodDef plus_memory_methods[] = {
     {"memory_exceptions_among", memory_exceptions_among, METH_O,
      PyDoc_STR("memory_exceptions_among($module, objects, /)\n--\n\n"
                "Return the exceptions in the list that have a traceback.")},
-    {"memory_referrers_among", (PyCFunction)(void (*)(void))memory_referrers_among, METH_FASTCALL,
+    {"memory_referrers_among", memory_referrers_among, METH_VARARGS,
      PyDoc_STR("memory_referrers_among($module, objects, targets, /)\n--\n\n"
                "Return for each target the list of those objects that refer to it.")},
     {"memory_traceback_holds", memory_traceback_holds, METH_O,

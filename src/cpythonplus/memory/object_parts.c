@@ -48,12 +48,7 @@ front_bytes(PyTypeObject *type)
 {
     Py_ssize_t words = PyType_IS_GC(type) ? 2 : 0;
 
-#ifdef Py_TPFLAGS_PREHEADER
-    unsigned long more = Py_TPFLAGS_PREHEADER;
-#else
-    unsigned long more = Py_TPFLAGS_MANAGED_DICT;
-#endif
-    return (words + ((type->tp_flags & more) != 0 ? 2 : 0)) * WORD;
+    return (words + (plus_has_preheader(type) ? 2 : 0)) * WORD;
 }
 
 struct plus_measuring

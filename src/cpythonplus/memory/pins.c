@@ -6,6 +6,7 @@
 
 #include "address_map.h"
 #include "heap_walk.h"
+#include "sizes.h"
 
 #define TYPES_LIMIT 4096u
 
@@ -145,16 +146,6 @@ own_words(PyObject *op, PyTypeObject *type)
     return bytes / sizeof(uintptr_t);
 }
 
-static bool
-has_words_before(PyTypeObject *type)
-{
-#ifdef Py_TPFLAGS_PREHEADER
-    return (type->tp_flags & Py_TPFLAGS_PREHEADER) != 0;
-#else
-    return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
-#endif
-}
-
 static int
 see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(origin), void *arg)
 {
@@ -166,7 +157,7 @@ see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(o
         return 0;
     }
     claim(search, (uintptr_t)op, op, 0);
-    if (has_words_before(type)) { /* in front of the collector's two: values and the dict */
+    if (plus_has_preheader(type)) { /* in front of the collector's two: values and the dict */
         claim(search, words[-4] & ~OF_OBJECT, op, OF_OBJECT);
         claim(search, words[-3] & ~OF_OBJECT, op, OF_OBJECT);
     }

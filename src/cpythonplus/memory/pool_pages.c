@@ -36,8 +36,10 @@ struct taking {
     size_t request;   /* bytes to ask PyObject_Malloc for, so that blocks of BLOCK_BYTES come */
     uintptr_t before; /* bytes that the debug hooks have in front of what they hand out */
     void **half_used; /* blocks of pools that were not empty, linked through themselves */
-    uintptr_t *pools; /* addresses of the pools that were, each with its two blocks */
-    void *(*blocks)[2];
+    struct taken {
+        struct plus_pool_header *pool;
+        void *blocks[2];
+    } *list; /* the pools that were empty */
     size_t count, room;
 };
 
@@ -153,16 +155,11 @@ make_room(struct taking *this)
         return true;
     }
     size_t room = this->room ? this->room * 2 : 1024;
-    uintptr_t *pools = realloc(this->pools, room * sizeof(*pools));
-    if (pools == NULL) {
+    struct taken *list = realloc(this->list, room * sizeof(*list));
+    if (list == NULL) {
         return false;
     }
-    this->pools = pools;
-    void *(*blocks)[2] = realloc(this->blocks, room * sizeof(*blocks));
-    if (blocks == NULL) {
-        return false;
-    }
-    this->blocks = blocks;
+    this->list = list;
     this->room = room;
     return true;
 }
@@ -201,10 +198,8 @@ take(struct taking *this)
             this->half_used = block;
             continue;
         }
-        this->pools[this->count] = (uintptr_t)pool;
-        this->blocks[this->count][0] = block;
-        this->blocks[this->count][1] = take_second(this, pool, block);
-        this->count++;
+        this->list[this->count++] =
+            (struct taken){.pool = pool, .blocks = {block, take_second(this, pool, block)}};
     }
 }
 
@@ -218,8 +213,8 @@ free_all(struct taking *this)
         PyObject_Free(block);
     }
     for (size_t i = 0; i < this->count; i++) {
-        PyObject_Free(this->blocks[i][0]);
-        PyObject_Free(this->blocks[i][1]);
+        PyObject_Free(this->list[i].blocks[0]);
+        PyObject_Free(this->list[i].blocks[1]);
     }
 }
 
@@ -230,7 +225,7 @@ release_pages(const struct taking *this, size_t page_bytes)
     size_t released = 0;
 
     for (size_t i = 0; i < this->count; i++) {
-        struct plus_pool_header *pool = (struct plus_pool_header *)this->pools[i];
+        struct plus_pool_header *pool = this->list[i].pool;
 
         if (pool->taken != 0 || pool->size_index != SIZE_INDEX) {
             continue;
@@ -268,8 +263,7 @@ plus_pool_pages_release(struct plus_pool_pages *done)
     size_t released = release_pages(&taking, page_bytes);
     size_t unmapped = waiting_count;
     arenas_end();
-    free(taking.pools);
-    free(taking.blocks);
+    free(taking.list);
     *done = (struct plus_pool_pages){.pools = released, .arenas = unmapped};
     return PLUS_POOL_PAGES_DONE;
 }

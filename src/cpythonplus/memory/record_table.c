@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_RECORDS 128
+/* Of a block: large records have one each. */
+#define BLOCK_RECORDS(table) ((table)->record_bytes < 1024 ? (size_t)128 : (size_t)1)
 #define FIRST_SLOTS 256
 
 static int
@@ -33,7 +34,7 @@ grow(struct plus_record_table *table)
 static int
 add_block(struct plus_record_table *table)
 {
-    size_t bytes = sizeof(char *) + BLOCK_RECORDS * table->record_bytes;
+    size_t bytes = sizeof(char *) + BLOCK_RECORDS(table) * table->record_bytes;
     char *block = calloc(1, bytes);
 
     if (block == NULL) {
@@ -52,10 +53,11 @@ plus_record_table_add(struct plus_record_table *table, const void *key)
     if ((table->slots == NULL || table->count > table->mask / 2) && grow(table) < 0) {
         return NULL;
     }
-    if ((table->block == NULL || table->used == BLOCK_RECORDS) && add_block(table) < 0) {
+    if ((table->block == NULL || table->used == BLOCK_RECORDS(table)) && add_block(table) < 0) {
         return NULL;
     }
     void *record = table->block + sizeof(char *) + table->record_bytes * table->used++;
+    memcpy(record, &key, sizeof key);
     table->slots[plus_record_table_slot(table, key)] = (struct plus_record_slot){key, record};
     table->count++;
     return record;

@@ -44,9 +44,18 @@ plus_record_table_find(const struct plus_record_table *table, const void *key)
     return table->slots == NULL ? NULL : table->slots[plus_record_table_slot(table, key)].record;
 }
 
-/* Gives a key, which has none, a record of zeros; NULL: no memory. */
+/* Gives a key, which has none, a record of zeros that begins with the key; NULL: no memory. */
 void *
 plus_record_table_add(struct plus_record_table *table, const void *key);
+
+/* The record of a key, which gets one if it has none; NULL: no memory. */
+static inline void *
+plus_record_table_get(struct plus_record_table *table, const void *key)
+{
+    void *record = plus_record_table_find(table, key);
+
+    return record != NULL ? record : plus_record_table_add(table, key);
+}
 
 /* The next slot in use at or behind `*at`, which begins with 0; NULL: there is none. */
 const struct plus_record_slot *

@@ -42,18 +42,6 @@ struct search {
     Py_ssize_t found; /* in it */
 };
 
-static struct owner *
-owner_of(struct search *search, enum kind kind, PyObject *object)
-{
-    struct plus_record_table *table = &search->owners[kind];
-    struct owner *owner = plus_record_table_find(table, object);
-
-    if (owner == NULL && (owner = plus_record_table_add(table, object)) != NULL) {
-        owner->object = object;
-    }
-    return owner;
-}
-
 /* Grows by doubling: at 1, 2, 4 and so on. */
 static struct label *
 add_label(struct owner *owner, PyObject *name, const char *field)
@@ -75,7 +63,7 @@ static int
 count(struct search *search, enum kind kind, PyObject *object, PyObject *name, const char *field,
       Py_ssize_t references)
 {
-    struct owner *owner = owner_of(search, kind, object);
+    struct owner *owner = plus_record_table_get(&search->owners[kind], object);
     struct label *label = NULL;
 
     if (owner == NULL) {

@@ -5,63 +5,14 @@
 static const char HEAD[] = "cpythonplus ";
 #define HEAD_LENGTH (sizeof HEAD - 1)
 
-/* The bytes that follow the first of a UTF-8 sequence; -1 if none begins so.  Sequences that are longer than they
- * need be, and surrogates, are refused by their second byte: `low` and `high` bound it. */
-static int
-following(unsigned char first, unsigned char *low, unsigned char *high)
-{
-    *low = 0x80;
-    *high = 0xBF;
-    if (first < 0x80) {
-        return 0;
-    }
-    if (first >= 0xC2 && first <= 0xDF) {
-        return 1;
-    }
-    if (first >= 0xE0 && first <= 0xEF) {
-        *low = first == 0xE0 ? 0xA0 : 0x80;
-        *high = first == 0xED ? 0x9F : 0xBF;
-        return 2;
-    }
-    if (first >= 0xF0 && first <= 0xF4) {
-        *low = first == 0xF0 ? 0x90 : 0x80;
-        *high = first == 0xF4 ? 0x8F : 0xBF;
-        return 3;
-    }
-    return -1;
-}
-
-/* The length of the character at `bytes`, 0 if it is none that an argument may have. */
-static size_t
-character(const unsigned char *bytes, size_t length)
-{
-    unsigned char low, high;
-    int more = following(bytes[0], &low, &high);
-
-    if (more < 0 || (size_t)more >= length || bytes[0] <= ' ' || bytes[0] == 0x7F) {
-        return 0;
-    }
-    for (int i = 1; i <= more; i++) {
-        if (bytes[i] < low || bytes[i] > high) {
-            return 0;
-        }
-        low = 0x80;
-        high = 0xBF;
-    }
-    return (size_t)more + 1;
-}
-
+/* No spaces and no control characters. Whether it is UTF-8 is seen by whoever decodes it. */
 static bool
 is_argument(const char *bytes, size_t length)
 {
-    size_t at = 0;
-
-    while (at < length) {
-        size_t step = character((const unsigned char *)bytes + at, length - at);
-        if (step == 0) {
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)bytes[i] <= ' ' || bytes[i] == 0x7F) {
             return false;
         }
-        at += step;
     }
     return length > 0;
 }

@@ -5,8 +5,8 @@
  *
  * Which names there are, and which take an argument, the registry of examinations knows
  * (memory/_report/registry.py): a name is looked up in it, and nothing else is done with it.
- * An argument is the name of a type: UTF-8 without control characters, at most PLUS_REQUEST_MAX bytes
- * with all the rest.  Nothing here knows of Python, allocates, or keeps state: any thread, no GIL.
+ * An argument is the name of a type, without spaces and control characters, at most PLUS_REQUEST_MAX bytes with all
+ * the rest; that it is UTF-8 is not looked at here.  Nothing here knows of Python, allocates, or keeps state: any thread, no GIL.
  */
 #ifndef PLUS_MEMORY_REQUEST_H
 #define PLUS_MEMORY_REQUEST_H

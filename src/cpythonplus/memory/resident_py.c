@@ -1,13 +1,13 @@
 /* What resident() is told of the C heap and of this process's pages. */
-#include "resident.h"
+#include "binding.h"
 
 #include <errno.h>
 #include <malloc.h>
 
 #include "../_base/page.h"
 #include "../_base/pools.h"
+#include "c_allocator.h"
 #include "c_heap.h"
-#include "foreign_malloc.h"
 #include "pages.h"
 #include "segments.h"
 
@@ -20,13 +20,9 @@ chunk_rows(const struct plus_c_heap *heap)
     for (size_t i = 0; rows != NULL && i < heap->chunks && i < PLUS_C_HEAP_LAST; i++) {
         const struct plus_c_heap_chunk *each =
             &heap->last[(heap->chunks - 1 - i) % PLUS_C_HEAP_LAST];
-        PyObject *row =
-            Py_BuildValue("(KnnO)", (unsigned long long)each->start, (Py_ssize_t)each->bytes,
-                          (Py_ssize_t)each->free_below, each->cached ? Py_True : Py_False);
-        if (row == NULL || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
+        plus_append_row(&rows, Py_BuildValue("(KnnO)", (unsigned long long)each->start,
+                                             (Py_ssize_t)each->bytes, (Py_ssize_t)each->free_below,
+                                             each->cached ? Py_True : Py_False));
     }
     return rows;
 }
@@ -73,12 +69,13 @@ memory_c_heap(PyObject *module, PyObject *args)
 }
 
 /* Goes through the pages that are in memory for those that begin as a large block does. */
-static int
-find_mapped(PyObject *found, struct plus_pages *pages, size_t enough, Py_ssize_t probes)
+static PyObject *
+find_mapped(struct plus_pages *pages, size_t enough, Py_ssize_t probes)
 {
+    PyObject *found = PyList_New(0);
     uintptr_t at = pages->start;
 
-    while (at < pages->end && enough > 0 && probes > 0) {
+    while (found != NULL && at < pages->end && enough > 0 && probes > 0) {
         bool there = plus_pages_has(pages, at) != 0;
         size_t bytes = there ? plus_c_heap_mapped(at, pages->end - at) : 0;
         if (bytes == 0 || bytes > enough) {
@@ -86,17 +83,13 @@ find_mapped(PyObject *found, struct plus_pages *pages, size_t enough, Py_ssize_t
             at += plus_page_bytes();
             continue;
         }
-        PyObject *row = Py_BuildValue("(Knn)", (unsigned long long)at, (Py_ssize_t)bytes,
-                                      (Py_ssize_t)plus_pages_resident(pages, at, at + bytes));
-        if (row == NULL || PyList_Append(found, row) < 0) {
-            Py_XDECREF(row);
-            return -1;
-        }
-        Py_DECREF(row);
+        plus_append_row(&found,
+                        Py_BuildValue("(Knn)", (unsigned long long)at, (Py_ssize_t)bytes,
+                                      (Py_ssize_t)plus_pages_resident(pages, at, at + bytes)));
         enough -= bytes;
         at += bytes;
     }
-    return 0;
+    return found;
 }
 
 static PyObject *
@@ -109,14 +102,11 @@ memory_large_blocks(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "KKnn:memory_large_blocks", &start, &end, &enough, &probes)) {
         return NULL;
     }
-    PyObject *found = PyList_New(0);
-    if (found == NULL || start >= end || enough <= 0 ||
+    if (start >= end || enough <= 0 ||
         plus_pages_read(&pages, (uintptr_t)start, (uintptr_t)end) < 0) {
-        return found;
+        return PyList_New(0);
     }
-    if (find_mapped(found, &pages, (size_t)enough, probes) < 0) {
-        Py_CLEAR(found);
-    }
+    PyObject *found = find_mapped(&pages, (size_t)enough, probes);
     plus_pages_free(&pages);
     return found;
 }
@@ -183,14 +173,13 @@ memory_malloc_totals(PyObject *module, PyObject *ignored)
 static PyObject *
 memory_foreign_malloc(PyObject *module, PyObject *ignored)
 {
-    struct plus_foreign_malloc told;
+    size_t used_bytes, resident_bytes;
+    const char *name = plus_c_allocator_ask(&used_bytes, &resident_bytes);
 
-    plus_foreign_malloc_ask(&told);
-    if (told.name == NULL) {
+    if (name == NULL) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("(snn)", told.name, (Py_ssize_t)told.used_bytes,
-                         (Py_ssize_t)told.resident_bytes);
+    return Py_BuildValue("(snn)", name, (Py_ssize_t)used_bytes, (Py_ssize_t)resident_bytes);
 }
 
 static PyObject *
@@ -202,15 +191,10 @@ memory_segments(PyObject *module, PyObject *ignored)
     Py_BEGIN_ALLOW_THREADS
     status = plus_segments_read(&segments);
     Py_END_ALLOW_THREADS
-    PyObject *rows = status < 0 ? PyErr_NoMemory() : PyList_New((Py_ssize_t)segments.count);
+    PyObject *rows = status < 0 ? PyErr_NoMemory() : PyList_New(0);
     for (size_t i = 0; rows != NULL && i < segments.count; i++) {
-        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)segments.list[i].start,
-                                      (unsigned long long)segments.list[i].end);
-        if (row == NULL) {
-            Py_CLEAR(rows);
-            break;
-        }
-        PyList_SET_ITEM(rows, (Py_ssize_t)i, row);
+        plus_append_row(&rows, Py_BuildValue("(KK)", (unsigned long long)segments.list[i].start,
+                                             (unsigned long long)segments.list[i].end));
     }
     plus_segments_free(&segments);
     return rows;

@@ -140,13 +140,6 @@ root_in_frame(PyCodeObject *code, int index, PyObject *value, void *arg)
 /* ---- one step ------------------------------------------------------------------------------------- */
 
 static int
-ignore(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
-{
-    (void)op, (void)parent, (void)origin, (void)arg;
-    return 0;
-}
-
-static int
 step_back(PyObject *from, PyObject *to, void *arg)
 {
     struct search *search = arg;
@@ -172,7 +165,7 @@ step_back(PyObject *from, PyObject *to, void *arg)
 static int
 find(struct search *search)
 {
-    const struct plus_heap_visitor visitor = {ignore, step_back, search};
+    const struct plus_heap_visitor visitor = {NULL, step_back, search};
     size_t before;
 
     do {

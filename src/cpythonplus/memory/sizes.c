@@ -77,10 +77,5 @@ plus_object_bytes(PyObject *op)
         size += 2 * (Py_ssize_t)sizeof(void *);
     }
 #endif
-#ifdef Py_TPFLAGS_PREHEADER
-    bool words = (type->tp_flags & Py_TPFLAGS_PREHEADER) != 0;
-#else
-    bool words = (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
-#endif
-    return words ? size + 2 * (Py_ssize_t)sizeof(void *) : size;
+    return plus_has_preheader(type) ? size + 2 * (Py_ssize_t)sizeof(void *) : size;
 }

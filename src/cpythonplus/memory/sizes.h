@@ -15,4 +15,15 @@ plus_object_bytes(PyObject *op);
 PyObject *
 plus_sizeof_method(PyTypeObject *type);
 
+/* Whether instances have two words in front of the collector's, for values or weak references, and the dict. */
+static inline bool
+plus_has_preheader(PyTypeObject *type)
+{
+#ifdef Py_TPFLAGS_PREHEADER
+    return (type->tp_flags & Py_TPFLAGS_PREHEADER) != 0;
+#else
+    return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+#endif
+}
+
 #endif

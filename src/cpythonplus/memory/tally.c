@@ -41,7 +41,6 @@ add_class(struct plus_tally *tally, PyTypeObject *type)
     struct plus_class_tally *record = plus_record_table_add(&tally->classes, type);
 
     if (record != NULL) {
-        record->type = type;
         record->how = plus_measuring_of(type);
         record->role = role_of(type);
     }
@@ -54,17 +53,6 @@ class_tally(struct plus_tally *tally, PyTypeObject *type)
     struct plus_class_tally *record = plus_record_table_find(&tally->classes, type);
 
     return record != NULL ? record : add_class(tally, type);
-}
-
-static struct plus_place_tally *
-place_tally(struct plus_record_table *table, PyObject *place)
-{
-    struct plus_place_tally *record = plus_record_table_find(table, place);
-
-    if (record == NULL && (record = plus_record_table_add(table, place)) != NULL) {
-        record->place = place;
-    }
-    return record;
 }
 
 int
@@ -153,7 +141,8 @@ static int
 add_function(struct plus_tally *tally, PyFunctionObject *function, Py_ssize_t bytes)
 {
     PyObject *names = function->func_globals;
-    struct plus_place_tally *place = names == NULL ? NULL : place_tally(&tally->places, names);
+    struct plus_place_tally *place =
+        names == NULL ? NULL : plus_record_table_get(&tally->places, names);
 
     if (place == NULL) {
         return names == NULL ? 0 : -ENOMEM;
@@ -166,7 +155,8 @@ static int
 add_code(struct plus_tally *tally, PyCodeObject *code, Py_ssize_t bytes)
 {
     PyObject *file = code->co_filename;
-    struct plus_place_tally *place = file == NULL ? NULL : place_tally(&tally->files, file);
+    struct plus_place_tally *place =
+        file == NULL ? NULL : plus_record_table_get(&tally->files, file);
 
     if (place != NULL) {
         add_to(&place->self, bytes);
@@ -192,7 +182,8 @@ static int
 add_module(struct plus_tally *tally, PyObject *module, Py_ssize_t bytes)
 {
     PyObject *names = PyModule_GetDict(module);
-    struct plus_place_tally *place = names == NULL ? NULL : place_tally(&tally->places, names);
+    struct plus_place_tally *place =
+        names == NULL ? NULL : plus_record_table_get(&tally->places, names);
     Py_ssize_t dict_bytes = place == NULL ? 0 : own_dict(tally, names);
 
     if (names != NULL && (place == NULL || dict_bytes < 0)) {
@@ -259,42 +250,32 @@ plus_tally_bytes(const struct plus_tally *tally)
            plus_granules_bytes(&tally->shared);
 }
 
-static void
-hold_keys(const struct plus_record_table *table)
-{
-    const struct plus_record_slot *slot;
-
-    for (size_t at = 0; (slot = plus_record_table_next(table, &at)) != NULL;) {
-        Py_INCREF((PyObject *)slot->key);
-    }
-}
-
 /* Giving a class back may run any code: the table is read slot by slot and is still whole. */
 static void
-release_keys(const struct plus_record_table *table)
+hold_keys(const struct plus_tally *tally, bool release)
 {
+    const struct plus_record_table *const tables[] = {&tally->classes, &tally->places,
+                                                      &tally->files};
     const struct plus_record_slot *slot;
 
-    for (size_t at = 0; (slot = plus_record_table_next(table, &at)) != NULL;) {
-        Py_DECREF((PyObject *)slot->key);
+    for (int i = 0; i < 3; i++) {
+        for (size_t at = 0; (slot = plus_record_table_next(tables[i], &at)) != NULL;) {
+            release ? Py_DECREF((PyObject *)slot->key) : Py_INCREF((PyObject *)slot->key);
+        }
     }
 }
 
 void
 plus_tally_hold(struct plus_tally *tally)
 {
-    hold_keys(&tally->classes);
-    hold_keys(&tally->places);
-    hold_keys(&tally->files);
+    hold_keys(tally, false);
 }
 
 void
 plus_tally_free(struct plus_tally *tally, bool held)
 {
     if (held) {
-        release_keys(&tally->classes);
-        release_keys(&tally->places);
-        release_keys(&tally->files);
+        hold_keys(tally, true);
     }
     plus_record_table_clear(&tally->classes);
     plus_record_table_clear(&tally->places);

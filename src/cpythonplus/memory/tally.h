@@ -45,7 +45,6 @@ struct plus_tally {
     struct plus_record_table classes, places, files;
     struct plus_class_tally *dict; /* that of `dict`, where owned dicts are */
     struct plus_granules shared;   /* dicts met as somebody's that have other references, too */
-    struct plus_sum total;
     Py_ssize_t frozen, immortal;
     struct plus_sum sizes[PLUS_SIZE_CLASSES];
 };

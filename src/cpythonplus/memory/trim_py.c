@@ -1,5 +1,5 @@
 /* The binding of pool_pages.c, c_allocator.c and heap_trimmer.c. */
-#include "trim.h"
+#include "binding.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* Weak references to an object that is not destroyed but used again. */
 #include "../_base/raise.h"
-#include "helpers.h"
+#include "binding.h"
 
 /* What is found is collected first and called last, as when an object dies: a callback that runs must
  * see no weak reference to the object that is still alive.  PyObject_ClearWeakRefs would do it, but it

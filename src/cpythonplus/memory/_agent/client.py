@@ -6,7 +6,6 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Self
 
 from cpythonplus._base.reading import offered
@@ -55,12 +54,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -225,7 +225,7 @@ def _unusable(folder: str, uid: int, forbidden: int, look: Callable[[str], os.st
     try:
         status = look(folder)
     except FileNotFoundError:
-        return _not_to_be_made(folder)
+        return _not_to_be_written(folder.rpartition("/")[0] or "/")
     except OSError as error:
         return f"{folder} cannot be looked at: {error.strerror}"
     if not stat.S_ISDIR(status.st_mode):
@@ -235,10 +235,6 @@ def _unusable(folder: str, uid: int, forbidden: int, look: Callable[[str], os.st
     if status.st_mode & forbidden:
         return f"{folder} is open to others"
     return _not_to_be_written(folder)
-
-
-def _not_to_be_made(folder: str) -> str:
-    return _not_to_be_written(folder.rpartition("/")[0] or "/")
 
 
 def _not_to_be_written(folder: str) -> str:

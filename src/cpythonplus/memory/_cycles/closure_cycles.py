@@ -1,6 +1,6 @@
 """Naming what refers to a function that refers to it by a free variable."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ def find(component: Component, members: Sequence[int]) -> Finding | None:
     """Name one variable or attribute that closes a cycle through a closure; None: there is none."""
     inside = frozenset(members)
     functions = [each for each in members if _has_closure(component, each, inside)]
-    holders = list(_holders(component, functions, inside))
+    holders = _holders(component, functions, inside)
     if not holders:
         return None
     best = min(holders, key=lambda each: _rank(component, each))
@@ -53,21 +53,14 @@ def _has_closure(component: Component, here: int, inside: frozenset[int]) -> boo
 
 def _holders(
     component: Component, functions: Sequence[int], inside: frozenset[int]
-) -> Iterator[_Holder]:
+) -> list[_Holder]:
     found: dict[tuple[int, str], _Holder] = {}
-    for there in functions:
-        for here in component.preceding(there):
-            if here not in inside:
-                continue
-            for edge in component.edges(here, there):
-                if edge.role is Role.NATURAL:
-                    continue
-                key = here, edge.name if edge.role is Role.VARIABLE else ""
-                if key not in found:
-                    path = _path(component, here, edge, there)
-                    found[key] = _Holder(here, [], path)
-                found[key].targets.append((there, edge))
-    return iter(found.values())
+    for here, there, edge in component.references_to(functions, inside):
+        key = here, edge.name if edge.role is Role.VARIABLE else ""
+        if key not in found:
+            found[key] = _Holder(here, [], _path(component, here, edge, there))
+        found[key].targets.append((there, edge))
+    return list(found.values())
 
 
 def _path(component: Component, here: int, edge: Edge, there: int) -> Path | None:

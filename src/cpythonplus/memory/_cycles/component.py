@@ -2,7 +2,7 @@
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from types import CellType, FunctionType
 from typing import Final
 
@@ -65,27 +65,23 @@ class Component:
     def _edges_of(self, here: int) -> Iterator[tuple[Edge, object]]:
         """Yield edges as `edges` does; attributes' dicts and closures by what they belong to."""
         value = self.objects[here]
-        if type(value) is tuple:
-            owner = self._owner_of_closure(here)
-            if owner is not None:
-                return _free_variables(owner)
-        elif type(value) is dict:
+        function = self.function_of_closure(here)
+        if function is not None:
+            return _free_variables(function)
+        if type(value) is dict:
             if self.frame_of_snapshot(here) is not None:
                 return _variables(value)
             if self._owner_of_attributes(here) is not None:
                 return attribute_items(value)
         return edges(value)
 
-    def _owner_of_closure(self, here: int) -> FunctionType | None:
-        for each in self.back[here]:
+    def function_of_closure(self, here: int) -> FunctionType | None:
+        """Return the function whose closure it is; None: it is something else."""
+        for each in self.back[here] if type(self.objects[here]) is tuple else ():
             function = self.objects[each]
             if type(function) is FunctionType and id(_get_closure(function)) == here:
                 return function
         return None
-
-    def function_of_closure(self, here: int) -> FunctionType | None:
-        """Return the function whose closure it is; None: it is something else."""
-        return self._owner_of_closure(here) if type(self.objects[here]) is tuple else None
 
     def frame_of_snapshot(self, here: int) -> object | None:
         """Return the frame or generator whose variables this dict is a copy of; None: no copy."""
@@ -145,6 +141,16 @@ class Component:
             for each in self.back[here]:
                 if not self._cut_pairs.get((each, here)) or self.edges(each, here):
                     yield each
+
+    def references_to(
+        self, targets: Iterable[int], inside: Container[int]
+    ) -> Iterator[tuple[int, int, Edge]]:
+        """Yield (holder, target, reference) of what somebody wrote, from what is `inside`."""
+        for there in targets:
+            for here in self.preceding(there):
+                for edge in self.edges(here, there) if here in inside else ():
+                    if edge.role is not Role.NATURAL:
+                        yield here, there, edge
 
     def cyclic(self, inside: Iterable[int]) -> list[list[int]]:
         """Return the strongly connected components of a part that have a cycle.

@@ -30,7 +30,7 @@ from cpythonplus.memory._cycles.looking import (
     type_name,
 )
 
-__all__ = ["SNAPSHOT", "Edge", "Role", "edges", "frame_of", "is_frame", "is_generator"]
+__all__ = ["SNAPSHOT", "Edge", "Role", "edges", "frame_of", "is_running"]
 
 
 class Role(enum.Enum):
@@ -77,14 +77,9 @@ _BODIES: Final = {
 }
 
 
-def is_frame(value: object) -> bool:
-    """Whether it is a frame."""
-    return type(value) is FrameType
-
-
-def is_generator(value: object) -> bool:
-    """Whether it is a generator, a coroutine or an asynchronous generator."""
-    return id(type(value)) in _BODIES
+def is_running(value: object) -> bool:
+    """Whether it is a frame, or what has one: a generator or a coroutine."""
+    return type(value) is FrameType or id(type(value)) in _BODIES
 
 
 def frame_of(value: object) -> FrameType | None:

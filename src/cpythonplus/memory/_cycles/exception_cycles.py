@@ -10,7 +10,7 @@ from cpythonplus._base.data import Place
 from cpythonplus.memory._cycles import report
 from cpythonplus.memory._cycles.advice import for_exception, for_snapshot
 from cpythonplus.memory._cycles.component import Component, Cut
-from cpythonplus.memory._cycles.edges import Edge, Role, frame_of, is_frame, is_generator
+from cpythonplus.memory._cycles.edges import Edge, Role, frame_of, is_running
 from cpythonplus.memory._cycles.finding import Finding
 from cpythonplus.memory._cycles.looking import (
     is_exception,
@@ -80,26 +80,15 @@ def find(component: Component, members: Sequence[int]) -> Finding | None:
 
 
 def _holders(component: Component, members: Sequence[int]) -> list[_Holder]:
-    inside = frozenset(members)
     found: dict[tuple[int, str], _Holder] = {}
-    for there in members:
-        if not is_error(component.objects[there]):
-            continue
-        for here in component.preceding(there):
-            if here not in inside:
-                continue
-            for edge in component.edges(here, there):
-                if edge.role is not Role.NATURAL:
-                    variable = edge.name if edge.role is Role.VARIABLE else ""
-                    if not variable and _runs(component.objects[here]):
-                        variable = _HANDLED
-                    holder = found.setdefault((here, variable), _Holder(here, variable, []))
-                    holder.targets.append((there, edge))
+    errors = [each for each in members if is_error(component.objects[each])]
+    for here, there, edge in component.references_to(errors, frozenset(members)):
+        variable = edge.name if edge.role is Role.VARIABLE else ""
+        if not variable and is_running(component.objects[here]):
+            variable = _HANDLED
+        holder = found.setdefault((here, variable), _Holder(here, variable, []))
+        holder.targets.append((there, edge))
     return list(found.values())
-
-
-def _runs(value: object) -> bool:
-    return is_frame(value) or is_generator(value)
 
 
 # ---- in a variable of a frame -------------------------------------------------------------------
@@ -165,7 +154,7 @@ def _best_path(component: Component, holder: _Holder) -> tuple[Path | None, Stor
 
 
 def _rank(path: Path) -> int:
-    if _runs(path.owner):
+    if is_running(path.owner):
         return 0
     if is_type(path.owner):
         return 2

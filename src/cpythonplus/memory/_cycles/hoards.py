@@ -5,7 +5,7 @@ from types import TracebackType
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
-from cpythonplus.memory._cycles.holders import every_exception, every_object, find_holders
+from cpythonplus.memory._cycles.holders import every_object, find_holders
 from cpythonplus.memory._cycles.looking import traceback_of, type_qualname
 from cpythonplus.memory._cycles.report import Hoard
 
@@ -33,7 +33,7 @@ def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
     handled = _handled_here()
     errors = [
         error
-        for error in _native.memory_exceptions_among(every_exception())
+        for error in _native.memory_exceptions_among(every_object(BaseException))
         if id(error) not in handled
     ]
     held = [_native.memory_traceback_holds(error) for error in errors]

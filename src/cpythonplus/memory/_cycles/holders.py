@@ -12,7 +12,7 @@ from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.memory._cycles.edges import frame_of, is_frame, is_generator
+from cpythonplus.memory._cycles.edges import frame_of, is_running
 from cpythonplus.memory._cycles.keys import key_text
 from cpythonplus.memory._cycles.looking import (
     is_exception,
@@ -23,7 +23,7 @@ from cpythonplus.memory._cycles.looking import (
     type_qualname,
 )
 
-__all__ = ["every_exception", "every_object", "find_holders"]
+__all__ = ["every_object", "find_holders"]
 
 _LEVELS = 5
 """So many containers may lie in each other: holder.attribute -> dict -> list -> exception."""
@@ -46,22 +46,16 @@ class _Search:
         self.found = ""
 
 
-def every_object() -> list[object]:
+def every_object(kind: type[BaseException] | None = None) -> list[object]:
     """Return all that the collector knows, frozen objects too, to be let go of soon.
+
+    kind: BaseException: all exceptions, perhaps among other objects; sooner than all.
 
     Not `gc.get_objects()`: a tuple that another thread is just filling (`tuple(rows)`) would have a
     second reference, and that thread an error.
     """
     try:
-        return _native.memory_gc_objects_of(None)
-    except RuntimeError:
-        return gc.get_objects()
-
-
-def every_exception() -> list[object]:
-    """Return all exceptions, perhaps among other objects, to be let go of soon; sooner than all."""
-    try:
-        return _native.memory_gc_objects_of(BaseException)
+        return _native.memory_gc_objects_of(kind)
     except RuntimeError:
         return gc.get_objects()
 
@@ -163,7 +157,7 @@ def _rank(referrer: object, modules: dict[int, str]) -> int:
     kind = type(referrer)
     if id(referrer) in modules:
         return 0
-    if is_frame(referrer) or is_generator(referrer):
+    if is_running(referrer):
         return 1
     if kind is dict or kind is CellType:
         return 2
@@ -214,10 +208,9 @@ def _step_of_dict(holder: dict[object, object], target: object) -> str:
 
 
 def _name_of(names: dict[object, object], target: object) -> str:
-    for key, value in list(dict.items(names)):
-        if value is target:
-            return key if type(key) is str else key_text(key)
-    return "?"
+    found = (key for key, value in list(dict.items(names)) if value is target)
+    key = next(found, "?")
+    return key if type(key) is str else key_text(key)
 
 
 def _attribute(holder: object, target: object) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cpythonplus.memory._cycles.looking import type_module, type_qualname
+from cpythonplus.memory._cycles.looking import qualified_name
 
 __all__ = ["key_text"]
 
@@ -22,8 +22,7 @@ def key_text(key: Any, *, whole: bool = False) -> str:  # noqa: ANN401  # of man
     if kind is int:
         return str(key) if abs(key) < (_LARGE if whole else _SMALL) else "<int>"
     if kind is not str:
-        module, name = type_module(kind), type_qualname(kind)
-        return f"<{name}>" if module in ("", "builtins") else f"<{module}.{name}>"
+        return f"<{qualified_name(kind)}>"
     if not whole:
         return f"{repr(key[: min(_KEPT, len(key) // 2)])[:-1]}..."
     shown = repr(key)

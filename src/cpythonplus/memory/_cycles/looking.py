@@ -5,7 +5,7 @@
 built-in types, or that are known by their own type to be written in C.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ __all__ = [
     "is_tuple",
     "is_type",
     "mro",
+    "qualified_name",
     "slots",
     "traceback_of",
     "type_dict",
@@ -29,11 +30,6 @@ __all__ = [
 ]
 
 _HEAP_TYPE: Final = 1 << 9
-_LIST: Final = 1 << 25
-_TUPLE: Final = 1 << 26
-_DICT: Final = 1 << 29
-_EXCEPTION: Final = 1 << 30
-_TYPE: Final = 1 << 31
 
 _own: Final = type.__dict__
 _get_name = _own["__name__"].__get__
@@ -69,6 +65,13 @@ def type_module(kind: type) -> str:
     return module if type(module) is str else ""
 
 
+def qualified_name(kind: type) -> str:
+    """Return a class's `module.Name`, a built-in one's without the module."""
+    module = type_module(kind)
+    name = type_qualname(kind)
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
 def type_dict(kind: type) -> Mapping[str, Any]:
     """Return what the class itself defines."""
     result: Mapping[str, Any] = _get_dict(kind)
@@ -81,34 +84,24 @@ def mro(kind: type) -> tuple[type, ...]:
     return result if type(result) is tuple else (kind,)
 
 
-def is_exception(value: object) -> bool:
-    """Whether it is an exception, whatever it says."""
-    return bool(_get_flags(type(value)) & _EXCEPTION)
+def _check_of(flag: int) -> Callable[[object], bool]:
+    def check(value: object) -> bool:
+        return bool(_get_flags(type(value)) & flag)
+
+    return check
+
+
+# Whether it is one of these, or of a class derived from it, whatever it says.
+is_list: Final = _check_of(1 << 25)
+is_tuple: Final = _check_of(1 << 26)
+is_dict: Final = _check_of(1 << 29)
+is_exception: Final = _check_of(1 << 30)
+is_type: Final = _check_of(1 << 31)
 
 
 def traceback_of(error: Any) -> Any:  # noqa: ANN401  # a traceback, or None
     """Return ``error.__traceback__``, which a subclass may have its own idea of."""
     return _get_traceback(error)
-
-
-def is_type(value: object) -> bool:
-    """Whether it is a class."""
-    return bool(_get_flags(type(value)) & _TYPE)
-
-
-def is_dict(value: object) -> bool:
-    """Whether it is a dict or of a class derived from it."""
-    return bool(_get_flags(type(value)) & _DICT)
-
-
-def is_list(value: object) -> bool:
-    """Whether it is a list or of a class derived from it."""
-    return bool(_get_flags(type(value)) & _LIST)
-
-
-def is_tuple(value: object) -> bool:
-    """Whether it is a tuple or of a class derived from it."""
-    return bool(_get_flags(type(value)) & _TUPLE)
 
 
 def attribute_dict(value: object) -> dict[Any, Any] | None:

@@ -78,7 +78,9 @@ def paths_to(component: Component, here: int, last: Edge) -> Iterator[Path]:
     Breadth first, against the references, and not by way of exceptions and tracebacks; not more
     than some thousands of references are looked at.
     """
-    start = () if last.role is Role.HIDDEN and _is_plain(component, here) else (last,)
+    start = (
+        () if last.role is Role.HIDDEN and type(component.objects[here]) is CellType else (last,)
+    )
     queue = deque([_Tail(here, start, (here,) * len(start))])
     seen = {here}
     budget, found = _SEARCH_LIMIT, 0
@@ -120,11 +122,6 @@ def _goes_on(component: Component, before: int, edge: Edge) -> bool:
     if edge.role is Role.VARIABLE:
         return component.function_of_closure(before) is not None
     return not is_exception(component.objects[before])
-
-
-def _is_plain(component: Component, here: int) -> bool:
-    """Whether what is hidden there is what its variable or its attribute refers to."""
-    return type(component.objects[here]) is CellType
 
 
 def _root(component: Component, before: int, edge: Edge, tail: _Tail) -> Path | None:

@@ -181,14 +181,14 @@ def mentions(code: CodeType, literal: str) -> bool:
         step.what == "constant"
         and (
             step.name == literal
-            or (literal in step.name and own[i + 1 : i + 2] and _is_keys(own[i + 1]))
+            or (
+                literal in step.name
+                and own[i + 1 : i + 2]
+                and own[i + 1].name == "BUILD_CONST_KEY_MAP"
+            )
         )
         for i, step in enumerate(own)
     )
-
-
-def _is_keys(step: Step) -> bool:
-    return step.name == "BUILD_CONST_KEY_MAP"
 
 
 def calls_type(code: CodeType) -> int:

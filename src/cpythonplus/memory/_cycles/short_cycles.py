@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -30,66 +31,62 @@ def shortest(
     *,
     variables_first: bool = False,
 ) -> list[Hop]:
-    """Return the shortest cycle through one of `starts`; the first few are tried."""
-    search = _Search(component, frozenset(members), variables_first=variables_first)
+    """Return the shortest cycle through one of `starts`; the first few are tried.
+
+    variables_first: what it begins with has to be a variable.
+    """
+    inside = frozenset(members)
     best: list[Hop] = []
+    budget = _TOTAL_LIMIT
     for start in islice(starts, _STARTS_LIMIT):
-        cycle = search.through(start)
+        search = _Search(component, start, variables_first=variables_first)
+        cycle = search.way_to(frozenset([start]), inside, min(budget, _SEARCH_LIMIT))
+        budget -= search.looked_at
         if cycle and (not best or len(cycle) < len(best)):
             best = cycle
     return best
 
 
+def beginning(component: Component, start: int, inside: frozenset[int]) -> list[Hop]:
+    """Return the way from `start` to the nearest of `inside`; [] if there is none near."""
+    return _Search(component, start).way_to(inside, component.objects.keys(), _SEARCH_LIMIT)
+
+
 class _Search:
-    """Searches for cycles, with one budget for all of them."""
+    """Looks breadth-first at the references from one object on."""
 
-    def __init__(
-        self, component: Component, inside: frozenset[int], *, variables_first: bool
-    ) -> None:
-        """variables_first: what a cycle begins with has to be a variable."""
+    def __init__(self, component: Component, start: int, *, variables_first: bool = False) -> None:
         self._component = component
-        self._inside = inside
+        self._start = start
         self._variables_first = variables_first
-        self._budget = _TOTAL_LIMIT
+        self.looked_at = 0
 
-    def through(self, start: int) -> list[Hop]:
-        """Search breadth-first from `start` back to it; [] if there is none near."""
+    def way_to(self, ends: AbstractSet[int], inside: AbstractSet[int], limit: int) -> list[Hop]:
+        """Return the way to the nearest of `ends`; [] if there is none near.
+
+        inside: what may be on it; limit: references to look at.
+        """
         came_from: dict[int, Hop] = {}
-        queue = deque([start])
-        end = max(self._budget - _SEARCH_LIMIT, 0)
-        while queue and self._budget > end:
+        queue = deque([self._start])
+        while queue and self.looked_at < limit:
             here = queue.popleft()
             for there in self._component.following(here):
-                self._budget -= 1
-                if there not in self._inside or there in came_from:
+                self.looked_at += 1
+                if there not in inside or there in came_from:
                     continue
                 edge = _best_edge(self._component.edges(here, there))
-                if here == start and self._variables_first and edge.role is not Role.VARIABLE:
+                first = here == self._start and self._variables_first
+                if first and edge.role is not Role.VARIABLE:
                     continue
                 came_from[there] = Hop(here, there, edge)
-                if there == start:
-                    return _way(came_from, start, start)
+                if there in ends:
+                    return _way(came_from, self._start, there)
                 queue.append(there)
         return []
 
 
 def _best_edge(edges: tuple[Edge, ...]) -> Edge:
     return min(edges, key=lambda each: (each.role is Role.NATURAL, not each.name))
-
-
-def beginning(component: Component, start: int, inside: frozenset[int]) -> list[Hop]:
-    """Return the way from `start` to the nearest of `inside`; [] if there is none near."""
-    came_from: dict[int, Hop] = {}
-    queue = deque([start])
-    while queue and len(came_from) < _SEARCH_LIMIT:
-        here = queue.popleft()
-        for there in component.following(here):
-            if there not in came_from:
-                came_from[there] = Hop(here, there, _best_edge(component.edges(here, there)))
-                if there in inside:
-                    return _way(came_from, start, there)
-                queue.append(there)
-    return []
 
 
 def _way(came_from: dict[int, Hop], start: int, end: int) -> list[Hop]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.memory._cycles.keys import key_text
-from cpythonplus.memory._cycles.looking import is_type
-from cpythonplus.memory._heap_census.naming import module_name, namespace_name, qualified_name
+from cpythonplus.memory._cycles.looking import is_type, qualified_name
+from cpythonplus.memory._heap_census.naming import module_name, namespace_name
 from cpythonplus.memory._report.examined import Examined
 
 __all__ = ["ReferencePath", "Referrer", "Referrers", "path", "path_steps", "referrers"]

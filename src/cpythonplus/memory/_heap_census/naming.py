@@ -4,18 +4,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from cpythonplus.memory._cycles.looking import is_dict, type_module, type_qualname
+from cpythonplus.memory._cycles.looking import is_dict
 
-__all__ = ["module_name", "namespace_name", "qualified_name", "source_modules"]
+__all__ = ["module_name", "namespace_name", "source_modules"]
 
 _names_of_module = vars(ModuleType)["__dict__"].__get__
-
-
-def qualified_name(kind: type) -> str:
-    """Return a class's `module.Name`, a built-in one's without the module."""
-    module = type_module(kind)
-    name = type_qualname(kind)
-    return name if module in ("", "builtins") else f"{module}.{name}"
 
 
 def namespace_name(names: Any) -> str:  # noqa: ANN401  # a dict, most often

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from cpythonplus import _native
-from cpythonplus.memory._cycles.looking import type_module
+from cpythonplus.memory._cycles.looking import qualified_name, type_module
 from cpythonplus.memory._heap_census.model import Census, CensusRow, largest_first
-from cpythonplus.memory._heap_census.naming import namespace_name, qualified_name, source_modules
+from cpythonplus.memory._heap_census.naming import namespace_name, source_modules
 
 __all__ = ["census"]
 

@@ -105,10 +105,7 @@ def _look_into(
 
 
 def _size(wrapper: Any, stored: dict[Any, Any], names: dict[Any, Any] | None) -> int:  # noqa: ANN401
-    function = next(
-        (v for k, v in (names or {}).items() if type(k) is str and k == "__wrapped__"), None
-    )
-    held = _native.memory_exclusively_held((wrapper, stored), (names, function))[1]
+    held = _native.memory_exclusively_held((wrapper, stored), (names, _wrapped(names)))[1]
     # In a cache with a limit each entry is also a link of a list, which holds it a second time.
     link = next(iter(stored.values()), None)
     links = 0

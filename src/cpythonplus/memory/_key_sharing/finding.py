@@ -1,17 +1,14 @@
 """Look at the instances of all classes, and at all dicts and sets."""
 
-from typing import Any, Final
+from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.memory._cycles.holders import every_object, find_holders
-from cpythonplus.memory._cycles.looking import type_module, type_name, type_qualname
+from cpythonplus.memory._cycles.looking import qualified_name, type_name
 from cpythonplus.memory._key_sharing.causes import Counts, explain
-from cpythonplus.memory._key_sharing.rehearsal import refusal
 from cpythonplus.memory._key_sharing.report import KeySharing, LostSharing, Oversized
 
 __all__ = ["key_sharing"]
-
-_BUILT_IN: Final = "builtins"
 
 
 def key_sharing(*, worth_bytes: int = 64 * 1024, top: int = 20) -> KeySharing:
@@ -29,9 +26,6 @@ def key_sharing(*, worth_bytes: int = 64 * 1024, top: int = 20) -> KeySharing:
     if worth_bytes < 0 or top < 0:
         raise ValueError("worth_bytes and top must not be negative")
     _native.memory_refuse_free_threaded()
-    reason = refusal()
-    if reason:
-        return KeySharing((), (), 0, 0, (f"Key sharing: {reason}.",))
     try:
         classes, tables, count, size = _native.memory_walk_dicts(max(worth_bytes, 1), top)
     except RuntimeError as e:
@@ -51,7 +45,7 @@ def _class_row(found: tuple[Any, ...]) -> LostSharing:
     size_bytes, lost, lost_bytes, could_be_bytes = sizes
     cause, remedy = explain(Counts(lost - combined, combined, *reasons, *names))
     return LostSharing(
-        type=_name(kind),
+        type=qualified_name(kind),
         instances=instances,
         inline=inline,
         split=split,
@@ -61,11 +55,6 @@ def _class_row(found: tuple[Any, ...]) -> LostSharing:
         cause=cause,
         remedy=remedy,
     )
-
-
-def _name(kind: type) -> str:
-    module = type_module(kind)
-    return type_qualname(kind) if module in ("", _BUILT_IN) else f"{module}.{type_qualname(kind)}"
 
 
 def _table_rows(tables: list[tuple[Any, int, int, int, int]]) -> list[Oversized]:

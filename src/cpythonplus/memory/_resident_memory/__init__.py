@@ -4,6 +4,8 @@ Imports next to nothing: what is imported after a burst of allocations lies in t
 burst left behind, and would be found there.
 """
 
+from cpythonplus import _on_demand
+
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from cpythonplus.memory._resident_memory.model import (
@@ -36,11 +38,6 @@ def resident(*, pins: bool = True) -> "Resident":
     return examine(snapshot)
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cpythonplus.memory._resident_memory import model
-
-    value: object = getattr(model, name)
-    globals()[name] = value
-    return value
+_HOMES = dict.fromkeys(["Advice", "Arenas", "Pin", "Resident", "ResidentPart"], ".model")
+if not TYPE_CHECKING:  # names that are not listed are errors
+    __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -4,7 +4,7 @@ from collections import Counter
 
 from cpythonplus import _native
 from cpythonplus._base.errors import UnsupportedPlatform
-from cpythonplus.memory._cycles.looking import type_module, type_qualname
+from cpythonplus.memory._cycles.looking import qualified_name
 from cpythonplus.memory._heap_census.looking_back import path_steps
 from cpythonplus.memory._resident_memory.model import Pin
 from cpythonplus.memory._resident_memory.snapshot import Snapshot
@@ -68,10 +68,7 @@ def type_name(kind: type | None, *, is_object: bool) -> str:
     """Return the full name of a type, or of memory that objects of the type refer to."""
     if kind is None:
         return "of other types" if is_object else _UNKNOWN
-    module = type_module(kind)
-    short = type_qualname(kind)
-    full = short if module in ("builtins", "") else f"{module}.{short}"
-    return full if is_object else f"memory of {full}"
+    return qualified_name(kind) if is_object else f"memory of {qualified_name(kind)}"
 
 
 def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
