@@ -456,7 +456,7 @@ def test_reserved_memory_is_passed_over() -> None:
     """256 GiB of addresses that nothing was ever written to, but for one page in the middle."""
     no_reserve = 0x4000  # mmap.MAP_NORESERVE from Python 3.13 on
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
-    with mmap.mmap(-1, 1 << 38, flags=flags) as reserved, Memory.of_this_process() as memory:
+    with mmap.mmap(-1, 1 << 38, flags=flags) as reserved, Memory(os.getpid()) as memory:
         reserved[1 << 37] = 1
         base = ctypes.addressof(ctypes.c_char.from_buffer(reserved))
         own, of_files = memory.own_pages(base, base + (1 << 38))
@@ -581,7 +581,7 @@ def test_a_chunk_with_a_mapping_of_its_own(head_in_size_bytes: int) -> None:
         struct.pack_into("=QQ", memory, 7 * page_bytes, 0, page_bytes - 32 | 2)
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         mapping = Mapping(base, base + 8 * page_bytes, "rw-p", 0, "00:00", 0, "")
-        with Memory.of_this_process() as own:
+        with Memory(os.getpid()) as own:
             chunks = Chunks(own, mapping)
         blocks = [chunks.block(base + i * page_bytes + 16) for i in range(8)]
     one, other = (
@@ -682,7 +682,7 @@ def test_memory_of_a_process_that_ends_meanwhile() -> None:
 @pytest.mark.any_version
 @pytest.mark.parametrize("address", [0, 8, -8, 1 << 47, 1 << 56, 2**64 - 8])
 def test_addresses_where_nothing_is(address: int) -> None:
-    with Memory.of_this_process() as memory:
+    with Memory(os.getpid()) as memory:
         assert memory.read(address, 8) == b""
         assert len(memory.words(address, 1)) == 0
 
@@ -695,7 +695,7 @@ def test_own_objects_are_recognised() -> None:
     layout = Layout.of(own, own)
     assert layout is not None
     text = f"made for process {os.getpid()}"
-    with Memory.of_this_process() as memory:
+    with Memory(os.getpid()) as memory:
         objects = Objects(memory, layout)
         assert objects.text(id(text)) == text
         assert objects.text(id(own)) == ""

@@ -474,7 +474,7 @@ def test_gunicorns_own_asgi_worker(tmp_path: Path) -> None:
 def test_requests_are_rehearsed() -> None:
     run_child("""
         from gunicorn.config import Config
-        from cpythonplus.prefork._gunicorn_rehearsal import rehearse_requests
+        from cpythonplus.prefork._gunicorn_service import rehearse_requests
         config = Config()
         config.set("pre_request", lambda worker, request: 1 / 0)
         assert rehearse_requests(config)

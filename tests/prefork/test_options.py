@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.prefork._options import OPTIONS, Options, read, refuse
-from cpythonplus.prefork._servers import PATH, SERVERS
+from cpythonplus.prefork._options import OPTIONS, PATH, SERVERS, Options, read, refuse
 
 pytestmark = pytest.mark.any_version
 

@@ -30,6 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, fields
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -185,16 +186,10 @@ class _Table:
     @classmethod
     def of(cls, words: list[int]) -> "_Table":
         rest = iter(words)
-
-        def take(count: int) -> list[int]:
-            return [next(rest) for _ in range(count)]
-
-        restarts, gone = take(len(REASONS)), take(len(COUNTERS))
-        claims, warned = take(2)
-        turn = _Turn(*take(len(_Turn._fields)))
-        left = list(rest)
-        step = len(_Owner._fields)
-        owners = [_Owner(*left[i : i + step]) for i in range(0, len(left), step)]
+        restarts, gone = list(islice(rest, len(REASONS))), list(islice(rest, len(COUNTERS)))
+        claims, warned = islice(rest, 2)
+        turn = _Turn(*islice(rest, len(_Turn._fields)))
+        owners = [_Owner(*each) for each in zip(*[rest] * len(_Owner._fields), strict=True)]
         return cls(restarts, gone, claims, warned, turn, owners)
 
     def words(self) -> list[int]:

@@ -194,7 +194,10 @@ class Application(WSGIApplication):
             if self.cfg.loglevel.lower() == "debug":
                 traceback.print_exc()
             reason = _told(error)
-            _end(f"the application {self.app_uri!r} cannot be loaded: {reason}", _load_status())
+            _end(
+                f"the application {self.app_uri!r} cannot be loaded: {reason}",
+                Arbiter.APP_LOAD_ERROR,
+            )
 
 
 def serve(words: Sequence[str]) -> NoReturn:
@@ -202,10 +205,6 @@ def serve(words: Sequence[str]) -> NoReturn:
     install()
     Application(words).run()
     sys.exit(0)
-
-
-def _load_status() -> int:
-    return int(Arbiter.APP_LOAD_ERROR)
 
 
 def _told(error: Exception) -> str:

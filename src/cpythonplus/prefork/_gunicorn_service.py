@@ -38,13 +38,12 @@ from cpythonplus.prefork._early_signals import EarlySignals
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
-from cpythonplus.prefork._gunicorn_rehearsal import rehearse_requests
 from cpythonplus.prefork._options import is_path, log, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SERVICE", "Service"]
+__all__ = ["SERVICE", "Service", "rehearse_requests"]
 
 _LOOK_INTERVAL_S = 1.0
 _SPARE_SLOTS = 16
@@ -58,6 +57,10 @@ _SERVERS_FILES = tuple(
 )
 _PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
 """Tells the new master after USR2: descriptor, comma, what options.metrics was."""
+_REQUEST = (
+    b"GET /?a=b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: rehearsal\r\nAccept: */*\r\n"
+    b"Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+)
 
 
 class Service(Engine):
@@ -210,29 +213,25 @@ class Service(Engine):
         flag = self._flags.get(worker.age)
         return flag is not None and flag[0] != 0
 
-    def child_exit(self, server: Any, worker: Any) -> None:
+    def child_exit(self, _server: Any, worker: Any) -> None:
         """Count why a worker ended."""
-        del server
         flag = self._flags.pop(worker.age, None)
         if flag is not None:
             flag.close()
         # One that ended after the look, while others were reaped: if it left in good order it has
         # noted so, which wins over the status.
-        status = self._statuses.pop(worker.pid, signal.SIGKILL)
-        if self.board is None:
-            return
+        how: int | str = self._statuses.pop(worker.pid, signal.SIGKILL)
         if worker.aborted:
-            self.board.ended(worker.pid, "timeout")
+            how = "timeout"
         elif worker.age <= self._reloaded_age:
-            self.board.ended(worker.pid, "reload")
-        else:
-            self.board.ended(worker.pid, status)
+            how = "reload"
+        if self.board is not None:
+            self.board.ended(worker.pid, how)
 
     # ---- in a worker ----------------------------------------------------------------------------
 
-    def post_fork(self, server: Any, worker: Any) -> None:
+    def post_fork(self, _server: Any, _worker: Any) -> None:
         """Begin as a worker."""
-        del server, worker
         self._signals.keep()
         if self.options.fast_exit:
             prefork.child()
@@ -323,18 +322,16 @@ class Service(Engine):
                 # Wakes the master, which finds nobody dead and looks at its workers.
                 os.kill(worker.ppid, signal.SIGCHLD)
 
-    def worker_abort(self, worker: Any) -> None:
+    def worker_abort(self, _worker: Any) -> None:
         """SIGABRT: the master has not heard of this worker for too long."""
-        del worker
         self._note("timeout")
 
-    def worker_exit(self, server: Any, worker: Any) -> None:
+    def worker_exit(self, _server: Any, worker: Any) -> None:
         """Say why this worker ends, and end it fast, if nobody up the stack waits for that.
 
         If somebody does, whose `finally` or `with` stands around the server, as coverage's does,
         the SystemExit goes its way.  `prefork.child` makes the end at its end light.
         """
-        del server
         # gunicorn calls it in the master too, for a worker that has vanished.
         if worker.pid != os.getpid():
             return
@@ -362,6 +359,33 @@ def _inherited(server: Any, where: str) -> socket.socket | None:
     port = socket.socket(fileno=int(number))
     port.set_inheritable(False)
     return port
+
+
+def rehearse_requests(config: Any) -> bool:
+    """Parse some requests and write some answers, over a pair of sockets; False if that failed.
+
+    The application's warm-up does not go through gunicorn's own code, and the first requests of
+    each worker would specialise its bytecode in pages that then are that worker's own.
+    No hook of the configuration is called, and nothing is logged.
+    """
+    from gunicorn.http import wsgi
+    from gunicorn.http.parser import RequestParser
+
+    # Whatever another version of gunicorn does differently: the workers will learn it themselves.
+    with suppress(Exception):
+        for _ in range(warming.REPEATS):
+            here, there = socket.socketpair()
+            with here, there:
+                there.sendall(_REQUEST)
+                request = next(RequestParser(config, here, ("127.0.0.1", 1)))
+                answer, _environ = wsgi.create(
+                    request, here, ("127.0.0.1", 1), ("127.0.0.1", 2), config
+                )
+                answer.start_response("200 OK", [("Content-Type", "text/plain")])
+                answer.write(b"rehearsed")
+                answer.close()
+        return True
+    return False
 
 
 def _leave(worker: Any) -> None:

@@ -75,7 +75,7 @@ def render(board: Board, *, master_pid: int) -> str:
         lines.append(
             f"# TYPE cpythonplus_{name} {'counter' if name.endswith('_total') else 'gauge'}"
         )
-        lines.extend(f"cpythonplus_{name}{_labels(of)} {_number(each)}" for of, each in samples)
+        lines.extend(f"cpythonplus_{name}{_labels(of)} {each}" for of, each in samples)
 
     def of_workers(value: Callable[[WorkerRow], float]) -> list[Sample]:
         return [({"pid": str(row.pid)}, value(row)) for row in shown.workers]
@@ -127,10 +127,6 @@ def _read(pid: int) -> ProcessMemory | None:
 def _labels(labels: Mapping[str, str]) -> str:
     # Pids and reasons: nothing in them has to be escaped.
     return "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else ""
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else repr(float(value))
 
 
 # ---- at a path of the application ---------------------------------------------------------------

@@ -6,6 +6,7 @@ differ between versions are taken from the running interpreter, so the other pro
 same one; `Layout.of` finds out.
 """
 
+import os
 import sys
 import sysconfig
 from collections.abc import Sequence
@@ -125,7 +126,7 @@ def _layout(moved_by: int) -> Layout:
 def _code_filename_word() -> int:
     """Return which word of a code object is ``co_filename``; 0 if it cannot be seen."""
     code = _code_filename_word.__code__
-    with Memory.of_this_process() as memory:
+    with Memory(os.getpid()) as memory:
         words = memory.words(id(code), CodeType.__basicsize__ // _WORD)
     wanted = id(code.co_filename)
     return next((i for i, word in enumerate(words) if word == wanted), 0)
@@ -141,7 +142,7 @@ def _is_as_expected() -> bool:
     An interpreter that lays them out in another way shall get no names, rather than wrong ones.
     """
     samples: tuple[object, ...] = (_Sample(), 1234.5, [_Sample], str(id(_Sample)))
-    with Memory.of_this_process() as memory:
+    with Memory(os.getpid()) as memory:
         objects = Objects(memory, _layout(0))
         kind = objects.type_at(id(_Sample))
         if objects.owner(kind, 0) != (f"{__name__}.{_Sample.__name__}", __name__):

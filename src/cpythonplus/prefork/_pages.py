@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from cpythonplus._base.proc import is_hidden
@@ -135,20 +134,10 @@ class Memory:
             self.close()
             raise _explained(error, pid) from error
 
-    @classmethod
-    def of_this_process(cls) -> "Memory":
-        """Open the calling process's own memory."""
-        return cls(os.getpid())
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

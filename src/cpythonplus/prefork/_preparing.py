@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -189,7 +190,7 @@ def _prepare(
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        _remember(_open_files())
+        _remember_files()
         spared = _in_cycles()
         made = _make_immortal(mortal, spared, limit_bytes) if immortal else _Made()
         _flush(_remembered())
@@ -218,12 +219,8 @@ def _prepare(
         seconds=time.perf_counter() - start,
         note="; ".join(filter(None, notes)),
     )
-    _statistics = _added(_statistics, report)
-    return report
-
-
-def _added(before: PrepareStatistics, report: PrepareReport) -> PrepareStatistics:
-    return replace(
+    before = _statistics
+    _statistics = replace(
         before,
         prepares=before.prepares + 1,
         seconds=before.seconds + report.seconds,
@@ -231,6 +228,7 @@ def _added(before: PrepareStatistics, report: PrepareReport) -> PrepareStatistic
         immortal_bytes=before.immortal_bytes + report.bytes,
         filled_bytes=before.filled_bytes + report.filled_bytes,
     )
+    return report
 
 
 @dataclass(slots=True)
@@ -246,7 +244,7 @@ def _make_immortal(mortal: list[type], spared: list[object], limit_bytes: int | 
     refusal = _native.prefork_refusal()
     if refusal is not None:
         return _Made(refusal=f"{refusal}: the heap was frozen only")
-    types = list(_all_types())
+    types = list(_subclasses(object))
     try:
         # Frozen objects are not passed over, but new ones may hang on them.
         gc.unfreeze()
@@ -354,13 +352,9 @@ class Budget:
 def _allocated_blocks() -> int:
     blocks = sys.getallocatedblocks()
     if blocks == 0:  # pymalloc counts them, another allocator (PYTHONMALLOC) does not
-        blocks = _resident_bytes() // _BLOCK_BYTES
+        resident_pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+        blocks = resident_pages * os.sysconf("SC_PAGE_SIZE") // _BLOCK_BYTES
     return blocks
-
-
-def _resident_bytes() -> int:
-    """Return how much memory of this process is resident, in bytes."""
-    return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def flush_files() -> None:
@@ -369,7 +363,7 @@ def flush_files() -> None:
     A file that cannot be written is passed over: its owner will see it.  So is, after a second, one
     that another thread does not let go of, as the interpreter's own end does.
     """
-    _remember(_open_files())
+    _remember_files()
     waiting = _remembered()
     thread = None
     while thread is None or thread.is_alive():
@@ -409,16 +403,13 @@ def _flush_at_end() -> None:
 atexit.register(_flush_at_end)
 
 
-def _remember(files: list[io.IOBase]) -> None:
+def _remember_files() -> None:
+    """Remember the open files that the collector lists: not the frozen ones."""
+    files = _instances_of(_FILE_TYPE)
     known = [reference for reference in _files if reference() is not None]
     ids = {id(reference()) for reference in known}
     new = [each for each in files if id(each) not in ids and not _is_closed(each)]
     _files[:] = known + [weakref.ref(each) for each in new]
-
-
-def _open_files() -> list[io.IOBase]:
-    """Return those that the collector lists: not the frozen ones."""
-    return _instances_of(_FILE_TYPE)
 
 
 def _instances_of(root: type) -> list[Any]:
@@ -446,27 +437,14 @@ def _is_closed(file: io.IOBase) -> bool:
         return True
 
 
-def _all_types() -> Iterable[type]:
-    seen: set[int] = set()
-    waiting: list[type] = [object]
-    while waiting:
-        each = waiting.pop()
-        if id(each) not in seen:
-            seen.add(id(each))
-            yield each
-            waiting += type.__subclasses__(each)
-
-
 def _chosen(keep_mortal: Callable[[type], bool] | None) -> list[type]:
     if keep_mortal is None:
         return []
     chosen: dict[int, type] = {}
-    for each in _all_types():
-        if id(each) not in chosen and keep_mortal(each):
-            chosen[id(each)] = each
-    # The walk looks at the exact type.
-    for each in list(chosen.values()):
-        chosen.update((id(sub), sub) for sub in _subclasses(each))
+    for each in _subclasses(object):
+        if keep_mortal(each):
+            # The walk looks at the exact type.
+            chosen.update((id(sub), sub) for sub in _subclasses(each))
     return list(chosen.values())
 
 
@@ -500,7 +478,7 @@ def _resources() -> list[type]:
     trees would be among them, which have nothing but memory, and are what is to be shared.
     """
     found: dict[int, type] = {id(_MANAGED_BUFFER): _MANAGED_BUFFER}
-    for each in _all_types():
+    for each in _subclasses(object):
         if _lets_go(each):
             # Those with a finaliser are kept mortal for that.
             found.update((id(sub), sub) for sub in _subclasses(each) if not _has_finaliser(sub))
@@ -551,23 +529,23 @@ def _has_finaliser(kind: type) -> bool:
 
 
 def _subclasses(root: type) -> Iterable[type]:
+    """Yield the type and those below it, each once."""
+    seen: set[int] = set()
     waiting = [root]
     while waiting:
         each = waiting.pop()
-        yield each
-        waiting += type.__subclasses__(each)
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            waiting += type.__subclasses__(each)
 
 
 def _by_reason(kept: list[tuple[type, int, int]]) -> dict[str, int]:
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
     for each, for_type, for_reference in kept:
-        for reason, count in (
-            (_reason(each), for_type),
-            ("weak reference with a callback", for_reference),
-        ):
-            if count:
-                reasons[reason] = reasons.get(reason, 0) + count
-    return reasons
+        reasons[_reason(each)] += for_type
+        reasons["weak reference with a callback"] += for_reference
+    return dict(+reasons)
 
 
 def _reason(kind: type) -> str:
@@ -579,6 +557,6 @@ def _reason(kind: type) -> str:
         return "generator or coroutine"
     if issubclass(kind, (FrameType, TracebackType, BaseException)):
         return "exception, traceback or frame"
-    if "__del__" in {name for base in kind.__mro__ for name in base.__dict__}:
+    if _has_finaliser(kind):
         return "finaliser (__del__)"
     return f"type {kind.__module__}.{kind.__qualname__}"

@@ -204,7 +204,7 @@ class Reader:
         self, block: Block, now: Sequence[int], then: Sequence[int], fallback: Category
     ) -> "_Fields":
         """Judge a block that is no object: part of one, or C's."""
-        if _is_keys_table(block, now) or _is_values_table(now):
+        if 0 < keys_table_bytes(now) <= block.size or _is_values_table(now):
             return _Fields(Category.DICT_TABLES, _TABLE)
         if self._are_references(now, self._now_objects):
             same = self._are_references(then, self._then_objects)
@@ -262,11 +262,6 @@ class _ObjectFields(_Fields):
 
 def _head_words(block: Block) -> int:
     return min(block.size // 8, _HEAD_WORDS)
-
-
-def _is_keys_table(block: Block, words: Sequence[int]) -> bool:
-    length = keys_table_bytes(words)
-    return 0 < length <= block.size
 
 
 def _is_values_table(words: Sequence[int]) -> bool:

@@ -11,7 +11,15 @@ __all__ = ["Slot"]
 # Words of a slot's record of numbers, by place.
 CLAIM, READY, REASON, PRIVATE, SHARED, PROPORTIONAL, REQUESTS, WAITS, WAIT_NS = range(9)
 NUMBERS = 9
-COUNTERS = (REQUESTS, WAITS, WAIT_NS)
+COUNTERS = (REQUESTS, WAITS, WAIT_NS)  # from the worker's start
+_PLACES = {
+    "private_bytes": PRIVATE,
+    "shared_bytes": SHARED,
+    "proportional_bytes": PROPORTIONAL,
+    "requests": REQUESTS,
+    "gil_waits": WAITS,
+    "gil_wait_ns": WAIT_NS,
+}
 
 
 class Slot:
@@ -32,29 +40,9 @@ class Slot:
         self._writing = False
         self._changed = False
 
-    def write(
-        self,
-        *,
-        private_bytes: int | None = None,
-        shared_bytes: int | None = None,
-        proportional_bytes: int | None = None,
-        requests: int | None = None,
-        gil_waits: int | None = None,
-        gil_wait_ns: int | None = None,
-    ) -> None:
-        """Replace what the board says of this worker; None leaves a number as it is.
-
-        requests, gil_waits and gil_wait_ns are counted from the worker's start.
-        """
-        given = {
-            PRIVATE: private_bytes,
-            SHARED: shared_bytes,
-            PROPORTIONAL: proportional_bytes,
-            REQUESTS: requests,
-            WAITS: gil_waits,
-            WAIT_NS: gil_wait_ns,
-        }
-        self._set({place: value for place, value in given.items() if value is not None})
+    def write(self, **numbers: int) -> None:
+        """Replace what the board says of this worker: those of _PLACES that are given."""
+        self._set({_PLACES[name]: value for name, value in numbers.items()})
 
     def count_request(self) -> None:
         """Add one to the requests: instead of `write(requests=...)`, where threads serve them."""
