@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,12 +22,11 @@ from functools import partial
 from cpythonplus.memory._lint.model import Edit, Fix
 from cpythonplus.memory._lint.scopes import parameters
 from cpythonplus.memory._lint.source import (
-    FUNCTIONS,
     FunctionNode,
     Source,
     UnreadableError,
+    own_nodes,
     parsed,
-    statements_in,
 )
 
 _MAX_LINES = 40
@@ -95,27 +95,14 @@ def _first_allowed(block: list[ast.stmt]) -> int:
 
 def _last_that(does: Callable[[int], bool], first: int, end: int) -> int | None:
     """The last place before `end` that will do, as all before it will; None if `first` does not."""
-    if first >= end or not does(first):
-        return None
-    while end - first > 1:
-        middle = (first + end) // 2
-        if does(middle):
-            first = middle
-        else:
-            end = middle
-    return first
+    found = bisect_left(range(end), True, lo=first, key=lambda at: not does(at)) - 1  # noqa: FBT003
+    return found if found >= first else None
 
 
 def _has_way_out(statement: ast.stmt) -> bool:
     """Whether it may leave the block: what stands in functions inside it does not."""
-    stack: list[ast.AST] = [statement]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
-            return True
-        if not isinstance(one, FUNCTIONS):
-            stack += statements_in(one)
-    return False
+    ways = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+    return any(isinstance(one, ways) for one in own_nodes([statement]))
 
 
 @contextmanager

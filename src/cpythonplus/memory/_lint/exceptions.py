@@ -10,7 +10,7 @@ from cpythonplus.memory._lint.flow import Flow, Origin, State, TooComplexError
 from cpythonplus.memory._lint.keeping import ADDERS, INFO, PART, Keeping, initial_state, raised_name
 from cpythonplus.memory._lint.model import Violation
 from cpythonplus.memory._lint.scopes import names_of
-from cpythonplus.memory._lint.source import Function, Source, dotted, within
+from cpythonplus.memory._lint.source import Function, Source, at, dotted, within
 
 _KEEPS = re.compile(rf"(?<![=!<>])=(?!=)|\.(?:{'|'.join(sorted(ADDERS))})\(")
 
@@ -42,7 +42,7 @@ def check_function(source: Source, function: Function) -> Iterator[Violation]:
     """Yield the hits of one function, without those of functions inside it."""
     for origin in sorted(kept(source, function), key=_place):
         if not _broken_elsewhere(function, origin):
-            yield _violation(origin)
+            yield at(origin.node, origin.code, _message(origin))
 
 
 def kept(source: Source, function: Function) -> set[Origin]:
@@ -68,13 +68,6 @@ def _place(origin: Origin) -> tuple[int, int, str]:
     return origin.node.lineno, origin.node.col_offset, origin.path
 
 
-def _violation(origin: Origin) -> Violation:
-    node = origin.node
-    end_row, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    text = _message(origin)
-    return Violation(node.lineno, node.col_offset, origin.code, text, end_row, end_column)
-
-
 def _message(origin: Origin) -> str:
     path = origin.path
     what = "`exc_info()`" if origin.kind in (INFO, PART) else "exception"
@@ -83,10 +76,8 @@ def _message(origin: Origin) -> str:
             return f"exception kept in `{path}`, on its own traceback; `finally: del {path}`"
         case "CYC102":
             return f"`exc_info()` kept in `{path}`, on its own traceback; `finally: del {path}`"
-        case "CYC103" if path.endswith("[]"):
-            return f"{what} put into `{path[:-2]}`, which outlives the handler"
         case "CYC103":
-            return f"{what} put into `{path}`, which outlives the handler"
+            return f"{what} put into `{path.removesuffix('[]')}`, which outlives the handler"
         case "CYC104":
             return f"{what} kept in `{path}` with all frames of its traceback"
         case _:

@@ -219,9 +219,7 @@ class Keeping:
             if _makes_exception(value):
                 return {**state, name: frozenset({Origin("", name, FRESH, node)})}
             return state
-        if name in self.global_names:
-            return self._keep(name, "CYC104", state, node, kind)
-        code = _CODES[kind]
+        code = "CYC104" if name in self.global_names else _CODES[kind]
         return self._keep(name, code, state, node, kind)
 
     def _unpack(
