@@ -256,14 +256,14 @@ def doctor_run_help() -> str:
     """Return what `cpythonplus doctor run --help` prints."""
     from cpythonplus._cli.commands import doctor
 
-    return fenced(doctor.run_help_text())
+    return fenced(doctor.program_help_text("run"))
 
 
 def doctor_cycles_help() -> str:
     """Return what `cpythonplus doctor cycles --help` prints."""
     from cpythonplus._cli.commands import doctor
 
-    return fenced(doctor.cycles_help_text())
+    return fenced(doctor.program_help_text("cycles"))
 
 
 def fenced(text: str) -> str:

@@ -177,7 +177,8 @@ def _cycles(state: State, reached: dict[str, set[str]]) -> Iterator[tuple[Origin
     held = {
         path: origin
         for path, origins in state.items()
-        for origin in origins
+        # Of two functions of one name the first in the file stands for both, in every run.
+        for origin in sorted(origins, key=lambda one: -one.node.lineno)
         if origin.code == "CYC201"
     }
     left = {name: names & held.keys() for name, names in reached.items() if name in held}

@@ -61,7 +61,6 @@ def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileRes
         result, text = _checked(data, path, selection, fix=fix)
         if result.fixed:
             _write(path, data, text)
-        return result
     except UnreadableError as error:
         return FileResult(path, problem=error.problem)
     except OSError as error:
@@ -69,6 +68,8 @@ def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileRes
         message = f"cannot be {verb}: {error.strerror}"
     except Exception as error:  # noqa: BLE001
         return FileResult(path, problem=_internal(error))
+    else:
+        return result
     return FileResult(path, problem=Problem(1, 0, message))
 
 
