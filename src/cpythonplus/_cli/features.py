@@ -1,4 +1,4 @@
-"""The features that `cpythonplus run` can enable: the one table that everything else reads.
+"""The features that `cpythonplus run` can switch on: the one table that everything else reads.
 
 A new feature is one entry in `FEATURES`: the command line, its help, `--show`, the environment
 string that carries the choice into the started interpreter, and the activation there, all follow
@@ -55,7 +55,7 @@ class Option:
 
 
 class Feature:
-    """Something that `cpythonplus run` enables in the started interpreter."""
+    """Something that `cpythonplus run` switches on in the started interpreter."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Feature:
 
         activate: called in the started interpreter, before the program, with the decoded values of
             the options that were given (by field). Whatever it raises ends the start: one line, 2.
-        by_default: enabled unless `--no-NAME` is given; otherwise enabled by any of its options.
+        by_default: on unless `--no-NAME` is given; otherwise any of its options switches it on.
         defaults: what holds for the options that were not given, for the help and `--show`.
         command: the one that offers it, and that messages begin with.
         prepare: called by the runner with the carried texts and the environment that the program is

@@ -1,6 +1,6 @@
 """`cpythonplus run`: become `python` with the same program, the features switched on.
 
-The runner executes nothing of the program. It writes what is to be enabled into the environment
+The runner executes nothing of the program. It writes what is to be switched on into the environment
 variable CPYTHONPLUS_RUN and replaces itself (exec) by the same interpreter with the same options
 and the program; `cpythonplus.pth` then activates the features before the program begins. So argv,
 `__main__`, sys.path, exit status, tracebacks and signals are not imitated: they are Python's own.
