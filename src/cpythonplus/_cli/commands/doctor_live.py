@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpythonplus._cli.arguments import UsageError, take_value, unknown
 from cpythonplus._cli.commands.run import option_lines
@@ -63,21 +63,16 @@ _TOP = top_option(f" ({TOP})")
 _ANSWER = (format_option("text", "json"), _OUTPUT)
 
 
-class Examination:
+class Examination(NamedTuple):
     """What can be asked of processes that run: a sub-command of `cpythonplus doctor`.
 
     operands: what follows the options, PID and TYPE.
     """
 
-    __slots__ = ("name", "operands", "options", "summary")
-
-    def __init__(
-        self, name: str, operands: tuple[str, ...], summary: str, options: tuple[Option, ...]
-    ) -> None:
-        self.name = name
-        self.operands = operands
-        self.summary = summary
-        self.options = options
+    name: str
+    operands: tuple[str, ...]
+    summary: str
+    options: tuple[Option, ...]
 
     @property
     def usage(self) -> str:

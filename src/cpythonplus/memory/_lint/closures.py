@@ -33,7 +33,8 @@ _CLOSING = "closing"
 def check(source: Source) -> Iterator[Violation]:
     """Yield the hits of a file."""
     for function in candidates(source):
-        yield from check_function(source, function)
+        if not _is_closed(function.node):
+            yield from map(_violation, left_over(source, function))
     yield from _classes(source)
 
 
@@ -65,13 +66,6 @@ def _may_be_recursive(source: Source, functions: list[Function]) -> bool:
         own = len(names) > 1 or one.node.name in text
         reached[one.node.name] |= names.intersection(_WORD.findall(text)) if own else set()
     return any(_leads_to(name, name, reached) for name in names)
-
-
-def check_function(source: Source, function: Function) -> Iterator[Violation]:
-    """Yield the hits among the functions made directly in one function."""
-    if not _is_closed(function.node):
-        for origins in left_over(source, function):
-            yield _violation(origins)
 
 
 def left_over(source: Source, function: Function) -> list[tuple[Origin, ...]]:

@@ -20,7 +20,9 @@ CODES = frozenset({"CYC101", "CYC102", "CYC103", "CYC104", "CYC105"})
 def check(source: Source) -> Iterator[Violation]:
     """Yield the hits of a file."""
     for function in candidates(source):
-        yield from check_function(source, function)
+        for origin in sorted(kept(source, function), key=_place):
+            if not _broken_elsewhere(function, origin):
+                yield at(origin.node, origin.code, _message(origin))
 
 
 def candidates(source: Source) -> list[Function]:
@@ -38,16 +40,10 @@ def _may_keep(source: Source, handler: ast.ExceptHandler) -> bool:
     return _KEEPS.search(source.excerpt(handler.body[0].lineno, last)) is not None
 
 
-def check_function(source: Source, function: Function) -> Iterator[Violation]:
-    """Yield the hits of one function, without those of functions inside it."""
-    for origin in sorted(kept(source, function), key=_place):
-        if not _broken_elsewhere(function, origin):
-            yield at(origin.node, origin.code, _message(origin))
-
-
 def kept(source: Source, function: Function) -> set[Origin]:
     """What a function still holds when it is left, on one way out at least."""
-    domain = Keeping(source, global_names(source, function))
+    names = names_of(function.node).global_names if "global" in source.text else ()
+    domain = Keeping(source, frozenset(names))
     try:
         out = Flow(domain).run(function.node.body, initial_state(function.node))
     except TooComplexError:
@@ -55,13 +51,6 @@ def kept(source: Source, function: Function) -> set[Origin]:
     ways: list[State] = [way for way in (out.normal, out.returns, out.raises) if way is not None]
     found = {origin for way in ways for origins in way.values() for origin in origins}
     return {origin for origin in found if origin.code in CODES}
-
-
-def global_names(source: Source, function: Function) -> frozenset[str]:
-    """The variables that a function declares as global."""
-    if "global" not in source.text:
-        return frozenset()
-    return frozenset(names_of(function.node).global_names)
 
 
 def _place(origin: Origin) -> tuple[int, int, str]:

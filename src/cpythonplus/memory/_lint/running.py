@@ -42,15 +42,6 @@ class FileResult:
     fixed: int = 0
 
 
-def result_of(path: str, text: str, found: list[Violation] | Problem, count: int) -> FileResult:
-    """Gather what is known of a file whose text is `text`."""
-    if isinstance(found, Problem):
-        return FileResult(path, problem=found, fixed=count)
-    lines = split(text) if found else []
-    rows = tuple(lines[hit.row - 1].rstrip("\r\n") for hit in found)
-    return FileResult(path, tuple(found), rows, None, count)
-
-
 def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileResult:
     """Check one file; with `fix`, also write it back with what could be fixed.
 
@@ -84,7 +75,11 @@ def _checked(data: bytes, name: str, selection: Selection, *, fix: bool) -> tupl
     found, count = check_text(text, name, selection), 0
     if fix and not isinstance(found, Problem) and any(hit.fix for hit in found):
         text, found, count = fix_text(text, name, selection)
-    return result_of(name, text, found, count), text
+    if isinstance(found, Problem):
+        return FileResult(name, problem=found), text
+    lines = split(text) if found else []
+    rows = tuple(lines[hit.row - 1].rstrip("\r\n") for hit in found)
+    return FileResult(name, tuple(found), rows, None, count), text
 
 
 def check_stdin(
