@@ -307,8 +307,8 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "doctor live help": lambda: fenced(
         "\n".join(map(doctor_live.help_text, doctor_live.EXAMINATIONS))
     ),
-    "doctor run help": lambda: fenced(doctor.run_help_text()),
-    "doctor cycles help": lambda: fenced(doctor.cycles_help_text()),
+    "doctor run help": lambda: fenced(doctor.program_help_text("run")),
+    "doctor cycles help": lambda: fenced(doctor.program_help_text("cycles")),
     "lint options": lambda: options_of(lint.add_options),
     "compare options": lambda: options_of(compare.add_options),
     "lint rules": lint_rules,

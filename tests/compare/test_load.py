@@ -96,7 +96,7 @@ def run(
     rate: float = 200,
 ) -> Load:
     port = server.server_address[1]
-    settings = Settings("127.0.0.1", port, path, connections, loop, 0.05, rate)
+    settings = Settings("127.0.0.1", port, path, rate, 0.05, connections, loop=loop)
     with asyncio.Runner(loop_factory=generator._loop) as runner:
         return runner.run(generator._Run(settings).run())
 
@@ -179,13 +179,11 @@ def test_the_request(server: Server) -> None:
     line, host, *_ = server.heads[0].split(b"\r\n")
     assert line == b"GET /ok?a=b HTTP/1.1"
     assert host == b"Host: 127.0.0.1:%d" % server.server_address[1]
-    assert b"Host: [::1]:80\r\n" in generator.request_of(
-        Settings("::1", 80, "/", 1, "open", 1.0, 1)
-    )
+    assert b"Host: [::1]:80\r\n" in generator.request_of(Settings("::1", 80, "/", 1, 1.0, 1))
 
 
 def test_in_a_process_of_its_own(server: Server) -> None:
     port = server.server_address[1]
-    found = load.run(Settings("localhost", port, "/ok", 3, "open", 0.05, 100))
+    found = load.run(Settings("localhost", port, "/ok", 100, 0.05, 3))
     assert len(found.latencies_ns) == 5
     assert found.errors == {}

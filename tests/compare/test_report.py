@@ -7,10 +7,10 @@ import pytest
 
 from cpythonplus import _compare as compare
 from cpythonplus._compare.comparison import Comparison
+from cpythonplus._compare.load import Settings
 from cpythonplus._compare.page import ticks
 from cpythonplus._compare.report import verdict, warnings
 from cpythonplus._compare.samples import CURVE, Sample
-from cpythonplus._compare.service import Settings
 from cpythonplus._compare.sides import SIDES, Side
 
 COMMANDS: dict[Side, list[str]] = {

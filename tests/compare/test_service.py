@@ -10,8 +10,9 @@ import pytest
 
 from cpythonplus._compare import service
 from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.load import Settings
 from cpythonplus._compare.processes import started
-from cpythonplus._compare.service import Settings, parse_url
+from cpythonplus._compare.service import parse_url
 
 SERVER = """
 import http.server, signal, sys

@@ -1,4 +1,4 @@
-"""The features that `cpythonplus run` can enable: the one table that everything else reads.
+"""The features that `cpythonplus run` can switch on: the one table that everything else reads.
 
 A new feature is one entry in `FEATURES`: the command line, its help, `--show`, the environment
 string that carries the choice into the started interpreter, and the activation there, all follow
@@ -30,14 +30,11 @@ MARK = "cpythonplus_run"
 class Option:
     """One option of a feature, with or without a value."""
 
-    __slots__ = ("check", "decode", "field", "flag", "help", "metavar")
-
-    def __init__(
+    def __init__(  # noqa: PLR0917  # a row of a table
         self,
         flag: str,
         field: str,
         text: str,
-        *,
         metavar: str | None = None,
         check: "Callable[[str], str]" = str,
         decode: "Callable[[str], object]" = str,
@@ -58,36 +55,25 @@ class Option:
 
 
 class Feature:
-    """Something that `cpythonplus run` enables in the started interpreter."""
-
-    __slots__ = (
-        "activate",
-        "by_default",
-        "command",
-        "defaults",
-        "name",
-        "options",
-        "prepare",
-        "summary",
-    )
+    """Something that `cpythonplus run` switches on in the started interpreter."""
 
     def __init__(
         self,
         name: str,
         summary: str,
-        *,
-        by_default: bool,
-        options: tuple[Option, ...],
         activate: "Callable[[Mapping[str, object], Run], None]",
+        *,
+        by_default: bool = False,
+        options: tuple[Option, ...] = (),
         defaults: "Callable[[], Mapping[str, object]]" = dict,
         command: str = COMMAND,
         prepare: "Callable[[dict[str, str], MutableMapping[str, str]], None] | None" = None,
     ) -> None:
         """Describe a feature.
 
-        by_default: enabled unless `--no-NAME` is given; otherwise enabled by any of its options.
         activate: called in the started interpreter, before the program, with the decoded values of
             the options that were given (by field). Whatever it raises ends the start: one line, 2.
+        by_default: on unless `--no-NAME` is given; otherwise any of its options switches it on.
         defaults: what holds for the options that were not given, for the help and `--show`.
         command: the one that offers it, and that messages begin with.
         prepare: called by the runner with the carried texts and the environment that the program is
@@ -220,9 +206,10 @@ def cycle_kinds(text: str) -> str:
 
 def positive_number(text: str) -> str:
     """Serve as `check` of an option that takes an integer from 1 on."""
-    if int(whole_number(text)) < 1:
+    number = whole_number(text)
+    if int(number) < 1:
         raise ValueError(f"expected a number from 1 on, not {text!r}")
-    return whole_number(text)
+    return number
 
 
 def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
@@ -266,11 +253,17 @@ def allocator(text: str) -> str:
     return os.path.abspath(text) if os.sep in text else text
 
 
+def _policy_kinds() -> "dict[str, type[int | float]]":
+    from cpythonplus.gil._limits import LIMITS
+
+    return {limit.name: type(limit.default) for limit in LIMITS}
+
+
 def policy(text: str) -> str:
     """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
-    from cpythonplus.gil._limits import LIMITS, checked
+    from cpythonplus.gil._limits import checked
 
-    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    kinds = _policy_kinds()
     pairs = []
     for pair in text.split(","):
         name, _, value = (part.strip() for part in pair.partition("="))
@@ -290,11 +283,10 @@ def policy(text: str) -> str:
 
 def policy_numbers(text: str) -> "dict[str, object]":
     """Return the fields of a policy that `policy` has made a text of."""
-    from cpythonplus.gil._limits import LIMITS
-
-    kinds = {limit.name: type(limit.default) for limit in LIMITS}
-    pairs = (pair.split("=") for pair in text.split(","))
-    return {name: kinds[name](value) for name, value in pairs}
+    kinds = _policy_kinds()
+    return {
+        name: kinds[name](value) for name, _, value in (x.partition("=") for x in text.split(","))
+    }
 
 
 def _policy_default() -> "dict[str, object]":
@@ -380,16 +372,13 @@ def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa:
     agent.start()
 
 
-def _activate_examination(values: "Mapping[str, object]", run: Run) -> None:
-    from cpythonplus._cli import examination_output
+def _reporter(module: str) -> "Callable[[Mapping[str, object], Run], None]":
+    """Return the `activate` of a feature whose module of this folder reports at exit."""
 
-    examination_output.register(run.pid, values)
+    def activate(values: "Mapping[str, object]", run: Run) -> None:
+        __import__(f"cpythonplus._cli.{module}", fromlist=["register"]).register(run.pid, values)
 
-
-def _activate_cycles(values: "Mapping[str, object]", run: Run) -> None:
-    from cpythonplus._cli import cycles_output
-
-    cycles_output.register(run.pid, values)
+    return activate
 
 
 def _prepare_statistics(
@@ -400,168 +389,118 @@ def _prepare_statistics(
         raise ValueError("--format and --output go with --stats")
 
 
-def _activate_statistics(values: "Mapping[str, object]", run: Run) -> None:
-    from cpythonplus._cli import statistics_output
-
-    statistics_output.register(run.pid, values)
-
-
 def format_option(*names: str) -> Option:
     """Return the option for the format of a report, the first of them if it is not given."""
-    return Option(
-        "--format",
-        "format",
-        f"format of the report ({names[0]})",
-        metavar="|".join(names),
-        check=one_of(names),
-    )
+    text = f"format of the report ({names[0]})"
+    return Option("--format", "format", text, "|".join(names), one_of(names))
 
 
 def output_option(what: str) -> Option:
     """Return the option for the file of a report; what: its help, `write the report to FILE`."""
-    return Option(
-        "--output",
-        "output",
-        f"{what}; %p in it is the PID",
-        metavar="FILE",
-        check=output_file,
-    )
+    return Option("--output", "output", f"{what}; %p in it is the PID", "FILE", output_file)
 
 
-def top_option(default: str) -> Option:
+def top_option(default: str = "") -> Option:
     """Return the option for the length of a report."""
-    return Option(
-        "--top",
-        "top",
-        f"the N largest of each part of a report as text{default}",
-        metavar="N",
-        check=positive_number,
-        decode=int,
-    )
+    text = f"the N largest of each part of a report as text{default}"
+    return Option("--top", "top", text, "N", positive_number, int)
 
 
+HELP_OPTION = Option("--help", "help", "show this message and exit")
 _OUTPUT = output_option("write the report to FILE, not to standard error")
+_POLICY = Option(
+    "--policy", "policy", "the scheduler's numbers", "KEY=VALUE,...", policy, policy_numbers
+)
+_DUMP_ON = Option(
+    "--dump-on",
+    "signal",
+    "print each thread's and tasklet's stack on SIGNAL: USR1, 10",
+    "SIGNAL",
+    signal_number,
+    int,
+)
+_MALLOC = Option(
+    "--malloc",
+    "kind",
+    "allocate by jemalloc, mimalloc, glibc-tuned, or a library by its path",
+    "KIND",
+    allocator,
+)
+_STACKLESS = "give the program a module stackless: tasklets, channels"
+_KINDS = "only these: exception, closure, class, other"
 
 FEATURES = (
     Feature(
         "gil",
         "threads that wait for I/O get the GIL before threads that compute",
+        _activate_gil,
         by_default=True,
-        options=(
-            Option(
-                "--policy",
-                "policy",
-                "the scheduler's numbers",
-                metavar="KEY=VALUE,...",
-                check=policy,
-                decode=policy_numbers,
-            ),
-        ),
-        activate=_activate_gil,
+        options=(_POLICY,),
         defaults=_policy_default,
     ),
     Feature(
         "threads",
         "locks, conditions and queues of threading and queue are native ones",
+        _activate_threads,
         by_default=True,
-        options=(),
-        activate=_activate_threads,
     ),
     Feature(
         "stackless",
         "`import stackless` gives the program tasklets and channels",
-        by_default=False,
-        options=(
-            Option(
-                "--stackless", "switch", "give the program a module stackless: tasklets, channels"
-            ),
-        ),
-        activate=_activate_stackless,
+        _activate_stackless,
+        options=(Option("--stackless", "switch", _STACKLESS),),
     ),
     Feature(
         "doctor",
         "`cpythonplus doctor PID` can examine it, through a private socket",
+        _activate_doctor,
         by_default=True,
-        options=(),
-        activate=_activate_doctor,
     ),
     Feature(
         "dump",
         "every thread and tasklet with its stack, printed when a signal comes",
-        by_default=False,
-        options=(
-            Option(
-                "--dump-on",
-                "signal",
-                "print each thread's and tasklet's stack on SIGNAL: USR1, 10",
-                metavar="SIGNAL",
-                check=signal_number,
-                decode=int,
-            ),
-        ),
-        activate=_activate_dump,
+        _activate_dump,
+        options=(_DUMP_ON,),
     ),
     Feature(
         "malloc",
         "memory comes from an allocator that gives back what is free",
-        by_default=False,
-        options=(
-            Option(
-                "--malloc",
-                "kind",
-                "allocate by jemalloc, mimalloc, glibc-tuned, or a library by its path",
-                metavar="KIND",
-                check=allocator,
-            ),
-        ),
-        activate=_activate_malloc,
+        _activate_malloc,
+        options=(_MALLOC,),
         prepare=_prepare_malloc,
     ),
     Feature(
         "cycles",
         "cyclic garbage by the line that causes it, reported when the process ends",
-        by_default=False,
+        _reporter("cycles_output"),
         command="cpythonplus doctor cycles",
         options=(
-            Option(
-                "--kinds",
-                "kinds",
-                "only these: exception, closure, class, other",
-                metavar="KIND,...",
-                check=cycle_kinds,
-            ),
-            top_option(""),
+            Option("--kinds", "kinds", _KINDS, "KIND,...", cycle_kinds),
+            top_option(),
             Option("--no-hoards", "no_hoards", "without the exceptions that are still held"),
             format_option("text", "json", "html"),
             _OUTPUT,
             Option("--children", "children", "also in Python processes that the program starts"),
         ),
-        activate=_activate_cycles,
     ),
     Feature(
         "examination",
         "what the program keeps in memory, and why, reported when it ends",
-        by_default=False,
+        _reporter("examination_output"),
         command="cpythonplus doctor run",
-        options=(
-            format_option("text", "json", "html"),
-            _OUTPUT,
-            top_option(""),
-        ),
-        activate=_activate_examination,
+        options=(format_option("text", "json", "html"), _OUTPUT, top_option()),
     ),
     # Last: what it prints first at exit must have been activated before it.
     Feature(
         "statistics",
         "what the scheduler did, reported when the process ends",
-        by_default=False,
+        _reporter("statistics_output"),
         options=(
             Option("--stats", "switch", "report what the scheduler did, on standard error at exit"),
             format_option("text", "json", "html"),
             _OUTPUT,
         ),
         prepare=_prepare_statistics,
-        activate=_activate_statistics,
     ),
 )
 

@@ -13,22 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAME = "cpythonplus"
-COMMANDS = {
-    "run": "start a Python program with its threads scheduled",
-    "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
-    "doctor": "find out what keeps a program's memory",
-    "lint": "find code that makes reference cycles",
-    "compare": "run your program with cpythonplus and without it, and tell what differs",
-    "sites": "link the networks of several sites",
-    "clock": "keep the time of a machine without a clock chip",
-}
-"""What there is; command X is `main` of `commands/X.py`, here or in cpythonplus_sites."""
 GROUPS = {
-    "start a program": ("run", "serve"),
-    "find out what its memory is used for": ("doctor", "lint"),
-    "measure": ("compare",),
-    "link offices": ("sites", "clock"),
+    "start a program": {
+        "run": "start a Python program with its threads scheduled",
+        "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
+    },
+    "find out what its memory is used for": {
+        "doctor": "find out what keeps a program's memory",
+        "lint": "find code that makes reference cycles",
+    },
+    "measure": {
+        "compare": "run your program with cpythonplus and without it, and tell what differs",
+    },
+    "link offices": {
+        "sites": "link the networks of several sites",
+        "clock": "keep the time of a machine without a clock chip",
+    },
 }
+COMMANDS = [name for commands in GROUPS.values() for name in commands]
+"""What there is; command X is `main` of `commands/X.py`, here or in cpythonplus_sites."""
 
 HELP = """\
 usage: cpythonplus COMMAND [options] ...
@@ -96,8 +99,8 @@ def call_of_sites(command: str, arguments: list[str]) -> int:
 def help_text() -> str:
     """Return what `cpythonplus --help` prints."""
     groups = [
-        "\n".join([f"{title}:", *(f"  {name:<10}  {COMMANDS[name]}" for name in names)])
-        for title, names in GROUPS.items()
+        "\n".join([f"{title}:", *(f"  {name:<10}  {text}" for name, text in commands.items())])
+        for title, commands in GROUPS.items()
     ]
     return HELP.format(commands="\n\n".join(groups))
 

@@ -2,9 +2,10 @@
 
 from cpythonplus._compare.comparison import Comparison, measure
 from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.load import Settings
 from cpythonplus._compare.page import page
 from cpythonplus._compare.report import as_json, text
-from cpythonplus._compare.service import Settings, parse_url
+from cpythonplus._compare.service import parse_url
 from cpythonplus._compare.sides import sides
 from cpythonplus._compare.signals import caught
 

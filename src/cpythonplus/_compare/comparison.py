@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import partial
 from statistics import median
 
 from cpythonplus._compare import job, service
+from cpythonplus._compare.load import Settings
 from cpythonplus._compare.samples import CURVE, Sample
 from cpythonplus._compare.sides import SIDES, Side
 from cpythonplus._compare.statistics import Ratio, ratio
@@ -92,7 +93,7 @@ class Comparison:
     rounds: int
     """As many as were asked for."""
     samples: tuple[Sample, ...]
-    service: service.Settings | None = None
+    service: Settings | None = None
 
     def of(self, side: Side) -> list[Sample]:
         """Return the samples of one side."""
@@ -161,32 +162,19 @@ class Comparison:
                     "unit": row.metric.unit,
                     "median": {side: row.median(side) for side in SIDES},
                     "values": {side: list(row.values[side]) for side in SIDES},
-                    "ratio": None
-                    if row.ratio is None
-                    else [row.ratio.estimate, row.ratio.low, row.ratio.high],
+                    "ratio": None if row.ratio is None else astuple(row.ratio),
                     "judgement": row.judgement,
                 }
                 for row in self.rows()
             ],
-            "samples": [
-                {
-                    "side": each.side,
-                    "round": each.round,
-                    "status": each.status,
-                    "values": dict(each.values),
-                    "errors": {loop: dict(kinds) for loop, kinds in each.errors.items()},
-                    "curves": {loop: list(curve) for loop, curve in each.curves.items()},
-                    "late_s": each.late_s,
-                }
-                for each in self.samples
-            ],
+            "samples": [asdict(each) for each in self.samples],
         }
 
 
 def measure(
     commands: Mapping[Side, Sequence[str]],
     rounds: int,
-    settings: service.Settings | None,
+    settings: Settings | None,
     *,
     any_status: bool = False,
     begins: Callable[[int, Side], None] = lambda _round, _side: None,

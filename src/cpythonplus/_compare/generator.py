@@ -166,9 +166,8 @@ def _address(settings: Settings) -> tuple[str, int]:
 
 def request_of(settings: Settings) -> bytes:
     """Return the request that is sent."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return (
-        f"GET {settings.path} HTTP/1.1\r\nHost: {host}:{settings.port}\r\n"
+        f"GET {settings.path} HTTP/1.1\r\nHost: {settings.address}\r\n"
         "User-Agent: cpythonplus-compare\r\nAccept: */*\r\n\r\n"
     ).encode()
 

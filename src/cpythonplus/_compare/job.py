@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cpythonplus._compare.errors import ComparisonError
 from cpythonplus._compare.processes import PeakMemory, started
 from cpythonplus._compare.samples import Sample
 from cpythonplus._compare.sides import Side
@@ -19,9 +18,7 @@ def measure(side: Side, number: int, command: Sequence[str], *, any_status: bool
         with PeakMemory(program.pid) as memory:
             ended = program.wait()
         if ended.status and not any_status:
-            raise ComparisonError(
-                f"{side} ended with status {ended.status}: {program.last_words()}"
-            )
+            raise program.failure(side)
     values = {"wall_s": ended.wall_s, "cpu_s": ended.cpu_s}
     if memory.peak_bytes:
         values["peak_bytes"] = memory.peak_bytes

@@ -23,11 +23,25 @@ class Settings:
     host: str
     port: int
     path: str
-    connections: int
-    loop: Loop
-    duration_s: float
-    rate: float = 0.0
-    """Requests per second, for the open loop."""
+    rate: float
+    """Requests per second in the open loop."""
+    duration_s: float = 10.0
+    """Of each loop."""
+    connections: int = 50
+    wait_s: float = 30.0
+    """How long the first answer may take from the start on."""
+    loop: Loop = "open"
+
+    @property
+    def address(self) -> str:
+        """Host and port, as in a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL that is asked for."""
+        return f"http://{self.address}{self.path}"
 
 
 @dataclass(slots=True)
@@ -47,13 +61,8 @@ class Load:
 def run(settings: Settings) -> Load:
     """Run a loop in a process of its own. Raises ComparisonError if that fails."""
     # -P: no module of the user's folder stands in for one of the standard library.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "cpythonplus._compare.generator",
-        json.dumps(asdict(settings)),
-    ]
+    generator = [sys.executable, "-P", "-m", "cpythonplus._compare.generator"]
+    command = [*generator, json.dumps(asdict(settings))]
     with started(command, stdout=True) as program:
         if program.wait().status:
             raise ComparisonError(f"the load generator failed: {program.last_words()}")

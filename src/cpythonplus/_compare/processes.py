@@ -72,6 +72,11 @@ class Program:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " / ".join(lines[-_LAST_LINES:]) or "it printed nothing"
 
+    def failure(self, side: str) -> ComparisonError:
+        """Return what is told of its end, where that was not to be."""
+        status = self.wait().status
+        return ComparisonError(f"{side} ended with status {status}: {self.last_words()}")
+
     def has_ended(self) -> bool:
         """Whether it has, without waiting."""
         return self._ended is not None or self._wait_until(0)

@@ -7,12 +7,13 @@ import ipaddress
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from cpythonplus._base.proc import tree_cpu_s, tree_pss_bytes
 from cpythonplus._compare import load
 from cpythonplus._compare.errors import ComparisonError
+from cpythonplus._compare.load import Settings
 from cpythonplus._compare.processes import Program, started
 from cpythonplus._compare.samples import CURVE, Sample
 from cpythonplus._compare.sides import Side
@@ -25,28 +26,6 @@ _WARM_UP_SHARE = 0.2
 _POLL_S = 0.02
 _ANSWER_S = 5.0
 _FIRST_ERROR = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a server is loaded."""
-
-    host: str
-    port: int
-    path: str
-    rate: float
-    """Requests per second in the open loop."""
-    duration_s: float = 10.0
-    """Of each of the two loops."""
-    connections: int = 50
-    wait_s: float = 30.0
-    """How long the first answer may take from the start on."""
-
-    @property
-    def url(self) -> str:
-        """The URL that is asked for."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}{self.path}"
 
 
 def parse_url(url: str, *, any_host: bool = False) -> tuple[str, int, str]:
@@ -91,17 +70,15 @@ def measure(side: Side, number: int, command: Sequence[str], settings: Settings)
         kinds: dict[str, dict[str, int]] = {}
         curves: dict[str, tuple[float, ...]] = {}
         settled_s = min(LONGEST_WARM_UP_S, settings.duration_s * _WARM_UP_SHARE)
-        warm_up = _load_settings(settings, "open", settled_s)
-        load.run(warm_up)
-        opened = replace(warm_up, duration_s=settings.duration_s)
+        load.run(replace(settings, duration_s=settled_s))
         late_s = 0.0
-        for each in (opened, replace(opened, loop="closed")):
+        for each in (settings, replace(settings, loop="closed")):
             name = each.loop
             before_s = tree_cpu_s(server.pid)
             done = load.run(each)
             cpu_s = tree_cpu_s(server.pid) - before_s
             if server.has_ended():
-                raise _ended(side, server)
+                raise server.failure(side)
             ordered = sorted(done.latencies_ns)
             values |= _values(name, done.answered / each.duration_s, ordered, cpu_s)
             kinds[name] = done.errors
@@ -115,18 +92,6 @@ def measure(side: Side, number: int, command: Sequence[str], settings: Settings)
         else:
             values["stop_s"] = took_s
         return Sample(side, number, server.wait().status, values, kinds, curves, late_s)
-
-
-def _load_settings(settings: Settings, loop: load.Loop, duration_s: float) -> load.Settings:
-    return load.Settings(
-        settings.host,
-        settings.port,
-        settings.path,
-        settings.connections,
-        loop,
-        duration_s,
-        settings.rate,
-    )
 
 
 def _values(name: str, rate: float, ordered: Sequence[int], cpu_s: float) -> dict[str, float]:
@@ -165,7 +130,7 @@ def _wait_for_answer(side: Side, server: Program, settings: Settings) -> None:
                 f" {server.last_words()}"
             )
         time.sleep(_POLL_S)
-    raise _ended(side, server)
+    raise server.failure(side)
 
 
 def _status_of(settings: Settings) -> int:
@@ -177,8 +142,3 @@ def _status_of(settings: Settings) -> int:
         return answer.status
     finally:
         connection.close()
-
-
-def _ended(side: Side, server: Program) -> ComparisonError:
-    status = server.wait().status
-    return ComparisonError(f"{side} ended with status {status}: {server.last_words()}")

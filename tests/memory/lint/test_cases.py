@@ -41,6 +41,14 @@ def test_what_is_hit_makes_garbage_and_what_is_not_does_not(name: str) -> None:
     assert wrong == []
 
 
+def test_of_two_functions_of_one_name_the_first_is_hit_in_every_run() -> None:
+    definition = "def walk(n):\n            return walk(n)"
+    text = f"def outer(x):\n    if x:\n        {definition}\n    else:\n        {definition}\n"
+    # What decided before was where in memory a tree's nodes lay.
+    found = [check_text(text) for _ in range(50)]
+    assert [[hit.row for hit in hits] for hits in found if isinstance(hits, list)] == [[3]] * 50
+
+
 FIXABLE = """
 def last_of():
     def walk(n):

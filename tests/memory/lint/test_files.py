@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.memory._lint import NoSuchPathError, Problem, Selection, check_bytes, find
+from cpythonplus.memory._lint import NoSuchPathError, Selection, check_stdin, find
 from cpythonplus.memory._lint.running import check_files
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"
@@ -134,8 +134,8 @@ LONG = "x = " + " + ".join(["y"] * 100_000)
     ],
 )
 def test_what_cannot_be_read_is_one_line(data: bytes, row: int, message: str) -> None:
-    found = check_bytes(data)
-    assert isinstance(found, Problem)
+    found = check_stdin(data, "-", Selection())[0].problem
+    assert found is not None
     assert found.row == row
     assert message in found.message
     assert "\n" not in found.message
@@ -157,9 +157,9 @@ def test_what_cannot_be_read_is_one_line(data: bytes, row: int, message: str) ->
     ids=["plain", "bom", "latin-1", "crlf", "cr", "form feed", "escape", "sum", "elif"],
 )
 def test_what_can_be_read(data: bytes) -> None:
-    found = check_bytes(data)
-    assert not isinstance(found, Problem)
-    assert [hit.code for hit in found] == ["CYC105"]
+    found, _ = check_stdin(data, "-", Selection())
+    assert found.problem is None
+    assert [hit.code for hit in found.violations] == ["CYC105"]
 
 
 def test_several_processes_find_the_same(tmp_path: Path) -> None:

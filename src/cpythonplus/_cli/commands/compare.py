@@ -18,7 +18,7 @@ from cpythonplus._cli.terminal import USAGE_STATUS, complain, show
 from cpythonplus._compare.load import MOST_CONNECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cpythonplus._compare.samples import Sample
     from cpythonplus._compare.sides import Side
@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--rounds",
-        type=_count,
+        type=_whole(MOST_ROUNDS),
         metavar="N",
         help=f"runs of each side ({JOB_ROUNDS}; {SERVICE_ROUNDS} with --url)",
     )
@@ -83,55 +83,61 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--ignore-status", action="store_true", help="go on after a status other than 0")
     add("--url", metavar="URL", help="the program serves this: load it, then stop it")
-    add("--rate", type=_rate, metavar="R", help="requests per second of the open loop")
-    add("--duration", type=_seconds, metavar="S", help="seconds of each loop (10)")
-    add("--connections", type=_connections, metavar="N", help="open at the same time (50)")
-    add("--wait", type=_seconds, metavar="S", help="seconds until the first answer (30)")
+    add(
+        "--rate",
+        type=_positive(MOST_PER_SECOND),
+        metavar="R",
+        help="requests per second of the open loop",
+    )
+    add("--duration", type=_positive(MOST_SECONDS), metavar="S", help="seconds of each loop (10)")
+    add(
+        "--connections",
+        type=_whole(MOST_CONNECTIONS),
+        metavar="N",
+        help="open at the same time (50)",
+    )
+    add(
+        "--wait",
+        type=_positive(MOST_SECONDS),
+        metavar="S",
+        help="seconds until the first answer (30)",
+    )
     add("--any-host", action="store_true", help="the URL's host may be another than loopback")
     add("--format", choices=tuple(FORMATS), default="text", help="of the report (text)")
     add("--output", type=Path, metavar="FILE", help="write the report there, show the table")
 
 
-def _count(text: str) -> int:
-    return _whole(text, MOST_ROUNDS)
+def _whole(most: int) -> Callable[[str], int]:
+    """Return what reads a whole number from 1 on."""
+
+    def read(text: str) -> int:
+        value = int(text) if text.isascii() and text.isdecimal() else 0
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
+        return value
+
+    return read
 
 
-def _connections(text: str) -> int:
-    return _whole(text, MOST_CONNECTIONS)
+def _positive(most: float) -> Callable[[str], float]:
+    """Return what reads a number above 0."""
 
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 < value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {most:g}")
+        return value
 
-def _whole(text: str, most: int) -> int:
-    value = int(text) if text.isascii() and text.isdecimal() else 0
-    if not 1 <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
-    return value
-
-
-def _rate(text: str) -> float:
-    return _positive(text, MOST_PER_SECOND)
-
-
-def _seconds(text: str) -> float:
-    return _positive(text, MOST_SECONDS)
-
-
-def _positive(text: str, most: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {most:g}")
-    return value
+    return read
 
 
 def _settings(options: argparse.Namespace) -> compare.Settings | None:
-    given = {
-        "duration_s": options.duration,
-        "connections": options.connections,
-        "wait_s": options.wait,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
+    fields = {"duration": "duration_s", "connections": "connections", "wait": "wait_s"}
+    values = {field: getattr(options, option) for option, field in fields.items()}
+    given = {field: value for field, value in values.items() if value is not None}
     if options.url is None:
         if given or options.rate is not None or options.any_host:
             raise UsageError("--rate, --duration, --connections, --wait, --any-host need --url")

@@ -1,16 +1,10 @@
 """`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
 
-from cpythonplus._cli.arguments import help_line, unknown
+from cpythonplus._cli.arguments import unknown
 from cpythonplus._cli.commands import run
-from cpythonplus._cli.features import FEATURES, Feature, Option
+from cpythonplus._cli.features import FEATURES, HELP_OPTION, Feature, Option
 from cpythonplus._cli.terminal import show
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-COMMAND = "cpythonplus doctor cycles"
-RUN_COMMAND = "cpythonplus doctor run"
 PROGRAMS = {
     "run": "run a program, and examine it when it ends",
     "cycles": "run a program, and name the lines that leave cyclic garbage",
@@ -40,11 +34,10 @@ examples:
   cpythonplus doctor 4711
   cpythonplus doctor watch 4711 --format html --output 4711.html
 """
-RUN_HELP = """\
-usage: cpythonplus doctor run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+PROGRAM_HELP = """\
+usage: {command} [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
 
-Runs a program exactly as `python` would. When it ends, it is examined; the report on standard
-error says what it holds in memory, what is resident, why it does not come back, and what to do.
+Runs a program exactly as `python` would. When it ends, {report}
 
 options:
 {options}
@@ -53,30 +46,23 @@ options:
   interpreter that runs this.
 
 examples:
-  cpythonplus doctor run app.py --port 8000
-  cpythonplus doctor run --format html --output report.html -m pytest tests
+  {command} app.py --port 8000
+  {command} --format {example} -m pytest tests
 """
-CYCLES_HELP = """\
-usage: cpythonplus doctor cycles [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
-
-Runs a program exactly as `python` would. When it ends, the report on standard error has one line
+REPORTS = {
+    "run": """\
+it is examined; the report on standard
+error says what it holds in memory, what is resident, why it does not come back, and what to do.""",
+    "cycles": """\
+the report on standard error has one line
 for each root cause of cyclic garbage: the line, the variable, how much, how to break it; then one
-for each place that still holds exceptions with their frames.
-
-options:
-{options}
-
-  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
-  interpreter that runs this.
-
-examples:
-  cpythonplus doctor cycles app.py --port 8000
-  cpythonplus doctor cycles --format json --output cycles.json -m pytest tests
-"""
+for each place that still holds exceptions with their frames.""",
+}
+EXAMPLES = {"run": "html --output report.html", "cycles": "json --output cycles.json"}
 OWN_OPTIONS = (
     Option("--gil", "gil", "with the GIL scheduled, as under `cpythonplus run`"),
     Option("--threads", "threads", "with native locks and queues, as under `cpythonplus run`"),
-    Option("--help", "help", "show this message and exit"),
+    HELP_OPTION,
 )
 
 
@@ -85,10 +71,8 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         return show(help_text())
     word = arguments[0]
-    if word == "cycles":
-        return _run(COMMAND, cycles_help_text, arguments[1:])
-    if word == "run":
-        return _run(RUN_COMMAND, run_help_text, arguments[1:])
+    if word in PROGRAMS:
+        return _run(word, arguments[1:])
     from cpythonplus._cli.commands import doctor_live
 
     live = {each.name: each for each in doctor_live.EXAMINATIONS}
@@ -99,14 +83,14 @@ def main(arguments: list[str]) -> int:
     return doctor_live.main(live["attach"], arguments)
 
 
-def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
+def _run(word: str, arguments: list[str]) -> int:
     """Become the program, looked at (does not return); or show the help."""
-    feature = _feature(command)
+    feature = _feature(word)
     known: run.Known = {option.flag: (None, option) for option in OWN_OPTIONS}
     known.update({option.flag: (feature, option) for option in feature.options})
-    request = run.parse(arguments, known, command)
+    request = run.parse(arguments, known, feature.command)
     if "help" in request.given:
-        return show(text())
+        return show(program_help_text(word))
     given = request.values.setdefault(feature.name, {})
     # What is looked at is the program, so nothing of it is changed that need not be.
     request.off.update({"gil", "threads", "doctor"} - request.given)
@@ -115,8 +99,8 @@ def _run(command: str, text: "Callable[[], str]", arguments: list[str]) -> int:
     return run.become(request)
 
 
-def _feature(command: str) -> Feature:
-    return next(each for each in FEATURES if each.command == command)
+def _feature(word: str) -> Feature:
+    return next(each for each in FEATURES if each.command == f"cpythonplus doctor {word}")
 
 
 def help_text() -> str:
@@ -131,15 +115,12 @@ def help_text() -> str:
     return HELP.format(programs=programs, processes=processes)
 
 
-def run_help_text() -> str:
-    """Return what `cpythonplus doctor run --help` prints."""
-    return RUN_HELP.format(options=_lines((*_feature(RUN_COMMAND).options, *OWN_OPTIONS)))
-
-
-def cycles_help_text() -> str:
-    """Return what `cpythonplus doctor cycles --help` prints."""
-    return CYCLES_HELP.format(options=_lines((*_feature(COMMAND).options, *OWN_OPTIONS)))
-
-
-def _lines(options: "Iterable[Option]") -> str:
-    return "\n".join(help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in options)
+def program_help_text(word: str) -> str:
+    """Return what `cpythonplus doctor run --help` prints, or the like."""
+    feature = _feature(word)
+    return PROGRAM_HELP.format(
+        command=feature.command,
+        report=REPORTS[word],
+        options=run.option_lines((*feature.options, *OWN_OPTIONS)),
+        example=EXAMPLES[word],
+    )

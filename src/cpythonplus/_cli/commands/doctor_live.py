@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknown
-from cpythonplus._cli.features import Option, format_option, number, output_option, top_option
+from cpythonplus._cli.arguments import UsageError, take_value, unknown
+from cpythonplus._cli.commands.run import option_lines
+from cpythonplus._cli.features import (
+    HELP_OPTION,
+    Option,
+    format_option,
+    number,
+    output_option,
+    top_option,
+)
 from cpythonplus._cli.terminal import complain, show
 
 if TYPE_CHECKING:
@@ -45,14 +53,8 @@ def _seconds(text: str) -> str:
     return text
 
 
-_INTERVAL = Option(
-    "--interval",
-    "interval",
-    f"seconds between two looks ({_INTERVAL_S:g})",
-    metavar="S",
-    check=_seconds,
-    decode=float,
-)
+_INTERVAL_TEXT = f"seconds between two looks ({_INTERVAL_S:g})"
+_INTERVAL = Option("--interval", "interval", _INTERVAL_TEXT, "S", _seconds, float)
 _SHOW_KEYS = Option("--show-keys", "show_keys", "keys of dicts as they are; they may be secrets")
 _OUTPUT = output_option("write the report to FILE, not to standard output")
 _LAST_OUTPUT = output_option("write a report to FILE at the end")
@@ -61,21 +63,16 @@ _TOP = top_option(f" ({TOP})")
 _ANSWER = (format_option("text", "json"), _OUTPUT)
 
 
-class Examination:
+class Examination(NamedTuple):
     """What can be asked of processes that run: a sub-command of `cpythonplus doctor`.
 
     operands: what follows the options, PID and TYPE.
     """
 
-    __slots__ = ("name", "operands", "options", "summary")
-
-    def __init__(
-        self, name: str, operands: tuple[str, ...], summary: str, options: tuple[Option, ...]
-    ) -> None:
-        self.name = name
-        self.operands = operands
-        self.summary = summary
-        self.options = options
+    name: str
+    operands: tuple[str, ...]
+    summary: str
+    options: tuple[Option, ...]
 
     @property
     def usage(self) -> str:
@@ -295,7 +292,6 @@ def help_text(examination: Examination) -> str:
     """Return what `cpythonplus doctor EXAMINATION --help` prints."""
     name, *operands = examination.usage.split()
     usage = " ".join((COMMAND, name, "[options]", *operands))
-    lines = [help_line(f"{x.flag} {x.metavar or ''}", x.help) for x in examination.options]
-    lines.append(help_line("--help", "show this message and exit"))
+    options = option_lines((*examination.options, HELP_OPTION))
     summary = f"{examination.summary[0].upper()}{examination.summary[1:]}"
-    return HELP.format(usage=usage, summary=summary, options="\n".join(lines))
+    return HELP.format(usage=usage, summary=summary, options=options)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.explain is not None:
         return _explain(options.explain)
-    selection = _selection(options)
+    selection = lint.Selection(options.select, options.extend_select, options.ignore)
     try:
         return _check(options, selection)
     except KeyboardInterrupt:
@@ -81,10 +81,6 @@ def _count(text: str) -> int:
     return value
 
 
-def _selection(options: argparse.Namespace) -> lint.Selection:
-    return lint.Selection(options.select, options.extend_select, options.ignore)
-
-
 def _explain(code: str) -> int:
     rule = lint.RULES.get(code.upper())
     if rule is None:
@@ -126,7 +122,7 @@ def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
 def _tell(options: argparse.Namespace, results: list[lint.FileResult]) -> int:
     text = _report(options, results)
     if options.output is None:
-        return show(_printable(text))
+        return show(text)
     from cpythonplus._base.files import write_output
 
     try:
@@ -137,17 +133,7 @@ def _tell(options: argparse.Namespace, results: list[lint.FileResult]) -> int:
 
 
 def _report(options: argparse.Namespace, results: list[lint.FileResult]) -> str:
-    return (
-        output.statistics(results)
-        if options.statistics
-        else output.FORMATS[options.format](results)
-    )
-
-
-def _printable(text: str) -> str:
-    """The text with what standard output cannot show escaped: names of files may be any bytes."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    return (output.statistics if options.statistics else output.FORMATS[options.format])(results)
 
 
 def _status(options: argparse.Namespace, results: list[lint.FileResult]) -> int:

@@ -1,6 +1,6 @@
 """`cpythonplus run`: become `python` with the same program, the features switched on.
 
-The runner executes nothing of the program. It writes what is to be enabled into the environment
+The runner executes nothing of the program. It writes what is to be switched on into the environment
 variable CPYTHONPLUS_RUN and replaces itself (exec) by the same interpreter with the same options
 and the program; `cpythonplus.pth` then activates the features before the program begins. So argv,
 `__main__`, sys.path, exit status, tracebacks and signals are not imitated: they are Python's own.
@@ -38,6 +38,7 @@ from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknow
 from cpythonplus._cli.features import (
     COMMAND,
     FEATURES,
+    HELP_OPTION,
     MARK,
     OUTSIDE_SITE,
     VARIABLE,
@@ -50,7 +51,7 @@ from cpythonplus._cli.features import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Mapping
     from typing import NoReturn
 
     Known = dict[str, tuple[Feature | None, Option | None]]
@@ -85,7 +86,7 @@ NO_CHILDREN = Option(
 )
 OWN_OPTIONS = (
     Option("--show", "show", "show what would be switched on and run, and exit"),
-    Option("--help", "help", "show this message and exit"),
+    HELP_OPTION,
 )
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -391,21 +392,24 @@ def original_environment() -> dict[str, str]:
 def help_text() -> str:
     """Return what `cpythonplus run --help` prints: first what most people need."""
     features = [help_line(x.switch_off, x.summary) for x in offered() if x.by_default]
+    with_options = {x.name: option_lines(x.options, x.defaults()) for x in offered() if x.options}
     return HELP.format(
-        features="\n".join([*features, help_line(NO_CHILDREN.flag, NO_CHILDREN.help)]),
-        statistics="\n".join(_lines(x for x in offered() if x.name == "statistics")),
-        own="\n".join(help_line(option.flag, option.help) for option in OWN_OPTIONS),
-        advanced="\n".join(_lines(x for x in offered() if x.name != "statistics")),
+        features="\n".join([*features, option_lines([NO_CHILDREN])]),
+        statistics=with_options.pop("statistics"),
+        own=option_lines(OWN_OPTIONS),
+        advanced="\n".join(with_options.values()),
     )
 
 
-def _lines(features: "Iterable[Feature]") -> "Iterator[str]":
-    """Yield the options of features, without those that switch them off."""
-    for feature in features:
-        defaults = feature.defaults()
-        for option in feature.options:
-            default = f" ({defaults[option.field]})" if option.field in defaults else ""
-            yield help_line(f"{option.flag} {option.metavar or ''}", option.help + default)
+def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" = {}) -> str:  # noqa: B006
+    """Return the lines of a help text for options; defaults: what is told behind them, by field."""
+    return "\n".join(
+        help_line(
+            f"{option.flag} {option.metavar or ''}",
+            option.help + (f" ({defaults[option.field]})" if option.field in defaults else ""),
+        )
+        for option in options
+    )
 
 
 def show_text(request: Request) -> str:

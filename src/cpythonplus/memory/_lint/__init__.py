@@ -1,6 +1,6 @@
 """What can be seen in the source: code that makes cycles, told by `cpythonplus lint` and flake8."""
 
-from cpythonplus.memory._lint.checking import check_bytes, check_text
+from cpythonplus.memory._lint.checking import check_text
 from cpythonplus.memory._lint.files import NoSuchPathError, find
 from cpythonplus.memory._lint.model import Edit, Fix, Problem, Violation
 from cpythonplus.memory._lint.rules import RULES, Rule, Selection, unknown
@@ -23,7 +23,6 @@ __all__ = [
     "Selection",
     "Violation",
     "WorkerEndedError",
-    "check_bytes",
     "check_files",
     "check_stdin",
     "check_text",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from cpythonplus.memory._lint import closures, collector, exceptions, fixing, noqa, wrappers
 from cpythonplus.memory._lint.model import Problem, Violation
 from cpythonplus.memory._lint.rules import DEFAULT, Selection
-from cpythonplus.memory._lint.source import Source, UnreadableError, decoded
+from cpythonplus.memory._lint.source import Source, UnreadableError
 
 _CHECKS = (
     (exceptions.CODES, exceptions.check),
@@ -49,13 +49,3 @@ def check_text(
         return error.problem
     except RecursionError:
         return Problem(1, 0, "too deeply nested to be checked")
-
-
-def check_bytes(
-    data: bytes, name: str = "<stdin>", selection: Selection = DEFAULT
-) -> list[Violation] | Problem:
-    """As `check_text`, for what stands in a file."""
-    try:
-        return check_text(decoded(data), name, selection)
-    except UnreadableError as error:
-        return error.problem

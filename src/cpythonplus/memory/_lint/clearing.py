@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,12 +22,11 @@ from functools import partial
 from cpythonplus.memory._lint.model import Edit, Fix
 from cpythonplus.memory._lint.scopes import parameters
 from cpythonplus.memory._lint.source import (
-    FUNCTIONS,
     FunctionNode,
     Source,
     UnreadableError,
+    own_nodes,
     parsed,
-    statements_in,
 )
 
 _MAX_LINES = 40
@@ -95,27 +95,14 @@ def _first_allowed(block: list[ast.stmt]) -> int:
 
 def _last_that(does: Callable[[int], bool], first: int, end: int) -> int | None:
     """The last place before `end` that will do, as all before it will; None if `first` does not."""
-    if first >= end or not does(first):
-        return None
-    while end - first > 1:
-        middle = (first + end) // 2
-        if does(middle):
-            first = middle
-        else:
-            end = middle
-    return first
+    found = bisect_left(range(end), True, lo=first, key=lambda at: not does(at)) - 1  # noqa: FBT003
+    return found if found >= first else None
 
 
 def _has_way_out(statement: ast.stmt) -> bool:
     """Whether it may leave the block: what stands in functions inside it does not."""
-    stack: list[ast.AST] = [statement]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
-            return True
-        if not isinstance(one, FUNCTIONS):
-            stack += statements_in(one)
-    return False
+    ways = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+    return any(isinstance(one, ways) for one in own_nodes([statement]))
 
 
 @contextmanager
@@ -144,7 +131,11 @@ def _blocks_of(node: FunctionNode, names: set[str]) -> list[list[ast.stmt]]:
         speaking = [one for one in block if _speaks_of(one, names)]
         if len(speaking) != 1 or _head_speaks(speaking[0], names):
             return found
-        blocks = [inner for inner in _blocks_in(speaking[0]) if _any_speaks(inner, names)]
+        blocks = [
+            inner
+            for inner in _blocks_in(speaking[0])
+            if any(_speaks_of(one, names) for one in inner)
+        ]
         if len(blocks) != 1:
             return found
         block = blocks[0]
@@ -162,10 +153,6 @@ def _speaks_of(node: ast.AST, names: set[str]) -> bool:
     )
 
 
-def _any_speaks(block: Sequence[ast.stmt], names: set[str]) -> bool:
-    return any(_speaks_of(one, names) for one in block)
-
-
 def _blocks_in(node: ast.stmt) -> list[list[ast.stmt]]:
     """The blocks of a statement of its own function: not those of a definition."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -178,23 +165,18 @@ def _blocks_in(node: ast.stmt) -> list[list[ast.stmt]]:
 def _head_speaks(node: ast.stmt, names: set[str]) -> bool:
     """Whether a statement speaks of them outside of its blocks."""
     inside = {id(one) for block in _blocks_in(node) for one in block}
-    stack: list[ast.AST] = [node]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, ast.Name) and one.id in names:
-            return True
-        if isinstance(one, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and one.name in names:
-            return True
-        stack.extend(child for child in ast.iter_child_nodes(one) if id(child) not in inside)
-    return False
+    bound = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+    return any(
+        (isinstance(one, ast.Name) and one.id in names)
+        or (isinstance(one, bound) and one.name in names)
+        for one in own_nodes([node], lambda one: id(one) in inside)
+    )
 
 
 def _gives_all(statement: ast.stmt, names: set[str]) -> bool:
     match statement:
-        case ast.Assign(targets=targets, value=value):
-            return names <= _names_in(targets) and not _speaks_of(value, names)
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            return names == {name} and not _speaks_of(value, names)
+        case ast.Assign(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value):
+            return names <= _bound_by(statement) and not _speaks_of(value, names)
         case _:
             return False
 

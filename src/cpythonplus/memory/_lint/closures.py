@@ -15,7 +15,9 @@ from cpythonplus.memory._lint.source import (
     Function,
     FunctionNode,
     Source,
+    at,
     last_name,
+    own_nodes,
     within,
 )
 
@@ -31,7 +33,8 @@ _CLOSING = "closing"
 def check(source: Source) -> Iterator[Violation]:
     """Yield the hits of a file."""
     for function in candidates(source):
-        yield from check_function(source, function)
+        if not _is_closed(function.node):
+            yield from map(_violation, left_over(source, function))
     yield from _classes(source)
 
 
@@ -65,13 +68,6 @@ def _may_be_recursive(source: Source, functions: list[Function]) -> bool:
     return any(_leads_to(name, name, reached) for name in names)
 
 
-def check_function(source: Source, function: Function) -> Iterator[Violation]:
-    """Yield the hits among the functions made directly in one function."""
-    if not _is_closed(function.node):
-        for origins in left_over(source, function):
-            yield _violation(origins)
-
-
 def left_over(source: Source, function: Function) -> list[tuple[Origin, ...]]:
     """The cycles of inner functions that stay when a function is left."""
     found = inner_functions(function.node)
@@ -83,33 +79,32 @@ def left_over(source: Source, function: Function) -> list[tuple[Origin, ...]]:
 def inner_functions(node: FunctionNode) -> dict[Inner, str]:
     """The functions and named lambdas made directly in one function, with their names."""
     found: dict[Inner, str] = {}
-    stack: list[ast.AST] = list(node.body)
-    while stack:
-        inner = stack.pop()
-        match inner:
+    for one in own_nodes(node.body, _is_definition):
+        match one:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found[inner] = name
-                continue
+                found[one] = name
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as value):
                 found[value] = name
             case ast.NamedExpr(target=ast.Name(id=name), value=ast.Lambda() as value):
                 found[value] = name
-            case ast.ClassDef() | ast.Lambda():
-                continue
-            case ast.Expr(value=ast.Constant()) | ast.Name() | ast.Constant():
-                continue
             case _:
                 pass
-        stack.extend(ast.iter_child_nodes(inner))
     return found
+
+
+def _is_definition(node: ast.AST) -> bool:
+    return isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef))
 
 
 def _is_closed(node: FunctionNode) -> bool:
     """Whether the function is decorated with `closures.closing`, which empties the cells."""
-    return any(
-        last_name(one.func if isinstance(one, ast.Call) else one) == _CLOSING
-        for one in node.decorator_list
-    )
+    return _CLOSING in _decorators(node)
+
+
+def _decorators(node: FunctionNode) -> set[str]:
+    """The last parts of the names of what decorates a function."""
+    every = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return set(map(last_name, every))
 
 
 def _references(node: FunctionNode, found: dict[Inner, str], source: Source) -> dict[str, set[str]]:
@@ -134,10 +129,9 @@ def _nonlocal_lines(source: Source, node: FunctionNode) -> str:
 
 def _is_wrapper(inner: Inner) -> bool:
     """Whether it is a decorator's wrapper: made once for each decorated function, and kept."""
-    if isinstance(inner, ast.Lambda):
-        return False
-    names = (one.func if isinstance(one, ast.Call) else one for one in inner.decorator_list)
-    return any(last_name(name) in ("wraps", "update_wrapper") for name in names)
+    return not isinstance(inner, ast.Lambda) and not _decorators(inner).isdisjoint(
+        ("wraps", "update_wrapper")
+    )
 
 
 def _leads_to(start: str, goal: str, reached: dict[str, set[str]]) -> bool:
@@ -177,7 +171,8 @@ def _cycles(state: State, reached: dict[str, set[str]]) -> Iterator[tuple[Origin
     held = {
         path: origin
         for path, origins in state.items()
-        for origin in origins
+        # Of two functions of one name the first in the file stands for both, in every run.
+        for origin in sorted(origins, key=lambda one: -one.node.lineno)
         if origin.code == "CYC201"
     }
     left = {name: names & held.keys() for name, names in reached.items() if name in held}
@@ -204,16 +199,6 @@ def _violation(cycle: tuple[Origin, ...]) -> Violation:
         names = " and ".join(f"`{origin.path}`" for origin in cycle)
         text = f"{names} refer to each other through their cells; `finally: del {first.path}`"
     return at(first.node, code, text)
-
-
-def at(node: ast.stmt | ast.expr, code: str, text: str) -> Violation:
-    """A hit on a node; on the first line only where the node is a whole definition."""
-    row, column = node.lineno, node.col_offset
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        words = 6 if isinstance(node, ast.ClassDef) else 4
-        words += 6 if isinstance(node, ast.AsyncFunctionDef) else 0
-        return Violation(row, column, code, text, row, column + words + len(node.name.encode()))
-    return Violation(row, column, code, text, node.end_lineno or row, node.end_col_offset or column)
 
 
 # ---- classes ------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from cpythonplus.memory._lint.closures import at
 from cpythonplus.memory._lint.model import Violation
-from cpythonplus.memory._lint.source import FUNCTIONS, Source
+from cpythonplus.memory._lint.source import FUNCTIONS, Source, at, own_nodes
 
 CODES = frozenset({"CYC401"})
 
@@ -46,20 +45,14 @@ def _is_application(source: Source) -> bool:
 def _scopes(source: Source) -> Iterator[tuple[ast.AST, list[ast.Call]]]:
     """Each function, and the module outside of `if __name__ == ...`, with the calls in it."""
     for scope in (source.tree, *(one.node for one in source.functions)):
-        calls: list[ast.Call] = []
-        stack: list[ast.AST] = list(scope.body)
-        while stack:
-            node = stack.pop()
-            if isinstance(node, (*FUNCTIONS, ast.Lambda)) or _is_main_guard(node):
-                continue
-            if isinstance(node, ast.Call):
-                calls.append(node)
-            stack.extend(ast.iter_child_nodes(node))
-        yield scope, calls
+        nodes = own_nodes(scope.body, _is_elsewhere)
+        yield scope, [node for node in nodes if isinstance(node, ast.Call)]
 
 
-def _is_main_guard(node: ast.AST) -> bool:
+def _is_elsewhere(node: ast.AST) -> bool:
     match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            return True
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
         case _:

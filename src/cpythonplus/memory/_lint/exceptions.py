@@ -10,7 +10,7 @@ from cpythonplus.memory._lint.flow import Flow, Origin, State, TooComplexError
 from cpythonplus.memory._lint.keeping import ADDERS, INFO, PART, Keeping, initial_state, raised_name
 from cpythonplus.memory._lint.model import Violation
 from cpythonplus.memory._lint.scopes import names_of
-from cpythonplus.memory._lint.source import Function, Source, dotted, within
+from cpythonplus.memory._lint.source import Function, Source, at, dotted, within
 
 _KEEPS = re.compile(rf"(?<![=!<>])=(?!=)|\.(?:{'|'.join(sorted(ADDERS))})\(")
 
@@ -20,7 +20,9 @@ CODES = frozenset({"CYC101", "CYC102", "CYC103", "CYC104", "CYC105"})
 def check(source: Source) -> Iterator[Violation]:
     """Yield the hits of a file."""
     for function in candidates(source):
-        yield from check_function(source, function)
+        for origin in sorted(kept(source, function), key=_place):
+            if not _broken_elsewhere(function, origin):
+                yield at(origin.node, origin.code, _message(origin))
 
 
 def candidates(source: Source) -> list[Function]:
@@ -38,16 +40,10 @@ def _may_keep(source: Source, handler: ast.ExceptHandler) -> bool:
     return _KEEPS.search(source.excerpt(handler.body[0].lineno, last)) is not None
 
 
-def check_function(source: Source, function: Function) -> Iterator[Violation]:
-    """Yield the hits of one function, without those of functions inside it."""
-    for origin in sorted(kept(source, function), key=_place):
-        if not _broken_elsewhere(function, origin):
-            yield _violation(origin)
-
-
 def kept(source: Source, function: Function) -> set[Origin]:
     """What a function still holds when it is left, on one way out at least."""
-    domain = Keeping(source, global_names(source, function))
+    names = names_of(function.node).global_names if "global" in source.text else ()
+    domain = Keeping(source, frozenset(names))
     try:
         out = Flow(domain).run(function.node.body, initial_state(function.node))
     except TooComplexError:
@@ -57,22 +53,8 @@ def kept(source: Source, function: Function) -> set[Origin]:
     return {origin for origin in found if origin.code in CODES}
 
 
-def global_names(source: Source, function: Function) -> frozenset[str]:
-    """The variables that a function declares as global."""
-    if "global" not in source.text:
-        return frozenset()
-    return frozenset(names_of(function.node).global_names)
-
-
 def _place(origin: Origin) -> tuple[int, int, str]:
     return origin.node.lineno, origin.node.col_offset, origin.path
-
-
-def _violation(origin: Origin) -> Violation:
-    node = origin.node
-    end_row, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    text = _message(origin)
-    return Violation(node.lineno, node.col_offset, origin.code, text, end_row, end_column)
 
 
 def _message(origin: Origin) -> str:
@@ -83,10 +65,8 @@ def _message(origin: Origin) -> str:
             return f"exception kept in `{path}`, on its own traceback; `finally: del {path}`"
         case "CYC102":
             return f"`exc_info()` kept in `{path}`, on its own traceback; `finally: del {path}`"
-        case "CYC103" if path.endswith("[]"):
-            return f"{what} put into `{path[:-2]}`, which outlives the handler"
         case "CYC103":
-            return f"{what} put into `{path}`, which outlives the handler"
+            return f"{what} put into `{path.removesuffix('[]')}`, which outlives the handler"
         case "CYC104":
             return f"{what} kept in `{path}` with all frames of its traceback"
         case _:

@@ -9,7 +9,7 @@ from cpythonplus.memory._lint import clearing, closures, exceptions
 from cpythonplus.memory._lint.flow import Origin
 from cpythonplus.memory._lint.model import Edit, Fix, Violation
 from cpythonplus.memory._lint.scopes import COMPREHENSIONS, Scope, free_names, names_of, parameters
-from cpythonplus.memory._lint.source import Function, FunctionNode, Source
+from cpythonplus.memory._lint.source import Function, FunctionNode, Source, own_nodes
 
 _LOOKING = {"locals", "vars", "eval", "exec", "dir"}
 MAX_ROUNDS = 20
@@ -232,11 +232,6 @@ def _calls_only(function: ast.AST, name: str) -> bool:
 
 
 def _is_generator(function: FunctionNode) -> bool:
-    stack: list[ast.AST] = list(function.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(node))
-    return isinstance(function, ast.AsyncFunctionDef)
+    waits = (ast.Yield, ast.YieldFrom, ast.Await)
+    is_async = isinstance(function, ast.AsyncFunctionDef)
+    return is_async or any(isinstance(node, waits) for node in own_nodes(function.body))

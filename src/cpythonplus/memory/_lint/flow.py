@@ -203,7 +203,8 @@ class Flow:
         return out
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> Out:
-        first = self._domain.evaluate(_head(node), state)
+        head = node.test if isinstance(node, ast.While) else node.iter
+        first = self._domain.evaluate(head, state)
         out = Out(throws=state)
         at_head: State | None = first
         while True:
@@ -253,8 +254,9 @@ class Flow:
                 guarded = self._domain.evaluate(case.guard, rest)
             out.add(self._block(case.body, guarded))
             ends.append(out.normal)
-            if case.guard is None and _matches_all(case.pattern):
-                rest = None
+            match case:
+                case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
+                    rest = None
         out.normal = join(rest, *ends)
         return out
 
@@ -304,14 +306,6 @@ class Flow:
 
 
 _WAYS = tuple(one.name for one in fields(Out))
-
-
-def _head(node: ast.For | ast.AsyncFor | ast.While) -> ast.expr:
-    return node.test if isinstance(node, ast.While) else node.iter
-
-
-def _matches_all(pattern: ast.pattern) -> bool:
-    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
 
 
 def _catches_all(handlers: Iterable[ast.ExceptHandler]) -> bool:

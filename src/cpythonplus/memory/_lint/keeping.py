@@ -201,14 +201,12 @@ class Keeping:
             case ast.Attribute(value=holder, attr=attribute):
                 if attribute == "__traceback__":
                     return without(state, path_of(holder))
-                if kind and attribute not in _PLAIN_ATTRIBUTES and not self._is_sys(target):
+                is_last = self.source.full_name(target).startswith("sys.last_")
+                if kind and attribute not in _PLAIN_ATTRIBUTES and not is_last:
                     return self._keep(path, "CYC104", state, node, kind)
             case ast.Subscript() if kind:
                 return self._keep(path, "CYC103", state, node, kind)
         return state
-
-    def _is_sys(self, target: ast.expr) -> bool:
-        return self.source.full_name(target).startswith("sys.last_")
 
     def _assign_name(
         self, name: str, value: ast.expr, kind: str, state: State, node: ast.stmt | ast.expr
@@ -219,9 +217,7 @@ class Keeping:
             if _makes_exception(value):
                 return {**state, name: frozenset({Origin("", name, FRESH, node)})}
             return state
-        if name in self.global_names:
-            return self._keep(name, "CYC104", state, node, kind)
-        code = _CODES[kind]
+        code = "CYC104" if name in self.global_names else _CODES[kind]
         return self._keep(name, code, state, node, kind)
 
     def _unpack(

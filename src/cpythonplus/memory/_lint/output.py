@@ -6,37 +6,57 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from cpythonplus.memory._lint.model import Edit, Violation
+from cpythonplus.memory._lint.model import Fix
 from cpythonplus.memory._lint.rules import RULES, SYNTAX_ERROR, package_version
 from cpythonplus.memory._lint.running import FileResult
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
+class _Entry(NamedTuple):
+    """One hit, or why a file cannot be read. Columns are characters, from 1."""
+
+    path: str
+    code: str
+    message: str
+    row: int
+    column: int
+    end: tuple[int, int] | None = None
+    fix: Fix | None = None
+
+
+def _entries(results: Iterable[FileResult]) -> Iterator[_Entry]:
+    """What every form tells, in its order."""
+    for result in results:
+        path, problem = result.path, result.problem
+        if problem is not None:
+            yield _Entry(path, SYNTAX_ERROR, problem.message, problem.row, problem.column + 1)
+        for hit, line in zip(result.violations, result.lines, strict=True):
+            one_row = hit.end_row == hit.row
+            end = character(line, hit.end_column) if one_row else hit.end_column + 1
+            column = character(line, hit.column)
+            place = hit.row, column, (hit.end_row, end)
+            yield _Entry(path, hit.code, hit.message, *place, hit.fix)
+
+
 def text(results: Iterable[FileResult]) -> str:
     """`path:row:col: CODE [*] message` for each hit, and a closing line."""
     results = list(results)
-    lines = [line for result in results for line in _lines(result)]
-    return "\n".join([*lines, *_closing(results)]) + "\n"
-
-
-def _lines(result: FileResult) -> Iterator[str]:
-    problem = result.problem
-    if problem is not None:
-        place = f"{result.path}:{problem.row}:{problem.column + 1}"
-        yield f"{place}: {SYNTAX_ERROR}: {problem.message}"
-    for hit, line in zip(result.violations, result.lines, strict=True):
-        mark = "[*] " if hit.fix is not None else ""
-        place = f"{result.path}:{hit.row}:{character(line, hit.column)}"
-        yield f"{place}: {hit.code} {mark}{hit.message}"
-
-
-def _closing(results: Sequence[FileResult]) -> Iterator[str]:
-    left = count(results)
+    entries = list(_entries(results))
     fixed = sum(result.fixed for result in results)
-    fixable = sum(hit.fix is not None for result in results for hit in result.violations)
+    return "\n".join([*map(_line, entries), *_closing(entries, fixed)]) + "\n"
+
+
+def _line(entry: _Entry) -> str:
+    mark = ":" if entry.code == SYNTAX_ERROR else " [*]" if entry.fix is not None else ""
+    return f"{entry.path}:{entry.row}:{entry.column}: {entry.code}{mark} {entry.message}"
+
+
+def _closing(entries: Sequence[_Entry], fixed: int) -> Iterator[str]:
+    left = len(entries)
+    fixable = sum(entry.fix is not None for entry in entries)
     if fixed:
         yield f"Found {left + fixed} error{_s(left + fixed)} ({fixed} fixed, {left} remaining)."
     elif left:
@@ -51,17 +71,9 @@ def _s(number: int) -> str:
     return "" if number == 1 else "s"
 
 
-def count(results: Iterable[FileResult]) -> int:
-    """How many lines the text report has: hits, and files that cannot be read."""
-    return sum(len(result.violations) + (result.problem is not None) for result in results)
-
-
 def statistics(results: Iterable[FileResult]) -> str:
     """How often each rule was hit, the most frequent first."""
-    counts = Counter(hit.code for result in results for hit in result.violations)
-    unread = sum(result.problem is not None for result in results)
-    if unread:
-        counts[SYNTAX_ERROR] = unread
+    counts = Counter(entry.code for entry in _entries(results))
     width = len(str(max(counts.values(), default=0)))
     names = max(map(len, counts), default=0)
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -85,55 +97,34 @@ def character(line: str, column: int) -> int:
 
 def as_json(results: Iterable[FileResult]) -> str:
     """An array with ruff's fields."""
-    return json.dumps([one for result in results for one in _objects(result)], indent=2) + "\n"
+    return json.dumps([_object(entry) for entry in _entries(results)], indent=2) + "\n"
 
 
-def _objects(result: FileResult) -> Iterator[dict[str, Any]]:
-    name = _absolute(result.path)
-    problem = result.problem
-    if problem is not None:
-        place = {"row": problem.row, "column": problem.column + 1}
-        yield _object(name, SYNTAX_ERROR, problem.message, place)
-    for hit, line in zip(result.violations, result.lines, strict=True):
-        place = {"row": hit.row, "column": character(line, hit.column)}
-        fields = _object(name, hit.code, hit.message, place)
-        fields["end_location"] = {"row": hit.end_row, "column": _end_column(hit, line)}
-        if hit.fix is not None:
-            edits = [_edit_object(hit.fix.edit)]
-            fields["fix"] = {
-                "applicability": "safe",
-                "edits": edits,
-                "message": hit.fix.message,
-            }
-        yield fields
-
-
-def _object(name: str, code: str, message: str, place: dict[str, int]) -> dict[str, Any]:
+def _object(entry: _Entry) -> dict[str, Any]:
     return {
         "cell": None,
-        "code": code,
-        "end_location": place,
-        "filename": name,
-        "fix": None,
-        "location": place,
-        "message": message,
-        "noqa_row": place["row"],
+        "code": entry.code,
+        "end_location": _location(*(entry.end or (entry.row, entry.column))),
+        "filename": _absolute(entry.path),
+        "fix": None if entry.fix is None else _fix_object(entry.fix),
+        "location": _location(entry.row, entry.column),
+        "message": entry.message,
+        "noqa_row": entry.row,
         "url": None,
     }
 
 
-def _edit_object(edit: Edit) -> dict[str, Any]:
-    return {
-        "content": edit.text,
-        "location": {"row": edit.first, "column": 1},
-        "end_location": {"row": edit.last + 1, "column": 1},
+def _location(row: int, column: int) -> dict[str, int]:
+    return {"row": row, "column": column}
+
+
+def _fix_object(fix: Fix) -> dict[str, Any]:
+    edit = {
+        "content": fix.edit.text,
+        "location": _location(fix.edit.first, 1),
+        "end_location": _location(fix.edit.last + 1, 1),
     }
-
-
-def _end_column(hit: Violation, line: str) -> int:
-    if hit.end_row == hit.row:
-        return character(line, hit.end_column)
-    return hit.end_column + 1
+    return {"applicability": "safe", "edits": [edit], "message": fix.message}
 
 
 def _absolute(path: str) -> str:
@@ -145,7 +136,7 @@ def _absolute(path: str) -> str:
 
 def as_sarif(results: Iterable[FileResult]) -> str:
     """One run of SARIF 2.1.0, as code hosts read it."""
-    found = [one for result in results for one in _sarif_results(result)]
+    found = [_sarif_result(entry) for entry in _entries(results)]
     driver = {
         "name": "cpythonplus lint",
         "rules": [_sarif_rule(code) for code in sorted({one["ruleId"] for one in found})],
@@ -170,31 +161,16 @@ def _sarif_rule(code: str) -> dict[str, Any]:
     }
 
 
-def _sarif_results(result: FileResult) -> Iterator[dict[str, Any]]:
-    problem = result.problem
-    if problem is not None:
-        region = {"startLine": problem.row, "startColumn": problem.column + 1}
-        yield _sarif_result(SYNTAX_ERROR, "error", problem.message, result.path, region)
-    for hit, line in zip(result.violations, result.lines, strict=True):
-        region = {
-            "startLine": hit.row,
-            "startColumn": character(line, hit.column),
-            "endLine": hit.end_row,
-            "endColumn": _end_column(hit, line),
-        }
-        yield _sarif_result(hit.code, "warning", hit.message, result.path, region)
-
-
-def _sarif_result(
-    code: str, level: str, message: str, path: str, region: dict[str, int]
-) -> dict[str, Any]:
-    artifact = {"uri": Path(_absolute(path)).as_uri() if path != "-" else "stdin"}
-    place = {"artifactLocation": artifact, "region": region}
+def _sarif_result(entry: _Entry) -> dict[str, Any]:
+    region = {"startLine": entry.row, "startColumn": entry.column}
+    if entry.end is not None:
+        region |= {"endLine": entry.end[0], "endColumn": entry.end[1]}
+    uri = Path(_absolute(entry.path)).as_uri() if entry.path != "-" else "stdin"
     return {
-        "ruleId": code,
-        "level": level,
-        "message": {"text": message},
-        "locations": [{"physicalLocation": place}],
+        "ruleId": entry.code,
+        "level": "error" if entry.code == SYNTAX_ERROR else "warning",
+        "message": {"text": entry.message},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}],
     }
 
 

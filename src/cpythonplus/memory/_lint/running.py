@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cpythonplus._base.files import replace_file
@@ -41,22 +42,16 @@ class FileResult:
     fixed: int = 0
 
 
-def result_of(path: str, text: str, found: list[Violation] | Problem, count: int) -> FileResult:
-    """Gather what is known of a file whose text is `text`."""
-    if isinstance(found, Problem):
-        return FileResult(path, problem=found, fixed=count)
-    lines = split(text) if found else []
-    rows = tuple(lines[hit.row - 1].rstrip("\r\n") for hit in found)
-    return FileResult(path, tuple(found), rows, None, count)
-
-
 def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileResult:
     """Check one file; with `fix`, also write it back with what could be fixed.
 
     Whatever goes wrong is the file's problem: the others are still to be read.
     """
     try:
-        return _check_file(path, selection, fix=fix)
+        data = Path(path).read_bytes()
+        result, text = _checked(data, path, selection, fix=fix)
+        if result.fixed:
+            _write(path, data, text)
     except UnreadableError as error:
         return FileResult(path, problem=error.problem)
     except OSError as error:
@@ -64,6 +59,8 @@ def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileRes
         message = f"cannot be {verb}: {error.strerror}"
     except Exception as error:  # noqa: BLE001
         return FileResult(path, problem=_internal(error))
+    else:
+        return result
     return FileResult(path, problem=Problem(1, 0, message))
 
 
@@ -72,15 +69,17 @@ def _internal(error: Exception) -> Problem:
     return Problem(1, 0, " ".join(message.splitlines()))
 
 
-def _check_file(path: str, selection: Selection, *, fix: bool) -> FileResult:
-    data = Path(path).read_bytes()
+def _checked(data: bytes, name: str, selection: Selection, *, fix: bool) -> tuple[FileResult, str]:
+    """Check the bytes of a file; returns also its text, with `fix` the fixed one."""
     text = decoded(data)
-    found = check_text(text, path, selection)
-    count = 0
+    found, count = check_text(text, name, selection), 0
     if fix and not isinstance(found, Problem) and any(hit.fix for hit in found):
-        text, found, count = fix_text(text, path, selection)
-        _write(path, data, text)
-    return result_of(path, text, found, count)
+        text, found, count = fix_text(text, name, selection)
+    if isinstance(found, Problem):
+        return FileResult(name, problem=found), text
+    lines = split(text) if found else []
+    rows = tuple(lines[hit.row - 1].rstrip("\r\n") for hit in found)
+    return FileResult(name, tuple(found), rows, None, count), text
 
 
 def check_stdin(
@@ -88,13 +87,9 @@ def check_stdin(
 ) -> tuple[FileResult, bytes]:
     """Check what does not stand in a file; returns also its bytes, with `fix` the fixed ones."""
     try:
-        text = decoded(data)
         with _uncollected():
-            found, count = check_text(text, name, selection), 0
-            if fix and not isinstance(found, Problem):
-                text, found, count = fix_text(text, name, selection)
-            result = result_of(name, text, found, count)
-            return result, _encoded(data, text) if count else data
+            result, text = _checked(data, name, selection, fix=fix)
+            return result, _encoded(data, text) if result.fixed else data
     except UnreadableError as error:
         return FileResult(name, problem=error.problem), data
     except Exception as error:  # noqa: BLE001
@@ -163,7 +158,7 @@ def check_files(
     context = multiprocessing.get_context("fork")  # spawned ones would import everything again
     pool = ProcessPoolExecutor(min(jobs, len(chunks)), context, _prepare)
     try:
-        for results in pool.map(_Chunk(selection, fix=fix), chunks):
+        for results in pool.map(partial(_check_chunk, selection=selection, fix=fix), chunks):
             yield from results
     except BrokenExecutor:
         raise WorkerEndedError from None
@@ -172,15 +167,9 @@ def check_files(
         pool.shutdown(cancel_futures=True)
 
 
-@dataclass(frozen=True)
-class _Chunk:
+def _check_chunk(paths: Sequence[str], *, selection: Selection, fix: bool) -> list[FileResult]:
     """What a worker process does with its files."""
-
-    selection: Selection
-    fix: bool
-
-    def __call__(self, paths: Sequence[str]) -> list[FileResult]:
-        return [check_file(path, self.selection, fix=self.fix) for path in paths]
+    return [check_file(path, selection, fix=fix) for path in paths]
 
 
 def _prepare() -> None:

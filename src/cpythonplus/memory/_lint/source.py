@@ -13,10 +13,11 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from cpythonplus.memory._lint.model import Problem
+from cpythonplus.memory._lint.model import Problem, Violation
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -178,6 +179,32 @@ def split(text: str) -> list[str]:
 def statements_in(node: ast.AST) -> list[ast.AST]:
     """The statements, handlers and cases that stand directly in a compound statement."""
     return [child for name in _BODIES for child in getattr(node, name, ())]
+
+
+def own_nodes(
+    body: Iterable[ast.AST], is_foreign: Callable[[ast.AST], bool] | None = None
+) -> Iterator[ast.AST]:
+    """All nodes of a body, but for what is in nodes that are foreign: functions, by default."""
+    stack = list(body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not (is_foreign or _is_function)(node):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, (*FUNCTIONS, ast.Lambda))
+
+
+def at(node: ast.stmt | ast.expr, code: str, text: str) -> Violation:
+    """A hit on a node; on the first line only where the node is a whole definition."""
+    row, column = node.lineno, node.col_offset
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        words = 6 if isinstance(node, ast.ClassDef) else 4
+        words += 6 if isinstance(node, ast.AsyncFunctionDef) else 0
+        return Violation(row, column, code, text, row, column + words + len(node.name.encode()))
+    return Violation(row, column, code, text, node.end_lineno or row, node.end_col_offset or column)
 
 
 def within(lines: list[int], node: ast.stmt) -> bool:

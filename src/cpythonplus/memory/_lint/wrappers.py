@@ -11,10 +11,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cpythonplus.memory._lint.closures import at
 from cpythonplus.memory._lint.model import Violation
 from cpythonplus.memory._lint.scopes import names_of, parameters
-from cpythonplus.memory._lint.source import Function, FunctionNode, Source, dotted
+from cpythonplus.memory._lint.source import Function, FunctionNode, Source, at, dotted
 
 CODES = frozenset({"CYC301"})
 
@@ -36,8 +35,7 @@ def check(source: Source) -> Iterator[Violation]:
         return
     layers = [layer for one in source.functions if (layer := _layer(source, one)) is not None]
     by_name = {name: layer for layer in layers for name in _names(layer.function)}
-    innermost = [layer for layer in layers if _calls_what_it_was_given(layer)]
-    known = {id(layer) for layer in innermost}
+    known = {id(layer) for layer in layers if layer.target in _callables(layer.function)}
     for layer in _upper(layers, by_name, known):
         name = layer.function.node.name
         text = (
@@ -47,13 +45,6 @@ def check(source: Source) -> Iterator[Violation]:
         yield at(layer.function.node, "CYC301", text)
 
 
-def _layer(source: Source, function: Function) -> Layer | None:
-    node = function.node
-    if node.args.kwarg is None:
-        return None
-    return layer_of(function, source.excerpt(node.lineno, node.end_lineno or node.lineno))
-
-
 def _upper(layers: list[Layer], by_name: dict[str, Layer], known: set[int]) -> list[Layer]:
     """The layers that lie on others, which lie on a call of what was given."""
     found: list[Layer] = []
@@ -61,9 +52,10 @@ def _upper(layers: list[Layer], by_name: dict[str, Layer], known: set[int]) -> l
         new = [
             layer
             for layer in layers
-            if id(layer) not in known and id(_target(layer, by_name)) in known
+            if id(layer) not in known
+            and id(_target(layer, by_name)) in known
+            and _callables(layer.function) & layer.handed
         ]
-        new = [layer for layer in new if _callables(layer.function) & layer.handed]
         if not new:
             return sorted(found, key=lambda layer: layer.function.node.lineno)
         known |= {id(layer) for layer in new}
@@ -88,10 +80,6 @@ def _target(layer: Layer, by_name: dict[str, Layer]) -> Layer | None:
     return found
 
 
-def _calls_what_it_was_given(layer: Layer) -> bool:
-    return layer.target in _callables(layer.function)
-
-
 def _callables(function: Function) -> set[str]:
     """Parameters of a function and of those around it, its own `*args` and `**kwargs` left out."""
     found: set[str] = set()
@@ -107,15 +95,16 @@ def _callables(function: Function) -> set[str]:
     return found
 
 
-def layer_of(function: Function, text: str) -> Layer | None:
-    """The function as a layer, or None; `text` is its source."""
-    arguments = function.node.args
+def _layer(source: Source, function: Function) -> Layer | None:
+    """The function as a layer, or None."""
+    node, arguments = function.node, function.node.args
     if arguments.vararg is None or arguments.kwarg is None:
         return None
+    text = source.excerpt(node.lineno, node.end_lineno or node.lineno)
     words = (arguments.vararg.arg, arguments.kwarg.arg)
     if text.count(f"**{words[1]}") < 2:  # noqa: PLR2004  # taken and handed on
         return None
-    call = _handing_on(function.node, words)
+    call = _handing_on(node, words)
     if call is None or not dotted(call.func):
         return None
     plain = [one for one in call.args if not isinstance(one, ast.Starred)]

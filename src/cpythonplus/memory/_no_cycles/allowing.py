@@ -9,7 +9,7 @@ for which the brackets of `errors[]` would be a set of characters.
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -80,10 +80,14 @@ def module_names(file: str) -> list[str]:
             break
         parts.append(folder.name)
     names = [".".join(reversed(parts))] if parts else []
+    names += [name for name, _ in modules_of(file) if name not in names]
+    return names
+
+
+def modules_of(file: str) -> Iterator[tuple[str, ModuleType]]:
+    """Yield the modules that were imported from a file, with their names in sys.modules."""
     for name, module in list(sys.modules.items()):
         # A module may be any object, and looking at its attributes may run code: types only.
-        if type(module) is ModuleType and name not in names:
-            found = module.__dict__.get("__file__")
-            if type(found) is str and found == file:
-                names.append(name)
-    return names
+        found = module.__dict__.get("__file__") if type(module) is ModuleType else None
+        if type(found) is str and found == file:
+            yield name, module

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+
+from cpythonplus.memory._no_cycles import allowing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,14 +73,12 @@ class Machinery:
 
 def _uses_pytest(file: str, item: pytest.Item) -> bool:
     """Return whether a file has tests, or helpers of tests: others have such attributes too."""
-    if file == str(item.path):
-        return True
-    for module in list(sys.modules.values()):
-        # A module may be any object, and looking at its attributes may run code: types only.
-        found = module.__dict__.get("__file__") if type(module) is ModuleType else None
-        if type(found) is str and found == file:
-            return any(each is pytest or each is pytest.raises for each in vars(module).values())
-    return False
+    modules = (module for _, module in allowing.modules_of(file))
+    return file == str(item.path) or any(
+        each is pytest or each is pytest.raises
+        for module in islice(modules, 1)
+        for each in vars(module).values()
+    )
 
 
 def _function(cause: Cause) -> tuple[str, str, str, str]:

@@ -47,7 +47,8 @@ def line(cycle: Cycle, root: Path) -> str:
     where = f"in {cause.place.function}(): " if cause.place.function else ""
     objects = "1 object" if cycle.objects == 1 else f"{cycle.objects:,} objects"
     times = "" if cycle.count == 1 else f" in {cycle.count:,} cycles"
-    return f"{_place(cause, root)}: {where}{_kept(cause)} ({objects}{times})"
+    place = str(cause.place).removeprefix(f"{root}/")
+    return f"{place}: {where}{_kept(cause)} ({objects}{times})"
 
 
 def _kept(cause: Cause) -> str:
@@ -60,8 +61,3 @@ def _kept(cause: Cause) -> str:
         return f"{kept} {cause.what}"
     leads = "which leads" if cause.what in ("traceback", "frame") else "whose traceback leads"
     return f"{kept} the {cause.what}, {leads} back to it"
-
-
-def _place(cause: Cause, root: Path) -> str:
-    below = f"{root}/"
-    return str(cause.place).removeprefix(below)
