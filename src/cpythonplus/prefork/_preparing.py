@@ -33,6 +33,7 @@ from types import (
 from typing import Any
 
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.sizes import format_size
 
 try:
     from cpythonplus import _native
@@ -81,11 +82,11 @@ class PrepareReport:
 
     def __str__(self) -> str:
         parts = [
-            f"{self.objects:,} objects of {self.bytes / 2**20:.1f} MB made immortal"
+            f"{self.objects:,} objects of {format_size(self.bytes)} made immortal"
             if self.immortal
             else "nothing made immortal",
             f"{self.frozen:,} frozen",
-            f"{self.filled_bytes / 2**20:.1f} MB of free blocks taken",
+            f"{format_size(self.filled_bytes)} of free blocks taken",
             f"{sum(self.kept_mortal.values()):,} kept mortal",
             f"{self.seconds:.2f} s",
         ]
