@@ -45,6 +45,17 @@ plus_channel_remove(struct plus_tasklet *task)
     }
 }
 
+void
+plus_channel_empty(struct plus_channel *channel)
+{
+    while (channel->head != NULL) {
+        struct plus_tasklet *task = channel->head;
+
+        plus_channel_remove(task);
+        Py_DECREF(task);
+    }
+}
+
 static void
 call_hook(struct plus_scheduler *sched, struct plus_channel *channel, struct plus_tasklet *task,
           int direction, bool will_block)

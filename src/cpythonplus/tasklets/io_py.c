@@ -481,43 +481,34 @@ io_unraisable(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+#define METHOD(name, ...) PLUS_METHOD(#name, name, __VA_ARGS__)
+#define METHOD_KW(name, ...) PLUS_METHOD_KW(#name, name, __VA_ARGS__)
+
 PyMethodDef plus_io_methods[] = {
-    {"io_recv", (PyCFunction)(void (*)(void))io_recv, METH_FASTCALL,
-     PyDoc_STR("io_recv($module, fd, bytes, flags, timeout, stream, /)\n--\n\n"
-               "recv(2) on a socket of ours; only the tasklet waits.")},
-    {"io_recv_into", io_recv_into, METH_VARARGS,
-     PyDoc_STR("io_recv_into($module, fd, buffer, bytes, flags, timeout, stream, /)\n--\n\n"
-               "The same into a buffer; bytes 0: all of it.")},
-    {"io_send", (PyCFunction)(void (*)(void))io_send, METH_FASTCALL,
-     PyDoc_STR("io_send($module, fd, data, flags, timeout, /)\n--\n\n"
-               "send(2); returns how many bytes were taken.")},
-    {"io_sendall", (PyCFunction)(void (*)(void))io_sendall, METH_FASTCALL,
-     PyDoc_STR("io_sendall($module, fd, data, flags, timeout, /)\n--\n\nAll of it.")},
-    {"io_accept", io_accept, METH_VARARGS,
-     PyDoc_STR("io_accept($module, fd, timeout, /)\n--\n\n"
-               "accept4(2); returns a descriptor that does not block, and the peer's address: "
-               "None but for AF_INET, AF_INET6 and AF_UNIX.")},
-    {"io_sleep", io_sleep, METH_O,
-     PyDoc_STR("io_sleep($module, seconds, /)\n--\n\n"
-               "Block the tasklet for so long; 0 lets others run.")},
-    {"io_wait", io_wait, METH_VARARGS,
-     PyDoc_STR("io_wait($module, fd, events, timeout, stays, /)\n--\n\n"
-               "Block the tasklet until a descriptor is ready; return for what.\n\n"
-               "TimeoutError; OSError(EBADF) when it was forgotten meanwhile.")},
-    {"io_forget", io_forget, METH_O,
-     PyDoc_STR("io_forget($module, fd, /)\n--\n\n"
-               "To be called before a descriptor that stays registered is closed.")},
-    {"io_unraisable", io_unraisable, METH_VARARGS,
-     PyDoc_STR("io_unraisable($module, exception, place, /)\n--\n\n"
-               "Give an exception that nobody is there for to sys.unraisablehook.")},
-    {"io_poller", io_poller, METH_NOARGS,
-     PyDoc_STR("io_poller($module, /)\n--\n\nThe descriptor that an event loop is to watch.")},
-    {"io_turn", io_turn, METH_O,
-     PyDoc_STR("io_turn($module, ours, /)\n--\n\n"
-               "Run the other tasklets; True: call it again soon, False: when that descriptor "
-               "is ready.")},
-    {"io_guard_turns", io_guard_turns, METH_O,
-     PyDoc_STR("io_guard_turns($module, function, /)\n--\n\n"
-               "Call it; if it raises, that descriptor is ready, so that no turn is lost.")},
+    METHOD_KW(io_recv, METH_FASTCALL, "$module, fd, bytes, flags, timeout, stream, /",
+              "recv(2) on a socket of ours; only the tasklet waits."),
+    METHOD(io_recv_into, METH_VARARGS, "$module, fd, buffer, bytes, flags, timeout, stream, /",
+           "The same into a buffer; bytes 0: all of it."),
+    METHOD_KW(io_send, METH_FASTCALL, "$module, fd, data, flags, timeout, /",
+              "send(2); returns how many bytes were taken."),
+    METHOD_KW(io_sendall, METH_FASTCALL, "$module, fd, data, flags, timeout, /", "All of it."),
+    METHOD(io_accept, METH_VARARGS, "$module, fd, timeout, /",
+           "accept4(2); returns a descriptor that does not block, and the peer's address: None "
+           "but for AF_INET, AF_INET6 and AF_UNIX."),
+    METHOD(io_sleep, METH_O, "$module, seconds, /",
+           "Block the tasklet for so long; 0 lets others run."),
+    METHOD(io_wait, METH_VARARGS, "$module, fd, events, timeout, stays, /",
+           "Block the tasklet until a descriptor is ready; return for what.\n\n"
+           "TimeoutError; OSError(EBADF) when it was forgotten meanwhile."),
+    METHOD(io_forget, METH_O, "$module, fd, /",
+           "To be called before a descriptor that stays registered is closed."),
+    METHOD(io_unraisable, METH_VARARGS, "$module, exception, place, /",
+           "Give an exception that nobody is there for to sys.unraisablehook."),
+    METHOD(io_poller, METH_NOARGS, "$module, /", "The descriptor that an event loop is to watch."),
+    METHOD(io_turn, METH_O, "$module, ours, /",
+           "Run the other tasklets; True: call it again soon, False: when that descriptor is "
+           "ready."),
+    METHOD(io_guard_turns, METH_O, "$module, function, /",
+           "Call it; if it raises, that descriptor is ready, so that no turn is lost."),
     {NULL, NULL, 0, NULL},
 };

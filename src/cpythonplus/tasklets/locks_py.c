@@ -84,18 +84,9 @@ static void
 lock_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
-    if (self_of(op)->queue.weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
+    PyObject_ClearWeakRefs(op);
     (void)lock_clear(op);
     Py_TYPE(op)->tp_free(op);
-}
-
-static PyObject *
-refuse_pickling(PyObject *op, PyObject *ignored)
-{
-    PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(op)->tp_name);
-    return NULL;
 }
 
 /* ---- what both have --------------------------------------------------------------------------- */
@@ -129,22 +120,8 @@ lock_statistics(PyObject *op, PyObject *ignored)
     return made;
 }
 
-static PyObject *
-lock_made_at(PyObject *op, void *ignored)
-{
-    struct plus_channel *queue = &self_of(op)->queue;
-
-    if (queue->made_by == NULL) {
-        Py_RETURN_NONE;
-    }
-    PyCodeObject *code = (PyCodeObject *)queue->made_by;
-
-    return Py_BuildValue("(OiO)", code->co_filename, PyCode_Addr2Line(code, queue->made_at),
-                         code->co_name);
-}
-
 static PyGetSetDef lock_getset[] = {
-    {"made_at", lock_made_at, NULL,
+    {"made_at", plus_channel_made_at, NULL,
      PyDoc_STR("(file name, line, function) of the code that made it, or None."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -162,7 +139,7 @@ PyDoc_STRVAR(
         {"statistics", lock_statistics, METH_NOARGS, statistics_doc},                              \
         {"_at_fork_reinit", lock_reinit, METH_NOARGS, NULL},                                       \
     {                                                                                              \
-        "__reduce__", refuse_pickling, METH_NOARGS, NULL                                           \
+        "__reduce__", plus_refuse_pickling, METH_NOARGS, NULL                                      \
     }
 
 #define ACQUIRE_RAISES                                                                             \
@@ -175,26 +152,19 @@ PyDoc_STRVAR(
 /* ---- Lock ------------------------------------------------------------------------------------- */
 
 static PyObject *
-make_lock(PyTypeObject *type, bool arguments)
-{
-    if (arguments) {
-        PyErr_SetString(PyExc_TypeError, "Lock() takes no arguments");
-        return NULL;
-    }
-    return make(type);
-}
-
-static PyObject *
 lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    return make_lock(type, PyTuple_GET_SIZE(args) != 0 ||
-                               (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
+    return plus_no_arguments("Lock", args, kwargs) < 0 ? NULL : make(type);
 }
 
 static PyObject *
 lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    return make_lock((PyTypeObject *)type, PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL);
+    if (PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) {
+        PyErr_SetString(PyExc_TypeError, "Lock() takes no arguments");
+        return NULL;
+    }
+    return make((PyTypeObject *)type);
 }
 
 static PyObject *
@@ -278,7 +248,7 @@ static PyMethodDef lock_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyTypeObject lock_type = {
+PyTypeObject plus_task_lock_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_thread.lock",
     .tp_basicsize = sizeof(struct plus_task_lock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
@@ -534,7 +504,7 @@ static PyMethodDef rlock_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyTypeObject rlock_type = {
+PyTypeObject plus_task_rlock_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_thread.RLock",
     .tp_basicsize = sizeof(struct plus_task_lock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
@@ -554,16 +524,3 @@ static PyTypeObject rlock_type = {
     .tp_getset = lock_getset,
     .tp_weaklistoffset = offsetof(struct plus_task_lock, queue.weakrefs),
 };
-
-/* ---- tables ----------------------------------------------------------------------------------- */
-
-int
-plus_task_locks_exec(PyObject *module)
-{
-    /* Lock and RLock are the threads' in this module. */
-    if (PyType_Ready(&lock_type) < 0 || PyType_Ready(&rlock_type) < 0 ||
-        PyModule_AddObjectRef(module, "tasklets_Lock", (PyObject *)&lock_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddObjectRef(module, "tasklets_RLock", (PyObject *)&rlock_type);
-}

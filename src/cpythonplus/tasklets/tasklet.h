@@ -123,6 +123,12 @@ struct plus_scheduler {
 extern PyTypeObject plus_tasklet_type, plus_channel_type, plus_bomb_type, plus_delivery_type;
 extern struct plus_scheduler *plus_schedulers; /* all, newest first */
 
+/* An entry of a table of methods, whose text begins as inspect.signature() reads it; KW: with whatever flags. */
+#define PLUS_METHOD(name, function, flags, parameters, text)                                       \
+    {name, function, flags, PyDoc_STR(name "(" parameters ")\n--\n\n" text)}
+#define PLUS_METHOD_KW(name, function, ...)                                                        \
+    PLUS_METHOD(name, (PyCFunction)(void (*)(void))(function), __VA_ARGS__)
+
 #define plus_is_bomb(op) Py_IS_TYPE(op, &plus_bomb_type)
 
 #endif
