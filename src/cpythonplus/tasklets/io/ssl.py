@@ -12,11 +12,11 @@ What is not replaced is the standard module's own: MemoryBIO and SSLObject do no
 import os
 import ssl as _stock
 from ssl import SSL_ERROR_EOF, SSLError, SSLWantReadError, SSLWantWriteError
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus._native import io_wait
 from cpythonplus.tasklets.io import _standard as standard
+from cpythonplus.tasklets.io._descriptors import READ, WRITE, Limit
 from cpythonplus.tasklets.io.socket import create_connection, socket
 
 if TYPE_CHECKING:
@@ -34,13 +34,15 @@ __all__ = [
     "switch",
 ]
 
-_READ, _WRITE = 1, 4  # EPOLLIN, EPOLLOUT
-
 
 # The standard _create() says super(SSLSocket, self), and looks that name up when it is called. It
 # is to find its own class also while patch() has put ours there.
 _original_create = vars(_stock.SSLSocket)["_create"]
 _create = standard.function_over(_original_create.__func__, {**vars(_stock)})
+
+
+def _wanted(error: SSLError) -> int:
+    return READ if isinstance(error, SSLWantReadError) else WRITE
 
 
 class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
@@ -87,24 +89,6 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
 
     # ---- waiting -----------------------------------------------------------------------------
 
-    def _await_tls(
-        self, events: int, timeout: float | None, deadline: float | None, what: str
-    ) -> float | None:
-        """Wait until it is ready; the dead line is made at the first call and handed on."""
-        remaining = timeout
-        if timeout is not None:
-            now = monotonic()
-            if deadline is None:
-                deadline = now + timeout
-            remaining = max(0.0, deadline - now)
-        try:
-            io_wait(self._fd, events, remaining, True)  # noqa: FBT003
-        except TimeoutError:
-            if deadline is None or monotonic() < deadline:
-                raise  # somebody else's
-            raise TimeoutError(what) from None
-        return deadline
-
     def _finish(
         self,
         events: int,
@@ -114,20 +98,22 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
         what: str,
     ) -> Any:  # noqa: ANN401
         """Call until OpenSSL has what it wants: `events` to begin with, 0: nothing yet."""
-        deadline = None
+        limit = None
         while True:
             if events:
-                deadline = self._await_tls(events, timeout, deadline, what)
+                limit = limit or Limit(timeout)
+                try:
+                    io_wait(self._fd, events, limit.left(), True)  # noqa: FBT003
+                except TimeoutError:
+                    if limit.left() != 0.0:
+                        raise  # somebody else's
+                    raise TimeoutError(what) from None
             try:
                 return call(*args)
-            except SSLWantReadError:
+            except (SSLWantReadError, SSLWantWriteError) as error:
                 if timeout == 0.0:
                     raise
-                events = _READ
-            except SSLWantWriteError:
-                if timeout == 0.0:
-                    raise
-                events = _WRITE
+                events = _wanted(error)
 
     # ---- reading -----------------------------------------------------------------------------
 
@@ -160,14 +146,10 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
         received: bytes
         try:
             received = sslobj.read(buflen)
-        except SSLWantReadError:
+        except (SSLWantReadError, SSLWantWriteError) as error:
             if self._timeout == 0.0:
                 raise
-            received = self._read(_READ, buflen)
-        except SSLWantWriteError:
-            if self._timeout == 0.0:
-                raise
-            received = self._read(_WRITE, buflen)
+            received = self._read(_wanted(error), buflen)
         except SSLError as error:
             if not self._is_end(error):
                 raise
@@ -265,9 +247,8 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what patch() puts in the place of what, by module and name; besides, see switch()."""
-    return {"ssl": {"SSLSocket": SSLSocket}}
+# What patch() puts in the place of what, by module and name; besides, see switch().
+REPLACEMENTS = {"ssl": {"SSLSocket": SSLSocket}}
 
 
 def switch(*, on: bool) -> None:
