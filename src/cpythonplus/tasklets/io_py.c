@@ -163,45 +163,6 @@ note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
  * is made too large and then shrunk.  Not where others run between two reads, who would read into it as well. */
 static char scratch[8192];
 
-static bool
-fits_scratch(Py_ssize_t bytes, int flags)
-{
-    return bytes <= (Py_ssize_t)sizeof(scratch) && !(flags & MSG_WAITALL);
-}
-
-static PyObject *
-receive_short(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
-{
-    ssize_t got = receive(fd, scratch, (size_t)bytes, flags, timeout);
-
-    if (got < 0) {
-        return NULL;
-    }
-    note_drained(fd, got, (size_t)bytes, flags, stream);
-    return PyBytes_FromStringAndSize(scratch, got < bytes ? got : bytes);
-}
-
-static PyObject *
-receive_long(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
-{
-    PyObject *result = PyBytes_FromStringAndSize(NULL, bytes);
-
-    if (result == NULL) {
-        return NULL;
-    }
-    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout);
-
-    if (got < 0) {
-        Py_DECREF(result);
-        return NULL;
-    }
-    note_drained(fd, got, (size_t)bytes, flags, stream);
-    if (got < bytes) {
-        (void)_PyBytes_Resize(&result, got);
-    }
-    return result;
-}
-
 static PyObject *
 io_recv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -216,8 +177,27 @@ io_recv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyErr_SetString(PyExc_ValueError, "negative buffersize in recv");
         return NULL;
     }
-    return fits_scratch(bytes, flags) ? receive_short(fd, bytes, flags, args[3], stream)
-                                      : receive_long(fd, bytes, flags, args[3], stream);
+    bool brief = bytes <= (Py_ssize_t)sizeof(scratch) && !(flags & MSG_WAITALL);
+    PyObject *result = brief ? NULL : PyBytes_FromStringAndSize(NULL, bytes);
+
+    if (!brief && result == NULL) {
+        return NULL;
+    }
+    char *buffer = brief ? scratch : PyBytes_AS_STRING(result);
+    ssize_t got = receive(fd, buffer, (size_t)bytes, flags, args[3]);
+
+    if (got < 0) {
+        Py_XDECREF(result);
+        return NULL;
+    }
+    note_drained(fd, got, (size_t)bytes, flags, stream);
+    if (brief) {
+        return PyBytes_FromStringAndSize(scratch, got < bytes ? got : bytes);
+    }
+    if (got < bytes) {
+        (void)_PyBytes_Resize(&result, got);
+    }
+    return result;
 }
 
 static PyObject *

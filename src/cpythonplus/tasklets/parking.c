@@ -53,12 +53,7 @@ put_back(PyObject *aside)
         return;
     }
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *done = PyObject_CallOneArg(put_loop_back, aside);
-
-    if (done == NULL) {
-        PyErr_WriteUnraisable(put_loop_back);
-    }
-    Py_XDECREF(done);
+    plus_drop_result(PyObject_CallOneArg(put_loop_back, aside), put_loop_back);
     Py_DECREF(aside);
     PyErr_Restore(type, value, traceback);
 }

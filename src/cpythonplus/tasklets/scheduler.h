@@ -195,6 +195,16 @@ plus_set_value(struct plus_tasklet *task, PyObject *value)
     Py_DECREF(old);
 }
 
+/* Takes what a call gave that nobody waits for; its exception goes to sys.unraisablehook, with `place`. */
+static inline void
+plus_drop_result(PyObject *result, PyObject *place)
+{
+    if (result == NULL) {
+        PyErr_WriteUnraisable(place);
+    }
+    Py_XDECREF(result);
+}
+
 /* ---- bombs: exceptions on their way into a tasklet (bomb.c) ---- */
 
 /* What plus_bomb_from_error() falls back on.  -1 with MemoryError. */
