@@ -12,7 +12,6 @@ here, and waiting is the tasklet's. What is not replaced is the standard module'
 import _socket
 import contextlib
 import errno
-import io
 import operator
 import os
 import socket as _stock
@@ -65,7 +64,6 @@ _INET = (_socket.AF_INET, _socket.AF_INET6)
 _ACCEPTED = (*_INET, _socket.AF_UNIX)  # whose addresses the native accept knows
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
 _LONGEST_S = 9223372036.0  # threading.TIMEOUT_MAX
-_LARGEST_SENDFILE = 2**30
 
 _family_of = _socket.socket.family.__get__
 _type_of = _socket.socket.type.__get__
@@ -309,34 +307,12 @@ class socket(_stock.socket):
 
     # ---- files -------------------------------------------------------------------------------
 
-    def _sendfile_use_sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:  # noqa: ANN401
-        self._check_sendfile_params(file, offset, count)  # type: ignore[attr-defined]
-        source = _regular(file)
-        if source is None:
-            return 0
-        if self._timeout == 0.0:
-            raise ValueError("non-blocking sockets are not supported")
-        sent = 0
-        try:
-            while count is None or sent < count:
-                most = _LARGEST_SENDFILE if count is None else min(count - sent, _LARGEST_SENDFILE)
-                try:
-                    step = self._repeat(
-                        WRITE, 0, os.sendfile, self._fd, source, offset + sent, most
-                    )
-                except TimeoutError:
-                    raise
-                except OSError as error:
-                    if sent == 0:
-                        raise _give_up(error) from error
-                    raise
-                if step == 0:
-                    break
-                sent += step
-        finally:
-            if sent > 0 and hasattr(file, "seek"):
-                file.seek(offset + sent)
-        return sent
+    def _sendfile_use_sendfile(self, *args: Any) -> Any:  # noqa: ANN401
+        from cpythonplus.tasklets.io import selectors  # imports asyncio
+
+        names = {**vars(_stock), "selectors": selectors}
+        stock = super()._sendfile_use_sendfile.__func__  # type: ignore[misc]
+        return standard.function_over(stock, names)(self, *args)
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -355,21 +331,6 @@ class socket(_stock.socket):
             with contextlib.suppress(OSError):  # closed by its number already
                 os.set_blocking(fd, self._timeout is None)
         return super().detach()
-
-
-def _give_up(error: Exception) -> Exception:
-    """Return what has the standard sendfile() fall back on send()."""
-    made: Exception = _stock._GiveupOnSendfile(error)  # type: ignore[attr-defined]  # noqa: SLF001
-    return made
-
-
-def _regular(file: Any) -> int | None:  # noqa: ANN401
-    """Return the descriptor of a file that sendfile(2) may read; None: there is nothing in it."""
-    try:
-        descriptor: int = file.fileno()
-        return descriptor if os.fstat(descriptor).st_size else None
-    except (AttributeError, io.UnsupportedOperation, OSError) as error:
-        raise _give_up(error) from error
 
 
 # ---- the rest of the module ---------------------------------------------------------------------
