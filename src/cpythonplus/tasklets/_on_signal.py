@@ -13,16 +13,7 @@ from cpythonplus.tasklets import _reporting as reporting
 __all__ = ["dump_off", "dump_on"]
 
 # Neither can be handled; and what a faulty instruction raises would be raised again for ever.
-REFUSED = frozenset(
-    {
-        signal.SIGKILL,
-        signal.SIGSTOP,
-        signal.SIGSEGV,
-        signal.SIGBUS,
-        signal.SIGFPE,
-        signal.SIGILL,
-    }
-)
+REFUSED = {signal.Signals[f"SIG{name}"] for name in ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL")}
 
 _files: dict[int, reporting.TextFile | None] = {}
 

@@ -126,22 +126,19 @@ static PyGetSetDef lock_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
-
-PyDoc_STRVAR(
-    statistics_doc,
-    "statistics($self, /)\n--\n\n"
-    "Return the LockStatistics of this lock: how often it was waited for, and how that went.");
-
 #define COMMON_METHODS                                                                             \
-    {"locked", lock_locked, METH_NOARGS, locked_doc},                                              \
+    PLUS_METHOD("locked", lock_locked, METH_NOARGS, "$self, /",                                    \
+                "Return whether the lock is held."),                                               \
         {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},               \
-        {"statistics", lock_statistics, METH_NOARGS, statistics_doc},                              \
+        PLUS_METHOD("statistics", lock_statistics, METH_NOARGS, "$self, /",                        \
+                    "Return the LockStatistics of this lock: how often it was waited for, and "    \
+                    "how that went."),                                                             \
         {"_at_fork_reinit", lock_reinit, METH_NOARGS, NULL},                                       \
     {                                                                                              \
         "__reduce__", plus_refuse_pickling, METH_NOARGS, NULL                                      \
     }
 
+#define ACQUIRE_PARAMETERS "$self, /, blocking=True, timeout=-1"
 #define ACQUIRE_RAISES                                                                             \
     "timeout: seconds to wait at most; -1: without limit.  Only the tasklet waits.  What a\n"      \
     "signal handler raises ends the wait, and so does what the tasklet is sent: TaskletExit.\n"    \
@@ -229,13 +226,11 @@ lock_repr(PyObject *op)
 }
 
 static PyMethodDef lock_methods[] = {
-    {"acquire", PLUS_KEYWORDS(lock_acquire),
-     PyDoc_STR("acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
-               "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_RAISES)},
-    {"release", lock_release, METH_NOARGS,
-     PyDoc_STR("release($self, /)\n--\n\n"
-               "Release the lock, from whichever tasklet and thread.\n\n"
-               "Raises RuntimeError when it is not held.")},
+    PLUS_METHOD_KW("acquire", lock_acquire, METH_FASTCALL | METH_KEYWORDS, ACQUIRE_PARAMETERS,
+                   "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_RAISES),
+    PLUS_METHOD("release", lock_release, METH_NOARGS, "$self, /",
+                "Release the lock, from whichever tasklet and thread.\n\n"
+                "Raises RuntimeError when it is not held."),
     {"acquire_lock", PLUS_KEYWORDS(lock_acquire), PyDoc_STR("An old name of acquire().")},
     {"release_lock", lock_release, METH_NOARGS, PyDoc_STR("An old name of release().")},
     {"locked_lock", lock_locked, METH_NOARGS, PyDoc_STR("An old name of locked().")},
@@ -486,14 +481,12 @@ rlock_repr(PyObject *op)
 }
 
 static PyMethodDef rlock_methods[] = {
-    {"acquire", PLUS_KEYWORDS(rlock_acquire),
-     PyDoc_STR("acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
-               "Acquire the lock, once more if this tasklet has it; return whether that "
-               "succeeded.\n\n" ACQUIRE_RAISES)},
-    {"release", rlock_release, METH_NOARGS,
-     PyDoc_STR("release($self, /)\n--\n\n"
-               "Undo one acquisition; the last one frees the lock.\n\n"
-               "Raises RuntimeError when this tasklet does not have it.")},
+    PLUS_METHOD_KW("acquire", rlock_acquire, METH_FASTCALL | METH_KEYWORDS, ACQUIRE_PARAMETERS,
+                   "Acquire the lock, once more if this tasklet has it; return whether that "
+                   "succeeded.\n\n" ACQUIRE_RAISES),
+    PLUS_METHOD("release", rlock_release, METH_NOARGS, "$self, /",
+                "Undo one acquisition; the last one frees the lock.\n\n"
+                "Raises RuntimeError when this tasklet does not have it."),
     {"__enter__", rlock_enter, METH_NOARGS, NULL},
     {"__exit__", PLUS_FAST(rlock_exit), NULL},
     {"_is_owned", rlock_is_owned, METH_NOARGS, NULL},
