@@ -538,6 +538,8 @@ static PyMemberDef tasklet_members[] = {
 
 #define FLAG(name, which, doc) {name, get_flag, NULL, PyDoc_STR(doc), (void *)(intptr_t)(which)}
 
+#define ATTRIBUTE(name, get, set, doc, closure) {name, get, set, PyDoc_STR(doc), closure}
+
 static PyGetSetDef tasklet_getset[] = {
     FLAG("is_main", IS_MAIN, "Whether it is the first of its thread."),
     FLAG("is_current", IS_CURRENT, "Whether it is the one that its thread runs."),
@@ -545,25 +547,24 @@ static PyGetSetDef tasklet_getset[] = {
     FLAG("paused", PAUSED, "Whether it is alive and neither runnable nor blocked."),
     FLAG("scheduled", SCHEDULED, "Whether it is runnable or blocked."),
     FLAG("restorable", RESTORABLE, "Whether it has no C stack."),
-    {"block_trap", get_flag, set_block_trap,
-     PyDoc_STR("Whether blocking on a channel raises RuntimeError instead."),
-     (void *)(intptr_t)BLOCK_TRAP},
-    {"tempval", get_tempval, set_tempval,
-     PyDoc_STR("What it gets when it runs next; before that, its function."), NULL},
-    {"thread_id", get_thread_id, NULL,
-     PyDoc_STR("threading.get_ident() of its thread; -1 when that has ended."), NULL},
-    {"frame", get_frame, NULL, PyDoc_STR("The innermost Python frame that it is in, or None."),
-     NULL},
-    {"nesting_level", get_nesting_level, NULL,
-     PyDoc_STR("How often C code has called Python code in it: a watchdog waits until it is 0."),
-     NULL},
-    {"recursion_depth", get_recursion_depth, NULL, PyDoc_STR("Python calls that it is in."), NULL},
-    {"trace_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
-     PyDoc_STR("Its sys.gettrace(); setting it is its sys.settrace()."), NULL},
-    {"profile_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
-     PyDoc_STR("Its sys.getprofile(); setting it is its sys.setprofile()."), (void *)1},
-    {"context_id", plus_tasklet_context_id, NULL,
-     PyDoc_STR("id() of the context that it runs in; None: it has none yet."), NULL},
+    ATTRIBUTE("block_trap", get_flag, set_block_trap,
+              "Whether blocking on a channel raises RuntimeError instead.",
+              (void *)(intptr_t)BLOCK_TRAP),
+    ATTRIBUTE("tempval", get_tempval, set_tempval,
+              "What it gets when it runs next; before that, its function.", NULL),
+    ATTRIBUTE("thread_id", get_thread_id, NULL,
+              "threading.get_ident() of its thread; -1 when that has ended.", NULL),
+    ATTRIBUTE("frame", get_frame, NULL, "The innermost Python frame that it is in, or None.", NULL),
+    ATTRIBUTE("nesting_level", get_nesting_level, NULL,
+              "How often C code has called Python code in it: a watchdog waits until it is 0.",
+              NULL),
+    ATTRIBUTE("recursion_depth", get_recursion_depth, NULL, "Python calls that it is in.", NULL),
+    ATTRIBUTE("trace_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
+              "Its sys.gettrace(); setting it is its sys.settrace().", NULL),
+    ATTRIBUTE("profile_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
+              "Its sys.getprofile(); setting it is its sys.setprofile().", (void *)1),
+    ATTRIBUTE("context_id", plus_tasklet_context_id, NULL,
+              "id() of the context that it runs in; None: it has none yet.", NULL),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

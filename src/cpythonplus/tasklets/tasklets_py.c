@@ -213,29 +213,18 @@ exchange(PyObject **slot, PyObject *callable, const char *refusal)
     return old != NULL ? old : Py_NewRef(Py_None);
 }
 
-static PyObject *
-tasklets_set_channel_callback(PyObject *module, PyObject *callable)
-{
-    return exchange(&plus_channel_hook, callable, "channel callback must be callable");
-}
+#define CALLBACK(kind)                                                                             \
+    static PyObject *tasklets_set_##kind##_callback(PyObject *module, PyObject *callable)          \
+    {                                                                                              \
+        return exchange(&plus_##kind##_hook, callable, #kind " callback must be callable");        \
+    }                                                                                              \
+    static PyObject *tasklets_get_##kind##_callback(PyObject *module, PyObject *ignored)           \
+    {                                                                                              \
+        return Py_NewRef(plus_##kind##_hook != NULL ? plus_##kind##_hook : Py_None);               \
+    }
 
-static PyObject *
-tasklets_get_channel_callback(PyObject *module, PyObject *ignored)
-{
-    return Py_NewRef(plus_channel_hook != NULL ? plus_channel_hook : Py_None);
-}
-
-static PyObject *
-tasklets_set_schedule_callback(PyObject *module, PyObject *callable)
-{
-    return exchange(&plus_schedule_hook, callable, "schedule callback must be callable");
-}
-
-static PyObject *
-tasklets_get_schedule_callback(PyObject *module, PyObject *ignored)
-{
-    return Py_NewRef(plus_schedule_hook != NULL ? plus_schedule_hook : Py_None);
-}
+CALLBACK(channel)
+CALLBACK(schedule)
 
 static PyObject *
 tasklets_set_error_handler(PyObject *module, PyObject *args)
