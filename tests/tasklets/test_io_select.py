@@ -639,7 +639,6 @@ CALLS = {
         "for kind in KINDS:\n    with kind() as s: s.register(r, 1); s.select(0); s.select(1e-9)"
     ),
     "event loop": "tasklet(asyncio.run)(asyncio.sleep(0)); run()",
-    "replacements": "select.replacements()",
 }
 
 

@@ -773,7 +773,10 @@ class TestObject:
             (lambda it: it.kill(colour=2), r"kill\(\)"),
             (lambda it: it.throw(KeyError, colour=2), r"throw\(\)"),
             (lambda it: it.set_atomic(), r"set_atomic\(\) takes exactly one argument \(0 given\)"),
-            (lambda it: it.bind(int, (), {}, 1), r"bind\(\) takes at most 3 arguments \(4 given\)"),
+            (
+                lambda it: it.bind(int, (), {}, 1),
+                r"bind\(\) takes at most 3 .*arguments \(4 given\)",
+            ),
         ],
     )
     def test_wrong_arguments(self, call: Callable[[Any], object], message: str) -> None:

@@ -10,10 +10,11 @@ Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: a su
 interpreter without a GIL, a processor with shadow stacks, a missing greenlet.
 """
 
-from cpythonplus.tasklets._computed import __getattr__ as __getattr__
-from cpythonplus.tasklets._native import (
+from cpythonplus.tasklets._life import engine as engine  # first of all: it may refuse
+
+# isort: split
+from cpythonplus._native import (
     TaskletExit,
-    atomic,
     bomb,
     channel,
     get_channel_callback,
@@ -38,7 +39,8 @@ from cpythonplus.tasklets._native import (
     tasklet,
     trim_stacks,
 )
-from cpythonplus.tasklets._native import engine as engine
+from cpythonplus._native import tasklet_atomic as atomic
+from cpythonplus.tasklets._computed import __getattr__ as __getattr__
 from cpythonplus.tasklets._on_signal import dump_off, dump_on
 from cpythonplus.tasklets._reporting import (
     ChannelReport,

@@ -5,6 +5,7 @@ import os
 import signal
 import tokenize  # noqa: F401  # linecache's, later: by then the program may have its own
 from contextlib import suppress
+from functools import partial
 
 from cpythonplus import _native
 from cpythonplus.tasklets import _reporting as reporting
@@ -12,16 +13,7 @@ from cpythonplus.tasklets import _reporting as reporting
 __all__ = ["dump_off", "dump_on"]
 
 # Neither can be handled; and what a faulty instruction raises would be raised again for ever.
-REFUSED = frozenset(
-    {
-        signal.SIGKILL,
-        signal.SIGSTOP,
-        signal.SIGSEGV,
-        signal.SIGBUS,
-        signal.SIGFPE,
-        signal.SIGILL,
-    }
-)
+REFUSED = {signal.Signals[f"SIG{name}"] for name in ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL")}
 
 _files: dict[int, reporting.TextFile | None] = {}
 
@@ -74,7 +66,7 @@ def _dump(signum: int) -> None:
 # Beside another thread a fork is told of as dangerous; and it would not be in the child.
 os.register_at_fork(
     before=_native.tasklets_dump_pause,
-    after_in_parent=_native.tasklets_dump_resume,
-    after_in_child=_native.tasklets_dump_resume_child,
+    after_in_parent=partial(_native.tasklets_dump_resume, False),  # noqa: FBT003
+    after_in_child=partial(_native.tasklets_dump_resume, True),  # noqa: FBT003
 )
 atexit.register(_native.tasklets_dump_pause)

@@ -183,19 +183,14 @@ def _tasklets(
 
 
 def _tasklet(raw: RawTasklet, more: int, longest_ns: int, *, own: bool) -> TaskletReport:
-    address, type_name, main, begun, state, function, defined_at, channel, waited_ns, stack = raw
+    defined_at, channel, waited_ns, stack = raw[6:]
     return TaskletReport(
-        address=address,
-        type_name=type_name,
-        is_main=main,
-        begun=begun,
-        state=state,
-        function=function,
-        defined_at=_place(defined_at),
-        channel=None if channel is None else ChannelReport(channel[0], _place(channel[1])),
-        waited_ns=waited_ns,
-        stack=_stack(stack, own=own),
-        more=more,
+        *raw[:6],
+        _place(defined_at),
+        None if channel is None else ChannelReport(channel[0], _place(channel[1])),
+        waited_ns,
+        _stack(stack, own=own),
+        more,
         more_waited_ns=longest_ns if more and waited_ns is not None else None,
     )
 

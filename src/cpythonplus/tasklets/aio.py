@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from cpythonplus import _native
-from cpythonplus.tasklets._native import TaskletExit, getcurrent, tasklet
+from cpythonplus._native import TaskletExit, getcurrent, tasklet
 from cpythonplus.tasklets.io._hub import attach, loop_of_thread
 
 __all__ = ["run", "spawn"]

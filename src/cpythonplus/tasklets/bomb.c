@@ -87,14 +87,22 @@ plus_bomb_from_triple(PyObject *exc, PyObject *value, PyObject *traceback)
 }
 
 PyObject *
-plus_bomb_from_class(PyObject *klass, PyObject *args, const char *who)
+plus_bomb_from_class(PyObject *args, const char *who)
 {
-    if (!PyExceptionClass_Check(klass)) {
-        PyErr_Format(PyExc_TypeError, "%s needs Exception or string subclass as first parameter",
+    PyObject *klass = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
+
+    if (klass == NULL || !PyExceptionClass_Check(klass)) {
+        PyErr_Format(PyExc_TypeError,
+                     klass == NULL ? "%s() takes at least 1 argument"
+                                   : "%s needs Exception or string subclass as first parameter",
                      who);
         return NULL;
     }
-    return make(klass, args, NULL);
+    PyObject *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
+    PyObject *bomb = rest != NULL ? make(klass, rest, NULL) : NULL;
+
+    Py_XDECREF(rest);
+    return bomb;
 }
 
 PyObject *

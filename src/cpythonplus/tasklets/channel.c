@@ -45,6 +45,17 @@ plus_channel_remove(struct plus_tasklet *task)
     }
 }
 
+void
+plus_channel_empty(struct plus_channel *channel)
+{
+    while (channel->head != NULL) {
+        struct plus_tasklet *task = channel->head;
+
+        plus_channel_remove(task);
+        Py_DECREF(task);
+    }
+}
+
 static void
 call_hook(struct plus_scheduler *sched, struct plus_channel *channel, struct plus_tasklet *task,
           int direction, bool will_block)
@@ -52,13 +63,8 @@ call_hook(struct plus_scheduler *sched, struct plus_channel *channel, struct plu
     PyObject *hook = Py_NewRef(plus_channel_hook);
 
     sched->in_callback = true;
-    PyObject *result =
-        PyObject_CallFunction(hook, "OOii", channel, task, direction > 0, will_block);
-
-    if (result == NULL) {
-        PyErr_WriteUnraisable(hook);
-    }
-    Py_XDECREF(result);
+    plus_drop_result(PyObject_CallFunction(hook, "OOii", channel, task, direction > 0, will_block),
+                     hook);
     sched->in_callback = false;
     Py_DECREF(hook);
 }

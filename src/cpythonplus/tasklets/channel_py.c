@@ -1,6 +1,8 @@
 /* The type `channel`. */
 #include "scheduler.h"
 
+#include "../threads/binding.h"
+
 #include <stddef.h>
 
 static struct plus_channel *
@@ -30,12 +32,7 @@ channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static int
 channel_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    if (Py_IS_TYPE(op, &plus_channel_type) &&
-        (PyTuple_GET_SIZE(args) != 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0))) {
-        PyErr_SetString(PyExc_TypeError, "channel() takes no arguments");
-        return -1;
-    }
-    return 0;
+    return Py_IS_TYPE(op, &plus_channel_type) ? plus_no_arguments("channel", args, kwargs) : 0;
 }
 
 int
@@ -53,25 +50,16 @@ plus_channel_traverse(PyObject *op, visitproc visit, void *arg)
 int
 plus_channel_clear(PyObject *op)
 {
-    struct plus_channel *channel = self_of(op);
-
-    while (channel->head != NULL) {
-        struct plus_tasklet *task = channel->head;
-
-        plus_channel_remove(task);
-        Py_DECREF(task);
-    }
-    Py_CLEAR(channel->made_by);
+    plus_channel_empty(self_of(op));
+    Py_CLEAR(self_of(op)->made_by);
     return 0;
 }
 
-static void
-channel_dealloc(PyObject *op)
+void
+plus_channel_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
-    if (self_of(op)->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
+    PyObject_ClearWeakRefs(op);
     (void)plus_channel_clear(op);
     Py_TYPE(op)->tp_free(op);
 }
@@ -129,20 +117,7 @@ send_bomb(PyObject *op, PyObject *bomb)
 static PyObject *
 channel_send_exception(PyObject *op, PyObject *args)
 {
-    if (PyTuple_GET_SIZE(args) < 1) {
-        PyErr_SetString(PyExc_TypeError, "send_exception() takes at least 1 argument");
-        return NULL;
-    }
-    PyObject *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
-
-    if (rest == NULL) {
-        return NULL;
-    }
-    PyObject *bomb =
-        plus_bomb_from_class(PyTuple_GET_ITEM(args, 0), rest, "channel.send_exception");
-
-    Py_DECREF(rest);
-    return send_bomb(op, bomb);
+    return send_bomb(op, plus_bomb_from_class(args, "channel.send_exception"));
 }
 
 static PyObject *
@@ -203,20 +178,6 @@ channel_open(PyObject *op, PyObject *ignored)
 }
 
 static PyObject *
-get_queue(PyObject *op, void *ignored)
-{
-    struct plus_tasklet *head = self_of(op)->head;
-
-    return Py_NewRef(head != NULL ? (PyObject *)head : Py_None);
-}
-
-static PyObject *
-get_closing(PyObject *op, void *ignored)
-{
-    return PyBool_FromLong(self_of(op)->closing);
-}
-
-static PyObject *
 get_closed(PyObject *op, void *ignored)
 {
     return PyBool_FromLong(self_of(op)->closing && self_of(op)->balance == 0);
@@ -273,8 +234,8 @@ set_schedule_all(PyObject *op, PyObject *value, void *ignored)
     return 0;
 }
 
-static PyObject *
-get_made_at(PyObject *op, void *ignored)
+PyObject *
+plus_channel_made_at(PyObject *op, void *ignored)
 {
     struct plus_channel *channel = self_of(op);
 
@@ -301,53 +262,51 @@ channel_repr(PyObject *op)
 }
 
 /* Of a subclass, protocols 0 and 1 would say that channel() takes no arguments. */
-static PyObject *
-channel_reduce(PyObject *op, PyObject *ignored)
+PyObject *
+plus_refuse_pickling(PyObject *op, PyObject *ignored)
 {
     PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(op)->tp_name);
     return NULL;
 }
 
+#define METHOD(name, ...) PLUS_METHOD(#name, channel_##name, __VA_ARGS__)
+
 static PyMethodDef channel_methods[] = {
-    {"send", channel_send, METH_O,
-     PyDoc_STR("send($self, value, /)\n--\n\n"
-               "Give a value to a receiver; blocks while there is none.\n\n"
-               "RuntimeError in a deadlock, ValueError if the channel is closed.")},
-    {"receive", channel_receive, METH_NOARGS,
-     PyDoc_STR("receive($self, /)\n--\n\n"
-               "Take the value of a sender, or raise its exception; blocks while there is none.")},
-    {"send_exception", channel_send_exception, METH_VARARGS,
-     PyDoc_STR("send_exception($self, exc_class, /, *args)\n--\n\n"
-               "Raise exc_class(*args) in a receiver.")},
-    {"send_throw", channel_send_throw, METH_VARARGS,
-     PyDoc_STR("send_throw($self, exc, val=None, tb=None, /)\n--\n\n"
-               "Raise an exception in a receiver, as `raise` would.")},
-    {"send_sequence", channel_send_sequence, METH_O,
-     PyDoc_STR("send_sequence($self, iterable, /)\n--\n\n"
-               "Send each item; return how many there were.")},
-    {"close", channel_close, METH_NOARGS,
-     PyDoc_STR("close($self, /)\n--\n\n"
-               "Let nobody block on it any more; who waits already is served.")},
-    {"open", channel_open, METH_NOARGS, PyDoc_STR("open($self, /)\n--\n\nUndo close().")},
-    {"__reduce__", channel_reduce, METH_NOARGS, NULL},
+    METHOD(send, METH_O, "$self, value, /",
+           "Give a value to a receiver; blocks while there is none.\n\n"
+           "RuntimeError in a deadlock, ValueError if the channel is closed."),
+    METHOD(receive, METH_NOARGS, "$self, /",
+           "Take the value of a sender, or raise its exception; blocks while there is none."),
+    METHOD(send_exception, METH_VARARGS, "$self, exc_class, /, *args",
+           "Raise exc_class(*args) in a receiver."),
+    METHOD(send_throw, METH_VARARGS, "$self, exc, val=None, tb=None, /",
+           "Raise an exception in a receiver, as `raise` would."),
+    METHOD(send_sequence, METH_O, "$self, iterable, /",
+           "Send each item; return how many there were."),
+    METHOD(close, METH_NOARGS, "$self, /",
+           "Let nobody block on it any more; who waits already is served."),
+    METHOD(open, METH_NOARGS, "$self, /", "Undo close()."),
+    {"__reduce__", plus_refuse_pickling, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef channel_members[] = {
     {"balance", Py_T_INT, offsetof(struct plus_channel, balance), Py_READONLY,
      PyDoc_STR("How many wait: senders if positive, receivers if negative.")},
+    {"queue", _Py_T_OBJECT, offsetof(struct plus_channel, head), Py_READONLY,
+     PyDoc_STR("The first tasklet that waits, or None.")},
+    {"closing", Py_T_BOOL, offsetof(struct plus_channel, closing), Py_READONLY,
+     PyDoc_STR("Whether close() was called.")},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef channel_getset[] = {
-    {"queue", get_queue, NULL, PyDoc_STR("The first tasklet that waits, or None."), NULL},
-    {"closing", get_closing, NULL, PyDoc_STR("Whether close() was called."), NULL},
     {"closed", get_closed, NULL, PyDoc_STR("Whether it is closing and nobody waits."), NULL},
     {"preference", get_preference, set_preference,
      PyDoc_STR("-1: a receiver runs at once (default); 1: a sender; 0: who acts goes on."), NULL},
     {"schedule_all", get_schedule_all, set_schedule_all,
      PyDoc_STR("Whether each action goes on to the next runnable tasklet."), NULL},
-    {"made_at", get_made_at, NULL,
+    {"made_at", plus_channel_made_at, NULL,
      PyDoc_STR("(file name, line, function) of the code that made it, or None."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -362,7 +321,7 @@ PyTypeObject plus_channel_type = {
     .tp_init = channel_init,
     .tp_alloc = PyType_GenericAlloc,
     .tp_free = PyObject_GC_Del,
-    .tp_dealloc = channel_dealloc,
+    .tp_dealloc = plus_channel_dealloc,
     .tp_traverse = plus_channel_traverse,
     .tp_clear = plus_channel_clear,
     .tp_iter = PyObject_SelfIter,

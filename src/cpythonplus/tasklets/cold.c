@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#if PLUS_HAS_SWITCH
+
 struct patience {
     uint64_t now_ns, parked_ns;
 };
@@ -55,6 +57,16 @@ plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns)
 
     return plus_stacks_trim(&sched->stacks, cool, &patience);
 }
+
+#else
+
+size_t
+plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns)
+{
+    return 0;
+}
+
+#endif
 
 void
 plus_tasklet_warm(struct plus_tasklet *task)

@@ -49,7 +49,6 @@ delivery_wait(PyObject *op, PyObject *args)
     PyObject *timeout = Py_None;
     uint64_t deadline_ns;
     pid_t pid = getpid();
-    bool woken;
 
     if (sched == NULL || !PyArg_ParseTuple(args, "|O:wait", &timeout) ||
         !plus_deadline_from(timeout, &deadline_ns)) {
@@ -62,7 +61,7 @@ delivery_wait(PyObject *op, PyObject *args)
     }
     plus_hub_ask(sched, 1); /* run() is not to return meanwhile */
     while (!self->delivered && parked == PLUS_PARKED_WOKEN) {
-        parked = plus_park(sched, self->queue, deadline_ns, &woken);
+        parked = plus_park(sched, self->queue, deadline_ns, false, NULL);
     }
     if (pid == getpid()) { /* the child of a fork begins with none */
         plus_hub_ask(sched, -1);
@@ -82,12 +81,12 @@ delivery_deliver(PyObject *op, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
+#define METHOD(name, ...) PLUS_METHOD(#name, delivery_##name, __VA_ARGS__)
+
 static PyMethodDef delivery_methods[] = {
-    {"wait", delivery_wait, METH_VARARGS,
-     PyDoc_STR("wait($self, timeout=None, /)\n--\n\n"
-               "Block the tasklet until deliver() has been called; return whether it was.")},
-    {"deliver", delivery_deliver, METH_NOARGS,
-     PyDoc_STR("deliver($self, /)\n--\n\nEnd the waits, from any thread.")},
+    METHOD(wait, METH_VARARGS, "$self, timeout=None, /",
+           "Block the tasklet until deliver() has been called; return whether it was."),
+    METHOD(deliver, METH_NOARGS, "$self, /", "End the waits, from any thread."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -163,17 +163,6 @@ plus_pystate_thread_end(void)
     Py_CLEAR(own.root);
 }
 
-void
-plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
-{
-    pool->stack_bytes = stack_bytes; /* what stack_size() tells; nothing depends on it */
-}
-
-void
-plus_stacks_settle(struct plus_stack_pool *pool)
-{
-}
-
 struct plus_stack *
 plus_stack_take(struct plus_stack_pool *pool, void *owner)
 {
@@ -230,23 +219,6 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
     free(slab);
 }
 
-struct plus_slice *
-plus_stack_copy_out(const struct plus_stack *stack, char *low, char *high)
-{
-    return NULL;
-}
-
-void
-plus_stack_put_back(struct plus_stack *stack, struct plus_slice *slice)
-{
-}
-
-size_t
-plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *arg), void *arg)
-{
-    return 0; /* what is parked is a copy already, and not larger than it must be */
-}
-
 int
 plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *arg), void *arg)
 {
@@ -258,23 +230,6 @@ plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *ar
         }
     }
     return 0;
-}
-
-void
-plus_stacks_free(struct plus_stack_pool *pool)
-{
-}
-
-bool
-plus_stack_intact(const struct plus_stack *stack)
-{
-    return true;
-}
-
-const struct plus_stack *
-plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address)
-{
-    return NULL;
 }
 
 /* ---- switch.h and pystate.h ------------------------------------------------------------------- */
@@ -295,8 +250,8 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
     state->begun = false;
 }
 
-static void
-load(struct plus_pystate *state, PyThreadState *tstate)
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state)
 {
     plus_pystate_load_rest(state, tstate);
     state->begun = true;
@@ -306,12 +261,6 @@ load(struct plus_pystate *state, PyThreadState *tstate)
 
     tstate->cframe->use_tracing = traced ? 255 : 0; /* greenlet leaves that of who switched */
 #endif
-}
-
-void
-plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to)
-{
-    load(to, tstate);
 }
 
 /* Where to switch to for going to `to` (borrowed). */
@@ -373,7 +322,7 @@ plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **fro
     Py_XDECREF(executor);
 #endif
     own.going = NULL;
-    load(from, tstate);
+    plus_pystate_load(tstate, from);
     if (result == NULL) {
         PyErr_WriteUnraisable(NULL); /* of a tracer of greenlet's, which is no more */
     }
@@ -389,7 +338,7 @@ plus_pystate_arrived(void)
         Py_FatalError("a tasklet was begun by somebody else's switch of greenlets");
     }
     own.going = NULL;
-    load(here, PyThreadState_Get());
+    plus_pystate_load(PyThreadState_Get(), here);
 }
 
 void
@@ -457,12 +406,6 @@ plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *sl
     }
     Py_XDECREF(frame);
     return top;
-}
-
-char *
-plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack)
-{
-    return NULL;
 }
 
 int

@@ -9,8 +9,6 @@
 
 #include "scheduler.h"
 
-#include <string.h>
-
 #if PLUS_HAS_SWITCH
 
 /* Places in greenlet's table; they are part of its binary interface. */
@@ -81,17 +79,6 @@ fenced_dealloc(PyObject *greenlet)
     }
 }
 
-static PyMethodDef *
-find_method(PyTypeObject *type, const char *name, int flags)
-{
-    PyMethodDef *method = type->tp_methods;
-
-    while (method != NULL && method->ml_name != NULL && strcmp(method->ml_name, name) != 0) {
-        method++;
-    }
-    return method != NULL && method->ml_name != NULL && method->ml_flags == flags ? method : NULL;
-}
-
 void
 plus_fence_greenlets(void)
 {
@@ -102,8 +89,9 @@ plus_fence_greenlets(void)
         return;
     }
     PyTypeObject *type = api[TYPE];
-    PyMethodDef *to_switch = find_method(type, "switch", METH_VARARGS | METH_KEYWORDS);
-    PyMethodDef *to_throw = find_method(type, "throw", METH_VARARGS);
+    PyMethodDef *to_switch =
+        plus_find_method(type->tp_methods, "switch", METH_VARARGS | METH_KEYWORDS);
+    PyMethodDef *to_throw = plus_find_method(type->tp_methods, "throw", METH_VARARGS);
 
     if (to_switch == NULL || to_throw == NULL) {
         return;

@@ -2,6 +2,7 @@
 #include "../_base/pyframe.h"
 
 #include "frames.h"
+#include "pystate.h"
 #include "stack_depth.h"
 
 typedef struct _PyInterpreterFrame Frame;
@@ -417,12 +418,7 @@ PyObject *
 plus_frames_object(const struct plus_frames *frames)
 {
     PyThreadState *tstate = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030D0000
-    Frame **current = &tstate->current_frame;
-#else
-    Frame **current = &tstate->cframe->current_frame;
-#endif
-    Frame *kept = *current;
+    Frame **current = plus_pystate_current_frame(tstate), *kept = *current;
 
     if (frames->top == NULL || frames->moved != 0) {
         return NULL;

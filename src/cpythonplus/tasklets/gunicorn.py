@@ -24,8 +24,8 @@ from typing import Any
 from gunicorn.sock import ssl_context
 from gunicorn.workers.base_async import AsyncWorker
 
+from cpythonplus._native import TaskletExit, set_error_handler, tasklet
 from cpythonplus.tasklets import io, locks
-from cpythonplus.tasklets._native import TaskletExit, set_error_handler, tasklet
 from cpythonplus.tasklets.io import socket
 
 __all__ = ["Worker"]

@@ -7,9 +7,7 @@
 static int
 run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
 {
-    bool in_callback = sched->in_callback;
-
-    bool in_handler = sched->in_handler;
+    bool in_callback = sched->in_callback, in_handler = sched->in_handler;
 
     sched->in_callback = sched->in_handler = true;
     sched->thread_blocked = false;
@@ -35,20 +33,12 @@ raise_now(void *exception)
 static int
 raise_soon(void)
 {
-    PyObject *type, *value, *traceback;
+    PyObject *exception = plus_compat_take_exception();
 
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback != NULL) {
-        PyException_SetTraceback(value, traceback);
-    }
-    if (Py_AddPendingCall(raise_now, value) < 0) { /* no room */
-        PyErr_Restore(type, value, traceback);
+    if (Py_AddPendingCall(raise_now, exception) < 0) { /* no room */
+        (void)raise_now(exception);
         PyErr_WriteUnraisable(NULL);
-        return 0;
     }
-    Py_DECREF(type);
-    Py_XDECREF(traceback);
     return 0;
 }
 

@@ -108,16 +108,17 @@ show(PyThreadState *tstate, PyObject *codes)
         PyErr_NoMemory();
         return -1;
     }
-    struct _PyInterpreterFrame *real = plus_pystate_current_frame(tstate), *top = real;
+    struct _PyInterpreterFrame **current = plus_pystate_current_frame(tstate), *top = *current;
+    struct _PyInterpreterFrame *real = top;
 
     while (PyDict_Next(codes, &position, &key, &code)) {
         top = plus_frames_stand_in(next, (PyCodeObject *)code, top);
         next += plus_frames_stand_in_bytes;
     }
-    plus_pystate_set_current_frame(tstate, top);
+    *current = top;
     int result = restart_events();
 
-    plus_pystate_set_current_frame(tstate, real);
+    *current = real;
     PyMem_Free(memory);
     return result;
 }

@@ -251,7 +251,9 @@ static PyMethodDef callbacks[] = {
 static const struct {
     const char *name;
     int callback;
-} events[] = {{"PY_START", 0}, {"PY_RESUME", 0}, {"JUMP", 1}};
+} events[] = {{"PY_START", 0}, {"PY_RESUME", 0}, {"JUMP", 1}, {"INSTRUCTION", 2}};
+
+enum { INSTRUCTION = 3 }; /* is no global event */
 
 /* The value of an event's bit, and its callback set; -1 with an exception. */
 static long
@@ -273,26 +275,17 @@ static int
 register_events(PyObject *monitoring)
 {
     PyObject *numbers = PyObject_GetAttrString(monitoring, "events");
-    long bits = 0;
+    long bits = 0, bit = numbers != NULL ? 0 : -1;
 
-    for (size_t i = 0; numbers != NULL && i < sizeof(events) / sizeof(events[0]); i++) {
-        long bit = register_event(numbers, events[i].name, events[i].callback);
-
-        if (bit < 0) {
-            Py_CLEAR(numbers);
-        }
-        bits |= bit;
+    for (int i = 0; bit >= 0 && i <= INSTRUCTION; i++) {
+        bit = register_event(numbers, events[i].name, events[i].callback);
+        bits |= i < INSTRUCTION ? bit : 0;
     }
-    long instruction = numbers != NULL ? register_event(numbers, "INSTRUCTION", 2) : -1;
-
-    Py_XSETREF(instruction_event, instruction >= 0 ? PyLong_FromLong(instruction) : NULL);
+    Py_XDECREF(numbers);
+    Py_XSETREF(instruction_event, bit >= 0 ? PyLong_FromLong(bit) : NULL);
     if (instruction_event == NULL) {
-        Py_CLEAR(numbers);
-    }
-    if (numbers == NULL) {
         return -1;
     }
-    Py_DECREF(numbers);
     Py_XSETREF(some_events, PyLong_FromLong(bits));
     return some_events != NULL ? 0 : -1;
 }

@@ -163,45 +163,6 @@ note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
  * is made too large and then shrunk.  Not where others run between two reads, who would read into it as well. */
 static char scratch[8192];
 
-static bool
-fits_scratch(Py_ssize_t bytes, int flags)
-{
-    return bytes <= (Py_ssize_t)sizeof(scratch) && !(flags & MSG_WAITALL);
-}
-
-static PyObject *
-receive_short(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
-{
-    ssize_t got = receive(fd, scratch, (size_t)bytes, flags, timeout);
-
-    if (got < 0) {
-        return NULL;
-    }
-    note_drained(fd, got, (size_t)bytes, flags, stream);
-    return PyBytes_FromStringAndSize(scratch, got < bytes ? got : bytes);
-}
-
-static PyObject *
-receive_long(int fd, Py_ssize_t bytes, int flags, PyObject *timeout, int stream)
-{
-    PyObject *result = PyBytes_FromStringAndSize(NULL, bytes);
-
-    if (result == NULL) {
-        return NULL;
-    }
-    ssize_t got = receive(fd, PyBytes_AS_STRING(result), (size_t)bytes, flags, timeout);
-
-    if (got < 0) {
-        Py_DECREF(result);
-        return NULL;
-    }
-    note_drained(fd, got, (size_t)bytes, flags, stream);
-    if (got < bytes) {
-        (void)_PyBytes_Resize(&result, got);
-    }
-    return result;
-}
-
 static PyObject *
 io_recv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -216,8 +177,27 @@ io_recv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyErr_SetString(PyExc_ValueError, "negative buffersize in recv");
         return NULL;
     }
-    return fits_scratch(bytes, flags) ? receive_short(fd, bytes, flags, args[3], stream)
-                                      : receive_long(fd, bytes, flags, args[3], stream);
+    bool brief = bytes <= (Py_ssize_t)sizeof(scratch) && !(flags & MSG_WAITALL);
+    PyObject *result = brief ? NULL : PyBytes_FromStringAndSize(NULL, bytes);
+
+    if (!brief && result == NULL) {
+        return NULL;
+    }
+    char *buffer = brief ? scratch : PyBytes_AS_STRING(result);
+    ssize_t got = receive(fd, buffer, (size_t)bytes, flags, args[3]);
+
+    if (got < 0) {
+        Py_XDECREF(result);
+        return NULL;
+    }
+    note_drained(fd, got, (size_t)bytes, flags, stream);
+    if (brief) {
+        return PyBytes_FromStringAndSize(scratch, got < bytes ? got : bytes);
+    }
+    if (got < bytes) {
+        (void)_PyBytes_Resize(&result, got);
+    }
+    return result;
 }
 
 static PyObject *
@@ -481,43 +461,34 @@ io_unraisable(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+#define METHOD(name, ...) PLUS_METHOD(#name, name, __VA_ARGS__)
+#define METHOD_KW(name, ...) PLUS_METHOD_KW(#name, name, __VA_ARGS__)
+
 PyMethodDef plus_io_methods[] = {
-    {"io_recv", (PyCFunction)(void (*)(void))io_recv, METH_FASTCALL,
-     PyDoc_STR("io_recv($module, fd, bytes, flags, timeout, stream, /)\n--\n\n"
-               "recv(2) on a socket of ours; only the tasklet waits.")},
-    {"io_recv_into", io_recv_into, METH_VARARGS,
-     PyDoc_STR("io_recv_into($module, fd, buffer, bytes, flags, timeout, stream, /)\n--\n\n"
-               "The same into a buffer; bytes 0: all of it.")},
-    {"io_send", (PyCFunction)(void (*)(void))io_send, METH_FASTCALL,
-     PyDoc_STR("io_send($module, fd, data, flags, timeout, /)\n--\n\n"
-               "send(2); returns how many bytes were taken.")},
-    {"io_sendall", (PyCFunction)(void (*)(void))io_sendall, METH_FASTCALL,
-     PyDoc_STR("io_sendall($module, fd, data, flags, timeout, /)\n--\n\nAll of it.")},
-    {"io_accept", io_accept, METH_VARARGS,
-     PyDoc_STR("io_accept($module, fd, timeout, /)\n--\n\n"
-               "accept4(2); returns a descriptor that does not block, and the peer's address: "
-               "None but for AF_INET, AF_INET6 and AF_UNIX.")},
-    {"io_sleep", io_sleep, METH_O,
-     PyDoc_STR("io_sleep($module, seconds, /)\n--\n\n"
-               "Block the tasklet for so long; 0 lets others run.")},
-    {"io_wait", io_wait, METH_VARARGS,
-     PyDoc_STR("io_wait($module, fd, events, timeout, stays, /)\n--\n\n"
-               "Block the tasklet until a descriptor is ready; return for what.\n\n"
-               "TimeoutError; OSError(EBADF) when it was forgotten meanwhile.")},
-    {"io_forget", io_forget, METH_O,
-     PyDoc_STR("io_forget($module, fd, /)\n--\n\n"
-               "To be called before a descriptor that stays registered is closed.")},
-    {"io_unraisable", io_unraisable, METH_VARARGS,
-     PyDoc_STR("io_unraisable($module, exception, place, /)\n--\n\n"
-               "Give an exception that nobody is there for to sys.unraisablehook.")},
-    {"io_poller", io_poller, METH_NOARGS,
-     PyDoc_STR("io_poller($module, /)\n--\n\nThe descriptor that an event loop is to watch.")},
-    {"io_turn", io_turn, METH_O,
-     PyDoc_STR("io_turn($module, ours, /)\n--\n\n"
-               "Run the other tasklets; True: call it again soon, False: when that descriptor "
-               "is ready.")},
-    {"io_guard_turns", io_guard_turns, METH_O,
-     PyDoc_STR("io_guard_turns($module, function, /)\n--\n\n"
-               "Call it; if it raises, that descriptor is ready, so that no turn is lost.")},
+    METHOD_KW(io_recv, METH_FASTCALL, "$module, fd, bytes, flags, timeout, stream, /",
+              "recv(2) on a socket of ours; only the tasklet waits."),
+    METHOD(io_recv_into, METH_VARARGS, "$module, fd, buffer, bytes, flags, timeout, stream, /",
+           "The same into a buffer; bytes 0: all of it."),
+    METHOD_KW(io_send, METH_FASTCALL, "$module, fd, data, flags, timeout, /",
+              "send(2); returns how many bytes were taken."),
+    METHOD_KW(io_sendall, METH_FASTCALL, "$module, fd, data, flags, timeout, /", "All of it."),
+    METHOD(io_accept, METH_VARARGS, "$module, fd, timeout, /",
+           "accept4(2); returns a descriptor that does not block, and the peer's address: None "
+           "but for AF_INET, AF_INET6 and AF_UNIX."),
+    METHOD(io_sleep, METH_O, "$module, seconds, /",
+           "Block the tasklet for so long; 0 lets others run."),
+    METHOD(io_wait, METH_VARARGS, "$module, fd, events, timeout, stays, /",
+           "Block the tasklet until a descriptor is ready; return for what.\n\n"
+           "TimeoutError; OSError(EBADF) when it was forgotten meanwhile."),
+    METHOD(io_forget, METH_O, "$module, fd, /",
+           "To be called before a descriptor that stays registered is closed."),
+    METHOD(io_unraisable, METH_VARARGS, "$module, exception, place, /",
+           "Give an exception that nobody is there for to sys.unraisablehook."),
+    METHOD(io_poller, METH_NOARGS, "$module, /", "The descriptor that an event loop is to watch."),
+    METHOD(io_turn, METH_O, "$module, ours, /",
+           "Run the other tasklets; True: call it again soon, False: when that descriptor is "
+           "ready."),
+    METHOD(io_guard_turns, METH_O, "$module, function, /",
+           "Call it; if it raises, that descriptor is ready, so that no turn is lost."),
     {NULL, NULL, 0, NULL},
 };

@@ -243,9 +243,7 @@ static void
 local_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
-    if (self_of(op)->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
+    PyObject_ClearWeakRefs(op);
     (void)local_clear(op);
     Py_CLEAR(self_of(op)->values);
     Py_TYPE(op)->tp_free(op);
@@ -256,7 +254,7 @@ static PyGetSetDef local_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyTypeObject local_type = {
+PyTypeObject plus_task_local_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.locks.local",
     .tp_basicsize = sizeof(struct local),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
@@ -277,12 +275,3 @@ static PyTypeObject local_type = {
     .tp_dictoffset = offsetof(struct local, dict),
     .tp_weaklistoffset = offsetof(struct local, weakrefs),
 };
-
-int
-plus_task_local_exec(PyObject *module)
-{
-    if (PyType_Ready(&local_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddObjectRef(module, "tasklets_local", (PyObject *)&local_type);
-}

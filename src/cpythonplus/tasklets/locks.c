@@ -166,8 +166,7 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
     lock->waits++;
     for (;;) {
         bool woken, again = began_ns != 0;
-        enum plus_parked how =
-            (again ? plus_park_again : plus_park)(sched, &lock->queue, deadline_ns, &woken);
+        enum plus_parked how = plus_park(sched, &lock->queue, deadline_ns, again, &woken);
 
         if (how == PLUS_PARKED_RAISED) {
             if (woken) {

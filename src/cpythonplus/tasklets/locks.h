@@ -85,14 +85,8 @@ plus_task_lock_reinit(struct plus_task_lock *lock);
 void
 plus_task_locks_after_fork(struct plus_scheduler *sched);
 
-/* The types Lock and RLock (locks_py.c).  0, or -1 with an exception. */
-int
-plus_task_locks_exec(PyObject *module);
-
-/* The type local (local_py.c).  The same. */
-int
-plus_task_local_exec(PyObject *module);
-
+extern PyTypeObject plus_task_lock_type, plus_task_rlock_type; /* Lock, RLock (locks_py.c) */
+extern PyTypeObject plus_task_local_type;                      /* local (local_py.c) */
 extern const char plus_acquiring[]; /* what is said of who waits for a lock */
 
 #endif

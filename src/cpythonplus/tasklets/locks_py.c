@@ -84,18 +84,9 @@ static void
 lock_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
-    if (self_of(op)->queue.weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
+    PyObject_ClearWeakRefs(op);
     (void)lock_clear(op);
     Py_TYPE(op)->tp_free(op);
-}
-
-static PyObject *
-refuse_pickling(PyObject *op, PyObject *ignored)
-{
-    PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(op)->tp_name);
-    return NULL;
 }
 
 /* ---- what both have --------------------------------------------------------------------------- */
@@ -129,42 +120,25 @@ lock_statistics(PyObject *op, PyObject *ignored)
     return made;
 }
 
-static PyObject *
-lock_made_at(PyObject *op, void *ignored)
-{
-    struct plus_channel *queue = &self_of(op)->queue;
-
-    if (queue->made_by == NULL) {
-        Py_RETURN_NONE;
-    }
-    PyCodeObject *code = (PyCodeObject *)queue->made_by;
-
-    return Py_BuildValue("(OiO)", code->co_filename, PyCode_Addr2Line(code, queue->made_at),
-                         code->co_name);
-}
-
 static PyGetSetDef lock_getset[] = {
-    {"made_at", lock_made_at, NULL,
+    {"made_at", plus_channel_made_at, NULL,
      PyDoc_STR("(file name, line, function) of the code that made it, or None."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
-
-PyDoc_STRVAR(
-    statistics_doc,
-    "statistics($self, /)\n--\n\n"
-    "Return the LockStatistics of this lock: how often it was waited for, and how that went.");
-
 #define COMMON_METHODS                                                                             \
-    {"locked", lock_locked, METH_NOARGS, locked_doc},                                              \
+    PLUS_METHOD("locked", lock_locked, METH_NOARGS, "$self, /",                                    \
+                "Return whether the lock is held."),                                               \
         {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},               \
-        {"statistics", lock_statistics, METH_NOARGS, statistics_doc},                              \
+        PLUS_METHOD("statistics", lock_statistics, METH_NOARGS, "$self, /",                        \
+                    "Return the LockStatistics of this lock: how often it was waited for, and "    \
+                    "how that went."),                                                             \
         {"_at_fork_reinit", lock_reinit, METH_NOARGS, NULL},                                       \
     {                                                                                              \
-        "__reduce__", refuse_pickling, METH_NOARGS, NULL                                           \
+        "__reduce__", plus_refuse_pickling, METH_NOARGS, NULL                                      \
     }
 
+#define ACQUIRE_PARAMETERS "$self, /, blocking=True, timeout=-1"
 #define ACQUIRE_RAISES                                                                             \
     "timeout: seconds to wait at most; -1: without limit.  Only the tasklet waits.  What a\n"      \
     "signal handler raises ends the wait, and so does what the tasklet is sent: TaskletExit.\n"    \
@@ -175,26 +149,19 @@ PyDoc_STRVAR(
 /* ---- Lock ------------------------------------------------------------------------------------- */
 
 static PyObject *
-make_lock(PyTypeObject *type, bool arguments)
-{
-    if (arguments) {
-        PyErr_SetString(PyExc_TypeError, "Lock() takes no arguments");
-        return NULL;
-    }
-    return make(type);
-}
-
-static PyObject *
 lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    return make_lock(type, PyTuple_GET_SIZE(args) != 0 ||
-                               (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
+    return plus_no_arguments("Lock", args, kwargs) < 0 ? NULL : make(type);
 }
 
 static PyObject *
 lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    return make_lock((PyTypeObject *)type, PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL);
+    if (PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) {
+        PyErr_SetString(PyExc_TypeError, "Lock() takes no arguments");
+        return NULL;
+    }
+    return make((PyTypeObject *)type);
 }
 
 static PyObject *
@@ -259,13 +226,11 @@ lock_repr(PyObject *op)
 }
 
 static PyMethodDef lock_methods[] = {
-    {"acquire", PLUS_KEYWORDS(lock_acquire),
-     PyDoc_STR("acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
-               "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_RAISES)},
-    {"release", lock_release, METH_NOARGS,
-     PyDoc_STR("release($self, /)\n--\n\n"
-               "Release the lock, from whichever tasklet and thread.\n\n"
-               "Raises RuntimeError when it is not held.")},
+    PLUS_METHOD_KW("acquire", lock_acquire, METH_FASTCALL | METH_KEYWORDS, ACQUIRE_PARAMETERS,
+                   "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_RAISES),
+    PLUS_METHOD("release", lock_release, METH_NOARGS, "$self, /",
+                "Release the lock, from whichever tasklet and thread.\n\n"
+                "Raises RuntimeError when it is not held."),
     {"acquire_lock", PLUS_KEYWORDS(lock_acquire), PyDoc_STR("An old name of acquire().")},
     {"release_lock", lock_release, METH_NOARGS, PyDoc_STR("An old name of release().")},
     {"locked_lock", lock_locked, METH_NOARGS, PyDoc_STR("An old name of locked().")},
@@ -278,7 +243,7 @@ static PyMethodDef lock_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyTypeObject lock_type = {
+PyTypeObject plus_task_lock_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_thread.lock",
     .tp_basicsize = sizeof(struct plus_task_lock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
@@ -516,14 +481,12 @@ rlock_repr(PyObject *op)
 }
 
 static PyMethodDef rlock_methods[] = {
-    {"acquire", PLUS_KEYWORDS(rlock_acquire),
-     PyDoc_STR("acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
-               "Acquire the lock, once more if this tasklet has it; return whether that "
-               "succeeded.\n\n" ACQUIRE_RAISES)},
-    {"release", rlock_release, METH_NOARGS,
-     PyDoc_STR("release($self, /)\n--\n\n"
-               "Undo one acquisition; the last one frees the lock.\n\n"
-               "Raises RuntimeError when this tasklet does not have it.")},
+    PLUS_METHOD_KW("acquire", rlock_acquire, METH_FASTCALL | METH_KEYWORDS, ACQUIRE_PARAMETERS,
+                   "Acquire the lock, once more if this tasklet has it; return whether that "
+                   "succeeded.\n\n" ACQUIRE_RAISES),
+    PLUS_METHOD("release", rlock_release, METH_NOARGS, "$self, /",
+                "Undo one acquisition; the last one frees the lock.\n\n"
+                "Raises RuntimeError when this tasklet does not have it."),
     {"__enter__", rlock_enter, METH_NOARGS, NULL},
     {"__exit__", PLUS_FAST(rlock_exit), NULL},
     {"_is_owned", rlock_is_owned, METH_NOARGS, NULL},
@@ -534,7 +497,7 @@ static PyMethodDef rlock_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyTypeObject rlock_type = {
+PyTypeObject plus_task_rlock_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_thread.RLock",
     .tp_basicsize = sizeof(struct plus_task_lock),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
@@ -554,16 +517,3 @@ static PyTypeObject rlock_type = {
     .tp_getset = lock_getset,
     .tp_weaklistoffset = offsetof(struct plus_task_lock, queue.weakrefs),
 };
-
-/* ---- tables ----------------------------------------------------------------------------------- */
-
-int
-plus_task_locks_exec(PyObject *module)
-{
-    /* Lock and RLock are the threads' in this module. */
-    if (PyType_Ready(&lock_type) < 0 || PyType_Ready(&rlock_type) < 0 ||
-        PyModule_AddObjectRef(module, "tasklets_Lock", (PyObject *)&lock_type) < 0) {
-        return -1;
-    }
-    return PyModule_AddObjectRef(module, "tasklets_RLock", (PyObject *)&rlock_type);
-}

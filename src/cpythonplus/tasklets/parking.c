@@ -53,12 +53,7 @@ put_back(PyObject *aside)
         return;
     }
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *done = PyObject_CallOneArg(put_loop_back, aside);
-
-    if (done == NULL) {
-        PyErr_WriteUnraisable(put_loop_back);
-    }
-    Py_XDECREF(done);
+    plus_drop_result(PyObject_CallOneArg(put_loop_back, aside), put_loop_back);
     Py_DECREF(aside);
     PyErr_Restore(type, value, traceback);
 }
@@ -76,23 +71,21 @@ take_back(struct plus_scheduler *sched, struct plus_tasklet *task)
     }
 }
 
-static enum plus_parked
-park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns, bool *woken,
-     struct plus_tasklet *before)
+enum plus_parked
+plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
+          bool again, bool *woken)
 {
     struct plus_tasklet *task = sched->running;
     PyObject *result = NULL;
 
-    *woken = false;
+    if (woken != NULL) {
+        *woken = false;
+    }
     if (task->block_trap) {
         PyErr_SetString(PyExc_RuntimeError, "this tasklet does not like to be blocked.");
         return PLUS_PARKED_RAISED;
     }
     if (plus_refuse_in_callback(sched) || plus_raise_due(task)) {
-        return PLUS_PARKED_RAISED;
-    }
-    if (plus_is_bomb(task->tempval)) { /* another thread threw it while this one was running */
-        (void)plus_bomb_explode(plus_claim_value(task));
         return PLUS_PARKED_RAISED;
     }
     if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->timers)) {
@@ -104,7 +97,7 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
 
     task->parked_ns = plus_now_coarse_ns();
     plus_queue_remove(task);
-    plus_channel_insert(queue, task, -1, before);
+    plus_channel_insert(queue, task, -1, again ? queue->head : NULL);
     task->parked = PARKED;
     sched->parked++; /* plus_channel_remove() takes it back */
     if (deadline_ns != PLUS_NO_DEADLINE) {
@@ -120,26 +113,14 @@ park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline
     plus_set_value(task, old);
     Py_DECREF(queue);
     put_back(aside);
-    *woken = parked == WOKEN;
+    if (woken != NULL) {
+        *woken = parked == WOKEN;
+    }
     if (result == NULL) {
         return PLUS_PARKED_RAISED;
     }
     Py_DECREF(result);
     return parked == TIMED_OUT ? PLUS_PARKED_TIMED_OUT : PLUS_PARKED_WOKEN;
-}
-
-enum plus_parked
-plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
-          bool *woken)
-{
-    return park(sched, queue, deadline_ns, woken, NULL);
-}
-
-enum plus_parked
-plus_park_again(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
-                bool *woken)
-{
-    return park(sched, queue, deadline_ns, woken, queue->head);
 }
 
 int
@@ -226,8 +207,6 @@ never(void *ignored)
 int
 plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
 {
-    bool woken;
-
     if (sched->in_handler) {
         return plus_wait_beside(never, NULL, deadline_ns);
     }
@@ -242,7 +221,8 @@ plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
     if (!have_sleepers(sched)) {
         return -1;
     }
-    return plus_park(sched, sched->sleepers, deadline_ns, &woken) == PLUS_PARKED_RAISED ? -1 : 0;
+    return plus_park(sched, sched->sleepers, deadline_ns, false, NULL) == PLUS_PARKED_RAISED ? -1
+                                                                                             : 0;
 }
 
 bool
@@ -278,19 +258,12 @@ plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns)
 static void
 waiters_dealloc(PyObject *op)
 {
-    struct plus_channel *queue = (struct plus_channel *)op;
-
-    while (queue->head != NULL) {
-        struct plus_tasklet *task = queue->head;
-
-        plus_channel_remove(task);
-        Py_DECREF(task);
-    }
+    plus_channel_empty((struct plus_channel *)op);
     PyObject_Free(op);
 }
 
 /* Not seen by the garbage collector: they belong to schedulers and pollers, and so does who waits in them. */
-static PyTypeObject waiters_type = {
+PyTypeObject plus_waiters_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.waiters",
     .tp_basicsize = sizeof(struct plus_channel),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
@@ -300,7 +273,7 @@ static PyTypeObject waiters_type = {
 struct plus_channel *
 plus_waiters_make(const char *waits)
 {
-    struct plus_channel *queue = PyObject_New(struct plus_channel, &waiters_type);
+    struct plus_channel *queue = PyObject_New(struct plus_channel, &plus_waiters_type);
 
     if (queue != NULL) {
         PyObject head = queue->ob_base;
@@ -308,10 +281,4 @@ plus_waiters_make(const char *waits)
         *queue = (struct plus_channel){.ob_base = head, .waits = waits, .descriptor = -1};
     }
     return queue;
-}
-
-int
-plus_waiters_exec(PyObject *module)
-{
-    return PyType_Ready(&waiters_type);
 }

@@ -16,18 +16,13 @@
 
 enum plus_parked { PLUS_PARKED_WOKEN, PLUS_PARKED_TIMED_OUT, PLUS_PARKED_RAISED };
 
-/* Has the running tasklet, of whatever thread, wait at the end of `queue` until plus_unpark(), the dead line (of
- * plus_now_ns(); PLUS_NO_DEADLINE: none) or an exception, which is set then.  `*woken`: whether it was unparked,
- * perhaps before an exception came; what it was given is to be passed on then.  Not a deadlock, ever: a signal's
- * handler may end it. */
+/* Has the running tasklet, of whatever thread, wait at the end of `queue` (`again`, woken in vain: at its head) until
+ * plus_unpark(), the dead line (of plus_now_ns(); PLUS_NO_DEADLINE: none) or an exception, which is set then.
+ * `*woken` (or NULL): whether it was unparked, perhaps before an exception came; what it was given is to be passed on
+ * then.  Not a deadlock, ever: a signal's handler may end it. */
 enum plus_parked
 plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
-          bool *woken);
-
-/* The same at the head of the queue: for one that was woken in vain. */
-enum plus_parked
-plus_park_again(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
-                bool *woken);
+          bool again, bool *woken);
 
 /* A signal's handler runs while all of its thread waits, or a callback: nothing can be switched here, but what
  * others do can be waited for.  1: `is_over` says so; 0: the dead line has passed; -1: another handler has raised. */
@@ -70,7 +65,6 @@ plus_waiters_make(const char *waits);
 void
 plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back);
 
-int
-plus_waiters_exec(PyObject *module);
+extern PyTypeObject plus_waiters_type; /* of the wait queues */
 
 #endif

@@ -383,7 +383,6 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
     struct watched *watched = &poller->watched[fd];
     int which = queue_for(events), ready;
     uint32_t serial = watched->serial;
-    bool woken;
 
     if (again && subscribe(poller, fd, watched, events, stays) < 0) {
         return -1; /* its one event may have come already */
@@ -398,7 +397,7 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
         return -1;
     }
     watched->queues[which]->descriptor = fd;
-    enum plus_parked parked = plus_park(sched, watched->queues[which], deadline_ns, &woken);
+    enum plus_parked parked = plus_park(sched, watched->queues[which], deadline_ns, false, NULL);
 
     if (parked == PLUS_PARKED_RAISED) {
         return -1;

@@ -162,26 +162,6 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
 #endif
 }
 
-struct _PyInterpreterFrame *
-plus_pystate_current_frame(const PyThreadState *tstate)
-{
-#if PY_VERSION_HEX < 0x030D0000
-    return tstate->cframe->current_frame;
-#else
-    return tstate->current_frame;
-#endif
-}
-
-void
-plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame *frame)
-{
-#if PY_VERSION_HEX < 0x030D0000
-    tstate->cframe->current_frame = frame;
-#else
-    tstate->current_frame = frame;
-#endif
-}
-
 /* ---- the engine on C stacks of its own -------------------------------------------------------- */
 #if PLUS_HAS_SWITCH
 
@@ -360,8 +340,8 @@ save(struct plus_pystate *state, PyThreadState *tstate)
 #endif
 }
 
-static inline void
-load(struct plus_pystate *state, PyThreadState *tstate)
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state)
 {
     plus_pystate_load_rest(state, tstate);
 #if PY_VERSION_HEX < 0x030D0000
@@ -395,17 +375,11 @@ load(struct plus_pystate *state, PyThreadState *tstate)
 }
 
 void
-plus_pystate_load(PyThreadState *tstate, struct plus_pystate *to)
-{
-    load(to, tstate);
-}
-
-void
 plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
                     struct plus_pystate *to, void *to_sp)
 {
     save(from, tstate);
-    load(to, tstate);
+    plus_pystate_load(tstate, to);
     announce(from, to);
     plus_switch(from_sp, to_sp);
     arrive(from);
@@ -425,7 +399,7 @@ plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
 {
     void *nowhere;
 
-    load(to, tstate);
+    plus_pystate_load(tstate, to);
     announce(NULL, to);
     plus_switch(&nowhere, to_sp);
     Py_FatalError("a tasklet that has ended was switched to");

@@ -117,11 +117,16 @@ plus_pystate_swap_tracers(PyThreadState *tstate, struct plus_pystate *state);
 void
 plus_pystate_tracers_changed(struct plus_pystate *state, bool begun);
 
-/* The innermost frame of what runs; setting it is for moments in which nothing is called in Python. */
-struct _PyInterpreterFrame *
-plus_pystate_current_frame(const PyThreadState *tstate);
-void
-plus_pystate_set_current_frame(PyThreadState *tstate, struct _PyInterpreterFrame *frame);
+/* Where the innermost frame of what runs stands; setting it is for moments in which nothing is called in Python. */
+static inline struct _PyInterpreterFrame **
+plus_pystate_current_frame(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return &tstate->cframe->current_frame;
+#else
+    return &tstate->current_frame;
+#endif
+}
 
 /* The innermost frame of a parked state, or NULL.  `slice`: where a cold one's stack is kept, else NULL.
  * On greenlet this is for looking only: it has linked the frames anew, past those on C stacks that are copied

@@ -198,15 +198,6 @@ state_text(const struct plus_tasklet *task)
     return fd >= 0 ? PyUnicode_FromFormat("%s %d", state, fd) : PyUnicode_FromString(state);
 }
 
-static struct plus_frames
-frames_of(const struct plus_tasklet *task)
-{
-    if (task->sched->running == task) {
-        return plus_frames_of_thread(task->sched->tstate);
-    }
-    return task->started ? plus_tasklet_frames(task) : (struct plus_frames){.top = NULL};
-}
-
 /* Blocked or paused, and not waiting in run(). */
 static bool
 waits(const struct plus_tasklet *task)
@@ -226,7 +217,7 @@ waited_ns(const struct plus_tasklet *task, uint64_t now_ns)
 static PyObject *
 record(const struct plus_tasklet *task, uint64_t now_ns)
 {
-    struct plus_frames frames = frames_of(task);
+    struct plus_frames frames = plus_tasklet_frames_now(task);
     PyCodeObject *code = function_code(task->func);
     PyObject *waited =
         waits(task) ? PyLong_FromUnsignedLongLong(waited_ns(task, now_ns)) : Py_NewRef(Py_None);
@@ -262,7 +253,7 @@ static int
 note_row(struct gathering *all, const struct plus_tasklet *task)
 {
     struct row *row = &all->row;
-    struct plus_frames frames = frames_of(task);
+    struct plus_frames frames = plus_tasklet_frames_now(task);
     const struct plus_channel *channel = task->blocked ? task->channel : NULL;
 
     row->used = 0;

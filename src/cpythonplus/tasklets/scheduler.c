@@ -178,23 +178,18 @@ static int
 tie_to_thread(struct plus_scheduler *sched)
 {
     PyObject *dict = PyThreadState_GetDict();
-    PyObject *capsule = PyCapsule_New(sched, dict_key, scheduler_end);
+    PyObject *capsule = PyCapsule_New(sched, dict_key, NULL);
+    int rc = dict != NULL && capsule != NULL ? PyDict_SetItemString(dict, dict_key, capsule) : -1;
 
-    if (capsule == NULL) {
-        return -1;
+    if (rc == 0) {
+        (void)PyCapsule_SetDestructor(capsule, scheduler_end);
+        sched->references++;
     }
-    sched->references++;
-    if (dict == NULL || PyDict_SetItemString(dict, dict_key, capsule) < 0) {
-        if (!PyErr_Occurred()) {
-            PyErr_NoMemory();
-        }
-        PyCapsule_SetDestructor(capsule, NULL);
-        sched->references--;
-        Py_DECREF(capsule);
-        return -1;
+    else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
     }
-    Py_DECREF(capsule);
-    return 0;
+    Py_XDECREF(capsule);
+    return rc;
 }
 
 /* Where addresses are few, stacks are not to use them up. */
@@ -354,12 +349,7 @@ begin_hub(struct plus_scheduler *sched)
     struct plus_tasklet *hub = sched->own_hub;
 
     if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
-        PyObject *result = plus_tasklet_run(hub, false);
-
-        if (result == NULL) {
-            PyErr_WriteUnraisable((PyObject *)hub);
-        }
-        Py_XDECREF(result);
+        plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
     }
 }
 
@@ -379,12 +369,7 @@ plus_scheduler_kill_all(struct plus_scheduler *sched)
 
     while (attempts-- > 0 && plus_stacks_each(&sched->stacks, find_owner, &task) != 0) {
         Py_INCREF(task);
-        PyObject *result = plus_tasklet_kill(task, false);
-
-        if (result == NULL) {
-            PyErr_WriteUnraisable((PyObject *)task);
-        }
-        Py_XDECREF(result);
+        plus_drop_result(plus_tasklet_kill(task, false), (PyObject *)task);
         Py_DECREF(task);
     }
 }
@@ -409,14 +394,9 @@ plus_call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
         sched->current = prev;
     }
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *result =
-        PyObject_CallFunctionObjArgs(hook, prev != NULL ? (PyObject *)prev : Py_None,
-                                     next != NULL ? (PyObject *)next : Py_None, NULL);
-
-    if (result == NULL) {
-        PyErr_WriteUnraisable(hook);
-    }
-    Py_XDECREF(result);
+    plus_drop_result(PyObject_CallFunctionObjArgs(hook, prev != NULL ? (PyObject *)prev : Py_None,
+                                                  next != NULL ? (PyObject *)next : Py_None, NULL),
+                     hook);
     PyErr_Restore(type, value, traceback);
     sched->in_callback = false;
     sched->coming = NULL;
@@ -570,16 +550,13 @@ bomb_for_main(void)
         return NULL;
     }
     if (plus_error_handler != NULL) {
-        PyObject *type, *value, *traceback;
-
-        PyErr_Fetch(&type, &value, &traceback);
-        PyErr_NormalizeException(&type, &value, &traceback);
+        PyObject *value = plus_compat_take_exception();
+        PyObject *traceback = PyException_GetTraceback(value);
         PyObject *result =
-            PyObject_CallFunctionObjArgs(plus_error_handler, type, value ? value : Py_None,
-                                         traceback ? traceback : Py_None, NULL);
+            PyObject_CallFunctionObjArgs(plus_error_handler, Py_TYPE(value), value,
+                                         traceback != NULL ? traceback : Py_None, NULL);
 
-        Py_XDECREF(type);
-        Py_XDECREF(value);
+        Py_DECREF(value);
         Py_XDECREF(traceback);
         if (result != NULL) {
             Py_DECREF(result);
@@ -889,14 +866,17 @@ tasklet_entry(void)
     }
 }
 
-static int
+static void
 switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
            PyObject **result)
 {
     if (sched->watching) {
         next = plus_watchdog_switching(sched, prev, next);
     }
-    if (prev != next) {
+    if (prev == next) {
+        sched->current = next;
+    }
+    else {
         if (plus_schedule_hook != NULL) {
             Py_INCREF(next);
             plus_call_schedule_hook(sched, prev, next);
@@ -909,18 +889,11 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
         sched->current = sched->running = next;
         plus_pystate_switch(sched->tstate, &prev->state, &prev->sp, &next->state, next->sp);
         plus_instrument_if_changed(sched);
-        PyObject *value = plus_claim_value(prev);
-
-        settle(sched); /* may run Python code, so the value is in safety */
-        *result = plus_value_or_raise(value);
-        return 0;
     }
-    sched->current = next;
     PyObject *value = plus_claim_value(prev);
 
-    settle(sched);
+    settle(sched); /* may run Python code, so the value is in safety */
     *result = plus_value_or_raise(value);
-    return 0;
 }
 
 static int
@@ -1005,7 +978,8 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
     if (sched->hub_due) {
         plus_hub_bring(sched, next);
     }
-    return switch_now(sched, prev, next, result);
+    switch_now(sched, prev, next, result);
+    return 0;
 }
 
 PyObject *

@@ -195,6 +195,16 @@ plus_set_value(struct plus_tasklet *task, PyObject *value)
     Py_DECREF(old);
 }
 
+/* Takes what a call gave that nobody waits for; its exception goes to sys.unraisablehook, with `place`. */
+static inline void
+plus_drop_result(PyObject *result, PyObject *place)
+{
+    if (result == NULL) {
+        PyErr_WriteUnraisable(place);
+    }
+    Py_XDECREF(result);
+}
+
 /* ---- bombs: exceptions on their way into a tasklet (bomb.c) ---- */
 
 /* What plus_bomb_from_error() falls back on.  -1 with MemoryError. */
@@ -206,8 +216,9 @@ plus_bomb_from_error(void);
 /* As `raise` has it: class or instance, value, traceback (NULL or None: not given).  NULL with an exception. */
 PyObject *
 plus_bomb_from_triple(PyObject *exc, PyObject *value, PyObject *traceback);
+/* args: a class, and what it is to be called with. */
 PyObject *
-plus_bomb_from_class(PyObject *klass, PyObject *args, const char *who);
+plus_bomb_from_class(PyObject *args, const char *who);
 /* Takes the bomb; returns NULL with its exception set. */
 PyObject *
 plus_bomb_explode(PyObject *bomb);
@@ -325,9 +336,11 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
 /* Takes args (a tuple) and kwargs (a dict or NULL). */
 int
 plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert);
-/* The interpreter frames of a parked one. */
+/* The interpreter frames of a parked one; of whichever, none if it has not begun or has ended. */
 struct plus_frames
 plus_tasklet_frames(const struct plus_tasklet *task);
+struct plus_frames
+plus_tasklet_frames_now(const struct plus_tasklet *task);
 /* A main tasklet for the scheduler that is being made; NULL with an exception. */
 struct plus_tasklet *
 plus_tasklet_make_main(struct plus_scheduler *sched);
@@ -344,6 +357,16 @@ int
 plus_channel_traverse(PyObject *op, visitproc visit, void *arg);
 int
 plus_channel_clear(PyObject *op);
+/* tp_dealloc's, after what is the object's own; made_at's getter; __reduce__ of what cannot be copied. */
+void
+plus_channel_dealloc(PyObject *op);
+PyObject *
+plus_channel_made_at(PyObject *op, void *ignored);
+PyObject *
+plus_refuse_pickling(PyObject *op, PyObject *ignored);
+/* Lets all out who are in it, and gives them up. */
+void
+plus_channel_empty(struct plus_channel *channel);
 /* Takes the value. */
 PyObject *
 plus_channel_action(struct plus_channel *channel, PyObject *value, int direction);

@@ -17,30 +17,20 @@
 #define SHSTK_STATUS 0x5005           /* of arch_prctl(2): Linux 6.6, x86-64 */
 #define GET_SHADOW_STACK_STATUS 74    /* of prctl(2): Linux 6.13, aarch64 and RISC-V */
 #define SHADOW_STACK_ON ((uint64_t)1) /* in what either of them says */
-
-static uint64_t
-shadow_stack_status(void)
-{
-    uint64_t status = 0;
-
-#ifdef SYS_arch_prctl
-    if (syscall(SYS_arch_prctl, SHSTK_STATUS, &status) != 0) {
-        return 0; /* an older kernel, or a processor without */
-    }
-#else
-    if (syscall(SYS_prctl, GET_SHADOW_STACK_STATUS, &status, 0, 0, 0) != 0) {
-        return 0;
-    }
-#endif
-    return status;
-}
 #endif
 
 const char *
 plus_switch_refusal(void)
 {
 #ifdef __linux__
-    if (shadow_stack_status() & SHADOW_STACK_ON) {
+    uint64_t status = 0;
+#ifdef SYS_arch_prctl
+    long failed = syscall(SYS_arch_prctl, SHSTK_STATUS, &status);
+#else
+    long failed = syscall(SYS_prctl, GET_SHADOW_STACK_STATUS, &status, 0, 0, 0);
+#endif
+    if (failed == 0 &&
+        (status & SHADOW_STACK_ON)) { /* else an older kernel, or a processor without */
         return "this process runs with shadow stacks, which forbid switching "
                "(glibc.cpu.x86_shstk=off)";
     }

@@ -316,8 +316,9 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     return stack;
 }
 
-bool
-plus_stack_intact(const struct plus_stack *stack)
+/* Whether its last word is still what it was. */
+static bool
+is_intact(const struct plus_stack *stack)
 {
     return stack->guard != PLUS_GUARD_WORD || *(const uint64_t *)stack->low == INTACT;
 }
@@ -432,7 +433,7 @@ plus_stacks_settle(struct plus_stack_pool *pool)
 void
 plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
 {
-    if (!plus_stack_intact(stack)) {
+    if (!is_intact(stack)) {
         fprintf(stderr, "cpythonplus: a tasklet has overrun its C stack of %zu KiB\n",
                 (size_t)(stack->top - stack->low) >> 10);
         abort();

@@ -30,6 +30,8 @@
 #ifndef PLUS_TASKLETS_STACKS_H
 #define PLUS_TASKLETS_STACKS_H
 
+#include "switch.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -115,12 +117,18 @@ plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *ar
 void
 plus_stacks_free(struct plus_stack_pool *pool);
 
-/* Whether a stack's last word is still what it was.  Always true for those with a guard. */
-bool
-plus_stack_intact(const struct plus_stack *stack);
-
 /* Whether `address` lies in the guard of a stack of any pool; for the SIGSEGV handler: async-signal-safe. */
 const struct plus_stack *
 plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address);
+
+#if !PLUS_HAS_SWITCH
+/* On greenlet (engine_greenlet.c) stacks are tokens; what is parked is a copy already, and not larger than it must be. */
+#define plus_stacks_resize(pool, bytes)                                                            \
+    ((void)((pool)->stack_bytes = (bytes))) /* for stack_size() */
+#define plus_stacks_settle(pool) ((void)0)
+#define plus_stacks_free(pool) ((void)0)
+#define plus_stack_put_back(stack, slice) ((void)(slice))
+#define plus_stack_guard_hit(pool, address) ((const struct plus_stack *)NULL)
+#endif
 
 #endif

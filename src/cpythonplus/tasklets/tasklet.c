@@ -34,6 +34,15 @@ plus_tasklet_frames(const struct plus_tasklet *task)
     return frames;
 }
 
+struct plus_frames
+plus_tasklet_frames_now(const struct plus_tasklet *task)
+{
+    if (plus_is_running(task)) {
+        return plus_frames_of_thread(task->sched->tstate);
+    }
+    return has_c_stack(task) ? plus_tasklet_frames(task) : (struct plus_frames){.top = NULL};
+}
+
 int
 plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert)
 {

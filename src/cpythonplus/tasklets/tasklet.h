@@ -15,6 +15,7 @@
 #include "watchdog.h"
 
 #include <stdint.h>
+#include <string.h>
 
 struct plus_scheduler;
 struct plus_channel;
@@ -122,6 +123,22 @@ struct plus_scheduler {
 
 extern PyTypeObject plus_tasklet_type, plus_channel_type, plus_bomb_type, plus_delivery_type;
 extern struct plus_scheduler *plus_schedulers; /* all, newest first */
+
+/* An entry of a table of methods, whose text begins as inspect.signature() reads it; KW: with whatever flags. */
+#define PLUS_METHOD(name, function, flags, parameters, text)                                       \
+    {name, function, flags, PyDoc_STR(name "(" parameters ")\n--\n\n" text)}
+#define PLUS_METHOD_KW(name, function, ...)                                                        \
+    PLUS_METHOD(name, (PyCFunction)(void (*)(void))(function), __VA_ARGS__)
+
+/* In a table that ends with an entry without a name (or is NULL): the method of that name and with those flags, or NULL. */
+static inline PyMethodDef *
+plus_find_method(PyMethodDef *method, const char *name, int flags)
+{
+    while (method != NULL && method->ml_name != NULL && strcmp(method->ml_name, name) != 0) {
+        method++;
+    }
+    return method != NULL && method->ml_name != NULL && method->ml_flags == flags ? method : NULL;
+}
 
 #define plus_is_bomb(op) Py_IS_TYPE(op, &plus_bomb_type)
 

@@ -2,6 +2,8 @@
 #include "own_state.h"
 #include "scheduler.h"
 
+#include "../threads/binding.h"
+
 #include <stddef.h>
 
 static struct plus_tasklet *
@@ -60,18 +62,23 @@ null_if_none(PyObject *op)
     return op == Py_None ? NULL : op;
 }
 
+static const char *const bind_names[] = {"func", "args", "kwargs"};
+static const struct plus_signature bind_signature = {"bind", bind_names, 3, 0, 0};
+
+static int
+bind_to(PyObject *op, PyObject *const *values)
+{
+    return plus_tasklet_bind(self_of(op), null_if_none(values[0]), null_if_none(values[1]),
+                             null_if_none(values[2]));
+}
+
 static int
 bind(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"func", "args", "kwargs", NULL};
-    PyObject *func = Py_None, *func_args = Py_None, *func_kwargs = Py_None;
+    PyObject *values[3];
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:bind", names, &func, &func_args,
-                                     &func_kwargs)) {
-        return -1;
-    }
-    return plus_tasklet_bind(self_of(op), null_if_none(func), null_if_none(func_args),
-                             null_if_none(func_kwargs));
+    return plus_init_arguments(&bind_signature, args, kwargs, values) < 0 ? -1
+                                                                          : bind_to(op, values);
 }
 
 /* tasklet(func) without a detour over tuples: half of what making one costs. */
@@ -79,43 +86,16 @@ static PyObject *
 tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    PyObject *values[3], *op = tasklet_new((PyTypeObject *)type, NULL, NULL);
 
-    if (kwnames != NULL || count != 1 || !PyCallable_Check(args[0])) {
-        PyObject *tuple = PyTuple_New(count), *dict = NULL, *result = NULL;
-
-        for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
-            PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
-        }
-        if (tuple != NULL && kwnames != NULL) {
-            dict = PyDict_New();
-            for (Py_ssize_t i = 0; dict != NULL && i < PyTuple_GET_SIZE(kwnames); i++) {
-                if (PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, i), args[count + i]) < 0) {
-                    Py_CLEAR(dict);
-                }
-            }
-        }
-        if (tuple != NULL && (kwnames == NULL || dict != NULL)) {
-            result = tasklet_new((PyTypeObject *)type, NULL, NULL);
-            if (result != NULL && bind(result, tuple, dict) < 0) {
-                Py_CLEAR(result);
-            }
-        }
-        Py_XDECREF(tuple);
-        Py_XDECREF(dict);
-        return result;
-    }
-    PyObject *op = tasklet_new((PyTypeObject *)type, NULL, NULL);
-
-    if (op != NULL) {
+    if (op != NULL && kwnames == NULL && count == 1 && PyCallable_Check(args[0])) {
         plus_set_value(self_of(op), Py_NewRef(args[0]));
     }
+    else if (op != NULL && (plus_arguments(&bind_signature, args, count, kwnames, values) < 0 ||
+                            bind_to(op, values) < 0)) {
+        Py_CLEAR(op);
+    }
     return op;
-}
-
-static int
-tasklet_init(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    return bind(op, args, kwargs);
 }
 
 /* Nobody knows it any more: it gets TaskletExit, so that its `finally` clauses run. */
@@ -224,9 +204,7 @@ tasklet_dealloc(PyObject *op)
         }
     }
     PyObject_GC_UnTrack(op);
-    if (task->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
+    PyObject_ClearWeakRefs(op);
     task->alive = false;
     (void)tasklet_clear(op);
     Py_DECREF(task->tempval);
@@ -295,21 +273,9 @@ tasklet_throw(PyObject *op, PyObject *args, PyObject *kwargs)
 static PyObject *
 tasklet_raise_exception(PyObject *op, PyObject *args)
 {
-    if (PyTuple_GET_SIZE(args) < 1) {
-        PyErr_SetString(PyExc_TypeError, "raise_exception() takes at least 1 argument");
-        return NULL;
-    }
-    PyObject *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
-    PyObject *bomb = NULL;
+    PyObject *bomb = plus_bomb_from_class(args, "tasklet.raise_exception");
 
-    if (rest != NULL) {
-        bomb = plus_bomb_from_class(PyTuple_GET_ITEM(args, 0), rest, "tasklet.raise_exception");
-        Py_DECREF(rest);
-    }
-    if (bomb == NULL) {
-        return NULL;
-    }
-    return plus_tasklet_throw(self_of(op), false, bomb);
+    return bomb != NULL ? plus_tasklet_throw(self_of(op), false, bomb) : NULL;
 }
 
 static PyObject *
@@ -393,27 +359,9 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-tasklet_reduce(PyObject *op, PyObject *ignored)
-{
-    PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(op)->tp_name);
-    return NULL;
-}
-
 /* ---- attributes ------------------------------------------------------------------------------- */
 
-enum {
-    BLOCKED,
-    ATOMIC,
-    IGNORE_NESTING,
-    BLOCK_TRAP,
-    IS_MAIN,
-    IS_CURRENT,
-    ALIVE,
-    PAUSED,
-    SCHEDULED,
-    RESTORABLE
-};
+enum { BLOCK_TRAP, IS_MAIN, IS_CURRENT, ALIVE, PAUSED, SCHEDULED, RESTORABLE };
 
 static PyObject *
 get_flag(PyObject *op, void *which)
@@ -422,12 +370,6 @@ get_flag(PyObject *op, void *which)
     bool there = task->sched->tstate != NULL;
 
     switch ((intptr_t)which) {
-    case BLOCKED:
-        return PyBool_FromLong(task->blocked);
-    case ATOMIC:
-        return PyBool_FromLong(task->atomic);
-    case IGNORE_NESTING:
-        return PyBool_FromLong(task->ignore_nesting);
     case BLOCK_TRAP:
         return PyBool_FromLong(task->block_trap);
     case IS_MAIN:
@@ -455,30 +397,6 @@ set_block_trap(PyObject *op, PyObject *value, void *ignored)
     }
     self_of(op)->block_trap = PyObject_IsTrue(value) > 0;
     return 0;
-}
-
-static PyObject *
-object_or_none(void *op)
-{
-    return Py_NewRef(op != NULL ? (PyObject *)op : Py_None);
-}
-
-static PyObject *
-get_next(PyObject *op, void *ignored)
-{
-    return object_or_none(self_of(op)->next);
-}
-
-static PyObject *
-get_prev(PyObject *op, void *ignored)
-{
-    return object_or_none(self_of(op)->prev);
-}
-
-static PyObject *
-get_channel(PyObject *op, void *ignored)
-{
-    return object_or_none(self_of(op)->channel);
 }
 
 static PyObject *
@@ -526,15 +444,8 @@ get_frame(PyObject *op, void *ignored)
 static PyObject *
 get_nesting_level(PyObject *op, void *ignored)
 {
-    struct plus_tasklet *task = self_of(op);
-    struct plus_frames frames = {.top = NULL};
+    struct plus_frames frames = plus_tasklet_frames_now(self_of(op));
 
-    if (plus_is_running(task)) {
-        frames = plus_frames_of_thread(task->sched->tstate);
-    }
-    else if (task->alive && task->started && task->sched->tstate != NULL) {
-        frames = plus_tasklet_frames(task);
-    }
     return PyLong_FromLong(plus_frames_nesting(&frames));
 }
 
@@ -571,93 +482,89 @@ tasklet_repr(PyObject *op)
                                 task->is_main ? "main, " : "", state, op);
 }
 
-#define KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_VARARGS | METH_KEYWORDS
+#define METHOD(name, ...) PLUS_METHOD(#name, tasklet_##name, __VA_ARGS__)
+#define METHOD_KW(name, ...) PLUS_METHOD_KW(#name, tasklet_##name, __VA_ARGS__)
 
 static PyMethodDef tasklet_methods[] = {
-    {"bind", KEYWORDS(tasklet_bind),
-     PyDoc_STR(
-         "bind($self, /, func=None, args=None, kwargs=None)\n--\n\n"
-         "Bind to a function, and to arguments if given; not made runnable.  Returns self.\n\n"
-         "RuntimeError if it is scheduled, current, or has begun.")},
-    {"setup", KEYWORDS(tasklet_call),
-     PyDoc_STR("setup($self, /, *args, **kwargs)\n--\n\n"
-               "Give the arguments and make it runnable, at the end of the queue.  Returns self.")},
-    {"insert", tasklet_insert, METH_NOARGS,
-     PyDoc_STR("insert($self, /)\n--\n\n"
-               "Make it runnable, at the end of its thread's queue.  Returns self.")},
-    {"remove", tasklet_remove, METH_NOARGS,
-     PyDoc_STR("remove($self, /)\n--\n\nTake it out of the queue.  Returns self.")},
-    {"run", tasklet_run, METH_NOARGS,
-     PyDoc_STR("run($self, /)\n--\n\n"
-               "Run it now; in another thread: as the next one there.")},
-    {"switch", tasklet_switch, METH_NOARGS,
-     PyDoc_STR("switch($self, /)\n--\n\nRun it now, and take the current one out of the queue.")},
-    {"throw", KEYWORDS(tasklet_throw),
-     PyDoc_STR("throw($self, /, exc, val=None, tb=None, pending=False)\n--\n\n"
-               "Raise an exception in it: at once, or (pending) when its turn comes.")},
-    {"raise_exception", tasklet_raise_exception, METH_VARARGS,
-     PyDoc_STR("raise_exception($self, exc_class, /, *args)\n--\n\n"
-               "Raise exc_class(*args) in it at once.")},
-    {"kill", KEYWORDS(tasklet_kill),
-     PyDoc_STR("kill($self, /, pending=False)\n--\n\n"
-               "Raise TaskletExit in it; a tasklet that has not begun is just unbound.")},
-    {"set_atomic", tasklet_set_atomic, METH_O,
-     PyDoc_STR("set_atomic($self, flag, /)\n--\n\n"
-               "Whether a watchdog must not interrupt it, and its thread keeps the GIL while it\n"
-               "runs.  Returns what it was.")},
-    {"set_ignore_nesting", tasklet_set_ignore_nesting, METH_O,
-     PyDoc_STR("set_ignore_nesting($self, flag, /)\n--\n\n"
-               "Whether a watchdog may interrupt it inside of C calls.  Returns what it was.")},
-    {"bind_thread", tasklet_bind_thread, METH_VARARGS,
-     PyDoc_STR("bind_thread($self, thread_id=-1, /)\n--\n\n"
-               "Let it run in the current thread, or in that one.  RuntimeError if it has begun.")},
-    {"set_context", plus_tasklet_set_context, METH_O,
-     PyDoc_STR("set_context($self, context, /)\n--\n\n"
-               "Let it run in this contextvars.Context from now on.  Returns self.\n\n"
-               "RuntimeError inside of Context.run(), and if another thread has it current or "
-               "scheduled.")},
-    {"context_run", (PyCFunction)(void (*)(void))plus_tasklet_context_run,
-     METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("context_run($self, func, /, *args, **kwargs)\n--\n\n"
-               "Call in the context of this tasklet; returns and raises what the call does.")},
-    {"__reduce__", tasklet_reduce, METH_NOARGS, NULL},
+    METHOD_KW(bind, METH_VARARGS | METH_KEYWORDS, "$self, /, func=None, args=None, kwargs=None",
+              "Bind to a function, and to arguments if given; not made runnable.  Returns self.\n\n"
+              "RuntimeError if it is scheduled, current, or has begun."),
+    PLUS_METHOD_KW(
+        "setup", tasklet_call, METH_VARARGS | METH_KEYWORDS, "$self, /, *args, **kwargs",
+        "Give the arguments and make it runnable, at the end of the queue.  Returns self."),
+    METHOD(insert, METH_NOARGS, "$self, /",
+           "Make it runnable, at the end of its thread's queue.  Returns self."),
+    METHOD(remove, METH_NOARGS, "$self, /", "Take it out of the queue.  Returns self."),
+    METHOD(run, METH_NOARGS, "$self, /", "Run it now; in another thread: as the next one there."),
+    METHOD(switch, METH_NOARGS, "$self, /",
+           "Run it now, and take the current one out of the queue."),
+    METHOD_KW(throw, METH_VARARGS | METH_KEYWORDS,
+              "$self, /, exc, val=None, tb=None, pending=False",
+              "Raise an exception in it: at once, or (pending) when its turn comes."),
+    METHOD(raise_exception, METH_VARARGS, "$self, exc_class, /, *args",
+           "Raise exc_class(*args) in it at once."),
+    METHOD_KW(kill, METH_VARARGS | METH_KEYWORDS, "$self, /, pending=False",
+              "Raise TaskletExit in it; a tasklet that has not begun is just unbound."),
+    METHOD(set_atomic, METH_O, "$self, flag, /",
+           "Whether a watchdog must not interrupt it, and its thread keeps the GIL while it\n"
+           "runs.  Returns what it was."),
+    METHOD(set_ignore_nesting, METH_O, "$self, flag, /",
+           "Whether a watchdog may interrupt it inside of C calls.  Returns what it was."),
+    METHOD(bind_thread, METH_VARARGS, "$self, thread_id=-1, /",
+           "Let it run in the current thread, or in that one.  RuntimeError if it has begun."),
+    PLUS_METHOD("set_context", plus_tasklet_set_context, METH_O, "$self, context, /",
+                "Let it run in this contextvars.Context from now on.  Returns self.\n\n"
+                "RuntimeError inside of Context.run(), and if another thread has it current or "
+                "scheduled."),
+    PLUS_METHOD_KW("context_run", plus_tasklet_context_run, METH_FASTCALL | METH_KEYWORDS,
+                   "$self, func, /, *args, **kwargs",
+                   "Call in the context of this tasklet; returns and raises what the call does."),
+    {"__reduce__", plus_refuse_pickling, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
+};
+
+#define MEMBER(name, type, field, doc)                                                             \
+    {name, type, offsetof(struct plus_tasklet, field), Py_READONLY, PyDoc_STR(doc)}
+
+static PyMemberDef tasklet_members[] = {
+    MEMBER("blocked", Py_T_BOOL, blocked, "Whether it waits on a channel."), /* 1 or -1 */
+    MEMBER("atomic", Py_T_BOOL, atomic, "See set_atomic."),
+    MEMBER("ignore_nesting", Py_T_BOOL, ignore_nesting, "See set_ignore_nesting."),
+    MEMBER("next", _Py_T_OBJECT, next, "The one after it in its queue, or None."),
+    MEMBER("prev", _Py_T_OBJECT, prev, "The one before it in its queue, or None."),
+    MEMBER("_channel", _Py_T_OBJECT, channel, "The channel it waits on, or None."),
+    {NULL, 0, 0, 0, NULL},
 };
 
 #define FLAG(name, which, doc) {name, get_flag, NULL, PyDoc_STR(doc), (void *)(intptr_t)(which)}
 
+#define ATTRIBUTE(name, get, set, doc, closure) {name, get, set, PyDoc_STR(doc), closure}
+
 static PyGetSetDef tasklet_getset[] = {
-    FLAG("blocked", BLOCKED, "Whether it waits on a channel."),
-    FLAG("atomic", ATOMIC, "See set_atomic."),
-    FLAG("ignore_nesting", IGNORE_NESTING, "See set_ignore_nesting."),
     FLAG("is_main", IS_MAIN, "Whether it is the first of its thread."),
     FLAG("is_current", IS_CURRENT, "Whether it is the one that its thread runs."),
     FLAG("alive", ALIVE, "Whether it has arguments and has not ended."),
     FLAG("paused", PAUSED, "Whether it is alive and neither runnable nor blocked."),
     FLAG("scheduled", SCHEDULED, "Whether it is runnable or blocked."),
     FLAG("restorable", RESTORABLE, "Whether it has no C stack."),
-    {"block_trap", get_flag, set_block_trap,
-     PyDoc_STR("Whether blocking on a channel raises RuntimeError instead."),
-     (void *)(intptr_t)BLOCK_TRAP},
-    {"next", get_next, NULL, PyDoc_STR("The one after it in its queue, or None."), NULL},
-    {"prev", get_prev, NULL, PyDoc_STR("The one before it in its queue, or None."), NULL},
-    {"_channel", get_channel, NULL, PyDoc_STR("The channel it waits on, or None."), NULL},
-    {"tempval", get_tempval, set_tempval,
-     PyDoc_STR("What it gets when it runs next; before that, its function."), NULL},
-    {"thread_id", get_thread_id, NULL,
-     PyDoc_STR("threading.get_ident() of its thread; -1 when that has ended."), NULL},
-    {"frame", get_frame, NULL, PyDoc_STR("The innermost Python frame that it is in, or None."),
-     NULL},
-    {"nesting_level", get_nesting_level, NULL,
-     PyDoc_STR("How often C code has called Python code in it: a watchdog waits until it is 0."),
-     NULL},
-    {"recursion_depth", get_recursion_depth, NULL, PyDoc_STR("Python calls that it is in."), NULL},
-    {"trace_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
-     PyDoc_STR("Its sys.gettrace(); setting it is its sys.settrace()."), NULL},
-    {"profile_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
-     PyDoc_STR("Its sys.getprofile(); setting it is its sys.setprofile()."), (void *)1},
-    {"context_id", plus_tasklet_context_id, NULL,
-     PyDoc_STR("id() of the context that it runs in; None: it has none yet."), NULL},
+    ATTRIBUTE("block_trap", get_flag, set_block_trap,
+              "Whether blocking on a channel raises RuntimeError instead.",
+              (void *)(intptr_t)BLOCK_TRAP),
+    ATTRIBUTE("tempval", get_tempval, set_tempval,
+              "What it gets when it runs next; before that, its function.", NULL),
+    ATTRIBUTE("thread_id", get_thread_id, NULL,
+              "threading.get_ident() of its thread; -1 when that has ended.", NULL),
+    ATTRIBUTE("frame", get_frame, NULL, "The innermost Python frame that it is in, or None.", NULL),
+    ATTRIBUTE("nesting_level", get_nesting_level, NULL,
+              "How often C code has called Python code in it: a watchdog waits until it is 0.",
+              NULL),
+    ATTRIBUTE("recursion_depth", get_recursion_depth, NULL, "Python calls that it is in.", NULL),
+    ATTRIBUTE("trace_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
+              "Its sys.gettrace(); setting it is its sys.settrace().", NULL),
+    ATTRIBUTE("profile_function", plus_tasklet_get_tracer, plus_tasklet_set_tracer,
+              "Its sys.getprofile(); setting it is its sys.setprofile().", (void *)1),
+    ATTRIBUTE("context_id", plus_tasklet_context_id, NULL,
+              "id() of the context that it runs in; None: it has none yet.", NULL),
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -669,7 +576,7 @@ PyTypeObject plus_tasklet_type = {
                         "A function that runs in turns with others of its thread.\n\n"
                         "tasklet(func)(*args) makes it runnable."),
     .tp_new = tasklet_new,
-    .tp_init = tasklet_init,
+    .tp_init = bind,
     .tp_alloc = PyType_GenericAlloc,
     .tp_free = PyObject_GC_Del,
     .tp_dealloc = tasklet_dealloc,
@@ -679,6 +586,7 @@ PyTypeObject plus_tasklet_type = {
     .tp_call = tasklet_call,
     .tp_repr = tasklet_repr,
     .tp_methods = tasklet_methods,
+    .tp_members = tasklet_members,
     .tp_getset = tasklet_getset,
     .tp_weaklistoffset = offsetof(struct plus_tasklet, weakrefs),
     .tp_vectorcall = tasklet_vectorcall_new,

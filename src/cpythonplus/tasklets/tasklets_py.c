@@ -10,8 +10,10 @@
 #include "scheduler.h"
 
 #include "../_base/clock.h"
+#include "../threads/binding.h"
 
-#define KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_VARARGS | METH_KEYWORDS
+#define METHOD(name, ...) PLUS_METHOD(#name, tasklets_##name, __VA_ARGS__)
+#define METHOD_KW(name, ...) PLUS_METHOD_KW(#name, tasklets_##name, __VA_ARGS__)
 
 /* ---- scheduling ------------------------------------------------------------------------------- */
 
@@ -59,24 +61,14 @@ tasklets_run(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"timeout",        "threadblock",  "soft",
                             "ignore_nesting", "totaltimeout", NULL};
     struct plus_scheduler *sched = plus_scheduler_get();
-    long timeout = 0;
-    int threadblock = 0, soft = 0, ignore_nesting = 0, totaltimeout = 0;
+    struct plus_watch_options to = {.seconds = -1};
 
     if (sched == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|lpppp:run", names, &timeout, &threadblock,
-                                     &soft, &ignore_nesting, &totaltimeout)) {
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|lpppp:run", names, &to.timeout,
+                                     &to.threadblock, &to.soft, &to.ignore_nesting, &to.total)) {
         return NULL;
     }
-    struct plus_watch_options options = {
-        .timeout = timeout,
-        .seconds = -1,
-        .threadblock = threadblock != 0,
-        .soft = soft != 0,
-        .ignore_nesting = ignore_nesting != 0,
-        .total = totaltimeout != 0,
-    };
-
-    return plus_watchdog_run(sched, &options);
+    return plus_watchdog_run(sched, &to);
 }
 
 static PyObject *
@@ -84,26 +76,18 @@ tasklets_run_for(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"seconds", "threadblock", "soft", "ignore_nesting", NULL};
     struct plus_scheduler *sched = plus_scheduler_get();
-    double seconds;
-    int threadblock = 0, soft = 0, ignore_nesting = 0;
+    struct plus_watch_options to = {0};
 
     if (sched == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "d|$ppp:run_for", names, &seconds, &threadblock,
-                                     &soft, &ignore_nesting)) {
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "d|$ppp:run_for", names, &to.seconds,
+                                     &to.threadblock, &to.soft, &to.ignore_nesting)) {
         return NULL;
     }
-    if (!(seconds >= 0)) {
+    if (!(to.seconds >= 0)) {
         PyErr_SetString(PyExc_ValueError, "seconds must be a non-negative number");
         return NULL;
     }
-    struct plus_watch_options options = {
-        .seconds = seconds,
-        .threadblock = threadblock != 0,
-        .soft = soft != 0,
-        .ignore_nesting = ignore_nesting != 0,
-    };
-
-    return plus_watchdog_run(sched, &options);
+    return plus_watchdog_run(sched, &to);
 }
 
 /* ---- looking ---------------------------------------------------------------------------------- */
@@ -157,10 +141,9 @@ tasklets_getcurrentid(PyObject *module, PyObject *ignored)
 static PyObject *
 tasklets_abandon(PyObject *module, PyObject *arg)
 {
-    struct plus_tasklet *task = (struct plus_tasklet *)arg;
+    struct plus_tasklet *task;
 
-    if (!PyObject_TypeCheck(arg, &plus_tasklet_type)) {
-        PyErr_SetString(PyExc_TypeError, "a tasklet is needed");
+    if (!PyArg_Parse(arg, "O!", &plus_tasklet_type, &task)) {
         return NULL;
     }
     if (task->sched != plus_scheduler_own || plus_is_running(task)) {
@@ -230,29 +213,18 @@ exchange(PyObject **slot, PyObject *callable, const char *refusal)
     return old != NULL ? old : Py_NewRef(Py_None);
 }
 
-static PyObject *
-tasklets_set_channel_callback(PyObject *module, PyObject *callable)
-{
-    return exchange(&plus_channel_hook, callable, "channel callback must be callable");
-}
+#define CALLBACK(kind)                                                                             \
+    static PyObject *tasklets_set_##kind##_callback(PyObject *module, PyObject *callable)          \
+    {                                                                                              \
+        return exchange(&plus_##kind##_hook, callable, #kind " callback must be callable");        \
+    }                                                                                              \
+    static PyObject *tasklets_get_##kind##_callback(PyObject *module, PyObject *ignored)           \
+    {                                                                                              \
+        return Py_NewRef(plus_##kind##_hook != NULL ? plus_##kind##_hook : Py_None);               \
+    }
 
-static PyObject *
-tasklets_get_channel_callback(PyObject *module, PyObject *ignored)
-{
-    return Py_NewRef(plus_channel_hook != NULL ? plus_channel_hook : Py_None);
-}
-
-static PyObject *
-tasklets_set_schedule_callback(PyObject *module, PyObject *callable)
-{
-    return exchange(&plus_schedule_hook, callable, "schedule callback must be callable");
-}
-
-static PyObject *
-tasklets_get_schedule_callback(PyObject *module, PyObject *ignored)
-{
-    return Py_NewRef(plus_schedule_hook != NULL ? plus_schedule_hook : Py_None);
-}
+CALLBACK(channel)
+CALLBACK(schedule)
 
 static PyObject *
 tasklets_set_error_handler(PyObject *module, PyObject *args)
@@ -280,24 +252,14 @@ tasklets_switch_trap(PyObject *module, PyObject *args)
     return PyLong_FromLong(old);
 }
 
-/* Puts a truth value into *slot; gives what was there. */
-static PyObject *
-exchange_flag(bool *slot, PyObject *flag)
-{
-    bool old = *slot;
-    int value = PyObject_IsTrue(flag);
-
-    if (value < 0) {
-        return NULL;
-    }
-    *slot = value != 0;
-    return PyBool_FromLong(old);
-}
-
 static PyObject *
 tasklets_set_foreign_wakers(PyObject *module, PyObject *flag)
 {
-    return exchange_flag(&plus_foreign_wakers, flag);
+    bool old = plus_foreign_wakers;
+    int value = PyObject_IsTrue(flag);
+
+    plus_foreign_wakers = value < 0 ? old : value != 0;
+    return value < 0 ? NULL : PyBool_FromLong(old);
 }
 
 static PyObject *
@@ -466,21 +428,9 @@ tasklets_dump_pause(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
-tasklets_dump_resume(PyObject *module, PyObject *ignored)
+tasklets_dump_resume(PyObject *module, PyObject *child)
 {
-    if (plus_dump_signal_resume(false) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-tasklets_dump_resume_child(PyObject *module, PyObject *ignored)
-{
-    if (plus_dump_signal_resume(true) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_dump_signal_resume(child == Py_True) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---- atomic ----------------------------------------------------------------------------------- */
@@ -520,11 +470,7 @@ atomic_exit(PyObject *op, PyObject *args)
 static PyObject *
 atomic_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    if (PyTuple_GET_SIZE(args) != 0 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0)) {
-        PyErr_SetString(PyExc_TypeError, "atomic() takes no arguments");
-        return NULL;
-    }
-    return type->tp_alloc(type, 0);
+    return plus_no_arguments("atomic", args, kwargs) < 0 ? NULL : type->tp_alloc(type, 0);
 }
 
 static PyMethodDef atomic_methods[] = {
@@ -548,149 +494,134 @@ static PyTypeObject atomic_type = {
 /* ---- tables ----------------------------------------------------------------------------------- */
 
 static PyMethodDef refusal_method[] = {
-    {"tasklets_refusal", tasklets_refusal, METH_NOARGS,
-     PyDoc_STR("tasklets_refusal($module, /)\n--\n\nWhy there are no tasklets here, or None.")},
+    PLUS_METHOD("tasklets_refusal", tasklets_refusal, METH_NOARGS, "$module, /",
+                "Why there are no tasklets here, or None."),
     {NULL, NULL, 0, NULL},
 };
 
 static PyMethodDef tasklets_methods[] = {
-    {"tasklets_kill_all", tasklets_kill_all, METH_NOARGS,
-     PyDoc_STR("tasklets_kill_all($module, /)\n--\n\n"
-               "End this thread's tasklets that have begun, as at the thread's end.")},
-    {"tasklets_after_fork", tasklets_after_fork, METH_NOARGS,
-     PyDoc_STR("tasklets_after_fork($module, /)\n--\n\nFor the child of a fork.")},
-    {"tasklets_event_changes", tasklets_event_changes, METH_VARARGS,
-     PyDoc_STR(
-         "tasklets_event_changes($module, pretended=0, /)\n--\n\n"
-         "How often run(timeout) has switched events on or off; for tests: so many times more.")},
-    {"tasklets_stop_deadlines", tasklets_stop_deadlines, METH_NOARGS,
-     PyDoc_STR("tasklets_stop_deadlines($module, /)\n--\n\n"
-               "Let run_for() interrupt nothing any more, as the interpreter ends.")},
-    {"getthreads", tasklets_getthreads, METH_NOARGS,
-     PyDoc_STR("getthreads($module, /)\n--\n\n"
-               "Identities of the threads that have used tasklets.")},
-    {"schedule", (PyCFunction)(void (*)(void))tasklets_schedule, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR(
-         "schedule($module, /, retval=...)\n--\n\n"
-         "Let the next runnable tasklet run; return retval when it is this one's turn again.\n\n"
-         "retval: by default the current tasklet.")},
-    {"schedule_remove", (PyCFunction)(void (*)(void))tasklets_schedule_remove,
-     METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("schedule_remove($module, /, retval=...)\n--\n\n"
-               "The same, and take the current tasklet out of the queue.")},
-    {"run", KEYWORDS(tasklets_run),
-     PyDoc_STR("run($module, /, timeout=0, threadblock=False, soft=False, ignore_nesting=False,\n"
-               "    totaltimeout=False)\n--\n\n"
-               "Run all tasklets until none is runnable, or until the time-out; return None.\n\n"
-               "timeout: events (calls of Python functions, resumptions of generators, jumps\n"
-               "back); 0: none.  The tasklet that has run for so long is interrupted, taken out\n"
-               "of the queue and returned; insert() lets it go on.\n"
-               "threadblock: wait for other threads when nothing is runnable.\n"
-               "soft: interrupt nobody; return None at the next switch after the time-out.\n"
-               "ignore_nesting: interrupt Python code that C code has called, too.\n"
-               "totaltimeout: count all tasklets together, not each for itself.\n\n"
-               "An exception that leaves a tasklet is raised here.  RuntimeError if no tool of\n"
-               "sys.monitoring is free (3.12 and later).")},
-    {"run_for", KEYWORDS(tasklets_run_for),
-     PyDoc_STR("run_for($module, /, seconds, *, threadblock=False, soft=False,\n"
-               "    ignore_nesting=False)\n--\n\n"
-               "The same with a time-out in seconds, for all tasklets together.\n\n"
-               "Nothing is slower before it has passed.  ValueError for a negative number.")},
-    {"getcurrent", tasklets_getcurrent, METH_NOARGS,
-     PyDoc_STR("getcurrent($module, /)\n--\n\nThe tasklet that runs.")},
-    {"getmain", tasklets_getmain, METH_NOARGS,
-     PyDoc_STR("getmain($module, /)\n--\n\nThe first tasklet of this thread.")},
-    {"getruncount", tasklets_getruncount, METH_NOARGS,
-     PyDoc_STR("getruncount($module, /)\n--\n\nHow many tasklets of this thread are runnable.")},
-    {"tasklets_get_ident", tasklets_get_ident, METH_NOARGS,
-     PyDoc_STR("tasklets_get_ident($module, /)\n--\n\n"
-               "A number that no other tasklet and no other thread has now.")},
-    {"tasklets_abandon", tasklets_abandon, METH_O,
-     PyDoc_STR("tasklets_abandon($module, tasklet, /)\n--\n\n"
-               "Have one never go on, nor end: what a fork makes of other threads.")},
-    {"getcurrentid", tasklets_getcurrentid, METH_NOARGS,
-     PyDoc_STR("getcurrentid($module, /)\n--\n\n"
-               "A number for the tasklet that runs; main's is that of its thread.")},
-    {"get_thread_info", tasklets_get_thread_info, METH_VARARGS,
-     PyDoc_STR("get_thread_info($module, thread_id=0, /)\n--\n\n"
-               "(main tasklet, current tasklet, number of runnables) of a thread.\n\n"
-               "RuntimeError if that thread has no tasklets.")},
-    {"set_channel_callback", tasklets_set_channel_callback, METH_O,
-     PyDoc_STR("set_channel_callback($module, callable, /)\n--\n\n"
-               "Call callable(channel, tasklet, sending, willblock) before each action; None: no "
-               "more.\n\n"
-               "Returns the previous one.")},
-    {"get_channel_callback", tasklets_get_channel_callback, METH_NOARGS,
-     PyDoc_STR("get_channel_callback($module, /)\n--\n\nThe callable, or None.")},
-    {"set_schedule_callback", tasklets_set_schedule_callback, METH_O,
-     PyDoc_STR("set_schedule_callback($module, callable, /)\n--\n\n"
-               "Call callable(previous, next) before each switch; None: no more.\n\n"
-               "Returns the previous one.")},
-    {"get_schedule_callback", tasklets_get_schedule_callback, METH_NOARGS,
-     PyDoc_STR("get_schedule_callback($module, /)\n--\n\nThe callable, or None.")},
-    {"set_error_handler", tasklets_set_error_handler, METH_VARARGS,
-     PyDoc_STR(
-         "set_error_handler($module, callable=None, /)\n--\n\n"
-         "Call callable(type, value, traceback) for what leaves a tasklet, instead of raising it\n"
-         "in main; None: raise it there.  Returns the previous one.")},
-    {"set_foreign_wakers", tasklets_set_foreign_wakers, METH_O,
-     PyDoc_STR("set_foreign_wakers($module, flag, /)\n--\n\n"
-               "Whether a thread that has never used tasklets counts as one that may wake a "
-               "blocked one.\n\n"
-               "True (default, as in Stackless): beside such a thread nothing is a deadlock, "
-               "blocking waits.\n"
-               "False: for programs whose other threads only help.  Returns what it was.")},
-    {"set_trace_inheritance", tasklets_set_trace_inheritance, METH_O,
-     PyDoc_STR(
-         "set_trace_inheritance($module, flag, /)\n--\n\n"
-         "Whether new tasklets have trace and profile functions: those that threading.settrace() "
-         "and\n"
-         "setprofile() have for new threads, or else those of who gives them their arguments.\n\n"
-         "None (default): where who gives them their arguments has any; False: never; True: always."
-         "\nReturns what it was.")},
-    {"switch_trap", tasklets_switch_trap, METH_VARARGS,
-     PyDoc_STR(
-         "switch_trap($module, change=0, /)\n--\n\n"
-         "Change the level above 0 of which switching raises RuntimeError; return the old one.")},
-    {"stack_size", tasklets_stack_size, METH_VARARGS,
-     PyDoc_STR(
-         "stack_size($module, size_bytes=..., /)\n--\n\n"
-         "Size of the C stacks of tasklets that begin from now on, in bytes; 0: the default.\n\n"
-         "Without an argument nothing is changed.  Returns the old size.  ValueError outside of 64 "
-         "KiB to 1 GiB.")},
-    {"trim_stacks", KEYWORDS(tasklets_trim_stacks),
-     PyDoc_STR(
-         "trim_stacks($module, /, parked_s=0.0)\n--\n\n"
-         "Let tasklets that have been blocked or paused for so many seconds keep only what is in "
-         "use of\ntheir stacks.\n\n"
-         "Those of all threads; returns how many it has done that to.  They get their stacks "
-         "back when they\nrun again.  ValueError if negative.")},
-    {"tasklets_report_raw", tasklets_report_raw, METH_VARARGS,
-     PyDoc_STR("tasklets_report_raw($module, which, most_alike, /)\n--\n\n"
-               "What cpythonplus.tasklets._reporting makes reports of; which threads: 0 this one, "
-               "1 all,\n"
-               "2 the others.")},
-    {"tasklets_dump_on", tasklets_dump_on, METH_VARARGS,
-     PyDoc_STR("tasklets_dump_on($module, signum, call, /)\n--\n\n"
-               "Have call(signum) called on the signal, by a thread of its own.")},
-    {"tasklets_dump_off", tasklets_dump_off, METH_VARARGS,
-     PyDoc_STR("tasklets_dump_off($module, signum, /)\n--\n\n"
-               "Put the previous handler back; return whether there was anything to undo.")},
-    {"tasklets_dump_pause", tasklets_dump_pause, METH_NOARGS,
-     PyDoc_STR("tasklets_dump_pause($module, /)\n--\n\nEnd that thread: before a fork, at exit.")},
-    {"tasklets_dump_resume", tasklets_dump_resume, METH_NOARGS,
-     PyDoc_STR("tasklets_dump_resume($module, /)\n--\n\nStart it again: after a fork.")},
-    {"tasklets_dump_resume_child", tasklets_dump_resume_child, METH_NOARGS,
-     PyDoc_STR("tasklets_dump_resume_child($module, /)\n--\n\n"
-               "The same in the child, where the parent's signals are forgotten.")},
+    PLUS_METHOD("tasklets_kill_all", tasklets_kill_all, METH_NOARGS, "$module, /",
+                "End this thread's tasklets that have begun, as at the thread's end."),
+    PLUS_METHOD("tasklets_after_fork", tasklets_after_fork, METH_NOARGS, "$module, /",
+                "For the child of a fork."),
+    PLUS_METHOD(
+        "tasklets_event_changes", tasklets_event_changes, METH_VARARGS, "$module, pretended=0, /",
+        "How often run(timeout) has switched events on or off; for tests: so many times more."),
+    PLUS_METHOD("tasklets_stop_deadlines", tasklets_stop_deadlines, METH_NOARGS, "$module, /",
+                "Let run_for() interrupt nothing any more, as the interpreter ends."),
+    METHOD(getthreads, METH_NOARGS, "$module, /",
+           "Identities of the threads that have used tasklets."),
+    METHOD_KW(schedule, METH_FASTCALL | METH_KEYWORDS, "$module, /, retval=...",
+              "Let the next runnable tasklet run; return retval when it is this one's turn "
+              "again.\n\n"
+              "retval: by default the current tasklet."),
+    METHOD_KW(schedule_remove, METH_FASTCALL | METH_KEYWORDS, "$module, /, retval=...",
+              "The same, and take the current tasklet out of the queue."),
+    METHOD_KW(run, METH_VARARGS | METH_KEYWORDS,
+              "$module, /, timeout=0, threadblock=False, soft=False, ignore_nesting=False, "
+              "totaltimeout=False",
+              "Run all tasklets until none is runnable, or until the time-out; return None.\n\n"
+              "timeout: events (calls of Python functions, resumptions of generators, jumps\n"
+              "back); 0: none.  The tasklet that has run for so long is interrupted, taken out\n"
+              "of the queue and returned; insert() lets it go on.\n"
+              "threadblock: wait for other threads when nothing is runnable.\n"
+              "soft: interrupt nobody; return None at the next switch after the time-out.\n"
+              "ignore_nesting: interrupt Python code that C code has called, too.\n"
+              "totaltimeout: count all tasklets together, not each for itself.\n\n"
+              "An exception that leaves a tasklet is raised here.  RuntimeError if no tool of\n"
+              "sys.monitoring is free (3.12 and later)."),
+    METHOD_KW(run_for, METH_VARARGS | METH_KEYWORDS,
+              "$module, /, seconds, *, threadblock=False, soft=False, ignore_nesting=False",
+              "The same with a time-out in seconds, for all tasklets together.\n\n"
+              "Nothing is slower before it has passed.  ValueError for a negative number."),
+    METHOD(getcurrent, METH_NOARGS, "$module, /", "The tasklet that runs."),
+    METHOD(getmain, METH_NOARGS, "$module, /", "The first tasklet of this thread."),
+    METHOD(getruncount, METH_NOARGS, "$module, /",
+           "How many tasklets of this thread are runnable."),
+    PLUS_METHOD("tasklets_get_ident", tasklets_get_ident, METH_NOARGS, "$module, /",
+                "A number that no other tasklet and no other thread has now."),
+    PLUS_METHOD("tasklets_abandon", tasklets_abandon, METH_O, "$module, tasklet, /",
+                "Have one never go on, nor end: what a fork makes of other threads."),
+    METHOD(getcurrentid, METH_NOARGS, "$module, /",
+           "A number for the tasklet that runs; main's is that of its thread."),
+    METHOD(get_thread_info, METH_VARARGS, "$module, thread_id=0, /",
+           "(main tasklet, current tasklet, number of runnables) of a thread.\n\n"
+           "RuntimeError if that thread has no tasklets."),
+    METHOD(set_channel_callback, METH_O, "$module, callable, /",
+           "Call callable(channel, tasklet, sending, willblock) before each action; None: no "
+           "more.\n\n"
+           "Returns the previous one."),
+    METHOD(get_channel_callback, METH_NOARGS, "$module, /", "The callable, or None."),
+    METHOD(set_schedule_callback, METH_O, "$module, callable, /",
+           "Call callable(previous, next) before each switch; None: no more.\n\n"
+           "Returns the previous one."),
+    METHOD(get_schedule_callback, METH_NOARGS, "$module, /", "The callable, or None."),
+    METHOD(set_error_handler, METH_VARARGS, "$module, callable=None, /",
+           "Call callable(type, value, traceback) for what leaves a tasklet, instead of raising "
+           "it\n"
+           "in main; None: raise it there.  Returns the previous one."),
+    METHOD(set_foreign_wakers, METH_O, "$module, flag, /",
+           "Whether a thread that has never used tasklets counts as one that may wake a blocked "
+           "one.\n\n"
+           "True (default, as in Stackless): beside such a thread nothing is a deadlock, "
+           "blocking waits.\n"
+           "False: for programs whose other threads only help.  Returns what it was."),
+    METHOD(set_trace_inheritance, METH_O, "$module, flag, /",
+           "Whether new tasklets have trace and profile functions: those that "
+           "threading.settrace() and\n"
+           "setprofile() have for new threads, or else those of who gives them their "
+           "arguments.\n\n"
+           "None (default): where who gives them their arguments has any; False: never; True: "
+           "always.\n"
+           "Returns what it was."),
+    METHOD(switch_trap, METH_VARARGS, "$module, change=0, /",
+           "Change the level above 0 of which switching raises RuntimeError; return the old one."),
+    METHOD(stack_size, METH_VARARGS, "$module, size_bytes=..., /",
+           "Size of the C stacks of tasklets that begin from now on, in bytes; 0: the "
+           "default.\n\n"
+           "Without an argument nothing is changed.  Returns the old size.  ValueError outside "
+           "of 64 KiB to 1 GiB."),
+    METHOD_KW(trim_stacks, METH_VARARGS | METH_KEYWORDS, "$module, /, parked_s=0.0",
+              "Let tasklets that have been blocked or paused for so many seconds keep only what is "
+              "in use of\n"
+              "their stacks.\n\n"
+              "Those of all threads; returns how many it has done that to.  They get their stacks "
+              "back when they\n"
+              "run again.  ValueError if negative."),
+    PLUS_METHOD(
+        "tasklets_report_raw", tasklets_report_raw, METH_VARARGS, "$module, which, most_alike, /",
+        "What cpythonplus.tasklets._reporting makes reports of; which threads: 0 this one, 1 "
+        "all,\n"
+        "2 the others."),
+    PLUS_METHOD("tasklets_dump_on", tasklets_dump_on, METH_VARARGS, "$module, signum, call, /",
+                "Have call(signum) called on the signal, by a thread of its own."),
+    PLUS_METHOD("tasklets_dump_off", tasklets_dump_off, METH_VARARGS, "$module, signum, /",
+                "Put the previous handler back; return whether there was anything to undo."),
+    PLUS_METHOD("tasklets_dump_pause", tasklets_dump_pause, METH_NOARGS, "$module, /",
+                "End that thread: before a fork, at exit."),
+    PLUS_METHOD("tasklets_dump_resume", tasklets_dump_resume, METH_O, "$module, child, /",
+                "Start it again after a fork; in the child the parent's signals are forgotten."),
     {NULL, NULL, 0, NULL},
 };
 
 int
 plus_tasklets_exec(PyObject *module)
 {
-    PyTypeObject *types[] = {&plus_tasklet_type, &plus_channel_type, &plus_bomb_type,
-                             &plus_delivery_type};
+    /* Lock, RLock and `atomic` are other rooms' in this module. */
+    static const struct {
+        const char *name; /* NULL: not for Python code */
+        PyTypeObject *type;
+    } types[] = {
+        {"tasklet", &plus_tasklet_type},
+        {"channel", &plus_channel_type},
+        {"bomb", &plus_bomb_type},
+        {"io_delivery", &plus_delivery_type},
+        {"tasklets_Lock", &plus_task_lock_type},
+        {"tasklets_RLock", &plus_task_rlock_type},
+        {"tasklets_local", &plus_task_local_type},
+        {"tasklet_atomic", &atomic_type},
+        {NULL, &plus_waiters_type},
+    };
 
     if (PyModule_AddFunctions(module, refusal_method) < 0) {
         return -1;
@@ -703,32 +634,21 @@ plus_tasklets_exec(PyObject *module)
         PyModule_AddFunctions(module, plus_timing_methods) < 0) {
         return -1;
     }
-    if (plus_waiters_exec(module) < 0 || plus_task_locks_exec(module) < 0 ||
-        plus_task_local_exec(module) < 0) {
-        return -1;
-    }
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (PyModule_AddType(module, types[i]) < 0) {
+        PyObject *type = (PyObject *)types[i].type;
+
+        if (PyType_Ready(types[i].type) < 0 ||
+            (types[i].name != NULL && PyModule_AddObjectRef(module, types[i].name, type) < 0)) {
             return -1;
         }
-    }
-    if (plus_bomb_prepare() < 0) {
-        return -1;
-    }
-    /* `atomic` is the GIL's in this module. */
-    if (PyType_Ready(&atomic_type) < 0 ||
-        PyModule_AddObjectRef(module, "tasklet_atomic", (PyObject *)&atomic_type) < 0) {
-        return -1;
     }
     if (plus_tasklet_exit == NULL) {
         plus_tasklet_exit = PyErr_NewExceptionWithDoc("cpythonplus.tasklets.TaskletExit",
                                                       "Raised in a tasklet that is to end.",
                                                       PyExc_SystemExit, NULL);
     }
-    if (plus_tasklet_exit == NULL) {
-        return -1;
-    }
-    if (PyModule_AddStringConstant(module, "tasklets_engine", plus_pystate_engine) < 0) {
+    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 ||
+        PyModule_AddStringConstant(module, "tasklets_engine", plus_pystate_engine) < 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);

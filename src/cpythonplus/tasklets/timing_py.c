@@ -51,11 +51,10 @@ take_out(struct plus_tasklet *task)
 static PyObject *
 io_begin_never(PyObject *module, PyObject *arg)
 {
-    if (!PyObject_TypeCheck(arg, &plus_tasklet_type)) {
-        PyErr_SetString(PyExc_TypeError, "a tasklet is needed");
-        return NULL;
-    }
-    return PyBool_FromLong(take_out((struct plus_tasklet *)arg));
+    struct plus_tasklet *task;
+
+    return PyArg_Parse(arg, "O!", &plus_tasklet_type, &task) ? PyBool_FromLong(take_out(task))
+                                                             : NULL;
 }
 
 static PyObject *
@@ -103,7 +102,6 @@ io_await(PyObject *module, PyObject *ignored)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
     uint32_t generation = plus_fork_generation;
-    bool woken;
 
     if (sched == NULL) {
         return NULL;
@@ -116,7 +114,7 @@ io_await(PyObject *module, PyObject *ignored)
     }
     plus_hub_ask(sched, 1);
     sched->hub_due = true; /* the loop has just been given something */
-    enum plus_parked parked = plus_park(sched, sched->askers, PLUS_NO_DEADLINE, &woken);
+    enum plus_parked parked = plus_park(sched, sched->askers, PLUS_NO_DEADLINE, false, NULL);
 
     if (generation == plus_fork_generation) { /* the child of a fork begins with none */
         plus_hub_ask(sched, -1);
@@ -127,12 +125,11 @@ io_await(PyObject *module, PyObject *ignored)
 static PyObject *
 io_awaited(PyObject *module, PyObject *arg)
 {
-    if (!PyObject_TypeCheck(arg, &plus_tasklet_type)) {
-        PyErr_SetString(PyExc_TypeError, "a tasklet is needed");
+    struct plus_tasklet *task;
+
+    if (!PyArg_Parse(arg, "O!", &plus_tasklet_type, &task)) {
         return NULL;
     }
-    struct plus_tasklet *task = (struct plus_tasklet *)arg;
-
     if (task->blocked && task->channel == task->sched->askers) {
         plus_unpark(task);
     }
@@ -179,33 +176,25 @@ io_running_loops(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+#define METHOD(name, ...) PLUS_METHOD(#name, name, __VA_ARGS__)
+
 PyMethodDef plus_timing_methods[] = {
-    {"io_running_loops", io_running_loops, METH_VARARGS,
-     PyDoc_STR("io_running_loops($module, get, set_aside, put_back, /)\n--\n\n"
-               "Say by what the event loop that runs in the thread is set aside for a wait.")},
-    {"io_begin_after", io_begin_after, METH_VARARGS,
-     PyDoc_STR("io_begin_after($module, tasklet, seconds, /)\n--\n\n"
-               "Have a tasklet that has its arguments begin after so long.")},
-    {"io_begin_never", io_begin_never, METH_O,
-     PyDoc_STR("io_begin_never($module, tasklet, /)\n--\n\n"
-               "Take one that has not begun out of its queue; False: it has begun.")},
-    {"io_interrupt", io_interrupt, METH_VARARGS,
-     PyDoc_STR("io_interrupt($module, tasklet, exception, /)\n--\n\n"
-               "Raise it where the tasklet waits, or is about to if it is runnable.\n\n"
-               "False: it has ended, or another one is due first.")},
-    {"io_not_due", io_not_due, METH_O,
-     PyDoc_STR("io_not_due($module, exception, /)\n--\n\n"
-               "Forget an exception that the running tasklet has not been interrupted by.")},
-    {"io_await", io_await, METH_NOARGS,
-     PyDoc_STR("io_await($module, /)\n--\n\nBlock the tasklet until io_awaited().")},
-    {"io_awaited", io_awaited, METH_O,
-     PyDoc_STR("io_awaited($module, tasklet, /)\n--\n\n"
-               "End that wait, if the tasklet is in it.")},
-    {"io_own_hub", io_own_hub, METH_O,
-     PyDoc_STR("io_own_hub($module, tasklet_or_None, /)\n--\n\n"
-               "Say which tasklet is no work of the program's.")},
-    {"io_loops", io_loops, METH_VARARGS,
-     PyDoc_STR("io_loops($module, new=<none>, /)\n--\n\n"
-               "What the file io/hub.py keeps for the thread, as long as that has tasklets.")},
+    METHOD(io_running_loops, METH_VARARGS, "$module, get, set_aside, put_back, /",
+           "Say by what the event loop that runs in the thread is set aside for a wait."),
+    METHOD(io_begin_after, METH_VARARGS, "$module, tasklet, seconds, /",
+           "Have a tasklet that has its arguments begin after so long."),
+    METHOD(io_begin_never, METH_O, "$module, tasklet, /",
+           "Take one that has not begun out of its queue; False: it has begun."),
+    METHOD(io_interrupt, METH_VARARGS, "$module, tasklet, exception, /",
+           "Raise it where the tasklet waits, or is about to if it is runnable.\n\n"
+           "False: it has ended, or another one is due first."),
+    METHOD(io_not_due, METH_O, "$module, exception, /",
+           "Forget an exception that the running tasklet has not been interrupted by."),
+    METHOD(io_await, METH_NOARGS, "$module, /", "Block the tasklet until io_awaited()."),
+    METHOD(io_awaited, METH_O, "$module, tasklet, /", "End that wait, if the tasklet is in it."),
+    METHOD(io_own_hub, METH_O, "$module, tasklet_or_None, /",
+           "Say which tasklet is no work of the program's."),
+    METHOD(io_loops, METH_VARARGS, "$module, new=<none>, /",
+           "What the file io/hub.py keeps for the thread, as long as that has tasklets."),
     {NULL, NULL, 0, NULL},
 };

@@ -9,8 +9,6 @@
 #include "instrument.h"
 #include "own_state.h"
 
-#include <string.h>
-
 enum plus_inheritance plus_inheritance = PLUS_OF_MAKER;
 
 struct tracer {
@@ -26,12 +24,9 @@ call_sys(bool profile, PyObject *value)
     PyObject *sys = PyImport_ImportModule("sys"), *result = NULL;
     PyModuleDef *def = sys != NULL ? PyModule_GetDef(sys) : NULL;
     const char *name = profile ? "setprofile" : "settrace";
-    PyMethodDef *method = def != NULL ? def->m_methods : NULL;
+    PyMethodDef *method = def != NULL ? plus_find_method(def->m_methods, name, METH_O) : NULL;
 
-    while (method != NULL && method->ml_name != NULL && strcmp(method->ml_name, name) != 0) {
-        method++;
-    }
-    if (method != NULL && method->ml_name != NULL && method->ml_flags == METH_O) {
+    if (method != NULL) {
         result = method->ml_meth(sys, value);
     }
     else if (sys != NULL) {

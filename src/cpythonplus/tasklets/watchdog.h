@@ -37,9 +37,9 @@ struct plus_watch {
 };
 
 struct plus_watch_options {
-    long timeout;   /* events; 0 or less: none */
-    double seconds; /* less than 0: none */
-    bool threadblock, soft, ignore_nesting, total;
+    long timeout;                                 /* events; 0 or less: none */
+    double seconds;                               /* less than 0: none */
+    int threadblock, soft, ignore_nesting, total; /* as PyArg_Parse writes truth values */
 };
 
 /* run() and run_for().  Gives the interrupted tasklet or None; NULL with an exception. */

@@ -1,13 +1,34 @@
 """Waiting for any descriptor: a pipe, a terminal, a socket of a C library."""
 
+from time import monotonic
 from typing import Protocol, TypeAlias
 
 from cpythonplus import _native
 
-__all__ = ["FileDescriptorLike", "wait_readable", "wait_writable"]
+__all__ = ["READ", "WRITE", "FileDescriptorLike", "Limit", "wait_readable", "wait_writable"]
 
 READ = 1  # EPOLLIN
 WRITE = 4  # EPOLLOUT
+
+_LONGEST_S = 1e9  # more is for ever
+
+
+class Limit:
+    """How long a wait may still take, in seconds; None: for ever."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, seconds: float | None) -> None:
+        forever = seconds is None or seconds > _LONGEST_S
+        self._end = None if forever or seconds is None else monotonic() + seconds
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, at least 0; None: for ever."""
+        return None if self._end is None else max(self._end - monotonic(), 0.0)
+
+    def is_over(self) -> bool:
+        """Return whether the time is over, but for what rounding makes of it."""
+        return self._end is not None and monotonic() > self._end - 0.0005
 
 
 class HasFileno(Protocol):

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cpythonplus import _native
-from cpythonplus.tasklets._native import TaskletExit, atomic, getmain, tasklet
+from cpythonplus._native import TaskletExit, getmain, tasklet, tasklet_atomic
 
 __all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
 
@@ -159,7 +159,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     turns = Turns(loop, ours=True)
     turns.outside = outside
     try:
-        with atomic():  # a watchdog is about the others
+        with tasklet_atomic():  # a watchdog is about the others
             while True:
                 try:
                     _native.io_guard_turns(loop.run_forever)

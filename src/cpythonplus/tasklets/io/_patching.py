@@ -18,7 +18,7 @@ _AREAS = {
     "socket": "socket",
     "dns": "names",
     "ssl": "ssl",
-    "select": "select",
+    "select": "selectors",
     "time": "_timing",
     "subprocess": "_processes",
 }
@@ -61,7 +61,7 @@ def patch(
     chosen = [area for area, flag in wanted.items() if flag]
     together: dict[str, dict[str, object]] = {}
     for area in chosen:
-        for home, names in _module_of(area).replacements().items():
+        for home, names in _module_of(area).REPLACEMENTS.items():
             together.setdefault(home, {}).update(names)
     _replacer.start(together)
     with _lock:

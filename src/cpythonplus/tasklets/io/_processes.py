@@ -16,13 +16,13 @@ from typing import IO, TYPE_CHECKING, Any
 from cpythonplus._base.replacing import original
 from cpythonplus._native import io_forget
 from cpythonplus.tasklets.io import _readiness as readiness
-from cpythonplus.tasklets.io._descriptors import READ, WRITE
+from cpythonplus.tasklets.io._descriptors import READ, WRITE, Limit
 from cpythonplus.tasklets.locks import Lock
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["Pipe", "replacements", "wait", "wait3", "wait4", "waitpid"]
+__all__ = ["REPLACEMENTS", "Pipe", "wait", "wait3", "wait4", "waitpid"]
 
 _Ended = tuple[Any, ...]  # process, status, and perhaps its resources
 
@@ -37,7 +37,7 @@ def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _
     fd = _descriptor_of(pid) if pid > 0 and options == 0 else None
     if fd is not None:
         try:
-            readiness.wait(fd, READ, readiness.Limit(None))
+            readiness.wait(fd, READ, Limit(None))
         finally:
             io_forget(fd)
             os.close(fd)
@@ -90,7 +90,7 @@ class Pipe(_stock.FileIO):
         """Wait, unless the program has made it non-blocking; return whether."""
         blocks = os.get_blocking(self.fileno())
         if blocks:
-            readiness.wait(self.fileno(), events, readiness.Limit(None))
+            readiness.wait(self.fileno(), events, Limit(None))
         return blocks
 
     def close(self) -> None:
@@ -162,12 +162,11 @@ class _Like(ModuleType):
         return getattr(self.__dict__["_module"], name)
 
 
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what patch() puts in the place of what, by module and name."""
-    return {
-        "os": {"waitpid": waitpid, "wait": wait, "wait3": wait3, "wait4": wait4},
-        "subprocess": {
-            "io": _Like(_stock, open=_open),
-            "threading": _Like(threading, Lock=Lock),  # held while a process is awaited
-        },
-    }
+# What patch() puts in the place of what, by module and name.
+REPLACEMENTS = {
+    "os": {"waitpid": waitpid, "wait": wait, "wait3": wait3, "wait4": wait4},
+    "subprocess": {
+        "io": _Like(_stock, open=_open),
+        "threading": _Like(threading, Lock=Lock),  # held while a process is awaited
+    },
+}

@@ -6,13 +6,13 @@ what is found, in which order and with which errors, is always what the standard
 """
 
 import errno
-import time
 from collections.abc import Callable, Mapping
 from select import EPOLLET, EPOLLIN, EPOLLOUT, epoll
 from typing import TypeVar
 
 from cpythonplus import _native
 from cpythonplus.tasklets.io import _running as running
+from cpythonplus.tasklets.io._descriptors import Limit
 
 running.switch()
 
@@ -24,26 +24,6 @@ Found = TypeVar("Found")
 _EVENTS = 0x27DF
 
 _LOOK_EVERY_S = 0.005  # where nobody can tell us
-
-_LONGEST_S = 1e9  # more is for ever
-
-
-class Limit:
-    """How long a wait may still take, in seconds; None: for ever."""
-
-    __slots__ = ("_end",)
-
-    def __init__(self, seconds: float | None) -> None:
-        forever = seconds is None or seconds > _LONGEST_S
-        self._end = None if forever or seconds is None else time.monotonic() + seconds
-
-    def left(self) -> float | None:
-        """Return the seconds that are left, at least 0; None: for ever."""
-        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
-
-    def is_over(self) -> bool:
-        """Return whether the time is over, but for what rounding makes of it."""
-        return self._end is not None and time.monotonic() > self._end - 0.0005
 
 
 def wait(fd: int, events: int, limit: Limit) -> bool:

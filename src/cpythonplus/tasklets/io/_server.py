@@ -5,12 +5,19 @@ import os
 import socket as _stock
 from collections.abc import Callable
 from operator import index
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus._native import io_delivery, io_sleep, io_unraisable
-from cpythonplus.tasklets._native import TaskletExit, getcurrent, schedule, tasklet
+from cpythonplus._native import (
+    TaskletExit,
+    getcurrent,
+    io_delivery,
+    io_sleep,
+    io_unraisable,
+    schedule,
+    tasklet,
+)
 from cpythonplus.tasklets.io import socket
+from cpythonplus.tasklets.io._descriptors import Limit
 
 if TYPE_CHECKING:
     import ssl
@@ -120,13 +127,12 @@ class StreamServer:
 
     def _wait_idle(self, timeout: float | None) -> bool:
         """Return whether all connections but the caller's have ended."""
-        deadline = None if timeout is None else monotonic() + timeout
+        limit = Limit(timeout)
         while self._others():
-            left = None if deadline is None else max(0.0, deadline - monotonic())
             ended = io_delivery()
             self._idle.append(ended)
             try:
-                if not ended.wait(left):
+                if not ended.wait(limit.left()):
                     return False
             finally:
                 self._idle.remove(ended)

@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["fill", "function_over"]
 
 
-def function_over(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+def function_over(function: Any, names: dict[str, Any]) -> types.FunctionType:  # noqa: ANN401
     """Return a function of a standard module that finds its globals in `names`."""
     made = types.FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, function.__closure__

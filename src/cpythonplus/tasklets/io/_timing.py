@@ -10,9 +10,12 @@ from types import TracebackType
 from typing import Self
 
 from cpythonplus import _native
-from cpythonplus.tasklets._native import getcurrent, schedule, tasklet
+from cpythonplus._native import getcurrent, schedule, tasklet
 
-__all__ = ["Timer", "call_later", "replacements", "sleep", "timeout"]
+__all__ = ["REPLACEMENTS", "Timer", "call_later", "sleep", "timeout"]
+
+# What patch() puts in the place of what, by module and name.
+REPLACEMENTS = {"time": {"sleep": _native.io_sleep}}
 
 
 def sleep(seconds: float) -> None:
@@ -146,8 +149,3 @@ class timeout:  # noqa: N801  # as asyncio's
         _native.io_not_due(self._expired)
         if error is self._expired:
             raise TimeoutError from error
-
-
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what to put in the place of the standard library's functions, by module and name."""
-    return {"time": {"sleep": _native.io_sleep}}

@@ -10,9 +10,9 @@ stop: it goes on in its thread when the tasklet has been killed, and nobody gets
 
 import _socket
 import socket as _stock
-import types
 from typing import Any
 
+from cpythonplus.tasklets.io import _standard as standard
 from cpythonplus.tasklets.io._threadpool import in_thread
 
 __all__ = [
@@ -34,7 +34,6 @@ _gethostbyname = _socket.gethostbyname
 _gethostbyname_ex = _socket.gethostbyname_ex
 _gethostbyaddr = _socket.gethostbyaddr
 _getnameinfo = _socket.getnameinfo
-_getfqdn = _stock.getfqdn
 
 
 def _is_number(host: object, family: int) -> bool:
@@ -97,13 +96,7 @@ def getnameinfo(
 
 
 # The standard one looks up by gethostbyaddr(): here by the one above.
-getfqdn = types.FunctionType(
-    _getfqdn.__code__,
-    {**vars(_stock), "gethostbyaddr": gethostbyaddr},
-    "getfqdn",
-    _getfqdn.__defaults__,
-)
-getfqdn.__doc__ = _getfqdn.__doc__
+getfqdn = standard.function_over(_stock.getfqdn, {**vars(_stock), "gethostbyaddr": gethostbyaddr})
 
 
 def with_number(address: tuple[Any, ...], family: int) -> tuple[Any, ...]:
@@ -117,7 +110,6 @@ def with_number(address: tuple[Any, ...], family: int) -> tuple[Any, ...]:
     return (found[0], *rest)
 
 
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what patch() puts into the standard modules for `dns`: {module: {name: object}}."""
-    functions = (getaddrinfo, gethostbyaddr, gethostbyname, gethostbyname_ex, getnameinfo)
-    return {"socket": {function.__name__: function for function in functions}}
+# What patch() puts in the place of what, by module and name.
+_functions = (getaddrinfo, gethostbyaddr, gethostbyname, gethostbyname_ex, getnameinfo)
+REPLACEMENTS = {"socket": {function.__name__: function for function in _functions}}

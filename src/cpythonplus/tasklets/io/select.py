@@ -34,19 +34,6 @@ def __dir__() -> list[str]:
     return sorted({*dir(_stock), *globals()})
 
 
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what patch() puts in the place of what, by module and name."""
-    # The hub takes the standard selector as it finds it when it is imported.
-    from cpythonplus.tasklets.io import _hub as hub  # noqa: F401
-    from cpythonplus.tasklets.io import selectors
-
-    names = ("DefaultSelector", "EpollSelector", "PollSelector", "SelectSelector")
-    return {
-        "select": {"select": select, "poll": poll, "epoll": epoll},
-        "selectors": {name: getattr(selectors, name) for name in names},
-    }
-
-
 def _number(timeout: float | SupportsIndex, kind: str) -> float:
     if isinstance(timeout, float):
         if timeout != timeout:  # noqa: PLR0124
@@ -228,6 +215,9 @@ class epoll(_Fair):  # noqa: N801  # the standard name
         self._real = _epoll.fromfd(fd)
         return self
 
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # register(), fileno(), closed, ...
+        return getattr(object.__getattribute__(self, "_real"), name)
+
     def __enter__(self) -> Self:
         self._real.__enter__()
         return self
@@ -241,36 +231,11 @@ class epoll(_Fair):  # noqa: N801  # the standard name
     ) -> None:
         self.close()
 
-    @property
-    def closed(self) -> bool:
-        """Whether it has been closed."""
-        return self._real.closed
-
     def close(self) -> None:
         """Close it; who waits for it gets OSError(EBADF)."""
         if not self._real.closed:
             _native.io_forget(self._real.fileno())
             self._real.close()
-
-    def fileno(self) -> int:
-        """Return the epoll's own descriptor."""
-        return self._real.fileno()
-
-    def register(
-        self,
-        fd: Any,  # noqa: ANN401
-        eventmask: int = _stock.EPOLLIN | _stock.EPOLLPRI | _stock.EPOLLOUT,
-    ) -> None:
-        """Watch a descriptor from now on; OSError(EEXIST) when it is watched already."""
-        self._real.register(fd, eventmask)
-
-    def modify(self, fd: Any, eventmask: int) -> None:  # noqa: ANN401
-        """Watch it for other events."""
-        self._real.modify(fd, eventmask)
-
-    def unregister(self, fd: Any) -> None:  # noqa: ANN401
-        """Watch it no longer."""
-        self._real.unregister(fd)
 
     def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
         """Return descriptors and what they are ready for, at most `maxevents` (-1: some thousand).

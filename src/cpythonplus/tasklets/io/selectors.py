@@ -3,6 +3,7 @@
 import selectors as _stock
 from typing import Any
 
+from cpythonplus.tasklets.io import _hub as hub  # noqa: F401  # takes the standard selector
 from cpythonplus.tasklets.io import select
 
 __all__ = ["DefaultSelector", "EpollSelector", "PollSelector", "SelectSelector"]
@@ -35,3 +36,9 @@ class SelectSelector(_stock.SelectSelector):
 
 
 DefaultSelector = EpollSelector
+
+# What patch() puts in the place of what, by module and name.
+REPLACEMENTS = {
+    "select": {name: getattr(select, name) for name in select.__all__},
+    "selectors": {name: globals()[name] for name in __all__},
+}

@@ -12,12 +12,10 @@ here, and waiting is the tasklet's. What is not replaced is the standard module'
 import _socket
 import contextlib
 import errno
-import io
 import operator
 import os
 import socket as _stock
 from collections.abc import Iterable
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from cpythonplus._native import (
@@ -32,6 +30,7 @@ from cpythonplus._native import (
 )
 from cpythonplus.tasklets.io import _standard as standard
 from cpythonplus.tasklets.io import names
+from cpythonplus.tasklets.io._descriptors import READ, WRITE, Limit
 from cpythonplus.tasklets.io.names import (
     getaddrinfo,
     gethostbyaddr,
@@ -59,14 +58,12 @@ __all__ = [
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_READ, _WRITE = 1, 4  # EPOLLIN, EPOLLOUT
 _NONBLOCK = _socket.SOCK_NONBLOCK
 _AT_ONCE = _socket.MSG_DONTWAIT | getattr(_socket, "MSG_ERRQUEUE", 0)
 _INET = (_socket.AF_INET, _socket.AF_INET6)
 _ACCEPTED = (*_INET, _socket.AF_UNIX)  # whose addresses the native accept knows
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
 _LONGEST_S = 9223372036.0  # threading.TIMEOUT_MAX
-_LARGEST_SENDFILE = 2**30
 
 _family_of = _socket.socket.family.__get__
 _type_of = _socket.socket.type.__get__
@@ -174,33 +171,33 @@ class socket(_stock.socket):
 
     def recvfrom(self, bufsize: int, flags: int = 0, /) -> "tuple[bytes, Address]":
         """Receive; return the bytes and who sent them."""
-        return self._repeat(_READ, flags, super().recvfrom, bufsize, flags)
+        return self._repeat(READ, flags, super().recvfrom, bufsize, flags)
 
     def recvfrom_into(
         self, buffer: "WriteableBuffer", nbytes: int = 0, flags: int = 0
     ) -> "tuple[int, Address]":
         """Receive into a buffer; return how many bytes and who sent them."""
-        return self._repeat(_READ, flags, super().recvfrom_into, buffer, nbytes, flags)
+        return self._repeat(READ, flags, super().recvfrom_into, buffer, nbytes, flags)
 
     def recvmsg(
         self, bufsize: int, ancbufsize: int = 0, flags: int = 0, /
     ) -> "tuple[bytes, list[tuple[int, int, bytes]], int, Address]":
         """Receive, also ancillary data."""
-        return self._repeat(_READ, flags, super().recvmsg, bufsize, ancbufsize, flags)
+        return self._repeat(READ, flags, super().recvmsg, bufsize, ancbufsize, flags)
 
     def recvmsg_into(
         self, buffers: "Iterable[WriteableBuffer]", ancbufsize: int = 0, flags: int = 0, /
     ) -> "tuple[int, list[tuple[int, int, bytes]], int, Address]":
         """Receive into buffers, also ancillary data."""
         buffers = list(buffers)  # there may be a second try
-        return self._repeat(_READ, flags, super().recvmsg_into, buffers, ancbufsize, flags)
+        return self._repeat(READ, flags, super().recvmsg_into, buffers, ancbufsize, flags)
 
     def sendto(self, data: "ReadableBuffer", *args: Any) -> int:  # noqa: ANN401
         """Send to an address: ``sendto(data[, flags], address)``; return how many bytes."""
         flags = args[0] if len(args) == 2 and isinstance(args[0], int) else 0  # noqa: PLR2004
         if args:
             args = (*args[:-1], self._resolved(args[-1]))
-        return self._repeat(_WRITE, flags, super().sendto, data, *args)
+        return self._repeat(WRITE, flags, super().sendto, data, *args)
 
     def sendmsg(
         self,
@@ -213,7 +210,7 @@ class socket(_stock.socket):
         """Send buffers and ancillary data; return how many bytes."""
         buffers, ancdata = list(buffers), list(ancdata)
         rest = () if address is None else (self._resolved(address),)
-        return self._repeat(_WRITE, flags, super().sendmsg, buffers, ancdata, flags, *rest)
+        return self._repeat(WRITE, flags, super().sendmsg, buffers, ancdata, flags, *rest)
 
     def _repeat(
         self,
@@ -225,25 +222,20 @@ class socket(_stock.socket):
         **kwargs: "_P.kwargs",
     ) -> _R:
         """Call until it does not find that it would have to wait."""
-        deadline = None
+        limit = None
         while True:
             try:
                 return call(*args, **kwargs)
             except BlockingIOError:
                 if self._timeout == 0.0 or flags & _AT_ONCE:
                     raise
-            deadline = self._await(events, deadline)
+            limit = self._await(events, limit)
 
-    def _await(self, events: int, deadline: float | None) -> float | None:
-        """Wait until it is ready; the dead line is made at the first call and handed on."""
-        remaining = self._timeout
-        if remaining is not None:
-            now = monotonic()
-            if deadline is None:
-                deadline = now + remaining
-            remaining = max(0.0, deadline - now)
-        io_wait(self._fd, events, remaining, True)  # noqa: FBT003
-        return deadline
+    def _await(self, events: int, limit: Limit | None) -> Limit:
+        """Wait until it is ready; the limit is made at the first call and handed on."""
+        limit = limit or Limit(self._timeout)
+        io_wait(self._fd, events, limit.left(), True)  # noqa: FBT003
+        return limit
 
     # ---- connections -------------------------------------------------------------------------
 
@@ -253,7 +245,7 @@ class socket(_stock.socket):
         if family in _ACCEPTED:
             fd, address = io_accept(self._fd, self._timeout)
         else:
-            fd, address = self._repeat(_READ, 0, super()._accept)  # type: ignore[misc]
+            fd, address = self._repeat(READ, 0, super()._accept)  # type: ignore[misc]
             os.set_blocking(fd, False)
         new = socket.__new__(socket)
         try:
@@ -288,25 +280,19 @@ class socket(_stock.socket):
         code = super().connect_ex(address)
         if self._timeout == 0.0:
             return code
-        deadline, pause, waited = None, 0.0005, False
+        limit, pause, waited = Limit(self._timeout), 0.0005, False
         # Asked again, the system says how it went; readiness alone may be that of an earlier try.
         while code in _UNDER_WAY or code == errno.EAGAIN:
             if code in _UNDER_WAY:
-                deadline = self._await(_WRITE, deadline)
+                self._await(WRITE, limit)
                 waited = True
             else:  # a Unix socket's listener has no room, and nothing tells when it has
                 pause = min(pause * 2, 0.05)
-                deadline = self._pause(pause, deadline)
+                if limit.left() == 0.0:
+                    raise TimeoutError("timed out")
+                io_sleep(pause)
             code = super().connect_ex(address)
         return 0 if code == errno.EISCONN and waited else code
-
-    def _pause(self, seconds: float, deadline: float | None) -> float | None:
-        if self._timeout is not None:
-            deadline = monotonic() + self._timeout if deadline is None else deadline
-            if monotonic() >= deadline:
-                raise TimeoutError("timed out")
-        io_sleep(seconds)
-        return deadline
 
     def _resolved(self, address: "Address") -> "Address":
         """Return the address with a number for its host's name: the system's look-up blocks all."""
@@ -321,34 +307,12 @@ class socket(_stock.socket):
 
     # ---- files -------------------------------------------------------------------------------
 
-    def _sendfile_use_sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:  # noqa: ANN401
-        self._check_sendfile_params(file, offset, count)  # type: ignore[attr-defined]
-        source = _regular(file)
-        if source is None:
-            return 0
-        if self._timeout == 0.0:
-            raise ValueError("non-blocking sockets are not supported")
-        sent = 0
-        try:
-            while count is None or sent < count:
-                most = _LARGEST_SENDFILE if count is None else min(count - sent, _LARGEST_SENDFILE)
-                try:
-                    step = self._repeat(
-                        _WRITE, 0, os.sendfile, self._fd, source, offset + sent, most
-                    )
-                except TimeoutError:
-                    raise
-                except OSError as error:
-                    if sent == 0:
-                        raise _give_up(error) from error
-                    raise
-                if step == 0:
-                    break
-                sent += step
-        finally:
-            if sent > 0 and hasattr(file, "seek"):
-                file.seek(offset + sent)
-        return sent
+    def _sendfile_use_sendfile(self, *args: Any) -> Any:  # noqa: ANN401
+        from cpythonplus.tasklets.io import selectors  # imports asyncio
+
+        names = {**vars(_stock), "selectors": selectors}
+        stock = super()._sendfile_use_sendfile.__func__  # type: ignore[misc]
+        return standard.function_over(stock, names)(self, *args)
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -369,21 +333,6 @@ class socket(_stock.socket):
         return super().detach()
 
 
-def _give_up(error: Exception) -> Exception:
-    """Return what has the standard sendfile() fall back on send()."""
-    made: Exception = _stock._GiveupOnSendfile(error)  # type: ignore[attr-defined]  # noqa: SLF001
-    return made
-
-
-def _regular(file: Any) -> int | None:  # noqa: ANN401
-    """Return the descriptor of a file that sendfile(2) may read; None: there is nothing in it."""
-    try:
-        descriptor: int = file.fileno()
-        return descriptor if os.fstat(descriptor).st_size else None
-    except (AttributeError, io.UnsupportedOperation, OSError) as error:
-        raise _give_up(error) from error
-
-
 # ---- the rest of the module ---------------------------------------------------------------------
 
 if TYPE_CHECKING:
@@ -391,10 +340,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what patch() puts into the standard modules for `socket`: {module: {name: object}}."""
-    return {"socket": {"socket": socket}}
-
-
+# What patch() puts in the place of what, by module and name.
+REPLACEMENTS = {"socket": {"socket": socket}}
 standard.fill(globals(), _stock)
-globals()["__all__"] = [*_stock.__all__, "replacements"]
+globals()["__all__"] = [*_stock.__all__]

@@ -7,22 +7,22 @@ What is not replaced is the standard module's own: MemoryBIO and SSLObject do no
 """
 
 # The standard library's names, and the parameters' names that go with them.
-# ruff: noqa: A002
 
 import os
 import ssl as _stock
-from ssl import SSL_ERROR_EOF, SSLError, SSLWantReadError, SSLWantWriteError
-from time import monotonic
+from ssl import SSLError, SSLWantReadError, SSLWantWriteError
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from cpythonplus._native import io_wait
 from cpythonplus.tasklets.io import _standard as standard
+from cpythonplus.tasklets.io._descriptors import READ, WRITE, Limit
 from cpythonplus.tasklets.io.socket import create_connection, socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from _typeshed import ReadableBuffer, WriteableBuffer
+    from _typeshed import ReadableBuffer
 
 __all__ = [
     "SSLContext",
@@ -34,13 +34,58 @@ __all__ = [
     "switch",
 ]
 
-_READ, _WRITE = 1, 4  # EPOLLIN, EPOLLOUT
-
 
 # The standard _create() says super(SSLSocket, self), and looks that name up when it is called. It
 # is to find its own class also while patch() has put ours there.
 _original_create = vars(_stock.SSLSocket)["_create"]
 _create = standard.function_over(_original_create.__func__, {**vars(_stock)})
+
+
+class _Waiting:
+    """OpenSSL's part of a socket; where that wants to read or write, the tasklet waits."""
+
+    __slots__ = ("_inner", "_socket")
+
+    def __init__(self, inner: Any, owner: "SSLSocket") -> None:  # noqa: ANN401
+        object.__setattr__(self, "_inner", inner)
+        object.__setattr__(self, "_socket", ref(owner))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._inner, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._inner, name, value)
+
+    def read(self, *args: Any) -> Any:  # noqa: ANN401
+        return self._finish(self._inner.read, args, "The read operation timed out")
+
+    def write(self, data: "ReadableBuffer") -> Any:  # noqa: ANN401
+        return self._finish(self._inner.write, (data,), "The write operation timed out")
+
+    def do_handshake(self) -> Any:  # noqa: ANN401
+        return self._finish(self._inner.do_handshake, (), "The handshake operation timed out")
+
+    def shutdown(self) -> Any:  # noqa: ANN401
+        return self._finish(self._inner.shutdown, (), "The read operation timed out")
+
+    def _finish(self, call: "Callable[..., Any]", args: tuple[Any, ...], what: str) -> Any:  # noqa: ANN401
+        """Call until OpenSSL has what it wants."""
+        limit = None
+        while True:
+            try:
+                return call(*args)
+            except (SSLWantReadError, SSLWantWriteError) as error:
+                owner = self._socket()
+                if owner._timeout == 0.0:  # noqa: SLF001
+                    raise
+                events = READ if isinstance(error, SSLWantReadError) else WRITE
+            limit = limit or Limit(owner._timeout)  # noqa: SLF001
+            try:
+                io_wait(owner._fd, events, limit.left(), True)  # noqa: FBT003, SLF001
+            except TimeoutError:
+                if limit.left() != 0.0:
+                    raise  # somebody else's
+                raise TimeoutError(what) from None
 
 
 class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
@@ -53,9 +98,7 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
 
     _sslobj: Any
     _timeout: float | None
-    _check_connected: "Callable[[], None]"
     do_handshake_on_connect: bool
-    suppress_ragged_eofs: bool
 
     @classmethod
     def _create(
@@ -72,184 +115,20 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
             os.set_blocking(self._fd, False)
             self.do_handshake_on_connect = do_handshake_on_connect
             if self._sslobj is not None and do_handshake_on_connect:
-                self._shake_hands_now()
+                if self._timeout == 0.0:
+                    raise ValueError(  # noqa: TRY301
+                        "do_handshake_on_connect should not be specified for non-blocking sockets"
+                    )
+                self.do_handshake()
         except BaseException:
             self.close()
             raise
         return self
 
-    def _shake_hands_now(self) -> None:
-        if self._timeout == 0.0:
-            raise ValueError(
-                "do_handshake_on_connect should not be specified for non-blocking sockets"
-            )
-        self.do_handshake()
-
-    # ---- waiting -----------------------------------------------------------------------------
-
-    def _await_tls(
-        self, events: int, timeout: float | None, deadline: float | None, what: str
-    ) -> float | None:
-        """Wait until it is ready; the dead line is made at the first call and handed on."""
-        remaining = timeout
-        if timeout is not None:
-            now = monotonic()
-            if deadline is None:
-                deadline = now + timeout
-            remaining = max(0.0, deadline - now)
-        try:
-            io_wait(self._fd, events, remaining, True)  # noqa: FBT003
-        except TimeoutError:
-            if deadline is None or monotonic() < deadline:
-                raise  # somebody else's
-            raise TimeoutError(what) from None
-        return deadline
-
-    def _finish(
-        self,
-        events: int,
-        call: "Callable[..., Any]",
-        args: tuple[Any, ...],
-        timeout: float | None,
-        what: str,
-    ) -> Any:  # noqa: ANN401
-        """Call until OpenSSL has what it wants: `events` to begin with, 0: nothing yet."""
-        deadline = None
-        while True:
-            if events:
-                deadline = self._await_tls(events, timeout, deadline, what)
-            try:
-                return call(*args)
-            except SSLWantReadError:
-                if timeout == 0.0:
-                    raise
-                events = _READ
-            except SSLWantWriteError:
-                if timeout == 0.0:
-                    raise
-                events = _WRITE
-
-    # ---- reading -----------------------------------------------------------------------------
-
-    def _read(self, events: int, *args: Any) -> Any:  # noqa: ANN401
-        what = "The read operation timed out"
-        try:
-            return self._finish(events, self._sslobj.read, args, self._timeout, what)
-        except SSLError as error:
-            if not self._is_end(error):
-                raise
-        return b"" if len(args) == 1 else 0
-
-    def _is_end(self, error: SSLError) -> bool:
-        """Return whether the peer has gone without a word, and that is to look like an end."""
-        return bool(error.args[0] == SSL_ERROR_EOF and self.suppress_ragged_eofs)
-
-    def read(self, len: int = 1024, buffer: "WriteableBuffer | None" = None) -> Any:  # noqa: ANN401
-        """Read at most so many bytes and return them, or how many were read into the buffer."""
-        if self._sslobj is None:
-            raise ValueError("Read on closed or unwrapped SSL socket.")
-        return self._read(0, len) if buffer is None else self._read(0, len, buffer)
-
-    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """Receive at most so many bytes; none at the end."""
-        sslobj = self._sslobj
-        if sslobj is None:
-            return socket.recv(self, buflen, flags)
-        if flags != 0:
-            raise self._no_flags("recv")
-        received: bytes
-        try:
-            received = sslobj.read(buflen)
-        except SSLWantReadError:
-            if self._timeout == 0.0:
-                raise
-            received = self._read(_READ, buflen)
-        except SSLWantWriteError:
-            if self._timeout == 0.0:
-                raise
-            received = self._read(_WRITE, buflen)
-        except SSLError as error:
-            if not self._is_end(error):
-                raise
-            received = b""
-        return received
-
-    def recv_into(
-        self, buffer: "WriteableBuffer", nbytes: int | None = None, flags: int = 0
-    ) -> int:
-        """Receive into a buffer, at most `nbytes`, or as much as it takes; return how many."""
-        if self._sslobj is None:
-            return socket.recv_into(self, buffer, nbytes or 0, flags)
-        if flags != 0:
-            raise self._no_flags("recv_into")
-        if nbytes is None:
-            nbytes = memoryview(buffer).nbytes if buffer is not None else 0
-            nbytes = nbytes or 1024
-        result: int = self.read(nbytes, buffer)
-        return result
-
-    # ---- writing -----------------------------------------------------------------------------
-
-    def _no_flags(self, call: str) -> ValueError:
-        return ValueError(f"non-zero flags not allowed in calls to {call}() on {self.__class__}")
-
-    def write(self, data: "ReadableBuffer") -> int:
-        """Write; return how many bytes were taken."""
-        sslobj = self._sslobj
-        if sslobj is None:
-            raise ValueError("Write on closed or unwrapped SSL socket.")
-        return self._write(sslobj, data)
-
-    def _write(self, sslobj: Any, data: "ReadableBuffer") -> int:  # noqa: ANN401
-        what = "The write operation timed out"
-        taken: int = self._finish(0, sslobj.write, (data,), self._timeout, what)
-        return taken
-
-    def send(self, data: "ReadableBuffer", flags: int = 0) -> int:
-        """Send; return how many bytes were taken."""
-        sslobj = self._sslobj
-        if sslobj is None:
-            return socket.send(self, data, flags)
-        if flags != 0:
-            raise self._no_flags("send")
-        return self._write(sslobj, data)
-
-    def sendall(self, data: "ReadableBuffer", flags: int = 0) -> None:
-        """Send all of it; the time-out is that of each part which the system takes."""
-        sslobj = self._sslobj
-        if sslobj is None:
-            return socket.sendall(self, data, flags)
-        if flags != 0:
-            raise self._no_flags("sendall")
-        with memoryview(data) as view, view.cast("B") as octets:
-            sent, amount = 0, len(octets)
-            while sent < amount:
-                sent += self._write(sslobj, octets[sent:] if sent else octets)
-        return None
-
-    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:  # noqa: ANN401
-        """Send a file; return how many bytes."""
-        if self._sslobj is None:
-            return socket.sendfile(self, file, offset, count)
-        result: int = self._sendfile_use_send(file, offset, count)  # type: ignore[attr-defined]
-        return result
-
-    # ---- the connection's beginning and end --------------------------------------------------
-
-    def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Do the TLS handshake; `block`: even where the time-out is 0."""
-        self._check_connected()
-        timeout = None if block and self._timeout == 0.0 else self._timeout
-        self._finish(0, self._sslobj.do_handshake, (), timeout, "The handshake operation timed out")
-
-    def unwrap(self) -> Any:  # noqa: ANN401
-        """Say that nothing more comes, wait for the peer to say so, and go on in clear text."""
-        sslobj = self._sslobj
-        if not sslobj:
-            raise ValueError("No SSL wrapper around " + str(self))
-        result = self._finish(0, sslobj.shutdown, (), self._timeout, "The read operation timed out")
-        self._sslobj = None
-        return result
+    def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401
+        if name == "_sslobj" and value is not None:
+            value = _Waiting(value, self)
+        super().__setattr__(name, value)
 
 
 class SSLContext(_stock.SSLContext):
@@ -265,9 +144,8 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-def replacements() -> dict[str, dict[str, object]]:
-    """Return what patch() puts in the place of what, by module and name; besides, see switch()."""
-    return {"ssl": {"SSLSocket": SSLSocket}}
+# What patch() puts in the place of what, by module and name; besides, see switch().
+REPLACEMENTS = {"ssl": {"SSLSocket": SSLSocket}}
 
 
 def switch(*, on: bool) -> None:

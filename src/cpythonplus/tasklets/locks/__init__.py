@@ -5,6 +5,7 @@ used by tasklets of one thread, tasklets of several threads, and threads that kn
 tasklets.  `patch` puts them in the place of the standard library's.
 """
 
+from cpythonplus._native import tasklets_local as local
 from cpythonplus.tasklets.locks._conditions import (
     Barrier,
     BoundedSemaphore,
@@ -15,7 +16,6 @@ from cpythonplus.tasklets.locks._conditions import (
     RLock,
     Semaphore,
 )
-from cpythonplus.tasklets.locks._local import local
 from cpythonplus.tasklets.locks._patching import patch, patched, unpatch
 from cpythonplus.tasklets.locks._queues import (
     Empty,

@@ -13,8 +13,7 @@ from typing import Any
 from weakref import WeakSet
 
 from cpythonplus._base.replacing import original
-from cpythonplus._native import io_delivery
-from cpythonplus.tasklets._native import TaskletExit
+from cpythonplus._native import TaskletExit, io_delivery
 
 __all__ = ["switch"]
 

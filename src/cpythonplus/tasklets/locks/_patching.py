@@ -10,11 +10,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus._base.replacing import Replacer, everybodys, namespace_of
-from cpythonplus._native import tasklets_get_ident
+from cpythonplus._native import tasklets_get_ident, tasklets_local
 from cpythonplus.tasklets.locks import _conditions as conditions
 from cpythonplus.tasklets.locks import _joining as joining
 from cpythonplus.tasklets.locks import _queues as queues
-from cpythonplus.tasklets.locks._local import local as tasklet_local
 from cpythonplus.threads import _patching as threads_patching
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class _Locks(Replacer):
             for found in everybodys(_thread, name)
         ]
         if self.with_local:
-            pairs.append((_thread._local, tasklet_local))  # noqa: SLF001
+            pairs.append((_thread._local, tasklets_local))  # noqa: SLF001
         return pairs
 
     def finish(self, home: str, namespace: dict[str, Any]) -> None:
@@ -110,11 +109,11 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
         for home, names in threads_patching.NAMES.items()
     }
     if local:
-        replacements["threading"]["local"] = tasklet_local
+        replacements["threading"]["local"] = tasklets_local
     if threads:
         from cpythonplus.tasklets.locks import _threads as tasklet_threads
 
-        replacements["threading"] |= tasklet_threads.replacements()
+        replacements["threading"] |= tasklet_threads.REPLACEMENTS
     _replacer.start(replacements)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.replacing import original
+from cpythonplus.tasklets.io._standard import function_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,14 +57,4 @@ def rebound(function: "Callable[..., None]", **names: object) -> Any:  # noqa: A
         raise UnsupportedPlatform(
             f"cpythonplus.tasklets.locks: {function!r} of Python {version} is not as expected"
         )
-    made = FunctionType(
-        function.__code__,
-        {**function.__globals__, **names},
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__doc__ = function.__doc__
-    made.__qualname__ = function.__qualname__
-    return made
+    return function_over(function, {**function.__globals__, **names})

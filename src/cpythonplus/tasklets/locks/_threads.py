@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cpythonplus._base.replacing import original
-from cpythonplus._native import io_unraisable, tasklets_abandon
-from cpythonplus.tasklets._native import getcurrent, getmain, tasklet
+from cpythonplus._native import getcurrent, getmain, io_unraisable, tasklet, tasklets_abandon
 from cpythonplus.tasklets.locks._conditions import Event, Lock
 
-__all__ = ["replacements", "stay_known"]
+__all__ = ["REPLACEMENTS", "stay_known"]
 
 _idents: dict[tasklet, int] = {}  # of the tasklets that are threads
 
@@ -129,9 +128,11 @@ if sys.version_info >= (3, 13):
         handle.ident = _begin(function, handle._set_done, function)  # noqa: SLF001
         return handle
 
-    _NAMES: dict[str, object] = {
+    # By its name in `threading`.
+    REPLACEMENTS: dict[str, object] = {
         "_start_joinable_thread": _start_joinable_thread,
         "_ThreadHandle": _Handle,
+        "get_ident": get_ident,
     }
 else:
     _stock_start: Any = original(_thread, "start_new_thread")
@@ -163,9 +164,8 @@ else:
             return started
         return _begin(lambda: function(*args, **kwargs or {}), _release_sentinel, function)
 
-    _NAMES = {"_start_new_thread": _start_new_thread, "_set_sentinel": _set_sentinel}
-
-
-def replacements() -> dict[str, object]:
-    """Return what to put in the place of what, by its name in `threading`."""
-    return {**_NAMES, "get_ident": get_ident}
+    REPLACEMENTS = {
+        "_start_new_thread": _start_new_thread,
+        "_set_sentinel": _set_sentinel,
+        "get_ident": get_ident,
+    }
