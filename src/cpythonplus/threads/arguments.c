@@ -216,11 +216,8 @@ acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns)
     return plus_check_deadline(*deadline_ns);
 }
 
-static const struct plus_signature acquire_signature = {
-    .name = "acquire",
-    .parameters = (const char *const[]){"blocking", "timeout"},
-    .count = 2,
-};
+static const struct plus_signature acquire_signature =
+    PLUS_SIGNATURE("acquire", 0, "blocking", "timeout");
 
 int
 plus_acquire_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -282,12 +279,23 @@ plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * drain()
+ * Both sorts of queue
  */
 
+const struct plus_signature plus_put_signature =
+    PLUS_SIGNATURE("put", 1, "item", "block", "timeout");
+const struct plus_signature plus_put_nowait_signature = PLUS_SIGNATURE("put_nowait", 1, "item");
+const struct plus_signature plus_get_signature = PLUS_SIGNATURE("get", 0, "block", "timeout");
+static const struct plus_signature drain_signature = PLUS_SIGNATURE("drain", 0, "max_items");
+
 int
-plus_drain_limit(PyObject *given, Py_ssize_t *limit)
+plus_drain_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t *limit)
 {
+    PyObject *given;
+
+    if (plus_arguments(&drain_signature, args, nargs, kwnames, &given) < 0) {
+        return -1;
+    }
     *limit = PY_SSIZE_T_MAX;
     if (given == NULL || given == Py_None) {
         return 0;
@@ -302,9 +310,3 @@ plus_drain_limit(PyObject *given, Py_ssize_t *limit)
     }
     return 0;
 }
-
-const struct plus_signature plus_drain_signature = {
-    .name = "drain",
-    .parameters = (const char *const[]){"max_items"},
-    .count = 1,
-};
