@@ -27,34 +27,24 @@
  */
 
 static int
-find_parameter(const struct plus_signature *signature, PyObject *name)
+take_keyword(const struct plus_signature *signature, PyObject *name, PyObject *value,
+             PyObject **out)
 {
     for (int i = 0; i < signature->count; i++) {
-        if (PyUnicode_CompareWithASCIIString(name, signature->parameters[i]) == 0) {
-            return i;
+        if (PyUnicode_CompareWithASCIIString(name, signature->parameters[i]) != 0) {
+            continue;
         }
+        if (out[i] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'",
+                         signature->name, name);
+            return -1;
+        }
+        out[i] = value;
+        return 0;
     }
     PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", signature->name,
                  name);
     return -1;
-}
-
-static int
-take_keyword(const struct plus_signature *signature, PyObject *name, PyObject *value,
-             PyObject **out)
-{
-    int i = find_parameter(signature, name);
-
-    if (i < 0) {
-        return -1;
-    }
-    if (out[i] != NULL) {
-        PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", signature->name,
-                     name);
-        return -1;
-    }
-    out[i] = value;
-    return 0;
 }
 
 static int
@@ -139,16 +129,6 @@ plus_no_arguments(const char *name, PyObject *args, PyObject *kwargs)
  * Time-outs
  */
 
-/* -1.0 with an exception; NaN stays NaN. */
-static double
-seconds(PyObject *timeout)
-{
-    if (PyFloat_CheckExact(timeout)) {
-        return PyFloat_AS_DOUBLE(timeout);
-    }
-    return PyFloat_AsDouble(timeout);
-}
-
 static uint64_t
 deadline_after(double timeout_s)
 {
@@ -189,7 +169,7 @@ static int
 acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns)
 {
     int waits = is_blocking(blocking);
-    double timeout_s = timeout != NULL ? seconds(timeout) : -1.0;
+    double timeout_s = timeout != NULL ? PyFloat_AsDouble(timeout) : -1.0;
 
     if (waits < 0 || (timeout_s == -1.0 && PyErr_Occurred())) {
         return -1;
@@ -242,7 +222,7 @@ plus_wait_deadline(PyObject *timeout, uint64_t *deadline_ns)
         *deadline_ns = PLUS_FUTEX_NO_DEADLINE;
         return 0;
     }
-    double timeout_s = seconds(timeout);
+    double timeout_s = PyFloat_AsDouble(timeout);
     if (timeout_s == -1.0 && PyErr_Occurred()) {
         return -1;
     }
@@ -267,7 +247,7 @@ plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns)
         *deadline_ns = PLUS_FUTEX_NO_DEADLINE;
         return 0;
     }
-    double timeout_s = seconds(timeout);
+    double timeout_s = PyFloat_AsDouble(timeout);
     if (timeout_s == -1.0 && PyErr_Occurred()) {
         return -1;
     }

@@ -436,9 +436,7 @@ static PyMethodDef barrier_methods[] = {
 };
 
 static PyMemberDef barrier_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(barrier_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(barrier_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(barrier_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(barrier_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(barrier_object, cond), Py_READONLY, NULL},
     /* Written by the standard class's own functions, where somebody calls them with a native one. */
     {"_action", Py_T_OBJECT_EX, offsetof(barrier_object, action), 0, NULL},

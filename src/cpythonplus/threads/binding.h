@@ -106,22 +106,10 @@ struct plus_threads_state *
 plus_threads_state(PyTypeObject *type);
 
 /* Each makes one type, or several, in *state.  0 or -1 with an exception. */
-int
-plus_lock_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_rlock_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_condition_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_semaphore_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_event_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_barrier_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_queue_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_simple_queue_exec(PyObject *module, struct plus_threads_state *state);
+typedef int
+plus_types_exec(PyObject *module, struct plus_threads_state *state);
+plus_types_exec plus_lock_exec, plus_condition_exec, plus_semaphore_exec, plus_event_exec,
+    plus_barrier_exec, plus_queue_exec, plus_simple_queue_exec;
 
 /* Makes a type in *made and adds it to the module by the name `as`; `base` may be NULL.  0, or -1 with
  * an exception. */
@@ -358,6 +346,14 @@ plus_barrier_atfork_child(void);
 /* "<module.Type at 0x...: state>", the state formatted as by PyUnicode_FromFormat. */
 PyObject *
 plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second);
+
+/* The members that make place for weak references and a dict. */
+#define PLUS_STANDARD_MEMBERS(type)                                                                \
+    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(type, weakrefs), Py_READONLY, NULL},            \
+        {"__dictoffset__", Py_T_PYSSIZET, offsetof(type, dict), Py_READONLY, NULL},                \
+    {                                                                                              \
+        "__weakref__", _Py_T_OBJECT, offsetof(type, weakrefs), Py_READONLY, NULL                   \
+    }
 
 /* The entries for __class__ and __dict__ of a type that stands for a standard class. */
 #define PLUS_STANDARD_GETSET                                                                       \

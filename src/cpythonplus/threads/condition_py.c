@@ -676,10 +676,7 @@ static PyMethodDef condition_methods[] = {
 };
 
 static PyMemberDef condition_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, weakrefs), Py_READONLY,
-     NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(plus_condition_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(plus_condition_object),
     {NULL, 0, 0, 0, NULL},
 };
 

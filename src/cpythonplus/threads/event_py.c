@@ -223,9 +223,7 @@ static PyMethodDef event_methods[] = {
 };
 
 static PyMemberDef event_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(event_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(event_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(event_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(event_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(event_object, cond), Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };

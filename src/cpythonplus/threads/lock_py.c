@@ -202,35 +202,6 @@ static PyType_Slot lock_slots[] = {
     {0, NULL},
 };
 
-/* Another package (gevent) may have put its own in the place. */
-static int
-find_stock_lock(struct plus_threads_state *state)
-{
-    PyObject *allocate = plus_import_from("_thread", "allocate_lock");
-
-    if (allocate == NULL) {
-        return -1;
-    }
-    if (PyCFunction_Check(allocate) || PyType_Check(allocate)) {
-        state->stock_lock = allocate;
-    }
-    else {
-        Py_DECREF(allocate);
-    }
-    return 0;
-}
-
-int
-plus_lock_exec(PyObject *module, struct plus_threads_state *state)
-{
-    if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", sizeof(plus_lock_object), 0,
-                      lock_slots, NULL) < 0) {
-        return -1;
-    }
-    state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
-    return find_stock_lock(state);
-}
-
 /* ------------------------------------------------------------------------------------------------
  * RLock
  */
@@ -460,13 +431,34 @@ static PyType_Slot rlock_slots[] = {
     {Py_tp_doc, (void *)rlock_doc}, {0, NULL},
 };
 
-int
-plus_rlock_exec(PyObject *module, struct plus_threads_state *state)
+/* Another package (gevent) may have put its own in the place. */
+static int
+find_stock_lock(struct plus_threads_state *state)
 {
-    if (plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
+    PyObject *allocate = plus_import_from("_thread", "allocate_lock");
+
+    if (allocate == NULL) {
+        return -1;
+    }
+    if (PyCFunction_Check(allocate) || PyType_Check(allocate)) {
+        state->stock_lock = allocate;
+    }
+    else {
+        Py_DECREF(allocate);
+    }
+    return 0;
+}
+
+int
+plus_lock_exec(PyObject *module, struct plus_threads_state *state)
+{
+    if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", sizeof(plus_lock_object), 0,
+                      lock_slots, NULL) < 0 ||
+        plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
                       Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0) {
         return -1;
     }
-    state->rlock->tp_vectorcall = rlock_vectorcall; /* no slot for it before 3.14 */
-    return 0;
+    state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
+    state->rlock->tp_vectorcall = rlock_vectorcall;
+    return find_stock_lock(state);
 }

@@ -362,9 +362,7 @@ static PyMethodDef queue_methods[] = {
 };
 
 static PyMemberDef queue_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(plus_queue_object),
     {"mutex", Py_T_OBJECT_EX, offsetof(plus_queue_object, mutex), Py_READONLY, NULL},
     {"not_empty", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_empty), Py_READONLY, NULL},
     {"not_full", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_full), Py_READONLY, NULL},

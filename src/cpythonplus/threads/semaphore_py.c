@@ -333,9 +333,7 @@ static PyMethodDef bounded_methods[] = {
 };
 
 static PyMemberDef semaphore_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(semaphore_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(semaphore_object, cond), Py_READONLY, NULL},
     {"_value", Py_T_PYSSIZET, offsetof(semaphore_object, value), 0, NULL},
     {NULL, 0, 0, 0, NULL},

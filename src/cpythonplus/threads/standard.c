@@ -546,13 +546,11 @@ plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_s
     }
     PyErr_Fetch(&type, &value, &traceback);
     function = find_function(op, name);
+    PyErr_Restore(type, value, traceback);
     if (function == NULL) {
-        PyErr_Restore(type, value, traceback);
         return NULL;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    PyErr_Clear();
     return plus_standard_call(function, op, args, nargs, kwnames);
 }
 

@@ -156,9 +156,9 @@ static PyMethodDef threads_methods[] = {
 int
 plus_threads_exec(PyObject *module)
 {
-    static int (*const exec[])(PyObject *, struct plus_threads_state *) = {
-        plus_lock_exec,  plus_rlock_exec,   plus_condition_exec, plus_semaphore_exec,
-        plus_event_exec, plus_barrier_exec, plus_queue_exec,     plus_simple_queue_exec,
+    static plus_types_exec *const exec[] = {
+        plus_lock_exec,    plus_condition_exec, plus_semaphore_exec,    plus_event_exec,
+        plus_barrier_exec, plus_queue_exec,     plus_simple_queue_exec,
     };
     struct plus_threads_state *state = PyModule_GetState(module);
 
