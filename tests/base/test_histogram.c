@@ -39,7 +39,7 @@ test_against_sorted_values(uint64_t seed, size_t count, unsigned bits)
     static const double fractions[] = {0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0};
     uint64_t random = seed, total = 0;
 
-    plus_histogram_clear(&histogram);
+    histogram = (struct plus_histogram){0};
     for (size_t i = 0; i < count; i++) {
         /* Spread over the powers of two, as durations are. */
         values[i] = next_random(&random) >> (64u - 1u - next_random(&random) % bits);
@@ -59,7 +59,7 @@ test_against_sorted_values(uint64_t seed, size_t count, unsigned bits)
 static void
 test_empty(void)
 {
-    plus_histogram_clear(&histogram);
+    histogram = (struct plus_histogram){0};
     CHECK(plus_histogram_quantile_ns(&histogram, 0.5) == 0);
     CHECK(histogram.max_ns == 0 && histogram.count == 0 && histogram.total_ns == 0);
 }
@@ -72,7 +72,7 @@ test_single_values(void)
         for (int delta = -1; delta <= 1; delta++) {
             uint64_t value = (UINT64_C(1) << bit) + (uint64_t)(int64_t)delta;
 
-            plus_histogram_clear(&histogram);
+            histogram = (struct plus_histogram){0};
             plus_histogram_add(&histogram, value);
             CHECK(plus_histogram_quantile_ns(&histogram, 0.5) == value);
             CHECK(plus_histogram_quantile_ns(&histogram, 1.0) == value);

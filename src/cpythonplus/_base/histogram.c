@@ -1,7 +1,5 @@
 #include "histogram.h"
 
-#include <string.h>
-
 /* Values below PLUS_HISTOGRAM_SUB have a bucket each; above, the top SUB_BITS + 1 bits choose it. */
 static unsigned
 bucket_of(uint64_t ns)
@@ -49,10 +47,4 @@ plus_histogram_quantile_ns(const struct plus_histogram *h, double fraction)
         }
     }
     return h->max_ns;
-}
-
-void
-plus_histogram_clear(struct plus_histogram *h)
-{
-    memset(h, 0, sizeof(*h));
 }

@@ -28,7 +28,4 @@ plus_histogram_add(struct plus_histogram *h, uint64_t ns);
 uint64_t
 plus_histogram_quantile_ns(const struct plus_histogram *h, double fraction);
 
-void
-plus_histogram_clear(struct plus_histogram *h);
-
 #endif

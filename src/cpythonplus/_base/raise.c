@@ -12,6 +12,21 @@ plus_import_from(const char *module_name, const char *name)
     return found;
 }
 
+PyObject *
+plus_call_from(const char *module_name, const char *name, const char *format, ...)
+{
+    PyObject *function = plus_import_from(module_name, name);
+    va_list values;
+
+    va_start(values, format);
+    PyObject *arguments = function != NULL ? Py_VaBuildValue(format, values) : NULL;
+    va_end(values);
+    PyObject *result = arguments != NULL ? PyObject_CallObject(function, arguments) : NULL;
+    Py_XDECREF(arguments);
+    Py_XDECREF(function);
+    return result;
+}
+
 int
 plus_raise_from(const char *module_name, const char *name)
 {

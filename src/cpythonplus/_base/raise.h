@@ -9,6 +9,11 @@
 PyObject *
 plus_import_from(const char *module_name, const char *name);
 
+/* Calls it with the tuple that Py_BuildValue() makes of the format, which is in parentheses.  A new
+ * reference, or NULL with an exception. */
+PyObject *
+plus_call_from(const char *module_name, const char *name, const char *format, ...);
+
 /* Raises the exception type that a module has by that name.  Returns -1. */
 int
 plus_raise_from(const char *module_name, const char *name);

@@ -198,10 +198,9 @@ leave_foreign(section *s)
     if (--s->count == 0) {
         s->owner = 0;
     }
-    PyErr_SetString(PyExc_RuntimeError,
-                    "atomic section left in another thread than it was entered in; "
-                    "it was not atomic here, and has been ended there");
-    return NULL;
+    return PyErr_Format(PyExc_RuntimeError,
+                        "atomic section left in another thread than it was entered in; "
+                        "it was not atomic here, and has been ended there");
 }
 
 static PyObject *
@@ -214,8 +213,8 @@ section_enter(PyObject *op, PyObject *ignored)
         return NULL;
     }
     if (s->count > 0 && s->owner != self->serial) {
-        PyErr_SetString(PyExc_RuntimeError, "atomic section is entered in another thread already");
-        return NULL;
+        return PyErr_Format(PyExc_RuntimeError,
+                            "atomic section is entered in another thread already");
     }
     s->owner = self->serial; /* before enter() lets another thread run */
     s->count++;
@@ -233,8 +232,7 @@ section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     if (s->count == 0) {
-        PyErr_SetString(PyExc_RuntimeError, "atomic section is not entered");
-        return NULL;
+        return PyErr_Format(PyExc_RuntimeError, "atomic section is not entered");
     }
     if (s->owner != self->serial) {
         return leave_foreign(s);
@@ -242,8 +240,8 @@ section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     s->count--;
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 0) {
         s->count = 0;
-        PyErr_SetString(PyExc_RuntimeError, "atomic section was ended by atomic.leave() inside it");
-        return NULL;
+        return PyErr_Format(PyExc_RuntimeError,
+                            "atomic section was ended by atomic.leave() inside it");
     }
     leave(self);
     Py_RETURN_FALSE;
@@ -326,19 +324,17 @@ entry_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames
     entry *e = (entry *)op;
 
     if (kwnames != NULL && PyTuple_GET_SIZE(kwnames) > 0) {
-        PyErr_SetString(PyExc_TypeError, "atomic() takes no keyword arguments");
-        return NULL;
+        return PyErr_Format(PyExc_TypeError, "atomic() takes no keyword arguments");
     }
     if (nargs == 0) {
         return new_section();
     }
     if (nargs > 1) {
-        PyErr_Format(PyExc_TypeError, "atomic() takes at most 1 argument (%zd given)", nargs);
-        return NULL;
+        return PyErr_Format(PyExc_TypeError, "atomic() takes at most 1 argument (%zd given)",
+                            nargs);
     }
     if (e->decorate == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "atomic is not set up");
-        return NULL;
+        return PyErr_Format(PyExc_RuntimeError, "atomic is not set up");
     }
     return PyObject_CallOneArg(e->decorate, args[0]);
 }
@@ -361,8 +357,8 @@ entry_leave(PyObject *op, PyObject *ignored)
     struct plus_thread *self = plus_thread_if_known();
 
     if (self == NULL || atomic_load(&self->atomic_depth) == 0) {
-        PyErr_SetString(PyExc_RuntimeError, "atomic.leave() without atomic.enter() in this thread");
-        return NULL;
+        return PyErr_Format(PyExc_RuntimeError,
+                            "atomic.leave() without atomic.enter() in this thread");
     }
     leave(self);
     Py_RETURN_NONE;
@@ -422,8 +418,7 @@ entry_configure(PyObject *op, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     if (!(limit_ms > 0.0 && limit_ms <= 1e9)) {
-        PyErr_SetString(PyExc_ValueError, "limit_ms must be above 0 and at most 1e9");
-        return NULL;
+        return PyErr_Format(PyExc_ValueError, "limit_ms must be above 0 and at most 1e9");
     }
     if (callable != NULL && set_reporter((entry *)op, callable) < 0) {
         return NULL;

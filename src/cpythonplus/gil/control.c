@@ -225,7 +225,7 @@ before_fork(void)
 }
 
 static void
-unlock_after_fork(pthread_mutex_t *mutex)
+unlock(pthread_mutex_t *mutex)
 {
     if (mutex != NULL) {
         pthread_mutex_unlock(mutex);
@@ -238,7 +238,7 @@ after_fork_parent(void)
     pthread_mutex_t *mutex = forks_mutex;
 
     plus_threads_atfork_parent();
-    unlock_after_fork(mutex);
+    unlock(mutex);
 }
 
 /* Another thread was half way through a change and does not live here: back to the beginning. */
@@ -268,7 +268,7 @@ after_fork_child(void)
 {
     plus_threads_atfork_child();
     plus_sched_atfork_child();
-    unlock_after_fork(forks_mutex);
+    unlock(forks_mutex);
     abandon_change();
 }
 
@@ -447,9 +447,7 @@ plus_control_lock(void)
 void
 plus_control_unlock(void)
 {
-    if (the_gil.mutex != NULL) {
-        pthread_mutex_unlock(the_gil.mutex);
-    }
+    unlock(the_gil.mutex);
 }
 
 /* ------------------------------------------------------------------------------------------------

@@ -10,18 +10,8 @@ link_before(struct plus_queue *queue, struct plus_thread *thread, struct plus_th
 
     thread->next = next;
     thread->prev = prev;
-    if (prev != NULL) {
-        prev->next = thread;
-    }
-    else {
-        queue->head = thread;
-    }
-    if (next != NULL) {
-        next->prev = thread;
-    }
-    else {
-        queue->tail = thread;
-    }
+    *(prev != NULL ? &prev->next : &queue->head) = thread;
+    *(next != NULL ? &next->prev : &queue->tail) = thread;
 }
 
 void
@@ -45,18 +35,8 @@ plus_queue_insert(struct plus_queue *queue, struct plus_thread *thread)
 void
 plus_queue_remove(struct plus_queue *queue, struct plus_thread *thread)
 {
-    if (thread->prev != NULL) {
-        thread->prev->next = thread->next;
-    }
-    else {
-        queue->head = thread->next;
-    }
-    if (thread->next != NULL) {
-        thread->next->prev = thread->prev;
-    }
-    else {
-        queue->tail = thread->prev;
-    }
+    *(thread->prev != NULL ? &thread->prev->next : &queue->head) = thread->next;
+    *(thread->next != NULL ? &thread->next->prev : &queue->tail) = thread->prev;
     thread->next = NULL;
     thread->prev = NULL;
 }

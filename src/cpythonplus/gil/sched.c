@@ -797,30 +797,19 @@ lend_to(struct plus_thread *owner, void *argument)
     }
 }
 
-static pthread_mutex_t *
-lock_if_running(void)
-{
-    pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
-
-    if (mutex == NULL || !atomic_load(&S.running)) {
-        return NULL;
-    }
-    pthread_mutex_lock(mutex);
-    return mutex;
-}
-
 void
 plus_sched_lend(const _Atomic uint64_t *owner, struct plus_lent *lent)
 {
     struct plus_thread *self = plus_thread_if_known();
     uint64_t serial = atomic_load(owner);
-    pthread_mutex_t *mutex;
+    pthread_mutex_t *mutex = atomic_load_explicit(&S.mutex, memory_order_relaxed);
 
     *lent = (struct plus_lent){0};
-    if (self == NULL || serial == 0 || serial == self->serial ||
-        (mutex = lock_if_running()) == NULL) {
+    if (self == NULL || serial == 0 || serial == self->serial || mutex == NULL ||
+        !atomic_load(&S.running)) {
         return;
     }
+    pthread_mutex_lock(mutex);
     unsigned level = level_of(self, 0);
     struct lending lending = {.next = owner, .level = level > 0 ? level : 1u};
 

@@ -60,14 +60,11 @@ note_single(void)
 static void
 unlink_record(struct plus_thread *thread)
 {
-    if (thread->registry_prev != NULL) {
-        thread->registry_prev->registry_next = thread->registry_next;
-    }
-    else {
-        *bucket_of(thread->serial) = thread->registry_next;
-    }
+    struct plus_thread *prev = thread->registry_prev;
+
+    *(prev != NULL ? &prev->registry_next : bucket_of(thread->serial)) = thread->registry_next;
     if (thread->registry_next != NULL) {
-        thread->registry_next->registry_prev = thread->registry_prev;
+        thread->registry_next->registry_prev = prev;
     }
     atomic_fetch_sub(&registry_size, 1);
     note_single();
@@ -91,13 +88,9 @@ thread_exits(void *record)
 int
 plus_threads_init(void)
 {
-    if (exit_key_made) {
-        return 0;
-    }
-    int error = pthread_key_create(&exit_key, thread_exits);
-    if (error == 0) {
-        exit_key_made = true;
-    }
+    int error = exit_key_made ? 0 : pthread_key_create(&exit_key, thread_exits);
+
+    exit_key_made = error == 0;
     return -error;
 }
 

@@ -27,34 +27,24 @@
  */
 
 static int
-find_parameter(const struct plus_signature *signature, PyObject *name)
+take_keyword(const struct plus_signature *signature, PyObject *name, PyObject *value,
+             PyObject **out)
 {
     for (int i = 0; i < signature->count; i++) {
-        if (PyUnicode_CompareWithASCIIString(name, signature->parameters[i]) == 0) {
-            return i;
+        if (PyUnicode_CompareWithASCIIString(name, signature->parameters[i]) != 0) {
+            continue;
         }
+        if (out[i] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'",
+                         signature->name, name);
+            return -1;
+        }
+        out[i] = value;
+        return 0;
     }
     PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", signature->name,
                  name);
     return -1;
-}
-
-static int
-take_keyword(const struct plus_signature *signature, PyObject *name, PyObject *value,
-             PyObject **out)
-{
-    int i = find_parameter(signature, name);
-
-    if (i < 0) {
-        return -1;
-    }
-    if (out[i] != NULL) {
-        PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", signature->name,
-                     name);
-        return -1;
-    }
-    out[i] = value;
-    return 0;
 }
 
 static int
@@ -139,16 +129,6 @@ plus_no_arguments(const char *name, PyObject *args, PyObject *kwargs)
  * Time-outs
  */
 
-/* -1.0 with an exception; NaN stays NaN. */
-static double
-seconds(PyObject *timeout)
-{
-    if (PyFloat_CheckExact(timeout)) {
-        return PyFloat_AS_DOUBLE(timeout);
-    }
-    return PyFloat_AsDouble(timeout);
-}
-
 static uint64_t
 deadline_after(double timeout_s)
 {
@@ -189,7 +169,7 @@ static int
 acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns)
 {
     int waits = is_blocking(blocking);
-    double timeout_s = timeout != NULL ? seconds(timeout) : -1.0;
+    double timeout_s = timeout != NULL ? PyFloat_AsDouble(timeout) : -1.0;
 
     if (waits < 0 || (timeout_s == -1.0 && PyErr_Occurred())) {
         return -1;
@@ -216,11 +196,8 @@ acquire_deadline(PyObject *blocking, PyObject *timeout, uint64_t *deadline_ns)
     return plus_check_deadline(*deadline_ns);
 }
 
-static const struct plus_signature acquire_signature = {
-    .name = "acquire",
-    .parameters = (const char *const[]){"blocking", "timeout"},
-    .count = 2,
-};
+static const struct plus_signature acquire_signature =
+    PLUS_SIGNATURE("acquire", 0, "blocking", "timeout");
 
 int
 plus_acquire_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -245,7 +222,7 @@ plus_wait_deadline(PyObject *timeout, uint64_t *deadline_ns)
         *deadline_ns = PLUS_FUTEX_NO_DEADLINE;
         return 0;
     }
-    double timeout_s = seconds(timeout);
+    double timeout_s = PyFloat_AsDouble(timeout);
     if (timeout_s == -1.0 && PyErr_Occurred()) {
         return -1;
     }
@@ -270,7 +247,7 @@ plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns)
         *deadline_ns = PLUS_FUTEX_NO_DEADLINE;
         return 0;
     }
-    double timeout_s = seconds(timeout);
+    double timeout_s = PyFloat_AsDouble(timeout);
     if (timeout_s == -1.0 && PyErr_Occurred()) {
         return -1;
     }
@@ -282,12 +259,23 @@ plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * drain()
+ * Both sorts of queue
  */
 
+const struct plus_signature plus_put_signature =
+    PLUS_SIGNATURE("put", 1, "item", "block", "timeout");
+const struct plus_signature plus_put_nowait_signature = PLUS_SIGNATURE("put_nowait", 1, "item");
+const struct plus_signature plus_get_signature = PLUS_SIGNATURE("get", 0, "block", "timeout");
+static const struct plus_signature drain_signature = PLUS_SIGNATURE("drain", 0, "max_items");
+
 int
-plus_drain_limit(PyObject *given, Py_ssize_t *limit)
+plus_drain_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t *limit)
 {
+    PyObject *given;
+
+    if (plus_arguments(&drain_signature, args, nargs, kwnames, &given) < 0) {
+        return -1;
+    }
     *limit = PY_SSIZE_T_MAX;
     if (given == NULL || given == Py_None) {
         return 0;
@@ -302,9 +290,3 @@ plus_drain_limit(PyObject *given, Py_ssize_t *limit)
     }
     return 0;
 }
-
-const struct plus_signature plus_drain_signature = {
-    .name = "drain",
-    .parameters = (const char *const[]){"max_items"},
-    .count = 1,
-};

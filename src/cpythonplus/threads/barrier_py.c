@@ -352,12 +352,8 @@ barrier_repr(PyObject *op)
                : plus_repr_with(op, "waiters=%zd/%zd", waiting(self), self->parties);
 }
 
-static const struct plus_signature init_signature = {
-    .name = "Barrier",
-    .parameters = (const char *const[]){"parties", "action", "timeout"},
-    .count = 3,
-    .required = 1,
-};
+static const struct plus_signature init_signature =
+    PLUS_SIGNATURE("Barrier", 1, "parties", "action", "timeout");
 
 static int
 barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
@@ -412,12 +408,6 @@ barrier_clear(PyObject *op)
     return 0;
 }
 
-static void
-barrier_dealloc(PyObject *op)
-{
-    plus_dealloc(op, &barrier(op)->weakrefs, barrier_clear);
-}
-
 PyDoc_STRVAR(barrier_doc,
              "Barrier(parties, action=None, timeout=None)\n--\n\n"
              "A meeting point of a fixed number of threads: threading.Barrier.\n\n"
@@ -446,9 +436,7 @@ static PyMethodDef barrier_methods[] = {
 };
 
 static PyMemberDef barrier_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(barrier_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(barrier_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(barrier_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(barrier_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(barrier_object, cond), Py_READONLY, NULL},
     /* Written by the standard class's own functions, where somebody calls them with a native one. */
     {"_action", Py_T_OBJECT_EX, offsetof(barrier_object, action), 0, NULL},
@@ -468,23 +456,16 @@ static PyGetSetDef barrier_getset[] = {
 };
 
 static PyType_Slot barrier_slots[] = {
-    {Py_tp_init, barrier_init},         {Py_tp_dealloc, barrier_dealloc},
+    {Py_tp_init, barrier_init},         {Py_tp_dealloc, plus_dealloc},
     {Py_tp_traverse, barrier_traverse}, {Py_tp_clear, barrier_clear},
     {Py_tp_repr, barrier_repr},         {Py_tp_methods, barrier_methods},
     {Py_tp_members, barrier_members},   {Py_tp_getset, barrier_getset},
     {Py_tp_doc, (void *)barrier_doc},   {0, NULL},
 };
 
-static PyType_Spec barrier_spec = {
-    .name = "threading.Barrier",
-    .basicsize = sizeof(barrier_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .slots = barrier_slots,
-};
-
 int
 plus_barrier_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->barrier = plus_add_type(module, "Barrier", &barrier_spec, NULL);
-    return state->barrier != NULL ? 0 : -1;
+    return plus_add_type(module, &state->barrier, "Barrier", "threading.Barrier",
+                         sizeof(barrier_object), Py_TPFLAGS_HAVE_GC, barrier_slots, NULL);
 }

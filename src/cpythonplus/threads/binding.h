@@ -26,9 +26,9 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
+    PyObject *weakrefs;        /* to here as plus_lock_object */
     unsigned long count;       /* of the owner's acquisitions; only the owner touches it */
     unsigned long owner_ident; /* what threading.get_ident() says of the owner; for repr */
-    PyObject *weakrefs;
 } plus_rlock_object;
 
 typedef struct {
@@ -72,7 +72,28 @@ extern struct PyModuleDef plus_native_module; /* of the whole extension; its sta
 #define PLUS_KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL | METH_KEYWORDS
 #define PLUS_FAST(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL
 
-extern PyMethodDef plus_threads_methods[];
+/* Forgets the result of a call: 0, or -1 for none. */
+static inline int
+plus_done(PyObject *result)
+{
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+/* What a method returns that has done something, or found something out; NULL for a negative number,
+ * which comes with an exception. */
+static inline PyObject *
+plus_none(int rc)
+{
+    return rc < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static inline PyObject *
+plus_truth(int rc)
+{
+    return rc < 0 ? NULL : PyBool_FromLong(rc);
+}
+
 int
 plus_threads_exec(PyObject *module);
 int
@@ -85,26 +106,16 @@ struct plus_threads_state *
 plus_threads_state(PyTypeObject *type);
 
 /* Each makes one type, or several, in *state.  0 or -1 with an exception. */
-int
-plus_lock_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_rlock_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_condition_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_semaphore_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_event_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_barrier_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_queue_exec(PyObject *module, struct plus_threads_state *state);
-int
-plus_simple_queue_exec(PyObject *module, struct plus_threads_state *state);
+typedef int
+plus_types_exec(PyObject *module, struct plus_threads_state *state);
+plus_types_exec plus_lock_exec, plus_condition_exec, plus_semaphore_exec, plus_event_exec,
+    plus_barrier_exec, plus_queue_exec, plus_simple_queue_exec;
 
-/* Makes a type and adds it to the module by the name `as`; `base` may be NULL.  NULL with an exception. */
-PyTypeObject *
-plus_add_type(PyObject *module, const char *as, PyType_Spec *spec, PyTypeObject *base);
+/* Makes a type in *made and adds it to the module by the name `as`; `base` may be NULL.  0, or -1 with
+ * an exception. */
+int
+plus_add_type(PyObject *module, PyTypeObject **made, const char *as, const char *name, size_t size,
+              unsigned long flags, PyType_Slot *slots, PyTypeObject *base);
 
 /* ---- arguments (arguments.c) ------------------------------------------------------------------ */
 
@@ -113,6 +124,15 @@ struct plus_signature {
     const char *const *parameters;
     int count, required, keyword_only; /* the last keyword_only of them */
 };
+
+/* One whose parameters can all be given by position. */
+#define PLUS_SIGNATURE(function, required_, ...)                                                   \
+    {                                                                                              \
+        .name = (function),                                                                        \
+        .parameters = (const char *const[]){__VA_ARGS__},                                          \
+        .count = (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)),         \
+        .required = (required_),                                                                   \
+    }
 
 /* Sorts the arguments of a METH_FASTCALL | METH_KEYWORDS function into out[0..count), borrowed; NULL
  * for what was not given.  0, or -1 with TypeError. */
@@ -155,10 +175,13 @@ plus_wait_deadline(PyObject *timeout, uint64_t *deadline_ns);
 int
 plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns);
 
-/* drain()'s, of both sorts of queue: how many items at most.  0, or -1 with an exception. */
-extern const struct plus_signature plus_drain_signature;
+/* Of both sorts of queue. */
+extern const struct plus_signature plus_put_signature, plus_put_nowait_signature,
+    plus_get_signature;
+
+/* How many items a call of drain(max_items=None) takes at most.  0, or -1 with an exception. */
 int
-plus_drain_limit(PyObject *given, Py_ssize_t *limit);
+plus_drain_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t *limit);
 
 /* ---- waiting (waiting.c) ---------------------------------------------------------------------- */
 
@@ -324,6 +347,14 @@ plus_barrier_atfork_child(void);
 PyObject *
 plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second);
 
+/* The members that make place for weak references and a dict. */
+#define PLUS_STANDARD_MEMBERS(type)                                                                \
+    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(type, weakrefs), Py_READONLY, NULL},            \
+        {"__dictoffset__", Py_T_PYSSIZET, offsetof(type, dict), Py_READONLY, NULL},                \
+    {                                                                                              \
+        "__weakref__", _Py_T_OBJECT, offsetof(type, weakrefs), Py_READONLY, NULL                   \
+    }
+
 /* The entries for __class__ and __dict__ of a type that stands for a standard class. */
 #define PLUS_STANDARD_GETSET                                                                       \
     {"__class__", plus_standard_get_class, NULL, NULL, NULL},                                      \
@@ -337,8 +368,12 @@ extern PyGetSetDef plus_standard_getset[];
         "__reduce_ex__", plus_standard_reduce, METH_O, NULL                                        \
     }
 
-/* tp_dealloc's common part for types with a dict and weak references. */
+/* tp_dealloc of types with weak references and a tp_clear, from which no Python class is derived. */
 void
-plus_dealloc(PyObject *op, PyObject **weakrefs, inquiry clear);
+plus_dealloc(PyObject *op);
+
+/* The same for others: by what is their own tp_clear. */
+void
+plus_dealloc_by(PyObject *op, inquiry clear);
 
 #endif

@@ -183,11 +183,7 @@ wait_until(plus_condition_object *self, uint64_t deadline_ns)
     return result != PLUS_WAIT_TIMED_OUT;
 }
 
-static const struct plus_signature wait_signature = {
-    .name = "wait",
-    .parameters = (const char *const[]){"timeout"},
-    .count = 1,
-};
+static const struct plus_signature wait_signature = PLUS_SIGNATURE("wait", 0, "timeout");
 
 static PyObject *
 condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -205,16 +201,11 @@ condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *
     if (plus_wait_deadline(timeout, &deadline_ns) < 0) {
         return plus_standard_answer(op, "wait", args, nargs, kwnames);
     }
-    int notified = wait_until(self, deadline_ns);
-    return notified < 0 ? NULL : PyBool_FromLong(notified);
+    return plus_truth(wait_until(self, deadline_ns));
 }
 
-static const struct plus_signature wait_for_signature = {
-    .name = "wait_for",
-    .parameters = (const char *const[]){"predicate", "timeout"},
-    .count = 2,
-    .required = 1,
-};
+static const struct plus_signature wait_for_signature =
+    PLUS_SIGNATURE("wait_for", 1, "predicate", "timeout");
 
 /* The predicate's value, when it became true or time was up. */
 static PyObject *
@@ -259,11 +250,7 @@ condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObje
  * Notifying
  */
 
-static const struct plus_signature notify_signature = {
-    .name = "notify",
-    .parameters = (const char *const[]){"n"},
-    .count = 1,
-};
+static const struct plus_signature notify_signature = PLUS_SIGNATURE("notify", 0, "n");
 
 static PyObject *
 condition_notify(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -323,19 +310,24 @@ condition_notify_all_old(PyObject *op, PyObject *ignored)
  * Acquiring and releasing
  */
 
+/* Calls a method of the lock's own. */
+static PyObject *
+call_lock(const plus_condition_object *self, const char *name, PyObject *const *args,
+          Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *method =
+        check_initialised(self) < 0 ? NULL : PyObject_GetAttrString(self->lock, name);
+    PyObject *result =
+        method != NULL ? PyObject_Vectorcall(method, args, (size_t)nargs, kwnames) : NULL;
+
+    Py_XDECREF(method);
+    return result;
+}
+
 static PyObject *
 condition_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    if (check_initialised(condition(op)) < 0) {
-        return NULL;
-    }
-    PyObject *method = PyObject_GetAttrString(condition(op)->lock, "acquire");
-    if (method == NULL) {
-        return NULL;
-    }
-    PyObject *result = PyObject_Vectorcall(method, args, (size_t)nargs, kwnames);
-    Py_DECREF(method);
-    return result;
+    return call_lock(condition(op), "acquire", args, nargs, kwnames);
 }
 
 static PyObject *
@@ -351,8 +343,7 @@ condition_enter(PyObject *op, PyObject *ignored)
         rc = plus_condition_enter(self);
     }
     else {
-        return check_initialised(self) < 0 ? NULL
-                                           : PyObject_CallMethod(self->lock, "__enter__", NULL);
+        return call_lock(self, "__enter__", NULL, 0, NULL);
     }
     if (rc < 0) {
         return NULL;
@@ -378,16 +369,7 @@ condition_release(PyObject *op, PyObject *ignored)
 {
     plus_condition_object *self = condition(op);
 
-    if (check_initialised(self) < 0) {
-        return NULL;
-    }
-    if (!self->native) {
-        return PyObject_CallMethod(self->lock, "release", NULL);
-    }
-    if (release(self) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return self->native ? plus_none(release(self)) : call_lock(self, "release", NULL, 0, NULL);
 }
 
 static PyObject *
@@ -395,31 +377,13 @@ condition_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     plus_condition_object *self = condition(op);
 
-    if (self->native) {
-        if (release(self) < 0) {
-            return NULL;
-        }
-        Py_RETURN_NONE;
-    }
-    if (check_initialised(self) < 0) {
-        return NULL;
-    }
-    PyObject *method = PyObject_GetAttrString(self->lock, "__exit__");
-    if (method == NULL) {
-        return NULL;
-    }
-    PyObject *result = PyObject_Vectorcall(method, args, (size_t)nargs, NULL);
-    Py_DECREF(method);
-    return result;
+    return self->native ? plus_none(release(self)) : call_lock(self, "__exit__", args, nargs, NULL);
 }
 
 static PyObject *
 condition_locked(PyObject *op, PyObject *ignored)
 {
-    if (check_initialised(condition(op)) < 0) {
-        return NULL;
-    }
-    return PyObject_CallMethod(condition(op)->lock, "locked", NULL);
+    return call_lock(condition(op), "locked", NULL, 0, NULL);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -429,9 +393,7 @@ condition_locked(PyObject *op, PyObject *ignored)
 static PyObject *
 condition_is_owned(PyObject *op, PyObject *ignored)
 {
-    int owned = is_owned(condition(op));
-
-    return owned < 0 ? NULL : PyBool_FromLong(owned);
+    return plus_truth(is_owned(condition(op)));
 }
 
 static PyObject *
@@ -444,11 +406,9 @@ condition_release_save(PyObject *op, PyObject *ignored)
 static PyObject *
 condition_acquire_restore(PyObject *op, PyObject *saved)
 {
-    if (check_initialised(condition(op)) < 0 ||
-        plus_foreign_acquire_restore(condition(op)->lock, saved) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return check_initialised(condition(op)) < 0
+               ? NULL
+               : plus_none(plus_foreign_acquire_restore(condition(op)->lock, saved));
 }
 
 int
@@ -464,10 +424,7 @@ plus_condition_reinit(plus_condition_object *self)
 static PyObject *
 condition_reinit(PyObject *op, PyObject *ignored)
 {
-    if (plus_condition_reinit(condition(op)) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_condition_reinit(condition(op)));
 }
 
 static PyObject *
@@ -491,14 +448,10 @@ static PyObject *
 condition_get_waiters(PyObject *op, void *closure)
 {
     plus_condition_object *self = condition(op);
-    PyObject *renew = plus_import_from("cpythonplus.threads._insides", "renew_waiters");
-    PyObject *count = renew != NULL ? PyLong_FromSsize_t(count_waiters(self)) : NULL;
     PyObject *known = self->waiters != NULL ? self->waiters : Py_None;
-    PyObject *waiters =
-        count != NULL ? PyObject_CallFunctionObjArgs(renew, op, known, count, NULL) : NULL;
+    PyObject *waiters = plus_call_from("cpythonplus.threads._insides", "renew_waiters", "(OOn)", op,
+                                       known, count_waiters(self));
 
-    Py_XDECREF(count);
-    Py_XDECREF(renew);
     if (waiters != NULL && self->waiters == NULL) {
         self->waiters = Py_NewRef(waiters);
     }
@@ -508,14 +461,11 @@ condition_get_waiters(PyObject *op, void *closure)
 uint32_t
 plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
 {
-    PyObject *type, *value, *traceback, *notify, *wanted, *left = NULL;
+    PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    notify = plus_import_from("cpythonplus.threads._insides", "notify_standard");
-    wanted = notify != NULL ? PyLong_FromUnsignedLong(count) : NULL;
-    if (wanted != NULL) {
-        left = PyObject_CallFunctionObjArgs(notify, self->waiters, wanted, NULL);
-    }
+    PyObject *left = plus_call_from("cpythonplus.threads._insides", "notify_standard", "(OI)",
+                                    self->waiters, count);
     if (left != NULL) {
         count = (uint32_t)PyLong_AsUnsignedLong(left);
     }
@@ -523,8 +473,6 @@ plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
         PyErr_WriteUnraisable((PyObject *)self);
     }
     Py_XDECREF(left);
-    Py_XDECREF(wanted);
-    Py_XDECREF(notify);
     PyErr_Restore(type, value, traceback);
     return count;
 }
@@ -571,10 +519,12 @@ allocate(PyTypeObject *type)
     return self;
 }
 
+/* Over `lock`, or a new one of the type `otherwise`. */
 static int
-initialise(plus_condition_object *self, struct plus_threads_state *state, PyObject *lock)
+initialise(plus_condition_object *self, struct plus_threads_state *state, PyObject *lock,
+           PyTypeObject *otherwise)
 {
-    lock = lock == NULL || lock == Py_None ? PyObject_CallNoArgs((PyObject *)state->rlock)
+    lock = lock == NULL || lock == Py_None ? PyObject_CallNoArgs((PyObject *)otherwise)
                                            : Py_NewRef(lock);
     if (lock == NULL) {
         return -1;
@@ -588,15 +538,9 @@ plus_condition_new(struct plus_threads_state *state, PyObject *lock)
 {
     plus_condition_object *self = allocate(state->condition);
 
-    if (self == NULL) {
-        return NULL;
+    if (self != NULL && initialise(self, state, lock, state->lock) < 0) {
+        Py_CLEAR(self);
     }
-    lock = lock != NULL ? Py_NewRef(lock) : PyObject_CallNoArgs((PyObject *)state->lock);
-    if (lock == NULL) {
-        Py_DECREF(self);
-        return NULL;
-    }
-    set_lock(self, state, lock);
     return self;
 }
 
@@ -606,11 +550,7 @@ condition_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)allocate(type);
 }
 
-static const struct plus_signature init_signature = {
-    .name = "Condition",
-    .parameters = (const char *const[]){"lock"},
-    .count = 1,
-};
+static const struct plus_signature init_signature = PLUS_SIGNATURE("Condition", 0, "lock");
 
 /* A foreign lock must have what a condition calls, as threading.Condition demands. */
 static int
@@ -645,7 +585,7 @@ condition_init(PyObject *op, PyObject *args, PyObject *kwargs)
         (lock != NULL && lock != Py_None && check_lock(lock) < 0)) {
         return -1;
     }
-    return initialise(condition(op), state, lock);
+    return initialise(condition(op), state, lock, state->rlock);
 }
 
 static PyObject *
@@ -660,7 +600,7 @@ condition_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObj
         return NULL;
     }
     plus_condition_object *self = allocate((PyTypeObject *)type);
-    if (self != NULL && initialise(self, state, lock) < 0) {
+    if (self != NULL && initialise(self, state, lock, state->rlock) < 0) {
         Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -683,12 +623,6 @@ condition_clear(PyObject *op)
     Py_CLEAR(condition(op)->waiters);
     Py_CLEAR(condition(op)->dict);
     return 0;
-}
-
-static void
-condition_dealloc(PyObject *op)
-{
-    plus_dealloc(op, &condition(op)->weakrefs, condition_clear);
 }
 
 PyDoc_STRVAR(condition_doc,
@@ -742,10 +676,7 @@ static PyMethodDef condition_methods[] = {
 };
 
 static PyMemberDef condition_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, weakrefs), Py_READONLY,
-     NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_condition_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(plus_condition_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(plus_condition_object),
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -759,7 +690,7 @@ static PyGetSetDef condition_getset[] = {
 static PyType_Slot condition_slots[] = {
     {Py_tp_new, condition_new},
     {Py_tp_init, condition_init},
-    {Py_tp_dealloc, condition_dealloc},
+    {Py_tp_dealloc, plus_dealloc},
     {Py_tp_traverse, condition_traverse},
     {Py_tp_clear, condition_clear},
     {Py_tp_repr, condition_repr},
@@ -770,18 +701,12 @@ static PyType_Slot condition_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec condition_spec = {
-    .name = "threading.Condition",
-    .basicsize = sizeof(plus_condition_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .slots = condition_slots,
-};
-
 int
 plus_condition_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->condition = plus_add_type(module, "Condition", &condition_spec, NULL);
-    if (state->condition == NULL) {
+    if (plus_add_type(module, &state->condition, "Condition", "threading.Condition",
+                      sizeof(plus_condition_object), Py_TPFLAGS_HAVE_GC, condition_slots,
+                      NULL) < 0) {
         return -1;
     }
     state->condition->tp_vectorcall = condition_vectorcall; /* no slot for it before 3.14 */

@@ -65,11 +65,7 @@ event_clear_flag(PyObject *op, PyObject *ignored)
     return store(event(op), false);
 }
 
-static const struct plus_signature wait_signature = {
-    .name = "wait",
-    .parameters = (const char *const[]){"timeout"},
-    .count = 1,
-};
+static const struct plus_signature wait_signature = PLUS_SIGNATURE("wait", 0, "timeout");
 
 /* One wait, as in the standard library: who was woken by set() returns True even if clear() came
  * first. */
@@ -114,17 +110,13 @@ event_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwna
     if (is_set(event(op))) {
         Py_RETURN_TRUE;
     }
-    int signaled = wait_until(event(op), deadline_ns);
-    return signaled < 0 ? NULL : PyBool_FromLong(signaled);
+    return plus_truth(wait_until(event(op), deadline_ns));
 }
 
 static PyObject *
 event_reinit(PyObject *op, PyObject *ignored)
 {
-    if (plus_condition_reinit(event(op)->cond) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_condition_reinit(event(op)->cond));
 }
 
 static PyObject *
@@ -187,7 +179,7 @@ event_dealloc(PyObject *op)
 {
     PyObject *cond = (PyObject *)event(op)->cond;
 
-    plus_dealloc(op, &event(op)->weakrefs, event_clear);
+    plus_dealloc(op);
     Py_XDECREF(cond);
 }
 
@@ -231,9 +223,7 @@ static PyMethodDef event_methods[] = {
 };
 
 static PyMemberDef event_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(event_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(event_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(event_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(event_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(event_object, cond), Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
@@ -258,16 +248,9 @@ static PyType_Slot event_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec event_spec = {
-    .name = "threading.Event",
-    .basicsize = sizeof(event_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .slots = event_slots,
-};
-
 int
 plus_event_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->event = plus_add_type(module, "Event", &event_spec, NULL);
-    return state->event != NULL ? 0 : -1;
+    return plus_add_type(module, &state->event, "Event", "threading.Event", sizeof(event_object),
+                         Py_TPFLAGS_HAVE_GC, event_slots, NULL);
 }

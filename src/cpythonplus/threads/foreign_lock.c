@@ -29,10 +29,7 @@ call_for_truth(PyObject *callable, PyObject *argument)
 int
 plus_foreign_call(PyObject *lock, const char *name)
 {
-    PyObject *result = PyObject_CallMethod(lock, name, NULL);
-
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
+    return plus_done(PyObject_CallMethod(lock, name, NULL));
 }
 
 /* A lock that does not say who owns it: if it can be acquired, the caller did not have it. */
@@ -91,6 +88,5 @@ plus_foreign_acquire_restore(PyObject *lock, PyObject *saved)
     }
     PyObject *result = PyObject_CallOneArg(method, saved);
     Py_DECREF(method);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
+    return plus_done(result);
 }

@@ -1,14 +1,22 @@
-/* Lock: threading.Lock. */
+/* Lock and RLock: threading's.  An RLock begins as a Lock does, and shares some of its methods. */
 #include "binding.h"
 
+#include "../_base/futex.h"
+
+#include <limits.h>
 #include <stddef.h>
+
+static inline struct plus_lock *
+inside(PyObject *op)
+{
+    return &((plus_lock_object *)op)->lock;
+}
 
 static PyObject *
 make_lock(PyTypeObject *type, bool arguments)
 {
     if (arguments) {
-        PyErr_SetString(PyExc_TypeError, "Lock() takes no arguments");
-        return NULL;
+        return PyErr_Format(PyExc_TypeError, "Lock() takes no arguments");
     }
     plus_lock_object *self = PyObject_New(plus_lock_object, type);
     if (self == NULL) {
@@ -40,7 +48,7 @@ lock_dealloc(PyObject *op)
     if (((plus_lock_object *)op)->weakrefs != NULL) {
         PyObject_ClearWeakRefs(op);
     }
-    PyObject_Free(op);
+    type->tp_free(op);
     Py_DECREF(type);
 }
 
@@ -75,7 +83,7 @@ answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyOb
 static PyObject *
 lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    struct plus_lock *lock = &((plus_lock_object *)op)->lock;
+    struct plus_lock *lock = inside(op);
     uint64_t deadline_ns;
 
     if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
@@ -87,16 +95,13 @@ lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kw
     if (deadline_ns == 0) {
         Py_RETURN_FALSE;
     }
-    int acquired = plus_acquire(lock, deadline_ns);
-    return acquired < 0 ? NULL : PyBool_FromLong(acquired);
+    return plus_truth(plus_acquire(lock, deadline_ns));
 }
 
 static PyObject *
 lock_enter(PyObject *op, PyObject *ignored)
 {
-    struct plus_lock *lock = &((plus_lock_object *)op)->lock;
-
-    if (plus_lock_enter(lock) < 0) {
+    if (plus_lock_enter(inside(op)) < 0) {
         return NULL;
     }
     Py_RETURN_TRUE;
@@ -105,9 +110,8 @@ lock_enter(PyObject *op, PyObject *ignored)
 static PyObject *
 lock_release(PyObject *op, PyObject *ignored)
 {
-    if (plus_lock_release(&((plus_lock_object *)op)->lock) < 0) {
-        PyErr_SetString(PyExc_RuntimeError, "release unlocked lock");
-        return NULL;
+    if (plus_lock_release(inside(op)) < 0) {
+        return PyErr_Format(PyExc_RuntimeError, "release unlocked lock");
     }
     Py_RETURN_NONE;
 }
@@ -121,30 +125,36 @@ lock_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 lock_locked(PyObject *op, PyObject *ignored)
 {
-    return PyBool_FromLong(plus_lock_is_locked(&((plus_lock_object *)op)->lock));
+    return PyBool_FromLong(plus_lock_is_locked(inside(op)));
 }
 
 static PyObject *
 lock_reinit(PyObject *op, PyObject *ignored)
 {
-    plus_lock_reinit(&((plus_lock_object *)op)->lock);
+    plus_lock_reinit(inside(op));
     Py_RETURN_NONE;
 }
 
 static PyObject *
 lock_statistics(PyObject *op, PyObject *ignored)
 {
-    return plus_statistics_of(&((plus_lock_object *)op)->lock.queue);
+    return plus_statistics_of(&inside(op)->queue);
 }
 
 static PyObject *
 lock_repr(PyObject *op)
 {
-    bool locked = plus_lock_is_locked(&((plus_lock_object *)op)->lock);
+    bool locked = plus_lock_is_locked(inside(op));
 
     return PyUnicode_FromFormat("<%s %s object at %p>", locked ? "locked" : "unlocked",
                                 Py_TYPE(op)->tp_name, op);
 }
+
+#define ACQUIRE_TIMEOUT_DOC                                                                        \
+    "timeout: seconds to wait at most; -1: without limit.  A signal handler that\n"                \
+    "raises ends the wait.  Raises ValueError for another negative time-out, for one\n"            \
+    "that is not a number, or for one with blocking=False; OverflowError for one\n"                \
+    "above threading.TIMEOUT_MAX."
 
 PyDoc_STRVAR(lock_doc,
              "lock()\n--\n\n"
@@ -152,24 +162,20 @@ PyDoc_STRVAR(lock_doc,
              "A waiter polls for some microseconds before it sleeps, where that pays, and\n"
              "one that has waited for a millisecond is served before all others.");
 
-PyDoc_STRVAR(acquire_doc,
+PyDoc_STRVAR(lock_acquire_doc,
              "acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
-             "Acquire the lock and return whether that succeeded.\n\n"
-             "timeout: seconds to wait at most; -1: without limit.  A signal handler that\n"
-             "raises ends the wait.  Raises ValueError for another negative time-out, for one\n"
-             "that is not a number, or for one with blocking=False; OverflowError for one\n"
-             "above threading.TIMEOUT_MAX.");
+             "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
 
-PyDoc_STRVAR(release_doc, "release($self, /)\n--\n\n"
-                          "Release the lock, from whichever thread.\n\n"
-                          "Raises RuntimeError when it is not held.");
+PyDoc_STRVAR(lock_release_doc, "release($self, /)\n--\n\n"
+                               "Release the lock, from whichever thread.\n\n"
+                               "Raises RuntimeError when it is not held.");
 
-PyDoc_STRVAR(locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
+PyDoc_STRVAR(lock_locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
 
 static PyMethodDef lock_methods[] = {
-    {"acquire", PLUS_KEYWORDS(lock_acquire), acquire_doc},
-    {"release", lock_release, METH_NOARGS, release_doc},
-    {"locked", lock_locked, METH_NOARGS, locked_doc},
+    {"acquire", PLUS_KEYWORDS(lock_acquire), lock_acquire_doc},
+    {"release", lock_release, METH_NOARGS, lock_release_doc},
+    {"locked", lock_locked, METH_NOARGS, lock_locked_doc},
     {"acquire_lock", PLUS_KEYWORDS(lock_acquire), PyDoc_STR("An old name of acquire().")},
     {"release_lock", lock_release, METH_NOARGS, PyDoc_STR("An old name of release().")},
     {"locked_lock", lock_locked, METH_NOARGS, PyDoc_STR("An old name of locked().")},
@@ -181,7 +187,7 @@ static PyMethodDef lock_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyMemberDef lock_members[] = {
+static PyMemberDef members[] = {
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_lock_object, weakrefs), Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
@@ -191,16 +197,238 @@ static PyType_Slot lock_slots[] = {
     {Py_tp_dealloc, lock_dealloc},
     {Py_tp_repr, lock_repr},
     {Py_tp_methods, lock_methods},
-    {Py_tp_members, lock_members},
+    {Py_tp_members, members},
     {Py_tp_doc, (void *)lock_doc},
     {0, NULL},
 };
 
-static PyType_Spec lock_spec = {
-    .name = "_thread.lock",
-    .basicsize = sizeof(plus_lock_object),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = lock_slots,
+/* ------------------------------------------------------------------------------------------------
+ * RLock
+ */
+
+static inline plus_rlock_object *
+rlock(PyObject *op)
+{
+    return (plus_rlock_object *)op;
+}
+
+int
+plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns)
+{
+    if (plus_rlock_is_owned(self)) {
+        if (self->count == ULONG_MAX) {
+            PyErr_SetString(PyExc_OverflowError, "internal lock count overflowed");
+            return -1;
+        }
+        self->count++;
+        return 1;
+    }
+    if (!plus_lock_try(&self->lock, plus_identity())) {
+        int acquired = deadline_ns == 0 ? 0 : plus_acquire(&self->lock, deadline_ns);
+        if (acquired <= 0) {
+            return acquired;
+        }
+    }
+    plus_rlock_begin(self, 1);
+    return 1;
+}
+
+int
+plus_rlock_release_slowly(plus_rlock_object *self)
+{
+    if (!plus_rlock_is_owned(self)) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot release un-acquired lock");
+        return -1;
+    }
+    if (--self->count == 0) {
+        plus_lock_release(&self->lock);
+    }
+    return 0;
+}
+
+static PyObject *
+rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    plus_rlock_object *self = (plus_rlock_object *)type->tp_alloc(type, 0);
+
+    if (self != NULL) {
+        plus_lock_init(&self->lock);
+    }
+    return (PyObject *)self;
+}
+
+/* What threading.RLock of the running version says to arguments: they were always ignored, then
+ * deprecated, then removed. */
+static int
+refuse_arguments(bool given)
+{
+#if PY_VERSION_HEX >= 0x030F0000
+    if (given) {
+        PyErr_SetString(PyExc_TypeError, "RLock() takes no arguments");
+        return -1;
+    }
+#elif PY_VERSION_HEX >= 0x030D0000
+    if (given) {
+        return PyErr_WarnEx(PyExc_DeprecationWarning,
+                            "Passing arguments to RLock is deprecated and will be removed in 3.15",
+                            1);
+    }
+#endif
+    return 0;
+}
+
+static int
+rlock_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return refuse_arguments(PyTuple_GET_SIZE(args) != 0 ||
+                            (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
+}
+
+static PyObject *
+rlock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    if (refuse_arguments(PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) < 0) {
+        return NULL;
+    }
+    return rlock_new((PyTypeObject *)type, NULL, NULL);
+}
+
+static PyObject *
+rlock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    uint64_t deadline_ns;
+
+    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
+        return NULL;
+    }
+    return plus_truth(plus_rlock_acquire(rlock(op), deadline_ns));
+}
+
+static PyObject *
+rlock_enter(PyObject *op, PyObject *ignored)
+{
+    if (plus_rlock_acquire(rlock(op), PLUS_FUTEX_NO_DEADLINE) < 0) {
+        return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
+static PyObject *
+rlock_release(PyObject *op, PyObject *ignored)
+{
+    return plus_none(plus_rlock_release(rlock(op)));
+}
+
+static PyObject *
+rlock_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    return rlock_release(op, NULL);
+}
+
+static PyObject *
+rlock_is_owned(PyObject *op, PyObject *ignored)
+{
+    return PyBool_FromLong(plus_rlock_is_owned(rlock(op)));
+}
+
+static PyObject *
+rlock_recursion_count(PyObject *op, PyObject *ignored)
+{
+    return PyLong_FromUnsignedLong(plus_rlock_is_owned(rlock(op)) ? rlock(op)->count : 0);
+}
+
+static PyObject *
+rlock_release_save(PyObject *op, PyObject *ignored)
+{
+    plus_rlock_object *self = rlock(op);
+
+    if (!plus_rlock_is_owned(self)) {
+        return PyErr_Format(PyExc_RuntimeError, "cannot release un-acquired lock");
+    }
+    PyObject *saved = Py_BuildValue("kk", self->count, self->owner_ident);
+    if (saved != NULL) {
+        self->count = 0;
+        plus_lock_release(&self->lock);
+    }
+    return saved;
+}
+
+static PyObject *
+rlock_acquire_restore(PyObject *op, PyObject *saved)
+{
+    unsigned long count, owner;
+
+    if (!PyTuple_Check(saved)) {
+        return PyErr_Format(PyExc_TypeError,
+                            "_acquire_restore() needs what _release_save() returned");
+    }
+    if (!PyArg_ParseTuple(saved, "kk:_acquire_restore", &count, &owner)) {
+        return NULL;
+    }
+    if (count == 0) {
+        Py_RETURN_NONE; /* of a lock that nobody had, as a pickle of one may say */
+    }
+    plus_acquire_surely(&rlock(op)->lock);
+    plus_rlock_begin(rlock(op), count);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+rlock_reinit(PyObject *op, PyObject *ignored)
+{
+    plus_lock_reinit(&rlock(op)->lock);
+    rlock(op)->count = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+rlock_repr(PyObject *op)
+{
+    plus_rlock_object *self = rlock(op);
+    bool locked = plus_lock_is_locked(&self->lock);
+
+    return PyUnicode_FromFormat("<%s %s object owner=%ld count=%lu at %p>",
+                                locked ? "locked" : "unlocked", Py_TYPE(op)->tp_name,
+                                locked ? (long)self->owner_ident : 0L, locked ? self->count : 0UL,
+                                op);
+}
+
+PyDoc_STRVAR(rlock_doc,
+             "RLock()\n--\n\n"
+             "A re-entrant lock, released by the thread that acquired it: threading.RLock.\n\n"
+             "It waits as Lock does.");
+
+PyDoc_STRVAR(rlock_acquire_doc, "acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
+                                "Acquire the lock, once more if this thread has it; return whether "
+                                "that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
+
+PyDoc_STRVAR(rlock_release_doc, "release($self, /)\n--\n\n"
+                                "Undo one acquisition; the last one frees the lock.\n\n"
+                                "Raises RuntimeError when this thread does not have it.");
+
+PyDoc_STRVAR(rlock_locked_doc, "locked($self, /)\n--\n\nReturn whether any thread has the lock.");
+
+static PyMethodDef rlock_methods[] = {
+    {"acquire", PLUS_KEYWORDS(rlock_acquire), rlock_acquire_doc},
+    {"release", rlock_release, METH_NOARGS, rlock_release_doc},
+    {"locked", lock_locked, METH_NOARGS, rlock_locked_doc},
+    {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
+    {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
+    {"__enter__", rlock_enter, METH_NOARGS, NULL},
+    {"__exit__", PLUS_FAST(rlock_exit), NULL},
+    {"_is_owned", rlock_is_owned, METH_NOARGS, NULL},
+    {"_recursion_count", rlock_recursion_count, METH_NOARGS, NULL},
+    {"_release_save", rlock_release_save, METH_NOARGS, NULL},
+    {"_acquire_restore", rlock_acquire_restore, METH_O, NULL},
+    {"_at_fork_reinit", rlock_reinit, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot rlock_slots[] = {
+    {Py_tp_new, rlock_new},         {Py_tp_init, rlock_init},
+    {Py_tp_dealloc, lock_dealloc},  {Py_tp_repr, rlock_repr},
+    {Py_tp_methods, rlock_methods}, {Py_tp_members, members},
+    {Py_tp_doc, (void *)rlock_doc}, {0, NULL},
 };
 
 /* Another package (gevent) may have put its own in the place. */
@@ -224,10 +452,13 @@ find_stock_lock(struct plus_threads_state *state)
 int
 plus_lock_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->lock = plus_add_type(module, "Lock", &lock_spec, NULL);
-    if (state->lock == NULL) {
+    if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", sizeof(plus_lock_object), 0,
+                      lock_slots, NULL) < 0 ||
+        plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
+                      Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0) {
         return -1;
     }
     state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
+    state->rlock->tp_vectorcall = rlock_vectorcall;
     return find_stock_lock(state);
 }

@@ -24,17 +24,18 @@ leave(plus_queue_object *self)
  * Serving those who wait; with the mutex held
  */
 
-/* Ends the wait of the first waiter if it takes an item: it has this one. */
+/* Ends the wait of the first waiter, if it takes an item: it has this one; or, without `takes`, if it
+ * still is one that wants to put this. */
 static bool
-hand_to_first(struct plus_waitq *queue, PyObject *item)
+end_first(struct plus_waitq *queue, PyObject *item, bool takes)
 {
     _Atomic uint32_t *sleeper = NULL;
 
     plus_waitq_lock(queue);
     struct plus_waiter *first = queue->head;
-    bool granted = first != NULL && first->takes;
+    bool granted = first != NULL && first->takes == takes && (takes || first->item == item);
     if (granted) {
-        first->item = Py_NewRef(item);
+        first->item = takes ? Py_NewRef(item) : item;
         sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
     }
     plus_waitq_unlock(queue);
@@ -53,30 +54,13 @@ offer_of_first(struct plus_waitq *queue)
     return item;
 }
 
-/* Ends the wait of the first waiter if it still is one that wants to put this. */
-static bool
-accept_offer(struct plus_waitq *queue, const PyObject *item)
-{
-    _Atomic uint32_t *sleeper = NULL;
-
-    plus_waitq_lock(queue);
-    struct plus_waiter *first = queue->head;
-    bool granted = first != NULL && !first->takes && first->item == item;
-    if (granted) {
-        sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
-    }
-    plus_waitq_unlock(queue);
-    plus_waitq_rouse(sleeper);
-    return granted;
-}
-
 static int
 store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, PyObject *item)
 {
     struct plus_waitq *getters = &self->not_empty->queue;
 
     if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
-        hand_to_first(getters, item)) {
+        end_first(getters, item, true)) {
         self->unfinished++;
         return 0;
     }
@@ -105,7 +89,7 @@ put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
     if (plus_store_put(self, kind, item) < 0) {
         PyErr_Clear(); /* it tries by itself */
     }
-    else if (accept_offer(putters, item)) {
+    else if (end_first(putters, item, false)) {
         self->unfinished++;
         done = true;
     }
@@ -224,7 +208,7 @@ give_back(plus_queue_object *self, PyObject *item)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    if (!hand_to_first(&self->not_empty->queue, item)) {
+    if (!end_first(&self->not_empty->queue, item, true)) {
         if (plus_store_put_back(self, plus_store_kind(self), item) < 0) {
             PyErr_WriteUnraisable((PyObject *)self);
         }

@@ -16,13 +16,6 @@ queue_of(PyObject *op)
  * put
  */
 
-static const struct plus_signature put_signature = {
-    .name = "put",
-    .parameters = (const char *const[]){"item", "block", "timeout"},
-    .count = 3,
-    .required = 1,
-};
-
 static PyObject *
 queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -32,22 +25,12 @@ queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
     if (nargs == 1 && kwnames == NULL) {
         given[0] = args[0];
     }
-    else if (plus_arguments(&put_signature, args, nargs, kwnames, given) < 0 ||
+    else if (plus_arguments(&plus_put_signature, args, nargs, kwnames, given) < 0 ||
              plus_queue_deadline(given[1], given[2], &deadline_ns) < 0) {
         return plus_standard_answer(op, "put", args, nargs, kwnames);
     }
-    if (plus_queue_put(queue_of(op), given[0], deadline_ns) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_queue_put(queue_of(op), given[0], deadline_ns));
 }
-
-static const struct plus_signature put_nowait_signature = {
-    .name = "put_nowait",
-    .parameters = (const char *const[]){"item"},
-    .count = 1,
-    .required = 1,
-};
 
 static PyObject *
 queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -58,24 +41,15 @@ queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
     if (standard != NULL) {
         return plus_standard_call(standard, op, args, nargs, kwnames);
     }
-    if (plus_arguments(&put_nowait_signature, args, nargs, kwnames, &item) < 0) {
+    if (plus_arguments(&plus_put_nowait_signature, args, nargs, kwnames, &item) < 0) {
         return plus_standard_answer(op, "put_nowait", args, nargs, kwnames);
     }
-    if (plus_queue_put(queue_of(op), item, 0) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_queue_put(queue_of(op), item, 0));
 }
 
 /* ------------------------------------------------------------------------------------------------
  * get
  */
-
-static const struct plus_signature get_signature = {
-    .name = "get",
-    .parameters = (const char *const[]){"block", "timeout"},
-    .count = 2,
-};
 
 static PyObject *
 queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -84,7 +58,7 @@ queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
     PyObject *given[2];
 
     if ((nargs != 0 || kwnames != NULL) &&
-        (plus_arguments(&get_signature, args, nargs, kwnames, given) < 0 ||
+        (plus_arguments(&plus_get_signature, args, nargs, kwnames, given) < 0 ||
          plus_queue_deadline(given[0], given[1], &deadline_ns) < 0)) {
         return plus_standard_answer(op, "get", args, nargs, kwnames);
     }
@@ -103,11 +77,9 @@ queue_get_nowait(PyObject *op, PyObject *ignored)
 static PyObject *
 queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    PyObject *given;
     Py_ssize_t limit;
 
-    if (plus_arguments(&plus_drain_signature, args, nargs, kwnames, &given) < 0 ||
-        plus_drain_limit(given, &limit) < 0) {
+    if (plus_drain_arguments(args, nargs, kwnames, &limit) < 0) {
         return NULL;
     }
     PyObject *items = PyList_New(0);
@@ -124,17 +96,10 @@ queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwn
 static PyObject *
 queue_task_done(PyObject *op, PyObject *ignored)
 {
-    if (plus_queue_task_done(queue_of(op)) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_queue_task_done(queue_of(op)));
 }
 
-static const struct plus_signature join_signature = {
-    .name = "join",
-    .parameters = (const char *const[]){"timeout"},
-    .count = 1,
-};
+static const struct plus_signature join_signature = PLUS_SIGNATURE("join", 0, "timeout");
 
 static PyObject *
 queue_join(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -146,15 +111,10 @@ queue_join(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwna
         plus_queue_deadline(NULL, timeout, &deadline_ns) < 0) {
         return NULL;
     }
-    int done = plus_queue_join(queue_of(op), deadline_ns);
-    return done < 0 ? NULL : PyBool_FromLong(done);
+    return plus_truth(plus_queue_join(queue_of(op), deadline_ns));
 }
 
-static const struct plus_signature shutdown_signature = {
-    .name = "shutdown",
-    .parameters = (const char *const[]){"immediate"},
-    .count = 1,
-};
+static const struct plus_signature shutdown_signature = PLUS_SIGNATURE("shutdown", 0, "immediate");
 
 static PyObject *
 queue_shutdown(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -165,10 +125,7 @@ queue_shutdown(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *
         return plus_standard_answer(op, "shutdown", args, nargs, kwnames);
     }
     int immediate = given != NULL ? PyObject_IsTrue(given) : 0;
-    if (immediate < 0 || plus_queue_shutdown(queue_of(op), immediate != 0) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(immediate < 0 ? -1 : plus_queue_shutdown(queue_of(op), immediate != 0));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -195,9 +152,8 @@ static PyObject *
 queue_full(PyObject *op, PyObject *ignored)
 {
     Py_ssize_t size = plus_queue_size(queue_of(op));
-    int full = size < 0 ? -1 : plus_store_is_full(queue_of(op), size);
 
-    return full < 0 ? NULL : PyBool_FromLong(full);
+    return plus_truth(size < 0 ? -1 : plus_store_is_full(queue_of(op), size));
 }
 
 static PyObject *
@@ -276,11 +232,7 @@ get_maxsize(PyObject *op, void *closure)
     return Py_NewRef(queue_of(op)->maxsize);
 }
 
-static const struct plus_signature init_signature = {
-    .name = "Queue",
-    .parameters = (const char *const[]){"maxsize"},
-    .count = 1,
-};
+static const struct plus_signature init_signature = PLUS_SIGNATURE("Queue", 0, "maxsize");
 
 static int
 queue_init(PyObject *op, PyObject *args, PyObject *kwargs)
@@ -340,7 +292,7 @@ queue_dealloc(PyObject *op)
     /* Queues in queues in queues go one after the other, and not each in the one before. */
     PyObject_GC_UnTrack(op);
     Py_TRASHCAN_BEGIN(op, queue_dealloc);
-    plus_dealloc(op, &self->weakrefs, queue_clear);
+    plus_dealloc(op);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         Py_XDECREF(parts[i]);
     }
@@ -410,9 +362,7 @@ static PyMethodDef queue_methods[] = {
 };
 
 static PyMemberDef queue_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(plus_queue_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(plus_queue_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(plus_queue_object),
     {"mutex", Py_T_OBJECT_EX, offsetof(plus_queue_object, mutex), Py_READONLY, NULL},
     {"not_empty", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_empty), Py_READONLY, NULL},
     {"not_full", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_full), Py_READONLY, NULL},
@@ -454,37 +404,17 @@ static PyType_Slot priority_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec queue_spec = {
-    .name = "queue.Queue",
-    .basicsize = sizeof(plus_queue_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = queue_slots,
-};
-
-static PyType_Spec lifo_spec = {
-    .name = "queue.LifoQueue",
-    .basicsize = sizeof(plus_queue_object),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = lifo_slots,
-};
-
-static PyType_Spec priority_spec = {
-    .name = "queue.PriorityQueue",
-    .basicsize = sizeof(plus_queue_object),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = priority_slots,
-};
-
 int
 plus_queue_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->queue = plus_add_type(module, "Queue", &queue_spec, NULL);
-    if (state->queue == NULL) {
-        return -1;
-    }
-    state->lifo_queue = plus_add_type(module, "LifoQueue", &lifo_spec, state->queue);
-    state->priority_queue = plus_add_type(module, "PriorityQueue", &priority_spec, state->queue);
-    if (state->lifo_queue == NULL || state->priority_queue == NULL) {
+    const size_t size = sizeof(plus_queue_object);
+
+    if (plus_add_type(module, &state->queue, "Queue", "queue.Queue", size,
+                      Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, queue_slots, NULL) < 0 ||
+        plus_add_type(module, &state->lifo_queue, "LifoQueue", "queue.LifoQueue", size, 0,
+                      lifo_slots, state->queue) < 0 ||
+        plus_add_type(module, &state->priority_queue, "PriorityQueue", "queue.PriorityQueue", size,
+                      0, priority_slots, state->queue) < 0) {
         return -1;
     }
     state->queue->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */

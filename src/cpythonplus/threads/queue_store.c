@@ -81,23 +81,13 @@ call_method(PyObject *op, const char *name, PyObject *item)
     return result;
 }
 
-static int
-call_put(PyObject *function, PyObject *container, PyObject *item)
-{
-    PyObject *result = call_with_container(function, container, item);
-
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
 static PyObject *
 pop_last(PyObject *list)
 {
     Py_ssize_t last = PyList_GET_SIZE(list) - 1;
 
     if (last < 0) {
-        PyErr_SetString(PyExc_IndexError, "pop from empty list");
-        return NULL;
+        return PyErr_Format(PyExc_IndexError, "pop from empty list");
     }
     PyObject *item = Py_NewRef(PyList_GET_ITEM(list, last));
     if (PyList_SetSlice(list, last, last + 1, NULL) < 0) {
@@ -124,19 +114,15 @@ plus_store_size(plus_queue_object *self, enum plus_queue_kind kind)
 int
 plus_store_put(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item)
 {
-    PyObject *result;
-
     switch (kind) {
     case PLUS_QUEUE_FIFO:
-        return call_put(self->state->deque_append, self->queue, item);
+        return plus_done(call_with_container(self->state->deque_append, self->queue, item));
     case PLUS_QUEUE_LIFO:
         return PyList_Append(self->queue, item);
     case PLUS_QUEUE_PRIORITY:
-        return call_put(self->state->heappush, self->queue, item);
+        return plus_done(call_with_container(self->state->heappush, self->queue, item));
     default:
-        result = call_method((PyObject *)self, "_put", item);
-        Py_XDECREF(result);
-        return result != NULL ? 0 : -1;
+        return plus_done(call_method((PyObject *)self, "_put", item));
     }
 }
 
@@ -161,18 +147,14 @@ plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject
     if (kind != PLUS_QUEUE_FIFO) {
         return plus_store_put(self, kind, item);
     }
-    PyObject *result = call_method(self->queue, "appendleft", item);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
+    return plus_done(call_method(self->queue, "appendleft", item));
 }
 
 int
 plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind)
 {
-    PyObject *item = kind == PLUS_QUEUE_FIFO ? PyObject_CallMethod(self->queue, "pop", NULL)
-                                             : pop_last(self->queue);
-    Py_XDECREF(item);
-    return item != NULL ? 0 : -1;
+    return plus_done(kind == PLUS_QUEUE_FIFO ? PyObject_CallMethod(self->queue, "pop", NULL)
+                                             : pop_last(self->queue));
 }
 
 int
@@ -203,10 +185,7 @@ plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
 PyObject *
 plus_store_hook_init(PyObject *op, PyObject *maxsize)
 {
-    if (plus_store_init(as_queue(op)) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_store_init(as_queue(op)));
 }
 
 PyObject *
@@ -235,17 +214,8 @@ plus_store_hook_put(PyObject *op, PyObject *item)
     if (require_container(self) == NULL) {
         return NULL;
     }
-    if (!plus_store_is_own(self, self->base)) {
-        PyObject *result = put_foreign(self, item);
-        if (result == NULL) {
-            return NULL;
-        }
-        Py_DECREF(result);
-    }
-    else if (plus_store_put(self, self->base, item) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(plus_store_is_own(self, self->base) ? plus_store_put(self, self->base, item)
+                                                         : plus_done(put_foreign(self, item)));
 }
 
 PyObject *
@@ -284,9 +254,8 @@ plus_store_exec(struct plus_threads_state *state)
     state->deque_popleft = PyObject_GetAttrString(state->deque, "popleft");
     state->heappush = plus_import_from("_heapq", "heappush");
     state->heappop = plus_import_from("_heapq", "heappop");
-    if (state->deque_append == NULL || state->deque_popleft == NULL || state->heappush == NULL ||
-        state->heappop == NULL) {
-        return -1;
-    }
-    return 0;
+    return state->deque_append != NULL && state->deque_popleft != NULL && state->heappush != NULL &&
+                   state->heappop != NULL
+               ? 0
+               : -1;
 }

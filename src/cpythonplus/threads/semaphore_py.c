@@ -117,11 +117,8 @@ acquire(semaphore_object *self, uint64_t deadline_ns)
     return acquired;
 }
 
-static const struct plus_signature acquire_signature = {
-    .name = "acquire",
-    .parameters = (const char *const[]){"blocking", "timeout"},
-    .count = 2,
-};
+static const struct plus_signature acquire_signature =
+    PLUS_SIGNATURE("acquire", 0, "blocking", "timeout");
 
 static PyObject *
 semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -138,14 +135,12 @@ semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
         return NULL;
     }
     if (!blocking && given[1] != NULL && given[1] != Py_None) {
-        PyErr_SetString(PyExc_ValueError, "can't specify timeout for non-blocking acquire");
-        return NULL;
+        return PyErr_Format(PyExc_ValueError, "can't specify timeout for non-blocking acquire");
     }
     if (blocking && plus_wait_deadline(given[1], &deadline_ns) < 0) {
         return plus_standard_answer(op, "acquire", args, nargs, kwnames);
     }
-    int acquired = acquire(semaphore(op), blocking ? deadline_ns : 0);
-    return acquired < 0 ? NULL : PyBool_FromLong(acquired);
+    return plus_truth(acquire(semaphore(op), blocking ? deadline_ns : 0));
 }
 
 static PyObject *
@@ -181,11 +176,7 @@ release(semaphore_object *self, Py_ssize_t count)
     return 0;
 }
 
-static const struct plus_signature release_signature = {
-    .name = "release",
-    .parameters = (const char *const[]){"n"},
-    .count = 1,
-};
+static const struct plus_signature release_signature = PLUS_SIGNATURE("release", 0, "n");
 
 static PyObject *
 semaphore_release(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -203,14 +194,10 @@ semaphore_release(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
             return plus_standard_answer(op, "release", args, nargs, kwnames);
         }
         if (count < 1) {
-            PyErr_SetString(PyExc_ValueError, "n must be one or more");
-            return NULL;
+            return PyErr_Format(PyExc_ValueError, "n must be one or more");
         }
     }
-    if (release(semaphore(op), count) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(release(semaphore(op), count));
 }
 
 static PyObject *
@@ -249,11 +236,7 @@ semaphore_repr(PyObject *op)
                              : plus_repr_with(op, "value=%zd/%zd", self->value, self->initial);
 }
 
-static const struct plus_signature init_signature = {
-    .name = "Semaphore",
-    .parameters = (const char *const[]){"value"},
-    .count = 1,
-};
+static const struct plus_signature init_signature = PLUS_SIGNATURE("Semaphore", 0, "value");
 
 static int
 initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounded)
@@ -313,12 +296,6 @@ semaphore_clear(PyObject *op)
     return 0;
 }
 
-static void
-semaphore_dealloc(PyObject *op)
-{
-    plus_dealloc(op, &semaphore(op)->weakrefs, semaphore_clear);
-}
-
 PyDoc_STRVAR(semaphore_doc, "Semaphore(value=1)\n--\n\n"
                             "A counter of permits: threading.Semaphore.\n\n"
                             "Raises ValueError for a value below zero.");
@@ -356,9 +333,7 @@ static PyMethodDef bounded_methods[] = {
 };
 
 static PyMemberDef semaphore_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(semaphore_object, dict), Py_READONLY, NULL},
-    {"__weakref__", _Py_T_OBJECT, offsetof(semaphore_object, weakrefs), Py_READONLY, NULL},
+    PLUS_STANDARD_MEMBERS(semaphore_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(semaphore_object, cond), Py_READONLY, NULL},
     {"_value", Py_T_PYSSIZET, offsetof(semaphore_object, value), 0, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -370,18 +345,11 @@ static PyMemberDef bounded_members[] = {
 };
 
 static PyType_Slot semaphore_slots[] = {
-    {Py_tp_init, semaphore_init},         {Py_tp_dealloc, semaphore_dealloc},
+    {Py_tp_init, semaphore_init},         {Py_tp_dealloc, plus_dealloc},
     {Py_tp_traverse, semaphore_traverse}, {Py_tp_clear, semaphore_clear},
     {Py_tp_repr, semaphore_repr},         {Py_tp_methods, semaphore_methods},
     {Py_tp_members, semaphore_members},   {Py_tp_getset, plus_standard_getset},
     {Py_tp_doc, (void *)semaphore_doc},   {0, NULL},
-};
-
-static PyType_Spec semaphore_spec = {
-    .name = "threading.Semaphore",
-    .basicsize = sizeof(semaphore_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = semaphore_slots,
 };
 
 static PyType_Slot bounded_slots[] = {
@@ -392,22 +360,17 @@ static PyType_Slot bounded_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec bounded_spec = {
-    .name = "threading.BoundedSemaphore",
-    .basicsize = sizeof(semaphore_object),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = bounded_slots,
-};
-
 int
 plus_semaphore_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->semaphore = plus_add_type(module, "Semaphore", &semaphore_spec, NULL);
-    if (state->semaphore == NULL) {
+    const size_t size = sizeof(semaphore_object);
+
+    if (plus_add_type(module, &state->semaphore, "Semaphore", "threading.Semaphore", size,
+                      Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, semaphore_slots, NULL) < 0) {
         return -1;
     }
-    state->bounded_semaphore =
-        plus_add_type(module, "BoundedSemaphore", &bounded_spec, state->semaphore);
+    int rc = plus_add_type(module, &state->bounded_semaphore, "BoundedSemaphore",
+                           "threading.BoundedSemaphore", size, 0, bounded_slots, state->semaphore);
     state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
-    return state->bounded_semaphore != NULL ? 0 : -1;
+    return rc;
 }

@@ -77,25 +77,16 @@ resize(simple_queue_object *self, size_t capacity)
 }
 
 static bool
-push(simple_queue_object *self, PyObject *item)
+push(simple_queue_object *self, PyObject *item, bool front)
 {
     if (self->count == self->capacity &&
         !resize(self, self->capacity > 0 ? self->capacity * 2 : RING_MIN)) {
         return false;
     }
-    self->ring[(self->first + self->count++) & (self->capacity - 1)] = item;
-    return true;
-}
-
-static bool
-push_front(simple_queue_object *self, PyObject *item)
-{
-    if (self->count == self->capacity &&
-        !resize(self, self->capacity > 0 ? self->capacity * 2 : RING_MIN)) {
-        return false;
+    if (front) {
+        self->first = (self->first - 1) & (self->capacity - 1);
     }
-    self->first = (self->first - 1) & (self->capacity - 1);
-    self->ring[self->first] = item;
+    self->ring[(self->first + (front ? 0 : self->count)) & (self->capacity - 1)] = item;
     self->count++;
     return true;
 }
@@ -133,7 +124,7 @@ put(simple_queue_object *self, PyObject *item, bool front)
     }
     else {
         plus_waitq_count_surplus(&self->waiters);
-        stored = front ? push_front(self, item) : push(self, item);
+        stored = push(self, item, front);
     }
     unguard(self, guarded);
     if (!stored) {
@@ -145,13 +136,6 @@ put(simple_queue_object *self, PyObject *item, bool front)
     return 0;
 }
 
-static const struct plus_signature put_signature = {
-    .name = "put",
-    .parameters = (const char *const[]){"item", "block", "timeout"},
-    .count = 3,
-    .required = 1,
-};
-
 static PyObject *
 simple_queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -160,32 +144,20 @@ simple_queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
     if (nargs == 1 && kwnames == NULL) {
         given[0] = args[0];
     }
-    else if (plus_arguments(&put_signature, args, nargs, kwnames, given) < 0) {
+    else if (plus_arguments(&plus_put_signature, args, nargs, kwnames, given) < 0) {
         return NULL;
     }
-    if (put(simple_queue(op), Py_NewRef(given[0]), false) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(put(simple_queue(op), Py_NewRef(given[0]), false));
 }
-
-static const struct plus_signature put_nowait_signature = {
-    .name = "put_nowait",
-    .parameters = (const char *const[]){"item"},
-    .count = 1,
-    .required = 1,
-};
 
 static PyObject *
 simple_queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     PyObject *item;
 
-    if (plus_arguments(&put_nowait_signature, args, nargs, kwnames, &item) < 0 ||
-        put(simple_queue(op), Py_NewRef(item), false) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_arguments(&plus_put_nowait_signature, args, nargs, kwnames, &item) < 0
+               ? NULL
+               : plus_none(put(simple_queue(op), Py_NewRef(item), false));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -258,12 +230,6 @@ get(simple_queue_object *self, uint64_t deadline_ns)
     return item != NULL ? item : wait_for_item(self, deadline_ns);
 }
 
-static const struct plus_signature get_signature = {
-    .name = "get",
-    .parameters = (const char *const[]){"block", "timeout"},
-    .count = 2,
-};
-
 static PyObject *
 simple_queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -271,7 +237,7 @@ simple_queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
     PyObject *given[2];
 
     if (nargs != 0 || kwnames != NULL) {
-        if (plus_arguments(&get_signature, args, nargs, kwnames, given) < 0 ||
+        if (plus_arguments(&plus_get_signature, args, nargs, kwnames, given) < 0 ||
             plus_queue_deadline(given[0], given[1], &deadline_ns) < 0) {
             return NULL;
         }
@@ -312,11 +278,9 @@ static PyObject *
 simple_queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     simple_queue_object *self = simple_queue(op);
-    PyObject *given;
     Py_ssize_t limit;
 
-    if (plus_arguments(&plus_drain_signature, args, nargs, kwnames, &given) < 0 ||
-        plus_drain_limit(given, &limit) < 0) {
+    if (plus_drain_arguments(args, nargs, kwnames, &limit) < 0) {
         return NULL;
     }
     PyObject *items = PyList_New(0);
@@ -393,10 +357,7 @@ simple_queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static int
 simple_queue_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    if (plus_no_arguments("SimpleQueue", args, kwargs) < 0) {
-        return -1;
-    }
-    return 0;
+    return plus_no_arguments("SimpleQueue", args, kwargs);
 }
 
 static int
@@ -431,7 +392,7 @@ simple_queue_clear(PyObject *op)
 static void
 simple_queue_dealloc(PyObject *op)
 {
-    plus_dealloc(op, &simple_queue(op)->weakrefs, simple_queue_clear);
+    plus_dealloc_by(op, simple_queue_clear);
 }
 
 PyDoc_STRVAR(simple_queue_doc, "SimpleQueue()\n--\n\n"
@@ -486,16 +447,10 @@ static PyType_Slot simple_queue_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec simple_queue_spec = {
-    .name = "_queue.SimpleQueue",
-    .basicsize = sizeof(simple_queue_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = simple_queue_slots,
-};
-
 int
 plus_simple_queue_exec(PyObject *module, struct plus_threads_state *state)
 {
-    state->simple_queue = plus_add_type(module, "SimpleQueue", &simple_queue_spec, NULL);
-    return state->simple_queue != NULL ? 0 : -1;
+    return plus_add_type(module, &state->simple_queue, "SimpleQueue", "_queue.SimpleQueue",
+                         sizeof(simple_queue_object), Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                         simple_queue_slots, NULL);
 }

@@ -318,8 +318,7 @@ make_bare(PyObject *address, PyObject *args, PyObject *kwargs)
     PyObject *function, *of_object, *made = NULL;
 
     if (type == NULL || !PyType_Check(type)) {
-        PyErr_SetString(PyExc_TypeError, "__new__() needs a class as its first argument");
-        return NULL;
+        return PyErr_Format(PyExc_TypeError, "__new__() needs a class as its first argument");
     }
     function = inherited_new((PyTypeObject *)type, PyLong_AsVoidPtr(address));
     of_object = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__new__");
@@ -447,13 +446,12 @@ plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTyp
     return begin_watching(entry);
 }
 
-int
+void
 plus_standard_activate(struct plus_standard *entry, bool active)
 {
     entry->active = active;
     entry->type->tp_vectorcall = active ? make_plain : NULL;
     PyType_Modified(entry->type); /* call sites that were specialised look again */
-    return 0;
 }
 
 int
@@ -548,13 +546,11 @@ plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_s
     }
     PyErr_Fetch(&type, &value, &traceback);
     function = find_function(op, name);
+    PyErr_Restore(type, value, traceback);
     if (function == NULL) {
-        PyErr_Restore(type, value, traceback);
         return NULL;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    PyErr_Clear();
     return plus_standard_call(function, op, args, nargs, kwnames);
 }
 
@@ -571,13 +567,13 @@ PyObject *
 plus_standard_get_dict(PyObject *op, void *closure)
 {
     PyObject *dict = PyObject_GenericGetDict(op, NULL);
-    PyObject *fill = dict != NULL ? plus_import_from("cpythonplus.threads._insides", "fill") : NULL;
-    PyObject *done = fill != NULL ? PyObject_CallFunctionObjArgs(fill, op, dict, NULL) : NULL;
+    PyObject *done = dict != NULL
+                         ? plus_call_from("cpythonplus.threads._insides", "fill", "(OO)", op, dict)
+                         : NULL;
 
     if (done == NULL) {
         Py_CLEAR(dict);
     }
-    Py_XDECREF(fill);
     Py_XDECREF(done);
     return dict;
 }
@@ -585,20 +581,11 @@ plus_standard_get_dict(PyObject *op, void *closure)
 PyObject *
 plus_standard_list_names(PyObject *op, PyObject *ignored)
 {
-    PyObject *list = plus_import_from("cpythonplus.threads._insides", "list_names");
-    PyObject *names = list != NULL ? PyObject_CallOneArg(list, op) : NULL;
-
-    Py_XDECREF(list);
-    return names;
+    return plus_call_from("cpythonplus.threads._insides", "list_names", "(O)", op);
 }
 
 PyObject *
 plus_standard_reduce(PyObject *op, PyObject *protocol)
 {
-    PyObject *reduce = plus_import_from("cpythonplus.threads._insides", "reduce");
-    PyObject *reduced =
-        reduce != NULL ? PyObject_CallFunctionObjArgs(reduce, op, protocol, NULL) : NULL;
-
-    Py_XDECREF(reduce);
-    return reduced;
+    return plus_call_from("cpythonplus.threads._insides", "reduce", "(OO)", op, protocol);
 }

@@ -48,8 +48,8 @@ int
 plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTypeObject *type,
                         PyObject *home);
 
-/* Has calls of the class make native objects, or no longer.  0, or -1 with an exception. */
-int
+/* Has calls of the class make native objects, or no longer. */
+void
 plus_standard_activate(struct plus_standard *entry, bool active);
 
 /* The entry of a native object; NULL: its type was not introduced. */

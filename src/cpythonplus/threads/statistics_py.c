@@ -14,17 +14,10 @@ const char plus_acquire_timeout_doc[] =
 PyObject *
 plus_statistics(const struct plus_wait_counts *counts)
 {
-    PyObject *type = plus_import_from("cpythonplus.threads._stats", "WaitStatistics");
-
-    if (type == NULL) {
-        return NULL;
-    }
-    PyObject *made = PyObject_CallFunction(type, "IIIIIIKK", counts->waits, counts->contended,
-                                           counts->timeouts, counts->spins, counts->spins_paid,
-                                           counts->hand_overs, (unsigned long long)counts->total_ns,
-                                           (unsigned long long)counts->longest_ns);
-    Py_DECREF(type);
-    return made;
+    return plus_call_from(
+        "cpythonplus.threads._stats", "WaitStatistics", "(IIIIIIKK)", counts->waits,
+        counts->contended, counts->timeouts, counts->spins, counts->spins_paid, counts->hand_overs,
+        (unsigned long long)counts->total_ns, (unsigned long long)counts->longest_ns);
 }
 
 PyObject *
@@ -53,12 +46,5 @@ plus_counts_add(struct plus_wait_counts *sum, const struct plus_wait_counts *mor
 PyObject *
 plus_acquire_timeout(PyObject *self, PyObject *timeout)
 {
-    PyObject *type = plus_import_from("cpythonplus.threads._holding", "AcquireTimeout");
-
-    if (type == NULL) {
-        return NULL;
-    }
-    PyObject *made = PyObject_CallFunctionObjArgs(type, self, timeout, NULL);
-    Py_DECREF(type);
-    return made;
+    return plus_call_from("cpythonplus.threads._holding", "AcquireTimeout", "(OO)", self, timeout);
 }

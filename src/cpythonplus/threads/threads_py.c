@@ -11,33 +11,37 @@ plus_threads_state(PyTypeObject *type)
     return module != NULL ? PyModule_GetState(module) : NULL;
 }
 
-PyTypeObject *
-plus_add_type(PyObject *module, const char *as, PyType_Spec *spec, PyTypeObject *base)
+int
+plus_add_type(PyObject *module, PyTypeObject **made, const char *as, const char *name, size_t size,
+              unsigned long flags, PyType_Slot *slots, PyTypeObject *base)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, (PyObject *)base);
+    PyType_Spec spec = {
+        .name = name,
+        .basicsize = (int)size,
+        .flags = (unsigned)(Py_TPFLAGS_DEFAULT | flags),
+        .slots = slots,
+    };
 
-    if (type == NULL) {
-        return NULL;
-    }
-    if (PyModule_AddObjectRef(module, as, type) < 0) {
-        Py_DECREF(type);
-        return NULL;
-    }
-    return (PyTypeObject *)type;
+    *made = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, (PyObject *)base);
+    return *made != NULL ? PyModule_AddObjectRef(module, as, (PyObject *)*made) : -1;
 }
 
 void
-plus_dealloc(PyObject *op, PyObject **weakrefs, inquiry clear)
+plus_dealloc_by(PyObject *op, inquiry clear)
 {
     PyTypeObject *type = Py_TYPE(op);
 
     PyObject_GC_UnTrack(op);
-    if (*weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
+    PyObject_ClearWeakRefs(op);
     clear(op);
     type->tp_free(op);
     Py_DECREF(type);
+}
+
+void
+plus_dealloc(PyObject *op)
+{
+    plus_dealloc_by(op, Py_TYPE(op)->tp_clear);
 }
 
 PyGetSetDef plus_standard_getset[] = {
@@ -100,10 +104,7 @@ threads_introduce(PyObject *module, PyObject *args)
     if (entry == NULL) {
         return NULL;
     }
-    if (entry->type != type && plus_standard_introduce(entry, native, type, home) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plus_none(entry->type != type ? plus_standard_introduce(entry, native, type, home) : 0);
 }
 
 static PyObject *
@@ -120,8 +121,7 @@ threads_stand(PyObject *module, PyObject *args)
         return NULL;
     }
     if (entry->type == NULL) {
-        PyErr_SetString(PyExc_ValueError, "its class was not introduced");
-        return NULL;
+        return PyErr_Format(PyExc_ValueError, "its class was not introduced");
     }
     plus_standard_activate(entry, active != 0);
     Py_RETURN_NONE;
@@ -136,7 +136,7 @@ allocate_lock(PyObject *module, PyObject *ignored)
     return PyObject_CallNoArgs((PyObject *)state->lock);
 }
 
-PyMethodDef plus_threads_methods[] = {
+static PyMethodDef threads_methods[] = {
     {"allocate_lock", allocate_lock, METH_NOARGS,
      PyDoc_STR("allocate_lock($module, /)\n--\n\nCreate a new lock object.")},
     {"threads_set_main", threads_set_main, METH_O,
@@ -156,9 +156,9 @@ PyMethodDef plus_threads_methods[] = {
 int
 plus_threads_exec(PyObject *module)
 {
-    static int (*const exec[])(PyObject *, struct plus_threads_state *) = {
-        plus_lock_exec,  plus_rlock_exec,   plus_condition_exec, plus_semaphore_exec,
-        plus_event_exec, plus_barrier_exec, plus_queue_exec,     plus_simple_queue_exec,
+    static plus_types_exec *const exec[] = {
+        plus_lock_exec,    plus_condition_exec, plus_semaphore_exec,    plus_event_exec,
+        plus_barrier_exec, plus_queue_exec,     plus_simple_queue_exec,
     };
     struct plus_threads_state *state = PyModule_GetState(module);
 
@@ -167,7 +167,7 @@ plus_threads_exec(PyObject *module)
             return -1;
         }
     }
-    if (PyModule_AddFunctions(module, plus_threads_methods) < 0) {
+    if (PyModule_AddFunctions(module, threads_methods) < 0) {
         return -1;
     }
     return plus_waiting_init();
