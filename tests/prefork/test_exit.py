@@ -223,8 +223,8 @@ OF_CHILD = ["child_closed", "child_kept"]
 @pytest.mark.parametrize(
     ("begin", "child", "end"),
     [
-        ("prefork.enable()", "", "sys.exit(3)"),
-        ("prefork.enable()", "", "prefork.fast_exit(3)"),
+        ("prefork.install()", "", "sys.exit(3)"),
+        ("prefork.install()", "", "prefork.fast_exit(3)"),
         ("prefork.prepare()", "prefork.child()", "raise SystemExit(3)"),
         ("prefork.prepare()", "", "prefork.fast_exit(3)"),
         ("", "", "prefork.fast_exit(3)"),
@@ -320,12 +320,12 @@ def test_who_waits_for_an_exception() -> None:
     """)
 
 
-# ---- children of a process that called enable() -------------------------------------------------
+# ---- children of a process that called install() -------------------------------------------------
 
 FORK = (
     TELL
     + """
-prefork.enable()
+prefork.install()
 heap = [[str(n)] for n in range(1000)]
 pid = os.fork()
 if pid:
@@ -360,7 +360,7 @@ def test_children_end_with_their_status(tmp_path: Path, ending: str) -> None:
 
 def test_without_fast_exit_children_take_their_heap_apart() -> None:
     program = TELL + dedent("""
-        prefork.enable(fast_exit=False)
+        prefork.install(fast_exit=False)
         pid = os.fork()
         if pid:
             os.waitpid(pid, 0)
@@ -375,7 +375,7 @@ def test_enable_prepares_before_the_fork_and_again_when_the_heap_has_grown() -> 
         import os, sys, gc
         from cpythonplus import prefork
         warmed = []
-        prefork.enable(warm_up=lambda: warmed.append(1), prepare_again=1 << 40)
+        prefork.install(warm_up=lambda: warmed.append(1), prepare_again=1 << 40)
         def fork():
             pid = os.fork()
             if pid == 0:
@@ -390,7 +390,7 @@ def test_enable_prepares_before_the_fork_and_again_when_the_heap_has_grown() -> 
         more = [[n] for n in range(100_000)]
         fork()
         assert gc.get_freeze_count() >= first + 100_000 and warmed == [1]
-        prefork.disable()
+        prefork.uninstall()
         even_more = [[n] for n in range(100_000)]
         fork()
         assert gc.get_freeze_count() < first + 200_000
@@ -405,7 +405,7 @@ def test_a_warm_up_that_fails_is_told_in_one_line_and_the_fork_goes_on() -> None
         def warm_up():
             calls.append(1)
             raise LookupError("no such page")
-        prefork.enable(warm_up=warm_up)
+        prefork.install(warm_up=warm_up)
         for _ in range(2):
             pid = os.fork()
             if pid == 0:
@@ -423,7 +423,7 @@ def test_a_child_that_goes_on_to_fork() -> None:
     run_child("""
         import os, sys
         from cpythonplus import prefork
-        prefork.enable()
+        prefork.install()
         for depth in range(5):
             pid = os.fork()
             if pid:
@@ -479,7 +479,7 @@ def test_children_of_multiprocessing_end_in_their_own_way() -> None:
         TELL
         + dedent("""
         import multiprocessing
-        prefork.enable()
+        prefork.install()
         def work():
             tell("working")
             threading.Thread(target=tell, args=("thread done",)).start()

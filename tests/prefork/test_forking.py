@@ -1,4 +1,4 @@
-"""`prefork.enable`: what counts as a fork, how often it prepares, what that keeps."""
+"""`prefork.install`: what counts as a fork, how often it prepares, what that keeps."""
 
 from textwrap import dedent
 
@@ -33,7 +33,7 @@ def check(program: str) -> None:
 def test_each_fork_prepares_once_by_default() -> None:
     check("""
         warmed = []
-        prefork.enable(warm_up=lambda: warmed.append(1))
+        prefork.install(warm_up=lambda: warmed.append(1))
         fork()
         for turn in range(4):
             grow()
@@ -41,10 +41,10 @@ def test_each_fork_prepares_once_by_default() -> None:
         counted = prefork.statistics()
         assert (counted.prepares, counted.refused) == (1, 4), counted
         assert warmed == [1]
-        prefork.enable()  # anew
+        prefork.install()  # anew
         fork()
         assert prepares() == 2
-        prefork.disable()
+        prefork.uninstall()
         grow()
         fork()
         assert prefork.statistics().prepares == 2
@@ -53,7 +53,7 @@ def test_each_fork_prepares_once_by_default() -> None:
 
 def test_forks_prepare_again_within_a_budget() -> None:
     check("""
-        prefork.enable(prepare_again=12 << 20)
+        prefork.install(prepare_again=12 << 20)
         fork()
         first = prefork.statistics()
         for turn in range(20):
@@ -79,7 +79,7 @@ def test_a_master_whose_thread_refreshes_a_table_does_not_grow() -> None:
                 done.put(True)
         thread = threading.Thread(target=refresh)
         thread.start()
-        prefork.enable()
+        prefork.install()
         private = []
         for turn in range(10):
             wanted.put(True)
@@ -95,7 +95,7 @@ def test_a_master_whose_thread_refreshes_a_table_does_not_grow() -> None:
 
 def test_what_becomes_another_program_is_no_fork() -> None:
     check("""
-        prefork.enable(warm_up=grow)
+        prefork.install(warm_up=grow)
         done = subprocess.run(["/bin/true"], preexec_fn=lambda: None)
         assert done.returncode == 0 and not GROWN and prepares() == 0
         fork()
@@ -106,7 +106,7 @@ def test_what_becomes_another_program_is_no_fork() -> None:
 def test_a_terminal_is_no_fork() -> None:
     check("""
         from os import forkpty as renamed
-        prefork.enable(warm_up=grow)
+        prefork.install(warm_up=grow)
 
         def by_attribute():
             return os.forkpty()
@@ -145,7 +145,7 @@ def test_children_have_what_is_asked_for() -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        prefork.enable(threads=True, metrics=str(port))
+        prefork.install(threads=True, metrics=str(port))
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -160,7 +160,7 @@ def test_children_have_what_is_asked_for() -> None:
         os.close(writer)
         assert os.waitpid(pid, 0)[1] == 0
         try:
-            prefork.enable(max_private_memory="1G")
+            prefork.install(max_private_memory="1G")
         except ValueError as error:
             assert "cannot be had with os.fork" in str(error)
         else:

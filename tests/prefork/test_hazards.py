@@ -640,7 +640,7 @@ def test_a_tuple_of_a_generator_that_prepares(count: int, items: str) -> None:
 
 def test_a_tuple_of_processes_that_are_started() -> None:
     check("""
-        prefork.enable(prepare_again=1 << 40)
+        prefork.install(prepare_again=1 << 40)
         more = []
         def start(number):
             more.append([[n] for n in range(60_000)])  # worth preparing again
@@ -686,7 +686,7 @@ def test_a_tuple_of_what_a_pool_returns() -> None:
     check("""
         import multiprocessing
         from cpythonplus.prefork import multiprocessing as prepared
-        prepared.enable(prepare_again=1 << 40)
+        prepared.install(prepare_again=1 << 40)
         kept = []
         def results(pool):
             for each in pool.imap(abs, range(30)):

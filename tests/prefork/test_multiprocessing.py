@@ -88,7 +88,7 @@ def test_a_forked_pool_is_prepared_once(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(warm_up=catalogue.warm)
+        prepared.install(warm_up=catalogue.warm)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(4) as pool:
             answer = pool.map(catalogue.look, range(20), chunksize=1)
@@ -109,14 +109,14 @@ def test_what_has_grown_since_is_prepared_too(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(gil=True, threads=True, prepare_again=1 << 30)
+        prepared.install(gil=True, threads=True, prepare_again=1 << 30)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]
         catalogue.grow()
         with fork.Pool(1) as pool:
             answer.append(pool.apply(catalogue.look))
-        prepared.disable()
+        prepared.uninstall()
         with fork.Pool(1) as pool:
             answer.append(pool.apply(catalogue.look))
         """,
@@ -133,7 +133,7 @@ def test_a_parent_that_forks_a_pool_for_each_batch_does_not_grow(tmp_path: Path)
         tmp_path,
         """
         from cpythonplus import prefork
-        prepared.enable()
+        prepared.install()
         fork = multiprocessing.get_context("fork")
         private = []
         for turn in range(8):
@@ -167,7 +167,7 @@ def test_children_end_as_ever(tmp_path: Path) -> None:
             Finalize(None, print, args=("finalised",), exitpriority=1)
             print("from a child")
 
-        prepared.enable()
+        prepared.install()
         fork = multiprocessing.get_context("fork")
         ends = [fork.Process(target=target) for target in (printing, catalogue.fail)]
         ends.append(fork.Process(target=time.sleep, args=(600,)))
@@ -196,7 +196,7 @@ def test_the_fork_server_is_prepared_after_what_it_preloads(tmp_path: Path) -> N
         """
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["catalogue"])
-        prepared.enable(gil=True, threads=True)
+        prepared.install(gil=True, threads=True)
         with server.Pool(2) as pool:
             answer = pool.map(catalogue.look, range(10), chunksize=1)
         with ProcessPoolExecutor(2, mp_context=server) as pool:
@@ -233,7 +233,7 @@ def test_a_fork_server_that_runs_already_is_told(tmp_path: Path) -> None:
         server.set_forkserver_preload(["catalogue"])
         with server.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]
-        prepared.enable()
+        prepared.install()
         with server.Pool(1) as pool:
             answer.append(pool.apply(catalogue.look))
         """,
@@ -253,7 +253,7 @@ def test_children_have_what_is_asked_for(tmp_path: Path) -> None:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
                 port = probe.getsockname()[1]
-            prepared.enable(
+            prepared.install(
                 metrics=str(port), keep_mortal="catalogue:is_mortal", warm_up="catalogue:warm"
             )
             context = multiprocessing.get_context(method)
@@ -262,7 +262,7 @@ def test_children_have_what_is_asked_for(tmp_path: Path) -> None:
                 address = f"http://127.0.0.1:{port}/metrics"
                 text = pool.apply(catalogue.fetch, [address])
                 answer.append([found["warm"], found["kept"], "cpythonplus_workers_ready " in text])
-            prepared.disable()
+            prepared.uninstall()
         assert not [name for name in os.environ if name.startswith("CPYTHONPLUS_PREFORK")]
         """,
     )
@@ -276,7 +276,7 @@ def test_what_cannot_be_had_is_refused(tmp_path: Path) -> None:
         answer = []
         for each in ({"max_private_memory": "1G"}, {"fast_exit": False}, {"gil": "perhaps"}):
             try:
-                prepared.enable(**each)
+                prepared.install(**each)
             except ValueError as error:
                 answer.append(str(error))
         """,
@@ -294,7 +294,7 @@ def test_an_unknown_fork_server_is_told(tmp_path: Path) -> None:
         """
         from multiprocessing import forkserver
         del forkserver._forkserver._preload_modules
-        prepared.enable()
+        prepared.install()
         fork = multiprocessing.get_context("fork")
         with fork.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]
@@ -308,7 +308,7 @@ def test_other_forks_are_left_alone(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
         """
-        prepared.enable()
+        prepared.install()
         pid = os.fork()
         if pid == 0:
             os._exit(sys.getrefcount(catalogue.ITEMS[0]) > 1 << 29)
@@ -324,7 +324,7 @@ def test_a_warm_up_that_fails_is_told_and_the_pool_works(tmp_path: Path) -> None
     answer, err = run(
         tmp_path,
         """
-        prepared.enable(warm_up=lambda: 1 / 0)
+        prepared.install(warm_up=lambda: 1 / 0)
         fork = multiprocessing.get_context("fork")
         with fork.Pool(1) as pool:
             answer = [pool.apply(catalogue.look)]

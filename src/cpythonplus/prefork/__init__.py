@@ -3,7 +3,7 @@
 from cpythonplus.prefork._blaming import Blame, CategoryShare, OwnerShare, blame
 from cpythonplus.prefork._collector import keep_gc_off, let_gc_run
 from cpythonplus.prefork._exiting import fast_exit
-from cpythonplus.prefork._forking import child, disable, enable
+from cpythonplus.prefork._forking import child, install, uninstall
 from cpythonplus.prefork._options import Options
 from cpythonplus.prefork._preparing import (
     Budget,
@@ -29,14 +29,14 @@ __all__ = [
     "Sharing",
     "blame",
     "child",
-    "disable",
-    "enable",
     "fast_exit",
     "has_grown",
+    "install",
     "keep_gc_off",
     "let_gc_run",
     "prepare",
     "private_bytes",
     "sharing",
     "statistics",
+    "uninstall",
 ]

@@ -12,7 +12,7 @@ from cpythonplus.prefork._options import read, refuse
 if TYPE_CHECKING:
     from cpythonplus.prefork._engine import Engine
 
-__all__ = ["child", "disable", "enable", "forget", "watch"]
+__all__ = ["child", "forget", "install", "uninstall", "watch"]
 
 _engines: "dict[str, Engine]" = {}  # by the package whose forks they are for; empty: all others
 _forks: "Engine | None" = None  # for the worker that is being forked
@@ -20,7 +20,7 @@ _registered = False
 _child_of = 0  # the process that this one was forked from, once child() was called here
 
 
-def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
+def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Have the first `os.fork` of this process preceded by `prepare`, and each followed by `child`.
 
     Call it when what the children are to share is there.  Later forks prepare again when the heap
@@ -42,8 +42,8 @@ def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     watch(Engine(refuse(replace(read("os.fork"), **options), "os.fork")))
 
 
-def disable() -> None:
-    """Undo `enable`; what was made immortal stays so."""
+def uninstall() -> None:
+    """Undo `install`; what was made immortal stays so."""
     forget()
 
 

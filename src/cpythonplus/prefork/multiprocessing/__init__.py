@@ -1,5 +1,5 @@
 """`multiprocessing` and `ProcessPoolExecutor` with a prepared parent; re-exports only."""
 
-from cpythonplus.prefork.multiprocessing._enabling import disable, enable
+from cpythonplus.prefork.multiprocessing._installing import install, uninstall
 
-__all__ = ["disable", "enable"]
+__all__ = ["install", "uninstall"]

@@ -11,7 +11,7 @@ import os
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._forking import watch
 from cpythonplus.prefork._options import read
-from cpythonplus.prefork.multiprocessing._enabling import HANDED
+from cpythonplus.prefork.multiprocessing._installing import HANDED
 
 __all__: list[str] = []
 

@@ -13,16 +13,16 @@ from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._forking import forget, watch
 from cpythonplus.prefork._options import log, read, refuse
 
-__all__ = ["HANDED", "PRELOAD", "disable", "enable"]
+__all__ = ["HANDED", "PRELOAD", "install", "uninstall"]
 
 HANDED = "CPYTHONPLUS_PREFORK_HANDED"
-"""The variable that tells the fork server, a new interpreter, what `enable` was given, as JSON."""
+"""The variable that tells the fork server, a new interpreter, what `install` was given, as JSON."""
 
 PRELOAD = "cpythonplus.prefork.multiprocessing.preload"
 """The module to name last in a call of `set_forkserver_preload` of one's own."""
 
 
-def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
+def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Have `multiprocessing` fork from a prepared parent, also under `ProcessPoolExecutor`.
 
     With the start method *fork* this process is prepared right before its first fork, so call this
@@ -41,14 +41,14 @@ def enable(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     logged.
     """
     chosen = refuse(replace(read("multiprocessing"), **options), "multiprocessing")
-    disable()
+    uninstall()
     values = {name: getattr(chosen, name) for name in options}
     os.environ[HANDED] = json.dumps({name: each for name, each in values.items() if _is_text(each)})
     watch(Engine(chosen), "multiprocessing")
     _extend_preload()
 
 
-def disable() -> None:
+def uninstall() -> None:
     """Have processes started from now on as in stock Python.
 
     What is prepared stays so, and a fork server that runs goes on.
@@ -80,6 +80,6 @@ def _extend_preload() -> None:
     server = getattr(forkserver, "_forkserver", None)
     if getattr(server, "_forkserver_pid", None) is not None:
         log.warning(
-            "the fork server runs already, unprepared; call enable() before the first process"
+            "the fork server runs already, unprepared; call install() before the first process"
         )
     forkserver.set_forkserver_preload([*names, PRELOAD])
