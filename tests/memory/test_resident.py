@@ -298,6 +298,7 @@ int mallctl(const char *name, void *old, size_t *old_bytes, void *new_, size_t n
 
 
 @pytest.mark.any_version
+@pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's then, whatever else is loaded")
 def test_another_allocator_is_asked(tmp_path: Path) -> None:
     source = tmp_path / "fake.c"
     source.write_text(FAKE)
