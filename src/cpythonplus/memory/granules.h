@@ -11,7 +11,7 @@ struct plus_granules {
 };
 
 /* An empty set: all zero will do. */
-#define PLUS_GRANULES_EMPTY ((struct plus_granules){0})
+#define PLUS_GRANULES_EMPTY ((struct plus_granules){.last = NULL})
 
 /* 1: the address is new in the set; 0: it was there; -ENOMEM: it is not, and cannot be.  Of an address that
  * is no multiple of 16 the rest is ignored. */

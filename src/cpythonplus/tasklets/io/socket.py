@@ -307,12 +307,12 @@ class socket(_stock.socket):
 
     # ---- files -------------------------------------------------------------------------------
 
-    def _sendfile_use_sendfile(self, *args: Any) -> Any:  # noqa: ANN401
+    def _sendfile_use_sendfile(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         from cpythonplus.tasklets.io import selectors  # imports asyncio
 
         names = {**vars(_stock), "selectors": selectors}
         stock = super()._sendfile_use_sendfile.__func__  # type: ignore[misc]
-        return standard.function_over(stock, names)(self, *args)
+        return standard.function_over(stock, names)(self, *args, **kwargs)
 
     # ---- the end -----------------------------------------------------------------------------
 
