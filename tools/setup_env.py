@@ -249,8 +249,8 @@ class Environment:
         settings = json.dumps({"build-dir": str(self.build), "setup-args": self.setup_args})
         self._run("the build", str(self.python), "-c", BUILD_WHEEL, str(wheels), settings)
         (wheel,) = wheels.glob("*.whl")
-        # With --no-compile pip knows nothing of the bytecode: its folders would stay, and a module that
-        # has gone would be found as a namespace.
+        # With --no-compile pip knows nothing of the bytecode: its folders would stay, and a module
+        # that has gone would be found as a namespace.
         for installed in self.folder.glob("lib/python*/site-packages/cpythonplus"):
             shutil.rmtree(installed)
         self._pip("--no-deps", "--force-reinstall", str(wheel))
