@@ -253,7 +253,7 @@ def measured(parameters: dict[str, Any]) -> dict[str, Any]:
         "rate": completed * 1e9 / elapsed_ns,
         "latencies_ns": latencies_ns.tolist(),
         "figures": {
-            "per_cpu_s": completed * 1e9 / servers_ns,
+            "per_cpu_s": completed * 1e9 / max(servers_ns, 1),  # 0 of 0 where it never ran
             "server_percent": 100 * servers_ns / elapsed_ns,
             "client_percent": 100 * own_ns / elapsed_ns,
         },
