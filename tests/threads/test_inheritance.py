@@ -46,10 +46,10 @@ with Load(cpu=2) as load:
         spent.append((held_by_cpu() - before) / 1e6)
     stop = True
     owner.join()
-# Hardly any of them had a turn while this thread waited: in most waits, as the kernel may not run
-# who was asked.
+# Hardly any of them had a turn while this thread waited: in half of the waits at least, as the
+# kernel may not run who was asked. Without it each of both has one, in all of them.
 spent.sort()
-assert spent[10] < 40, spent
+assert spent[7] < 40, spent
 """
 
 
