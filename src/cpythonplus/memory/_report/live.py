@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cpythonplus._base.reading import Examination, Part
+    from cpythonplus.memory._report.sections import Section
 
 __all__ = ["line", "screen"]
 
@@ -83,9 +84,9 @@ def screen(examination: Examination, top: int, width: int) -> RenderableType:
     if workers:
         rows = [{**row, "pid": str(size(row, "pid"))} for row in workers]
         drawn += [Text(f"{len(workers)} children:"), *map(_drawn, table("", _WORKERS, rows, top))]
-    for name in titles(examination):
+    for name, title in titles(examination).items():
         if name not in _IN_SAMPLES:
-            drawn += _section(examination, name, top)
+            drawn += _section(section(examination, name, title, top))
     return Group(*drawn, Text("q or Ctrl-C ends", style="dim"))
 
 
@@ -116,8 +117,7 @@ def _map(sample: Part, width: int) -> list[RenderableType]:
     return [bar, legend]
 
 
-def _section(examination: Examination, name: str, top: int) -> list[RenderableType]:
-    found = section(examination, name, top)
+def _section(found: Section) -> list[RenderableType]:
     drawn: list[RenderableType] = [Text(f"{found.title}:"), *map(Text, found.lines)]
     for each in found.tables:
         drawn += [Text(each.title)] if each.title else []

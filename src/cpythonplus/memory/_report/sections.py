@@ -75,7 +75,7 @@ class Section(NamedTuple):
 
 def sections(examination: Examination, top: int) -> list[Section]:
     """Return the sections of what was examined; top: rows of each table."""
-    return [section(examination, key, top) for key in titles(examination)]
+    return [section(examination, key, title, top) for key, title in titles(examination).items()]
 
 
 def titles(examination: Examination) -> dict[str, str]:
@@ -85,9 +85,8 @@ def titles(examination: Examination) -> dict[str, str]:
     return {name: every[name] for name in {**known_here, **every} if name in examination}
 
 
-def section(examination: Examination, key: str, top: int) -> Section:
+def section(examination: Examination, key: str, title: str, top: int) -> Section:
     """Return one section."""
-    title = titles(examination)[key]
     if key == "samples":
         return Section(key, title, *_samples(entries(examination, key), top))
     found = part(examination, key)

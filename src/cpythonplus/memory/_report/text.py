@@ -32,7 +32,7 @@ def part_text(name: str, found: Part, top: int = 10) -> str:
     """Return the verdict and tables of one examination, without a heading."""
     examination = {name: found}
     verdict = _verdict(examination)
-    body = section(examination, name, top)
+    body = section(examination, name, "", top)
     between = [""] if verdict else []
     return _joined([*verdict, *between, *layout_lines(body.lines, body.tables)])
 
