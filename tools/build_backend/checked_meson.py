@@ -6,6 +6,7 @@ shows what a hook prints: here it is that one line, and it comes before anything
 
 import functools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -70,8 +71,8 @@ def _checked(hook: Callable[P, T]) -> Callable[P, T]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         settings = repr((args, kwargs))
         # Elsewhere nothing is compiled; a file of settings for meson may name other compilers.
-        others = sys.platform != "linux" or "--native-file" in settings or "--cross-file" in settings
-        if not others and (message := missing()):
+        is_ours = sys.platform == "linux" and not re.search("--(native|cross)-file", settings)
+        if is_ours and (message := missing()):
             sys.exit(f"cpythonplus cannot be built: {message}")
         return hook(*args, **kwargs)
 
