@@ -10,6 +10,7 @@ import pytest
 
 from tools.dist import __main__ as dist
 from tools.dist import release
+from tools.sbom import version
 
 pytestmark = pytest.mark.any_version
 
@@ -70,10 +71,10 @@ def test_a_wheel_has_nothing_besides(tmp_path: Path, sdist: Path, name: str) -> 
 
 def test_placeholders_are_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
     def project(url: str) -> object:
-        return lambda _: {"project": {"urls": {"Source": url}, "version": release.version()}}
+        return lambda _: {"project": {"urls": {"Source": url}, "version": version()}}
 
     def said() -> str:
-        return "\n".join(release.objections(f"v{release.version()}"))
+        return "\n".join(release.objections(f"v{version()}"))
 
     monkeypatch.setattr(release, "_git", lambda *_: [])
     monkeypatch.setattr(release, "pyproject", project("https://example.invalid/x"))
@@ -83,4 +84,4 @@ def test_placeholders_are_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tag_has_to_be_the_version() -> None:
-    assert f"the tag is v0.0.1, the version {release.version()}" in release.objections("v0.0.1")
+    assert f"the tag is v0.0.1, the version {version()}" in release.objections("v0.0.1")

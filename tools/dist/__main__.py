@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from tools.dist.release import objections
 from tools.sbom import version
-from tools.setup_env import BUILD, ROOT, SITES, lock_file
+from tools.setup_env import BUILD, ROOT, SITES, headers_environment, lock_file
 
 DIST = ROOT / "dist"
 RAW = BUILD / "dist"
@@ -57,6 +57,7 @@ def run(*command: str | Path) -> str:
     done = subprocess.run(
         command,
         cwd=ROOT,
+        env=os.environ | headers_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
