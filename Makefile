@@ -9,6 +9,7 @@
 #   FUZZ_SECONDS=... how long `fuzz` goes on
 #   FUZZ_CALLS=...   how many calls `fuzz-calls` makes
 #   LOCK_ARGS=...    options for `lock`
+#   DIST_ARGS=...    options for `dist`: --only 3.13, --release
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -23,6 +24,7 @@ COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_CALLS ?= 10000000
 LOCK_ARGS ?=
+DIST_ARGS ?=
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -49,6 +51,10 @@ test-all: ## all tests but those that build a server first (PYTEST_ARGS="-m buil
 .PHONY: check
 check: ## linters, types, formats, and the rooms' dependencies
 	@$(in_env) --group dev -- tools/check.sh
+
+.PHONY: workflows
+workflows: ## the linters of .github/workflows
+	@$(in_env) --group lint -- tools/workflows.sh
 
 .PHONY: format
 format: ## rewrite Python and C files in the project's format
@@ -124,6 +130,14 @@ lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS
 .PHONY: sbom
 sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
 	@$(in_env) --group release -- python -m tools.sbom
+
+.PHONY: changelog
+changelog: ## the fragments of changes/ into CHANGELOG.md, below the version of meson.build
+	@$(in_env) --group release -- python -m tools.changelog
+
+.PHONY: dist
+dist: ## the archives of a release in dist/, checked where no compiler is; DIST_ARGS='--only 3.13'
+	@$(in_env) --group dist -- python -m tools.dist $(DIST_ARGS)
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments

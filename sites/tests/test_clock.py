@@ -528,10 +528,10 @@ def test_status(
         holding(box, saved)
     assert box("status") == status
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "clock: 2026-11-02 00:00:00 UTC, not synchronised"
+    assert lines[0] == f"clock: {clock.shown(NOW)}, not synchronised"
     assert lines[1].startswith(f"file:  {box.file}: ")
     assert lines[1].endswith(text)
-    assert lines[2:] == ["chip:  none that works", "floor: 2026-11-01 00:00:00 UTC"]
+    assert lines[2:] == ["chip:  none that works", f"floor: {clock.shown(FLOOR)}"]
 
 
 @pytest.mark.parametrize(
