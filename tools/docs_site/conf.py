@@ -18,7 +18,6 @@ suppress_warnings = ["myst.header"]
 # What stands in single backticks in a docstring is code.
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": False}
 python_use_unqualified_type_names = True
 
 # No intersphinx: it asks the network at each build.  No nitpicky either: without the inventory of

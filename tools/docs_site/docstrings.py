@@ -5,6 +5,8 @@ from typing import Protocol
 
 from tools import reference
 
+# Code, and an emphasised *word*.
+_MARKED = re.compile(r"(`[^`\n]+`|(?<![\w*])\*\w+\*(?![\w*]))")
 _BLOCK = re.compile(r"```text\n(.*?)\n```", re.DOTALL)
 
 
@@ -47,10 +49,10 @@ def restructured(markdown: str) -> str:
         if _BLOCK.fullmatch(paragraph):
             parts.append(_BLOCK.sub(block, paragraph))
             continue
-        pieces = re.split(r"(`[^`\n]+`)", paragraph)
+        pieces = _MARKED.split(paragraph)
         pieces[::2] = [re.sub(r"([\\*|_])", r"\\\1", piece) for piece in pieces[::2]]
         # A letter directly behind code ("`f()`d") would not end it.
-        pieces[1::2] = [f"`{piece}`\\ " for piece in pieces[1::2]]
+        pieces[1::2] = [f"`{each}`\\ " if each[0] == "`" else each for each in pieces[1::2]]
         # An entry of a list, or the first one behind a sentence, needs a line of its own.
         parts.append(re.sub(r"\n(?=- )", "\n\n", "".join(pieces)))
     return "\n\n".join(parts)

@@ -213,14 +213,15 @@ class Site:
             text = re.sub(r"^###", "##", text, flags=re.MULTILINE)
             self.pages[section.place] = f"# {section.title}\n{text}"
         self._api_pages()
-        self._contents()
-        self.pages["index"] = symptoms_first(self.pages["index"])
         if self.problems:
             raise SiteError("\n".join(self.problems))
+        self._contents()
+        self.pages["index"] = symptoms_first(self.pages["index"])
 
     def _api_pages(self) -> None:
         for name in self.modules:
-            page = f"# {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"
+            title = name.removeprefix("cpythonplus.")
+            page = f"# {title}\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"
             self.pages[f"api/{name}"] = page
         lines = [
             "# Python API",
