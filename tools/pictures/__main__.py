@@ -3,7 +3,7 @@
     python -m tools.pictures
 
 The service is example/service.py, the commands are the real ones.  The terminal's pictures are what
-the commands print into a terminal, drawn by rich; the page's is a screenshot by a headless Chromium.
+the commands print into a terminal, drawn by rich.  The page's are screenshots by headless Chromium.
 """
 
 import base64
