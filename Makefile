@@ -118,6 +118,18 @@ docs: ## rewrite the generated parts of docs/reference, the tables of docs/bench
 	@$(in_env) --group test -- python -m tools.compat_serve.page
 	@$(in_env) --group test -- python -m tools.compat.page
 
+.PHONY: site
+site: ## the documentation as a site in build/site; warnings are errors, links are checked
+	@$(in_env) --group docs -- python -m tools.docs_site
+
+.PHONY: site-links
+site-links: ## the site's links into the web, which are asked
+	@$(in_env) --group docs -- python -m tools.docs_site --web
+
+.PHONY: pictures
+pictures: ## the screenshots of docs/pictures, of the doctor at a service that runs; needs Chromium
+	@$(in_env) --group test -- python -m tools.pictures
+
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
 	@$(in_env) --group survey -- python -m survey.cycles --write
