@@ -2,11 +2,11 @@
 
     python -m tools.messages [--all]
 
-compares them with docs/reference/troubleshooting.md: messages that no entry covers, and entries that
-no message has.  --all lists each message with its place first.
+compares them with docs/reference/troubleshooting.md: messages that no entry covers, and entries
+that no message has.  --all lists each message with its place first.
 
-Collected are refusals, warnings and errors: what is raised, logged, warned of or printed as an error.
-Left out is what a wrong argument of a function raises (TypeError, and ValueError outside of `VALUES`):
+Collected are refusals, warnings and errors: what is raised, logged or printed as an error.  Left
+out is what a wrong argument of a function raises (TypeError, and ValueError outside of `VALUES`):
 such a message names the argument itself.
 """
 

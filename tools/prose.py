@@ -2,10 +2,10 @@
 
     python -m tools.prose [FILE...]
 
-prints `file:line: "what was found": what to write instead`, and ends with status 1 if there is any. In pages,
-code blocks and code spans are no prose; nor is what stands between `<!-- prose: off -->` and
-`<!-- prose: on -->`, for what has to be quoted. Of the sources, string literals are read that have at
-least three words, without docstrings; a line with `# prose: off` is left out.
+prints `file:line: "what was found": what to write instead`, and ends with status 1 if there is any.
+In pages, code blocks and code spans are no prose; nor is what stands between `<!-- prose: off -->`
+and `<!-- prose: on -->`, for what has to be quoted. Of the sources, string literals are read that
+have at least three words, without docstrings; a line with `# prose: off` is left out.
 
 docs/contributing/style.md says why.
 """
@@ -27,6 +27,8 @@ EXCLUDED: tuple[str, ...] = ("README.md", "docs/tutorial", "docs/how-to", "src",
 
 PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "sites/README.md", "sites/docs")
 SOURCES = ("src/cpythonplus", "sites/src")
+
+LEAST_WORDS = 3  # of a literal that is text
 
 # A sentence begins behind the end of another one, or where a paragraph, an item or a cell does.
 _START = r"(?:(?<=[.!?:]\s)|(?<=\n\n)|(?<=[|*-]\s)|(?<=\A))"
@@ -105,8 +107,9 @@ def in_source(file: str, text: str) -> list[Hit]:
         if not isinstance(node, ast.Constant) or id(node) in skipped:
             continue
         value, line = node.value, node.lineno
-        if isinstance(value, str) and len(value.split()) > 2 and "# prose: off" not in lines[line - 1]:
-            hits += in_text(file, value, line)
+        is_text = isinstance(value, str) and len(value.split()) >= LEAST_WORDS
+        if is_text and "# prose: off" not in lines[line - 1]:
+            hits += in_text(file, str(value), line)
     return sorted(set(hits), key=lambda hit: hit.line)
 
 

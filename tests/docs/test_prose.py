@@ -1,6 +1,7 @@
 """The checker of phrases, tools/prose.py."""
 
 import pytest
+
 from tools import prose
 
 

@@ -1,6 +1,7 @@
 """The page of messages and the sources: each message has an entry, each entry a message."""
 
 import pytest
+
 from tools import messages as sources
 
 
@@ -15,11 +16,11 @@ def test_page_and_sources_agree() -> None:
 def test_a_message_and_an_entry_that_are_alone_are_reported_with_what_is_near() -> None:
     found = [sources.Message("a.py:1", "the folder {} does not exist")]
     page = "| `the folder … is not there` | text |\n"
-    assert sources.differences(found, page) == [
-        "no entry covers a.py:1: the folder {} does not exist; "
-        "reworded from 'the folder … is not there'?",
-        "no message has 'the folder … is not there'; now 'the folder {} does not exist'?",
-    ]
+    bare, dead = sources.differences(found, page)
+    assert bare.startswith("no entry covers a.py:1: the folder {} does not exist; ")
+    assert bare.endswith("reworded from 'the folder … is not there'?")
+    assert dead.startswith("no message has 'the folder … is not there'; ")
+    assert dead.endswith("now 'the folder {} does not exist'?")
     assert sources.differences(found, "| `the folder … does` | text |\n") == []
 
 
