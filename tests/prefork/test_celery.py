@@ -129,7 +129,7 @@ def test_children_answer_for_metrics_and_count_their_tasks(tmp_path: Path) -> No
         # They are counted after the result is there.
         shop.server.until("all tasks", lambda: metric(read(), "worker_requests_total") == 7)
         assert metric(read(), "master_prepares_total") == 1
-        assert shop.server.text().count("fast_exit cannot be had with celery") == 1
+        assert shop.server.text().count("fast_exit is not available with celery") == 1
         shop.ends()
 
 

@@ -338,7 +338,7 @@ def test_a_wrong_address(address: str) -> None:
 
 
 def test_a_wrong_name() -> None:
-    with pytest.raises(ValueError, match="is not the name of a machine"):
+    with pytest.raises(ValueError, match="is not a host name"):
         metrics.listen("a..b:0")
 
 

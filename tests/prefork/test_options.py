@@ -60,7 +60,7 @@ def test_a_wrong_value_is_one_line(
     assert "\n" not in str(refused.value)
     assert read("gunicorn", {name: value}) == Options()
     assert len(caplog.messages) == 1
-    assert f"an option is left out: {name}: " in caplog.text
+    assert f"an option is ignored: {name}: " in caplog.text
 
 
 def test_what_is_read_can_be_read_again() -> None:
@@ -85,7 +85,7 @@ def test_what_a_server_cannot_have_is_refused_in_one_line(
     server: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {name.removesuffix(PATH): ASKED[name]}
-    with pytest.raises(ValueError, match=f"{name} cannot be had with {server}: ") as refused:
+    with pytest.raises(ValueError, match=f"{name} is not available with {server}: ") as refused:
         refuse(Options(**given), server)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
     assert read(server, given) == read(server)

@@ -10,7 +10,7 @@ try:
     from cpythonplus import _native
 except ImportError as error:  # built without it: not Linux
     _native = None  # type: ignore[assignment]
-    _why_not = f"the extension module is not there ({error})"
+    _why_not = f"the extension module is missing ({error})"
 else:
     _why_not = ""
 

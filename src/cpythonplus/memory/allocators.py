@@ -78,7 +78,7 @@ def kind_of(name: str) -> str:
     """
     if os.sep not in name:
         if name not in KINDS:
-            raise AllocatorError(f"{', '.join(KINDS)} or a library's path, not {name!r}")
+            raise AllocatorError(f"expected {', '.join(KINDS)} or a library's path, got {name!r}")
         return name
     try:
         with open(name, "rb") as file:
@@ -86,7 +86,7 @@ def kind_of(name: str) -> str:
     except OSError as error:
         raise AllocatorError(f"{name!r} cannot be read: {error.strerror}") from None
     if not _fits(contents):
-        raise AllocatorError(f"{name!r} is no shared library for this processor")
+        raise AllocatorError(f"{name!r} is not a shared library for this processor")
     for kind, symbol in _SYMBOLS.items():
         if symbol in contents:
             return kind
@@ -129,7 +129,9 @@ def apply(name: str, environment: "MutableMapping[str, str]") -> list[str]:
     added = []
     if library:
         if any(character in library for character in ": "):
-            raise AllocatorError(f"LD_PRELOAD cannot hold {library!r}: a space or colon in it")
+            raise AllocatorError(
+                f"LD_PRELOAD cannot hold {library!r}: it contains a space or colon"
+            )
         earlier = environment.get(_PRELOAD)
         environment[_PRELOAD] = f"{library}:{earlier}" if earlier else library
         added.append(_PRELOAD)

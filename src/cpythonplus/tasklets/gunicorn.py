@@ -81,7 +81,7 @@ class Worker(AsyncWorker):
             self.notify()
             io.sleep(_NOTIFY_EVERY_S)
         if self.alive:
-            self.log.critical("A listener is not one any more, shutting down: %s", self)
+            self.log.critical("A listener no longer listens, shutting down: %s", self)
         self._end(servers)
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:

@@ -126,7 +126,7 @@ class timeout:  # noqa: N801  # as asyncio's
 
     def __enter__(self) -> Self:
         if self._used:
-            raise RuntimeError("a timeout serves for one `with`")
+            raise RuntimeError("a timeout can be used for one `with` only")
         self._used = True
         self._tasklet = getcurrent()
         try:
