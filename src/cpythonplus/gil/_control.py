@@ -92,7 +92,7 @@ def _prove() -> None:
 
 
 def uninstall() -> None:
-    """Give the GIL back to the interpreter's own scheduling; waiting threads just go on.
+    """Give the GIL back to the interpreter's own scheduling; waiting threads simply continue.
 
     Does nothing when it is not installed.  Atomic sections stay in force.
     """

@@ -105,7 +105,7 @@ def trim(
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, exactly where the kernel tells it."""
+    """Return the resident memory of this process, exactly where the kernel reports it."""
     # statm may be some hundred KiB behind: each processor counts for itself, and adds up later.
     try:
         with Path("/proc/self/smaps_rollup").open("rb") as file:

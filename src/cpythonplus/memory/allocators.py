@@ -68,7 +68,7 @@ _MACHINE = slice(18, 20)
 
 
 class AllocatorError(ValueError):
-    """There is no such allocator; the message tells what would help, in one line."""
+    """There is no such allocator; the message says in one line what would help."""
 
 
 def kind_of(name: str) -> str:
@@ -159,7 +159,7 @@ def is_loaded(library: str) -> bool:
 
 
 def trim_regularly(interval_s: float = INTERVAL_S, worth_bytes: int = WORTH_BYTES) -> bool:
-    """Have glibc's heap trimmed from now on, by a thread of its own that needs no GIL.
+    """Have glibc's heap trimmed from now on, by a separate thread that needs no GIL.
 
     It looks each `interval_s` seconds, at most a fiftieth of the time, and not while the process
     sleeps; where `worth_bytes` more are free in the heap, or resident, than the last time left, it

@@ -80,7 +80,7 @@ class BoardFull(BoardError):  # noqa: N818  # it names a state
 
 
 class BoardBusy(BoardError):  # noqa: N818  # it names a state
-    """Another process keeps the board's lock: it is probably stopped.  Nothing was changed."""
+    """Another process holds the board's lock: it is probably stopped.  Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)

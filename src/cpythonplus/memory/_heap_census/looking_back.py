@@ -60,7 +60,7 @@ class ReferencePath(Examined):
 
 
 def referrers(kind: str | type, top: int) -> Referrers:
-    """Count who refers to the objects of a class; raises LookupError for an unknown name."""
+    """Count what refers to the objects of a class; raises LookupError for an unknown name."""
     target: Any = _class(kind) if type(kind) is str else kind
     if not is_type(target):
         raise TypeError("expected a class or the name of one")
