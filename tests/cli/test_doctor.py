@@ -186,8 +186,8 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
         (["cycle"], "unknown examination 'cycle' (did you mean cycles?); see cpythonplus doctor"),
         (["--help me"], "unknown option '--help me'"),
         (["cycles"], "nothing to run"),
-        (["cycles", "--top", "0", "x.py"], "--top: expected a number from 1 on, not '0'"),
-        (["cycles", "--top"], "--top: a value is missing"),
+        (["cycles", "--top", "0", "x.py"], "--top: expected a number of 1 or more, got '0'"),
+        (["cycles", "--top"], "--top: expected a value"),
         (["cycles", "--kinds", "x", "x.py"], "exception, closure, class, other, not 'x'"),
         (["cycles", "--output", "no/x", "x.py"], f"the folder '{tmp_path}/no' does not exist"),
         (

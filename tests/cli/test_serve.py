@@ -45,14 +45,14 @@ def serve(folder: Path, *words: str, env: dict[str, str] | None = None, **files:
         (["app:nothing"], APP_LOAD_ERROR, "Failed to find attribute 'nothing' in 'app'"),
         (["broken:app"], APP_LOAD_ERROR, "NameError: name 'undefined' is not defined ("),
         ([], FAILED, "No application module specified"),
-        (["app:app", "--max-private-memory", "3 apples"], WRONG_USE, "'3 apples' is not a size"),
-        (["app:app", "--max-private-memory", "-1"], WRONG_USE, "'-1' is not a size"),
-        (["app:app", "--warm-up", "index html"], WRONG_USE, "'index html' is no warm-up"),
-        (["app:app", "--metrics", "here"], WRONG_USE, "'here' is no place for metrics"),
-        (["app:app", "--metrics", "99999"], WRONG_USE, "'99999' is no place for metrics"),
+        (["app:app", "--max-private-memory", "3 apples"], WRONG_USE, "or 1.5G, got '3 apples'"),
+        (["app:app", "--max-private-memory", "-1"], WRONG_USE, "or 1.5G, got '-1'"),
+        (["app:app", "--warm-up", "index html"], WRONG_USE, "or a callable, got 'index html'"),
+        (["app:app", "--metrics", "here"], WRONG_USE, "[::1]:9100, got 'here'"),
+        (["app:app", "--metrics", "99999"], WRONG_USE, "[::1]:9100, got '99999'"),
         (["app:app", "--no-such-option"], WRONG_USE, "--no-such-option"),
         (["app:app", "--workers", "many"], WRONG_USE, "--workers"),
-        (["app:app", "-c", "wrong.py"], FAILED, "'lots' is not a size"),
+        (["app:app", "-c", "wrong.py"], FAILED, "or 1.5G, got 'lots'"),
         (["app:app", "-c", "absent.py"], FAILED, "'absent.py' doesn't exist"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -123,7 +123,9 @@ def test_without_gunicorn_it_names_the_extra() -> None:
         """,
         status=WRONG_USE,
     )
-    assert child.err == ("cpythonplus serve: needs the extra: pip install 'cpythonplus[serve]'\n")
+    assert child.err == (
+        "cpythonplus serve: requires the extra: pip install 'cpythonplus[serve]'\n"
+    )
 
 
 def test_other_commands_do_not_import_gunicorn() -> None:

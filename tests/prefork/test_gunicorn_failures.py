@@ -261,7 +261,7 @@ def test_a_broken_configuration_at_hup(
         before = server.workers()
         (tmp_path / "conf.py").write_text(f"raw_env = ['OURS=2']\n{broken}")
         server.signal(signal.SIGHUP)
-        told(server, r"\[ERROR\] HUP changes nothing, the workers go on as they were: ")
+        told(server, r"\[ERROR\] HUP failed, the workers continue unchanged: ")
         assert server.workers() == before
         os.kill(min(before), signal.SIGKILL)
         until(lambda: not before & server.workers(), "a new worker")

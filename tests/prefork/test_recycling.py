@@ -165,7 +165,7 @@ def test_a_limit_below_what_a_fresh_worker_needs(
             board.end_turn(os.getpid())
     (message,) = [record.getMessage() for record in caplog.records]
     assert "2 MiB of private memory, more than the limit of 1000 B" in message
-    assert "every 100 s at most" in message
+    assert "at most every 100 s" in message
 
 
 @pytest.mark.parametrize("kind", [PermissionError, RuntimeError])

@@ -155,7 +155,7 @@ def test_a_worker_that_grew_is_replaced_and_no_request_is_lost(
         site.server.until("a new worker", replaced)
         assert grown not in site.server.processes()
         assert len(first & site.server.processes()) == 2  # the master and the other worker
-        line = f"worker {grown} has more than 120 MiB of private memory and is replaced"
+        line = f"worker {grown} has more than 120 MiB of private memory and is recycled"
         assert site.server.text().count(line) == 1
         # The worker that was replaced has called its exit functions too.
         assert site.server.text().count("exit function of worker") == 1
@@ -184,7 +184,7 @@ def test_a_path_warms_up_and_workers_answer_for_metrics(tmp_path: Path) -> None:
         assert metric("workers") == 2
         # They are counted after the answer.
         site.server.until("all are counted", lambda: metric("worker_requests_total") == 5)
-        refused = "prepare_again cannot be had with uWSGI: uWSGI forks in C"
+        refused = "prepare_again is not available with uWSGI: uWSGI forks in C"
         assert site.server.text().count(refused) == 1
         site.ends()
 

@@ -175,7 +175,7 @@ def test_where_the_address_space_has_no_room_they_are_smaller_and_that_is_told()
             run()
         assert ended == list(range(2000))
         assert [each.category for each in told] == [RuntimeWarning], told
-        assert "no room for C stacks of 8192 KiB" in str(told[0].message), told[0].message
+        assert "not enough address space for C stacks of 8192 KiB" in str(told[0].message)
         assert 64 << 10 <= stack_size() < 8 << 20
         """,
         status=None,

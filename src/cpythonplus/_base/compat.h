@@ -57,7 +57,7 @@ plus_compat_has_jit(void)
 /* What a build without a GIL refuses with, wherever this package would read the interpreter's private layouts, count
  * on reference counts or on standing still.  With PYTHON_GIL=1 too: the build decides, and a GIL that is on may be so
  * for the moment of an import only. */
-#define PLUS_FREE_THREADED "a free-threaded build keeps objects and their references in another way"
+#define PLUS_FREE_THREADED "a free-threaded build stores objects and reference counts differently"
 
 /* May be called without the GIL: reads one atomic word. */
 static inline bool

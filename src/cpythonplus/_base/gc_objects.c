@@ -133,7 +133,7 @@ plus_gc_objects_refusal(void)
         find_rings();
     }
     return rings.generations != NULL ? NULL
-                                     : "the garbage collector's lists are not as they are known";
+                                     : "the garbage collector's lists are not laid out as expected";
 #endif
 }
 

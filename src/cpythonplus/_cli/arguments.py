@@ -36,7 +36,7 @@ def take_value(flag: str, words: list[str], *, wanted: bool) -> str:
     if attached:
         return word[len(flag) + 1 :]
     if not words:
-        raise UsageError(f"{flag}: a value is missing")
+        raise UsageError(f"{flag}: expected a value")
     return words.pop(0)
 
 

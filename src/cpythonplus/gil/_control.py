@@ -10,7 +10,7 @@ try:
     from cpythonplus import _native
 except ImportError as error:  # built without it: not Linux
     _native = None  # type: ignore[assignment]
-    _why_not = f"the extension module is not there ({error})"
+    _why_not = f"the extension module is missing ({error})"
 else:
     _why_not = ""
 
@@ -92,7 +92,7 @@ def _prove() -> None:
 
 
 def uninstall() -> None:
-    """Give the GIL back to the interpreter's own scheduling; waiting threads just go on.
+    """Give the GIL back to the interpreter's own scheduling; waiting threads simply continue.
 
     Does nothing when it is not installed.  Atomic sections stay in force.
     """

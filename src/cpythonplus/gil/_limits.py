@@ -44,7 +44,7 @@ LIMITS: tuple[Limit, ...] = (
         0.05,
         0.0,
         0.9,
-        "least part of the GIL's time that batch threads together get while one of them waits",
+        "smallest share of the GIL's time that batch threads together get while one of them waits",
     ),
     Limit(
         "spin_us",

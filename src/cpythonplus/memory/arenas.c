@@ -41,7 +41,7 @@ struct table {
 };
 
 static const char no_pymalloc[] = "objects do not come from pymalloc here";
-static const char not_as_known[] = "pymalloc is not arranged here as it is known to be";
+static const char not_as_known[] = "pymalloc is not laid out as expected";
 
 /* ---- the table of half-used pools ---------------------------------------------------------------- */
 
@@ -193,7 +193,7 @@ read_vector(struct plus_arenas *arenas, uintptr_t vector, size_t capacity, bool 
             return exactly ? not_as_known : NULL;
         }
         if (!append(arenas, &entry)) {
-            return "there is no memory for it";
+            return "out of memory";
         }
         arenas->taken_blocks += taken;
     }

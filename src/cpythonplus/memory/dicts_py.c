@@ -78,7 +78,7 @@ memory_walk_dicts(PyObject *module, PyObject *args)
         return NULL;
     }
     if (!plus_layouts_verify()->values) { /* nor without those of the keys */
-        PyErr_SetString(PyExc_RuntimeError, "instances and dicts are not laid out as is known");
+        PyErr_SetString(PyExc_RuntimeError, "instances and dicts are not laid out as expected");
         return NULL;
     }
     if (plus_dict_walk_run(&walk, worth_bytes, limit) < 0) {

@@ -80,7 +80,7 @@ class BoardFull(BoardError):  # noqa: N818  # it names a state
 
 
 class BoardBusy(BoardError):  # noqa: N818  # it names a state
-    """Another process keeps the board's lock: it is probably stopped.  Nothing was changed."""
+    """Another process holds the board's lock: it is probably stopped.  Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,7 +492,7 @@ class Board:
         local = self._local()
         with local.lock:
             if local.inside:
-                raise BoardBusy("a signal handler came while its thread was changing the board")
+                raise BoardBusy("a signal handler ran while its thread was changing the board")
             if _identity(self._file) != self._file_is:
                 raise BoardBusy("the board's lock file has been closed in this process")
             # A signal handler may raise at any call: so all of it stands in the try.
@@ -513,7 +513,9 @@ class Board:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
                 if time.monotonic() > last_s:
-                    raise BoardBusy("another process keeps the board's lock: stopped?") from None
+                    raise BoardBusy(
+                        "another process holds the board's lock: is it stopped?"
+                    ) from None
                 time.sleep(_PAUSE_S)
             else:
                 return

@@ -43,7 +43,7 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
 
 
 def uninstall() -> None:
-    """Undo `install`; what was made immortal stays so."""
+    """Undo `install`; what was made immortal stays immortal."""
     forget()
 
 

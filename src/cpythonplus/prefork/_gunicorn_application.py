@@ -37,13 +37,13 @@ _FAILED_STATUS = 1
 
 USAGE = "%(prog)s APP [options]"
 INTRODUCTION = """\
-Serve the WSGI or ASGI application APP (module:callable) with gunicorn, whose workers go on sharing
-their memory. Every option of gunicorn, GUNICORN_CMD_ARGS and configuration files work as ever."""
+Serve the WSGI or ASGI application APP (module:callable) with gunicorn, in workers that share
+memory. All options of gunicorn, GUNICORN_CMD_ARGS and configuration files work as usual."""
 GROUP = """\
 The application is always loaded once, by the master, before the workers are forked (gunicorn's
---preload): without that there is nothing to share. So SIGHUP starts new workers with a new
-configuration, but with the same code; for new code restart, or use SIGUSR2. --reload, for
-development, loads the application in each worker, and shares nothing."""
+--preload): otherwise there is nothing to share. SIGHUP therefore starts new workers with a new
+configuration, but with the same code. To load new code, restart, or use SIGUSR2. --reload, for
+development, loads the application in each worker and shares nothing."""
 
 
 # ---- settings -----------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Application(WSGIApplication):
         SERVICE.options = replace(SERVICE.options, **chosen)
         SERVICE.patch_threads()
         if self.cfg.reload:
-            _say("--reload: the application is loaded in each worker, no memory is shared")
+            _say("--reload: the application is loaded in each worker, and no memory is shared")
         self.cfg.set("preload_app", not self.cfg.reload)
         socket = settings.get("control_socket")
         if socket is not None and socket.value != socket.default:
@@ -214,7 +214,7 @@ def _told(error: Exception) -> str:
     own = [f for f in frames if not f.filename.startswith((outside, "<frozen", __file__))]
     place = ""
     if own and own[-1].filename != frames[0].filename and "importlib" not in own[-1].filename:
-        place = f" ({own[-1].filename}, line {own[-1].lineno}; --log-level debug tells more)"
+        place = f" ({own[-1].filename}, line {own[-1].lineno}; --log-level debug shows more)"
     return f"{type(error).__name__}: {error}{place}"
 
 

@@ -45,7 +45,7 @@ def _limit_memory(worker: "WorkController", engine: Engine) -> None:
         return
     if not _asks_for_memory():
         log.warning(
-            "this billiard measures memory in another way: max_private_memory has no effect"
+            "this version of billiard measures memory differently: max_private_memory has no effect"
         )
         return
     # celery's own limit goes on holding, with celery's meaning.

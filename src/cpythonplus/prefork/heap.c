@@ -130,20 +130,20 @@ plus_heap_refusal(void)
 
     /* Not exactly: extensions that were compiled before 3.12 count references to it. */
     if (Py_REFCNT(Py_None) < (Py_ssize_t)(IMMORTAL_COUNT / 2)) {
-        return "None is not immortal as it should be";
+        return "None is not immortal";
     }
     if (probe == NULL) {
         probe = PyBytes_FromString("cpythonplus");
         if (probe == NULL) {
             PyErr_Clear();
-            return "no memory";
+            return "out of memory";
         }
         if (is_immortal(probe)) {
             return "a new object is immortal";
         }
         make_immortal(probe);
     }
-    return counts_stand_still(probe) ? NULL : "an object that was made immortal is counted";
+    return counts_stand_still(probe) ? NULL : "an object that was made immortal is still counted";
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ struct walk {
     PyObject **stack;
     size_t depth, capacity;
     bool unheld; /* what is being visited may be a tuple that is still being filled */
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 };
 
 static inline bool
@@ -573,7 +573,7 @@ plus_heap_refusal(void)
 #ifdef Py_GIL_DISABLED
     return PLUS_FREE_THREADED;
 #else
-    return "objects can be immortal from CPython 3.12 on";
+    return "immortal objects require CPython 3.12 or later";
 #endif
 }
 

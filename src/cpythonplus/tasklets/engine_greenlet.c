@@ -335,7 +335,7 @@ plus_pystate_arrived(void)
     struct plus_pystate *here = own.going;
 
     if (here == NULL) {
-        Py_FatalError("a tasklet was begun by somebody else's switch of greenlets");
+        Py_FatalError("a tasklet was started by a greenlet switch of other code");
     }
     own.going = NULL;
     plus_pystate_load(PyThreadState_Get(), here);

@@ -324,8 +324,9 @@ find_tool(PyObject *monitoring)
             return taken > 0 ? 0 : -1;
         }
     }
-    PyErr_SetString(PyExc_RuntimeError,
-                    "interrupting tasklets needs a tool id of sys.monitoring, and all are in use");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "interrupting tasklets requires a tool id of sys.monitoring, and all are in use");
     return -1;
 }
 
@@ -346,7 +347,7 @@ plus_interrupts_prepare(void)
     PyObject *monitoring = PySys_GetObject("monitoring");
 
     if (monitoring == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "interrupting tasklets needs sys.monitoring");
+        PyErr_SetString(PyExc_RuntimeError, "interrupting tasklets requires sys.monitoring");
         return -1;
     }
     for (int i = 0; i < FUNCTIONS; i++) {

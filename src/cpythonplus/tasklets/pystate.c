@@ -17,7 +17,7 @@ const char *
 plus_pystate_refusal(void)
 {
 #if defined(Py_GIL_DISABLED)
-    return "tasklets need an interpreter that is built with a GIL";
+    return "tasklets require an interpreter that is built with a GIL";
 #else
     if (plus_switch_refusal() != NULL) {
         return plus_switch_refusal();

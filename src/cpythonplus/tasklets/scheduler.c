@@ -234,7 +234,7 @@ struct plus_scheduler *
 plus_scheduler_make(void)
 {
     if (PyThreadState_GetID(PyThreadState_Get()) == ended_id) {
-        PyErr_SetString(PyExc_RuntimeError, "the thread is ending: it has no tasklets any more");
+        PyErr_SetString(PyExc_RuntimeError, "the thread is ending: it no longer has tasklets");
         return NULL;
     }
     struct plus_scheduler *sched = calloc(1, sizeof(*sched));
@@ -433,7 +433,7 @@ refuse_here(const struct plus_scheduler *sched)
     if (sched->in_callback) {
         PyErr_SetString(PyExc_RuntimeError,
                         sched->in_handler
-                            ? "a signal's handler cannot switch while all of its thread waits"
+                            ? "a signal handler cannot switch tasklets while its whole thread waits"
                             : "Recursive scheduler call due to callbacks!");
         return true;
     }
@@ -729,11 +729,10 @@ warn_of_small_stacks(struct plus_scheduler *sched, size_t wanted)
     bool outer = sched->in_callback;
 
     sched->in_callback = true;
-    if (PyErr_WarnFormat(
-            PyExc_RuntimeWarning, 1,
-            "no room for C stacks of %zu KiB (ulimit -v, vm.overcommit_memory): tasklets "
-            "get %zu KiB from now on",
-            wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "not enough address space for C stacks of %zu KiB (ulimit -v, "
+                         "vm.overcommit_memory): tasklets get %zu KiB from now on",
+                         wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
     sched->in_callback = outer;

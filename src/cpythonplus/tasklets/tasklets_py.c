@@ -569,9 +569,10 @@ static PyMethodDef tasklets_methods[] = {
     METHOD(set_trace_inheritance, METH_O, "$module, flag, /",
            "Whether new tasklets have trace and profile functions: those that "
            "threading.settrace() and\n"
-           "setprofile() have for new threads, or else those of who gives them their "
+           "setprofile() have for new threads, or else those of the caller that gives them their "
            "arguments.\n\n"
-           "None (default): where who gives them their arguments has any; False: never; True: "
+           "None (default): where the caller that gives them their arguments has any; False: "
+           "never; True: "
            "always.\n"
            "Returns what it was."),
     METHOD(switch_trap, METH_VARARGS, "$module, change=0, /",

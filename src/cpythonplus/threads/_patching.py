@@ -178,7 +178,7 @@ def patch() -> None:
 
 
 def unpatch() -> None:
-    """Put the standard types back wherever ``patch`` replaced them and nobody else has since.
+    """Restore the standard types wherever ``patch`` replaced them and no other code has since.
 
     Native objects that exist go on working, and modules that imported a native type after the patch
     keep it.  Does nothing when not patched.

@@ -78,11 +78,11 @@ other options:
 advanced:
 {advanced}
 
-  -X, -W, -O, -u, -I, -E, -B, -P, -V and the like are handed to `python`, from here and from the
-  interpreter that runs this.
+  -X, -W, -O, -u, -I, -E, -B, -P, -V and similar options are passed on to `python`, and so are those
+  of the interpreter that runs this command.
 """
 NO_CHILDREN = Option(
-    "--no-children", "no_children", "the same in the Python processes that it starts"
+    "--no-children", "no_children", "the same features in the Python processes that it starts"
 )
 OWN_OPTIONS = (
     Option("--show", "show", "show what would be switched on and run, and exit"),
@@ -224,7 +224,7 @@ def check_program(options: interpreter_options.Options) -> None:
     Python itself, in one line: finding out here would mean importing the program's packages twice.
     """
     if not options.kind:
-        raise UsageError("nothing to run: give a script, -m MODULE, -c CODE or -")
+        raise UsageError("expected a script, -m MODULE, -c CODE or -")
     if options.kind == "-m":
         check_module(options.name, safe_path=bool(options.letters & {"I", "P"}))
     elif options.kind == "script":
@@ -303,7 +303,7 @@ def prepare(
             raise UsageError(f"{feature.name}: {error}") from None
         ignored = [name for name in environment if name.startswith("PYTHON") and name not in known]
         if ignored and letters & {"E", "I"}:
-            raise UsageError(f"{feature.name}: with -I or -E python does not read {ignored[0]}")
+            raise UsageError(f"{feature.name}: with -I or -E python ignores {ignored[0]}")
 
 
 def set_search_path(
@@ -337,18 +337,18 @@ def set_search_path(
         defaults = {each.name: each.switch_off for each in FEATURES if each.by_default}
         other_way = f", or use {' '.join(defaults.values())}" if {*wanted} <= {*defaults} else ""
         raise UsageError(
-            "with -S python reads no site folder, so nothing could be activated"
-            f" (leave out -S{other_way})"
+            "with -S python reads no site-packages folder, and nothing could be activated"
+            f" (omit -S{other_way})"
         )
     if in_site_folder(letters):
         return
     if letters & {"E", "I"}:
         raise UsageError(
-            f"with -I or -E cpythonplus must be installed in a site folder of this Python,"
-            f" and {os.path.dirname(HOME)!r} is none"
+            f"with -I or -E cpythonplus must be installed in a site-packages folder of this Python,"
+            f" and {os.path.dirname(HOME)!r} is not one"
         )
     if os.pathsep in OUTSIDE_SITE:
-        raise UsageError(f"PYTHONPATH cannot hold {OUTSIDE_SITE!r}: there is a colon in it")
+        raise UsageError(f"PYTHONPATH cannot hold {OUTSIDE_SITE!r}: it contains a colon")
     rest = environment.get("PYTHONPATH")
     environment["PYTHONPATH"] = OUTSIDE_SITE + (os.pathsep + rest if rest else "")
 

@@ -16,7 +16,7 @@ MALLOC = "--malloc"
 def main(arguments: list[str]) -> int:
     """Serve until the server is stopped, then SystemExit; UsageError without a gunicorn to use."""
     if find_spec("gunicorn") is None:
-        raise UsageError("needs the extra: pip install 'cpythonplus[serve]'")
+        raise UsageError("requires the extra: pip install 'cpythonplus[serve]'")
     rest, allocator = without_malloc(arguments)
     if allocator:
         use(allocator, rest, arguments)
@@ -43,7 +43,7 @@ def without_malloc(arguments: list[str]) -> tuple[list[str], str]:
             continue
         value = take_value(MALLOC, words, wanted=True)
         if not value:
-            raise UsageError(f"{MALLOC}: a value is missing")
+            raise UsageError(f"{MALLOC}: expected a value")
     return rest, value
 
 

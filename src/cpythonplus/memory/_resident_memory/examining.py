@@ -81,12 +81,12 @@ def _largest(kind: str, sizes: Mapping[tuple[str, str], int]) -> tuple[MappedFil
 def _notes(ledger: Ledger, arenas: Arenas, head: CHead, other: str) -> list[str]:
     notes = []
     if arenas.unknown:
-        notes.append(f"Python's arenas are not told apart: {arenas.unknown}.")
+        notes.append(f"Python's arenas are not split up: {arenas.unknown}.")
     has_heap = any(mapping.path == "[heap]" for mapping in ledger.mappings)
     if has_heap and not head.known and not other:
-        notes.append("The C heap is split by the C library's own sums: it could not be read.")
+        notes.append("The C heap could not be read: it is split up by the C library's own totals.")
     if other == "mimalloc":
-        notes.append("mimalloc does not tell what of its memory is free.")
+        notes.append("mimalloc does not report how much of its memory is free.")
     return notes
 
 

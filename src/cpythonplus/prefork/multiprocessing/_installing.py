@@ -80,6 +80,7 @@ def _extend_preload() -> None:
     server = getattr(forkserver, "_forkserver", None)
     if getattr(server, "_forkserver_pid", None) is not None:
         log.warning(
-            "the fork server runs already, unprepared; call install() before the first process"
+            "the fork server is already running, unprepared; call install()"
+            " before the first process"
         )
     forkserver.set_forkserver_preload([*names, PRELOAD])
