@@ -108,6 +108,9 @@ def memory_referrers_of(type: type, /) -> list[tuple[str, Any, str | None, int]]
 def memory_root_path(
     target: object, any_instance: bool, caller: CodeType | None, own: str | None, /
 ) -> tuple[object, str | None, list[object]]: ...
+def memory_root_paths(
+    targets: tuple[object, ...], own: str, /
+) -> tuple[list[tuple[object, str | None, list[object]] | None], int]: ...
 def memory_reference_label(source: object, target: object, /) -> tuple[str, object]: ...
 
 # ---- prefork ------------------------------------------------------------------------------------
@@ -135,11 +138,12 @@ def memory_arenas(
         list[tuple[int, object]],
         int,
         bool,
+        int,
     ]
 ): ...
 def memory_c_heap(
     start: int, end: int, is_main: bool, hold: bool, /
-) -> int | tuple[int, int, int, int, int, int, list[tuple[int, int, int, bool]]]: ...
+) -> int | tuple[int, int, int, int, int, int, list[tuple[int, int, int, bool]], int]: ...
 def memory_large_blocks(
     start: int, end: int, enough: int, probes: int, /
 ) -> list[tuple[int, int, int]]: ...

@@ -141,6 +141,13 @@ SLOW_CALLS = {
             "refused(LookupError, TAKEN.path, Nothing)"
         ),
     },
+    "memory_root_paths": {
+        "found": "_native.memory_root_paths((NODE, OBJECTS, []), '')",
+        "refused": (
+            "refused(TypeError, _native.memory_root_paths, 5, '')\n"
+            "refused(ValueError, _native.memory_root_paths, (5,) * 17, '')"
+        ),
+    },
     "memory_arenas": {
         "found": "_native.memory_arenas([], 8)",
         "resident": "resident()",

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/clock.h"
 #include "../_base/page.h"
 #include "arenas.h"
 #include "heap_walk.h"
@@ -27,6 +28,7 @@ struct view {
     struct plus_pages pages;   /* of one arena */
     struct plus_pinned *pinned;
     size_t pinned_count, arenas_pinned;
+    uint64_t since; /* the GIL is held */
 };
 
 /* ---- in numbers ---------------------------------------------------------------------------------- */
@@ -247,9 +249,10 @@ search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit)
     }
     hold_all(&pins, view->pinned_count, false);
     PyObject *result = Py_BuildValue(
-        "(nnNNNnO)", (Py_ssize_t)view->arenas.taken_blocks, view->arenas.larger_blocks,
+        "(nnNNNnOK)", (Py_ssize_t)view->arenas.taken_blocks, view->arenas.larger_blocks,
         arena_rows(view), pin_rows(&pins, pins_limit), owner_rows(view, &pins),
-        (Py_ssize_t)view->arenas_pinned, status == 0 ? Py_True : Py_False);
+        (Py_ssize_t)view->arenas_pinned, status == 0 ? Py_True : Py_False,
+        (unsigned long long)(plus_now_ns() - view->since));
     hold_all(&pins, view->pinned_count, true);
     plus_pins_free(&pins);
     return result;
@@ -273,6 +276,7 @@ plus_memory_arenas(PyObject *module, PyObject *args)
     if (status < 0) {
         return PyErr_NoMemory();
     }
+    view.since = plus_now_ns();
     /* What it makes the first time may start the collector, which may free an arena that was found. */
     (void)plus_heap_walk_refusal();
     const char *refusal = plus_arenas_find(&view.arenas, &segments);

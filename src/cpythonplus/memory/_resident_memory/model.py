@@ -94,7 +94,7 @@ class Resident(Examined):
     rss_bytes: all of it. parts: what it consists of, largest first; they add up to it.
     pins: what keeps free memory, most bytes first. verdict: what can be done, most bytes first.
     returnable_bytes: free memory of the C library's heaps that `trim()` gives back.
-    pause_ns: how long the program stood still for it. notes: what could not be found out.
+    pause_ns: the longest time for which it was paused. notes: what could not be found out.
     """
 
     examination = "resident"

@@ -4,7 +4,7 @@ __all__ = ["ArenaRow", "ArenaRows", "CHeapRow", "ChunkRow", "OwnerRow", "PinRow"
 
 ArenaRow = tuple[int, int, int, int, int, int, int]
 ChunkRow = tuple[int, int, int, bool]
-CHeapRow = tuple[int, int, int, int, int, int, list[ChunkRow]]
+CHeapRow = tuple[int, int, int, int, int, int, list[ChunkRow], int]
 OwnerRow = tuple[int, object]
 PinRow = tuple[type | None, bool, int, int, int, object]
-ArenaRows = tuple[int, int, list[ArenaRow], list[PinRow], list[OwnerRow], int, bool]
+ArenaRows = tuple[int, int, list[ArenaRow], list[PinRow], list[OwnerRow], int, bool, int]

@@ -1,7 +1,5 @@
 """What lies where it keeps free memory: found out first, with as little of our own as can be."""
 
-from time import perf_counter_ns
-
 from cpythonplus import _native
 
 TYPE_CHECKING = False
@@ -38,7 +36,10 @@ class Snapshot:
         They keep that piece, and what is free between them, from going back.
         """
         row = walk(start, end, is_main=True)
-        if row is None or not row[6]:
+        if row is None:
+            return
+        self.pause_ns = max(self.pause_ns, row[7])
+        if not row[6]:
             return
         chunks = row[6]
         free = [chunk[2] for chunk in chunks]
@@ -61,10 +62,9 @@ def take(*, pins: bool) -> Snapshot:
         for start, size_bytes, _free_below, is_cached in snapshot.chunks
         if not is_cached
     ]
-    began = perf_counter_ns()
     found = _native.memory_arenas(blocks, _TYPES)
-    snapshot.pause_ns = perf_counter_ns() - began
     if not isinstance(found, str):
+        snapshot.pause_ns = max(snapshot.pause_ns, found[7])
         snapshot.rows, snapshot.owners = found[3], found[4]
     return snapshot
 
