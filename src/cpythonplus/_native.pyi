@@ -127,7 +127,7 @@ def prefork_keep_forever(op: object, /) -> None: ...
 # ---- memory: resident ---------------------------------------------------------------------------
 
 def memory_arenas(
-    blocks: list[tuple[int, int]], pins: int, /
+    blocks: list[tuple[int, int]], pins: int, own: dict[str, dict[str, Any]] = ..., /
 ) -> (
     str
     | tuple[
@@ -135,10 +135,11 @@ def memory_arenas(
         int,
         list[tuple[int, int, int, int, int, int, int]],
         list[tuple[type | None, bool, int, int, int, object]],
-        list[tuple[int, object]],
+        list[tuple[int, object, bool]],
         int,
         bool,
         int,
+        tuple[int, int, int],
     ]
 ): ...
 def memory_c_heap(

@@ -151,6 +151,7 @@ SLOW_CALLS = {
     "memory_arenas": {
         "found": "_native.memory_arenas([], 8)",
         "resident": "resident()",
+        "own": "_native.memory_arenas([], 8, {'json': vars(json)})",
         "blocks": "_native.memory_arenas([(id(NODE), id(NODE) + 16)], 0)",
         "refused": (
             "refused(ValueError, _native.memory_arenas, [(2, 1)], 1)\n"

@@ -229,16 +229,18 @@ memory_segments(PyObject *module, PyObject *ignored)
 PyMethodDef plus_memory_resident_methods[] = {
     {"memory_arenas", plus_memory_arenas, METH_VARARGS,
      PyDoc_STR(
-         "memory_arenas($module, blocks, pins, /)\n--\n\n"
+         "memory_arenas($module, blocks, pins, own={}, /)\n--\n\n"
          "Return what is in pymalloc's arenas, or why it cannot be seen: a str.\n\n"
          "blocks: (start, end) of blocks of the C heap whose owner is asked for;\n"
          "pins: for so many types find what lies in arenas that are mostly free.\n"
+         "own: namespaces of the modules that examinations have brought, by name.\n"
          "(blocks taken, blocks from malloc or -1, rows of arenas, rows of pins, rows of\n"
          "owners, arenas looked into, whether the heap could be walked, ns that the GIL was\n"
-         "held). Of an arena: start, end, blocks taken, bytes in memory that are live, overhead,\n"
+         "held, blocks, bytes and bytes held back by what is of `own`). Of an arena: start, end, "
+         "blocks taken, bytes in memory that are live, overhead,\n"
          "free, in empty pools.\n"
          "Of a pin: type or None, whether they are objects, blocks, bytes, bytes held back, an\n"
-         "example. Of an owner: the block's start, the object.")},
+         "example. Of an owner: the block's start, the object, whether it is of `own`.")},
     {"memory_c_heap", memory_c_heap, METH_VARARGS,
      PyDoc_STR(
          "memory_c_heap($module, start, end, is_main, hold, /)\n--\n\n"
@@ -246,7 +248,8 @@ PyMethodDef plus_memory_resident_methods[] = {
          "is_main: the main heap, else one of another arena that begins at `start` and ends\n"
          "before `end`; hold: keep the GIL. (end, bytes in memory that are used, in threads'\n"
          "caches, free, at the top, those that malloc_trim can give back, the last chunks, ns\n"
-         "that the GIL was held). Of a chunk, the topmost first: address, bytes, bytes free directly\n"
+         "that the GIL was held). Of a chunk, the topmost first: address, bytes, bytes free "
+         "directly\n"
          "below it, whether it is in a thread's cache.")},
     {"memory_large_blocks", memory_large_blocks, METH_VARARGS,
      PyDoc_STR("memory_large_blocks($module, start, end, enough, probes, /)\n--\n\n"

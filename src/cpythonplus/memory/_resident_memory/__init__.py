@@ -4,6 +4,8 @@ Imports next to nothing: what is imported after a burst of allocations lies in t
 burst left behind, and would be found there.
 """
 
+import sys
+
 from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
@@ -33,9 +35,13 @@ def resident(*, pins: bool = True) -> "Resident":
     from cpythonplus.memory._resident_memory.snapshot import take
 
     snapshot = take(pins=pins)  # before anything else is imported or made
+    before = len(sys.modules)
     from cpythonplus.memory._resident_memory.examining import examine
+    from cpythonplus.memory._resident_memory.own import note
 
-    return examine(snapshot)
+    found = examine(snapshot)
+    note(before)
+    return found
 
 
 _HOMES = dict.fromkeys(["Advice", "Arenas", "Pin", "Resident", "ResidentPart"], ".model")

@@ -18,6 +18,7 @@ _OWN = __file__.rpartition("/")[0]
 _SHORTEST = 2  # steps of a way: where it begins, and a name
 _WAY_CHARACTERS = 80
 _CACHED = "free, in a thread's cache"
+_OWN_KIND = "the doctor's own"
 _UNKNOWN = "memory of C code, or kept for reuse"
 
 
@@ -28,6 +29,8 @@ def name(snapshot: Snapshot) -> tuple[Pin, ...]:
         Pin(type_name(row[0], is_object=row[1]), *row[2:5], holders.get(("arenas", place), ""))
         for place, row in enumerate(snapshot.rows)
     ]
+    if snapshot.own[0]:
+        found.append(Pin(_OWN_KIND, *snapshot.own, ""))
     found.extend(_of_heap(snapshot, holders))
     snapshot.rows.clear()
     snapshot.owners.clear()
@@ -61,7 +64,8 @@ def _owner_name(snapshot: Snapshot, place: int) -> str:
     """Return what a block of the C heap is, as far as that is known."""
     if place < 0 or snapshot.owners[place][1] is None:
         return _UNKNOWN
-    return type_name(type(snapshot.owners[place][1]), is_object=True)
+    _start, owner, is_own = snapshot.owners[place]
+    return _OWN_KIND if is_own else type_name(type(owner), is_object=True)
 
 
 def type_name(kind: type | None, *, is_object: bool) -> str:
@@ -76,7 +80,11 @@ def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
     rows, owners = snapshot.rows, snapshot.owners
     first = max(0, len(owners) - _NAMED)  # those nearest to the upper end
     in_arenas = [place for place in range(len(rows))[:_NAMED] if rows[place][0] is not None]
-    in_heap = [place for place in range(len(owners))[first:] if owners[place][1] is not None]
+    in_heap = [
+        place
+        for place in range(len(owners))[first:]
+        if owners[place][1] is not None and not owners[place][2]
+    ]
     places = [("arenas", place) for place in in_arenas] + [("c_heap_top", p) for p in in_heap]
     examples = [rows[place][5] for place in in_arenas] + [owners[p][1] for p in in_heap]
     try:
