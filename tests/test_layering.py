@@ -298,7 +298,9 @@ def not_a_re_export(source: str) -> list[str]:
                 continue
             case ast.Assign(targets=[ast.Name(id="__all__" | "_HOMES")]):
                 continue
-            case ast.If(  # PEP 562
+            case ast.Assign(value=ast.Call(func=ast.Name(id="_on_demand"))):  # PEP 562
+                continue
+            case ast.If(
                 test=ast.UnaryOp(operand=ast.Name(id="TYPE_CHECKING")),
                 body=[ast.Assign(value=ast.Call(func=ast.Name(id="_on_demand")))],
                 orelse=[],

@@ -6,7 +6,7 @@ Each program runs in a process of its own and says "end" on its last line.
 import sys
 
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
+from tests.tasklets.engines import own_ends, own_stacks
 
 IMPORTS = """
 import gc, os, signal, sys, threading, warnings, weakref
@@ -769,6 +769,7 @@ print("end", flush=True)
             "cannot switch tasklets at interpreter finalization",
         ]
 
+    @own_ends
     def test_no_parked_frame_goes_on_while_the_interpreter_is_taken_apart(self) -> None:
         """Its globals, its thread's data and its context may be gone by then."""
         assert lines(
@@ -807,6 +808,7 @@ print("end", flush=True)
             "True",
         ]
 
+    @own_ends
     def test_who_waits_alone_waits_while_the_interpreter_is_taken_apart(self) -> None:
         """As on stock: a client that closes in a finaliser may pause, or wait for a lock."""
         assert lines(

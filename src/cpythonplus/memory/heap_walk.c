@@ -206,3 +206,21 @@ plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
     free(walk.stack);
     return stop;
 }
+
+static int
+is_it(PyObject *op, void *arg)
+{
+    return op == arg;
+}
+
+bool
+plus_heap_refers(PyObject *from, const PyObject *to)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    if (PyType_HasFeature(Py_TYPE(from), Py_TPFLAGS_INLINE_VALUES) &&
+        plus_instance_dict(from) == to) {
+        return true;
+    }
+#endif
+    return plus_referents_visit(from, is_it, (void *)to) != 0;
+}

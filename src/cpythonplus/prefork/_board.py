@@ -342,9 +342,9 @@ class Board:
     def take_turn(self, pid: int) -> bool:
         """Return whether the worker `pid` may leave now: if so, no other one may.
 
-        The turn ends when a worker that came after it was taken is ready, by `end_turn`, or when
-        its process has ended and no replacement came within `replacement_s`.  A worker that has the
-        turn and goes on running keeps it.  False also when it cannot be found out at once.
+        The turn ends when a worker that came after it was taken is ready, or when its process
+        has ended and no replacement came within `replacement_s`.  A worker that has the turn and
+        goes on running keeps it.  False also when it cannot be found out at once.
         """
         ticks = endings.start_ticks(pid)
         if ticks is None:
@@ -365,16 +365,6 @@ class Board:
             return self._change(take)
         except BoardBusy:
             return False
-
-    def end_turn(self, pid: int) -> None:
-        """Let another worker leave, if `pid` has the turn: it stays, or nothing replaces it."""
-
-        def end(table: _Table) -> None:
-            if table.turn.pid == pid:
-                table.turn = _Turn()
-
-        with suppress(BoardBusy):
-            self._change(end)
 
     def warn_once(self) -> bool:
         """Return True for the first caller of all workers: the one that warns."""
