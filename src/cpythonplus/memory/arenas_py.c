@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../_base/page.h"
-#include "arenas.h"
+#include "../_interp/arenas.h"
 #include "heap_walk.h"
 #include "pages.h"
 #include "pins.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../_base/pools.h"
+#include "../_interp/pools.h"
 
 /* For all calls of a process together, of pools and of the C heap each: a parent that goes on working frees
  * and allocates between two calls, and would lose its holes each time anew. */
