@@ -81,10 +81,6 @@ fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_S
 fuzz-calls: ## random calls of the whole API of tasklets, FUZZ_CALLS (10 million) of them
 	@$(in_env) --group test -- python tools/fuzz_calls.py --calls $(FUZZ_CALLS)
 
-.PHONY: test-greenlet
-test-greenlet: ## the tasklets' tests where they work on greenlet, as on processors without code of our own
-	@$(in_env) --variant greenlet --group test -- python -m pytest tests/tasklets $(PYTEST_ARGS)
-
 .PHONY: musl
 musl: ## the extension compiled and linked against musl, and the C test programs there
 	@$(in_env) --group test -- tools/musl.sh $(PYTEST_ARGS)

@@ -12,9 +12,8 @@ import pytest
 
 from cpythonplus.tasklets import channel, run, stack_size, tasklet, trim_stacks
 from tests.support import JIT_ON, SANITIZED, run_child
-from tests.tasklets.engines import own_stacks
 
-pytestmark = [own_stacks, pytest.mark.skipif(SANITIZED, reason="its frames are larger")]
+pytestmark = [pytest.mark.skipif(SANITIZED, reason="its frames are larger")]
 
 Result = Any
 

@@ -26,7 +26,6 @@ from cpythonplus.tasklets import (
 )
 from cpythonplus.tasklets import _reporting as reporting
 from tests.support import SANITIZED, run_child
-from tests.tasklets.engines import own_stacks
 
 
 def own() -> ThreadReport:
@@ -120,7 +119,6 @@ class TestReport:
         assert second is not None
         assert 0 <= first <= second
 
-    @own_stacks
     def test_cold_ones(self, parked: list[tasklet]) -> None:
         parked += [tasklet(receiver)(channel()), tasklet(pauser)()]
         run()

@@ -16,7 +16,6 @@ from cpythonplus.tasklets import TaskletExit, getcurrent, locks, run, schedule, 
 from cpythonplus.tasklets._reporting import dump, report
 from cpythonplus.tasklets.io import sleep
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
 
 LOCKS: tuple[Callable[[], locks.Lock | locks.RLock], ...] = (locks.Lock, locks.RLock)
 
@@ -153,7 +152,6 @@ class TestLock:
         assert log == [(False, 0, False)]
         assert not lock.locked()
 
-    @own_stacks
     @either
     def test_abandoned_with_who_waits_for_it(self, kind: Callable[[], locks.Lock]) -> None:
         log: list[object] = []

@@ -18,7 +18,6 @@ import pytest
 
 from cpythonplus import tasklets
 from cpythonplus.tasklets import TaskletExit, channel, getcurrent, getmain, run, schedule, tasklet
-from tests.tasklets.engines import own_nesting
 
 Log = list[Any]
 STATES = ("alive", "paused", "blocked", "scheduled", "is_current", "is_main")
@@ -421,7 +420,6 @@ class TestStates:
         assert depths[1] - depths[0] == 10
         assert 0 < depths[0] < getcurrent().recursion_depth
 
-    @own_nesting
     def test_nesting_level(self) -> None:
         levels: list[int] = []
         gate = channel()

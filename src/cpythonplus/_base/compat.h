@@ -70,6 +70,20 @@ plus_compat_is_finalizing(void)
 #endif
 }
 
+/* Whether references to it are not counted. */
+static inline bool
+plus_compat_is_immortal(PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyUnstable_IsImmortal(op) != 0;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return _Py_IsImmortal(op) != 0; /* the same before it got its public name in 3.14 */
+#else
+    (void)op;
+    return false;
+#endif
+}
+
 /* The exception that is set, taken away, with its traceback. */
 static inline PyObject *
 plus_compat_take_exception(void)

@@ -6,7 +6,7 @@
 
 #include "../_base/clock.h"
 #include "../_base/page.h"
-#include "arenas.h"
+#include "../_interp/arenas.h"
 #include "heap_walk.h"
 #include "pages.h"
 #include "pins.h"

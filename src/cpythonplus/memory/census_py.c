@@ -3,8 +3,8 @@
 
 #include "../_base/clock.h"
 #include "../_base/raise.h"
+#include "../_interp/layouts.h"
 #include "heap_walk.h"
-#include "layouts.h"
 #include "references.h"
 #include "referrers.h"
 #include "root_path.h"

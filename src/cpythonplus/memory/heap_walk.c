@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../_base/gc_objects.h"
-#include "../_base/live_frames.h"
-#include "../_base/referents.h"
+#include "../_interp/gc_objects.h"
+#include "../_interp/layouts.h"
+#include "../_interp/live_frames.h"
+#include "../_interp/referents.h"
 #include "granules.h"
-#include "layouts.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \

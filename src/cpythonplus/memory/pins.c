@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../_interp/sizes.h"
 #include "address_map.h"
 #include "heap_walk.h"
-#include "sizes.h"
 
 #define TYPES_LIMIT 4096u
 
@@ -159,8 +159,8 @@ see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(o
     }
     claim(search, (uintptr_t)op, op, 0);
     if (plus_has_preheader(type)) { /* in front of the collector's two: values and the dict */
-        claim(search, words[-4] & ~OF_OBJECT, op, OF_OBJECT);
-        claim(search, words[-3] & ~OF_OBJECT, op, OF_OBJECT);
+        claim(search, plus_preheader_of(op)[0] & ~OF_OBJECT, op, OF_OBJECT);
+        claim(search, plus_preheader_of(op)[1] & ~OF_OBJECT, op, OF_OBJECT);
     }
     for (size_t i = 2, count = own_words(op, type); i < count; i++) {
         claim(search, words[i], op, OF_OBJECT);

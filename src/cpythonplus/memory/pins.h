@@ -6,7 +6,7 @@
 #ifndef PLUS_MEMORY_PINS_H
 #define PLUS_MEMORY_PINS_H
 
-#include "arenas.h"
+#include "../_interp/arenas.h"
 #include "own_objects.h"
 
 /* An arena that is looked into, or one block. */

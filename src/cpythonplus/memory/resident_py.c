@@ -6,11 +6,11 @@
 
 #include "../_base/clock.h"
 #include "../_base/page.h"
-#include "../_base/pools.h"
+#include "../_base/segments.h"
+#include "../_interp/pools.h"
 #include "c_allocator.h"
 #include "c_heap.h"
 #include "pages.h"
-#include "segments.h"
 
 /* The last chunks, that at the top first. */
 static PyObject *

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "../_base/clock.h"
-#include "../_base/live_frames.h"
+#include "../_interp/live_frames.h"
 #include "heap_walk.h"
 #include "record_table.h"
 

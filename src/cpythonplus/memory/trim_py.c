@@ -4,9 +4,9 @@
 #include <errno.h>
 
 #include "../_base/raise.h"
+#include "../_interp/pool_pages.h"
 #include "c_allocator.h"
 #include "heap_trimmer.h"
-#include "pool_pages.h"
 
 static PyObject *
 trim_pools(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

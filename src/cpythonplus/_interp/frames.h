@@ -7,10 +7,10 @@
  * Called with the GIL held, for a tasklet that does not run.  Nothing here switches, and nothing
  * but plus_frames_object() makes an object that the garbage collector tracks.
  */
-#ifndef PLUS_TASKLETS_FRAMES_H
-#define PLUS_TASKLETS_FRAMES_H
+#ifndef PLUS_INTERP_FRAMES_H
+#define PLUS_INTERP_FRAMES_H
 
-#include "../_base/compat.h"
+#include "pystate.h"
 
 #include <stddef.h>
 
@@ -18,11 +18,8 @@ struct _PyInterpreterFrame;
 
 struct plus_frames {
     struct _PyInterpreterFrame *top; /* NULL: no frames */
-    /* What lay at low <= address < high when the tasklet was parked is read `moved` bytes further
-     * on: a cold tasklet's stack is kept elsewhere.  `previous` and the like still hold the old
-     * addresses. */
-    char *low, *high;
-    ptrdiff_t moved;
+    /* Where a cold tasklet's stack is kept; `previous` and the like still hold the old addresses. */
+    struct plus_moved moved;
     /* The tasklet was not parked by a call that Python code made (schedule(), a channel's send()
      * and so on), but from a finaliser, or from a callback of the interpreter such as a trace
      * function in C.  Up to 3.13 the operand stack of the innermost frame may then hold references

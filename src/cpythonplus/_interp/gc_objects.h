@@ -2,10 +2,10 @@
  *
  * All with the GIL held; of the calling interpreter.  During a collection the objects that it has found
  * unreachable are in none of the lists. */
-#ifndef PLUS_BASE_GC_OBJECTS_H
-#define PLUS_BASE_GC_OBJECTS_H
+#ifndef PLUS_INTERP_GC_OBJECTS_H
+#define PLUS_INTERP_GC_OBJECTS_H
 
-#include "compat.h"
+#include "../_base/compat.h"
 
 /* NULL if the collector's lists are as they are known; else why plus_gc_objects_visit must not be called.  Makes
  * an object for it the first time. */

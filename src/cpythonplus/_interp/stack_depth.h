@@ -7,8 +7,8 @@
  * Called with the GIL held, also while the garbage collector runs: allocates no object that it
  * tracks, runs no Python code, and leaves an exception that is set as it is.
  */
-#ifndef PLUS_TASKLETS_STACK_DEPTH_H
-#define PLUS_TASKLETS_STACK_DEPTH_H
+#ifndef PLUS_INTERP_STACK_DEPTH_H
+#define PLUS_INTERP_STACK_DEPTH_H
 
 #include "../_base/compat.h"
 

@@ -1,7 +1,7 @@
-/* An extension of test_frames.py: reads the frames of its own caller with tasklets/frames.c, as if
+/* An extension of test_frames.py: reads the frames of its own caller with _interp/frames.c, as if
  * a tasklet had been parked in the call, and counts what they visit against reference counts. */
-#include "tasklets/frames.h"
-#include "tasklets/stack_depth.h"
+#include "_interp/frames.h"
+#include "_interp/stack_depth.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -141,8 +141,7 @@ take_moved(PyObject *module, PyObject *arg)
         return PyErr_NoMemory();
     }
     memcpy(copy, chunk, chunk->size);
-    struct plus_frames frames = {
-        .top = innermost(), .low = low, .high = low + chunk->size, .moved = copy - low};
+    struct plus_frames frames = {.top = innermost(), .moved = {low, low + chunk->size, copy - low}};
     PyObject *result = plus_frames_object(&frames) == NULL ? report(&frames) : NULL;
     free(copy);
     return result;

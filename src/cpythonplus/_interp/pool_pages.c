@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 
 #include "../_base/page.h"
-#include "../_base/pools.h"
+#include "pools.h"
 
 /* The largest: few blocks to a half-used pool, all of which have to be taken. */
 #define BLOCK_BYTES PLUS_LARGEST_BLOCK

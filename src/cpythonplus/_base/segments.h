@@ -1,6 +1,6 @@
 /* The variables of the program and of its libraries: their writable segments.  Knows nothing of Python. */
-#ifndef PLUS_MEMORY_SEGMENTS_H
-#define PLUS_MEMORY_SEGMENTS_H
+#ifndef PLUS_BASE_SEGMENTS_H
+#define PLUS_BASE_SEGMENTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,10 @@
 /* What an object takes, without running Python code. */
-#ifndef PLUS_MEMORY_SIZES_H
-#define PLUS_MEMORY_SIZES_H
+#ifndef PLUS_INTERP_SIZES_H
+#define PLUS_INTERP_SIZES_H
 
 #include "../_base/compat.h"
+
+#include <stdint.h>
 
 /* Bytes of the object itself: what its type's __sizeof__ says where that is the interpreter's own, else the basic size
  * and items; with the collector's header and the words in front of instances.  Inline attribute values are not
@@ -24,6 +26,13 @@ plus_has_preheader(PyTypeObject *type)
 #else
     return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
 #endif
+}
+
+/* These two words, of an instance that has them. */
+static inline const uintptr_t *
+plus_preheader_of(PyObject *op)
+{
+    return (const uintptr_t *)op - 4;
 }
 
 #endif

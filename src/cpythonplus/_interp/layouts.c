@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../_base/pools.h"
+#include "pools.h"
 #include "sizes.h"
 
 #define WORD ((Py_ssize_t)sizeof(void *))

@@ -1,7 +1,7 @@
 /* A frame's variables.  GIL held; no Python code runs, and the frame stays as it is: reading
  * `frame.f_locals` before 3.13 would leave a dict in it that keeps its variables alive. */
-#ifndef PLUS_MEMORY_FRAME_VARIABLES_H
-#define PLUS_MEMORY_FRAME_VARIABLES_H
+#ifndef PLUS_INTERP_FRAME_VARIABLES_H
+#define PLUS_INTERP_FRAME_VARIABLES_H
 
 #include "../_base/compat.h"
 

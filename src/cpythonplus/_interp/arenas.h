@@ -6,12 +6,12 @@
  *
  * All with the GIL held, without which arenas neither come nor go; of the calling interpreter.  Calls
  * PyObject_Malloc; else nothing changes.  Copies come from malloc. */
-#ifndef PLUS_MEMORY_ARENAS_H
-#define PLUS_MEMORY_ARENAS_H
+#ifndef PLUS_INTERP_ARENAS_H
+#define PLUS_INTERP_ARENAS_H
 
 #include "../_base/compat.h"
-#include "../_base/pools.h"
-#include "segments.h"
+#include "../_base/segments.h"
+#include "pools.h"
 
 struct plus_arena {
     uintptr_t start,

@@ -4,9 +4,6 @@
 #endif
 #include "pystate.h"
 
-#include "fence.h"
-#include "switch.h"
-
 #if PY_VERSION_HEX >= 0x030E0000
 #include "internal/pycore_tstate.h"
 #endif
@@ -19,9 +16,6 @@ plus_pystate_refusal(void)
 #if defined(Py_GIL_DISABLED)
     return "tasklets require an interpreter that is built with a GIL";
 #else
-    if (plus_switch_refusal() != NULL) {
-        return plus_switch_refusal();
-    }
     if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
         return "compiled for another version of Python";
     }
@@ -39,10 +33,10 @@ plus_pystate_refusal(void)
 #endif
 }
 
-/* ---- what both engines exchange --------------------------------------------------------------- */
+/* ---- context, tracing, recursion depth ---- */
 
-void
-plus_pystate_fresh_rest(struct plus_pystate *state, PyObject *context)
+static void
+fresh_rest(struct plus_pystate *state, PyObject *context)
 {
     state->context = context;
     state->tracing = 0;
@@ -58,8 +52,8 @@ plus_pystate_fresh_rest(struct plus_pystate *state, PyObject *context)
     state->recursion_depth = 0;
 }
 
-void
-plus_pystate_save_rest(struct plus_pystate *state, PyThreadState *tstate)
+static void
+save_rest(struct plus_pystate *state, PyThreadState *tstate)
 {
     state->context = tstate->context;
     state->tracefunc = tstate->c_tracefunc;
@@ -76,8 +70,8 @@ plus_pystate_save_rest(struct plus_pystate *state, PyThreadState *tstate)
 #endif
 }
 
-void
-plus_pystate_load_rest(struct plus_pystate *state, PyThreadState *tstate)
+static void
+load_rest(struct plus_pystate *state, PyThreadState *tstate)
 {
     tstate->context = state->context;
     state->context = NULL;
@@ -130,6 +124,35 @@ flag_tracing(_PyCFrame *cframe, int tracing, bool traced)
 #endif
 
 void
+plus_pystate_clear_again(PyThreadState *tstate)
+{
+    Py_CLEAR(tstate->dict);
+}
+
+void
+plus_pystate_drop_context(PyThreadState *tstate)
+{
+    Py_CLEAR(tstate->context);
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+void
+plus_pystate_set_tracefunc(PyThreadState *tstate, Py_tracefunc function)
+{
+    tstate->c_tracefunc = function;
+    flag_tracing(tstate->cframe, tstate->tracing,
+                 function != NULL || tstate->c_profilefunc != NULL);
+}
+
+void
+plus_pystate_set_parked_tracefunc(struct plus_pystate *state, Py_tracefunc function)
+{
+    state->tracefunc = function;
+    flag_tracing(state->cframe, state->tracing, function != NULL || state->profilefunc != NULL);
+}
+#endif
+
+void
 plus_pystate_swap_tracers(PyThreadState *tstate, struct plus_pystate *state)
 {
     Py_tracefunc tracefunc = tstate->c_tracefunc, profilefunc = tstate->c_profilefunc;
@@ -156,28 +179,13 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
         state->tracers_given = true;
         return;
     }
-#if PLUS_HAS_SWITCH && PY_VERSION_HEX < 0x030C0000 /* else it is done when the state is loaded */
+#if PY_VERSION_HEX < 0x030C0000 /* else it is done when the state is loaded */
     flag_tracing(state->cframe, state->tracing,
                  state->tracefunc != NULL || state->profilefunc != NULL);
 #endif
 }
 
-/* ---- the engine on C stacks of its own -------------------------------------------------------- */
-#if PLUS_HAS_SWITCH
-
-const char plus_pystate_engine[] = "assembly";
-
-const char *
-plus_pystate_start(void)
-{
-    plus_fence_greenlets();
-    return NULL;
-}
-
-void
-plus_pystate_thread_end(void)
-{
-}
+/* ---- frames, exceptions, the C stack ---- */
 
 /* 3.12 and 3.13 count C levels, with one limit for a thread's stack of 8 MiB and more.  On smaller ones: the
  * greediest common level, sorted(key=...), takes 5 KiB and counts three.  3.11 counts them together with Python's own
@@ -185,61 +193,13 @@ plus_pystate_thread_end(void)
 #define THREAD_STACK_BYTES ((size_t)8 << 20)
 #define BYTES_PER_C_LEVEL 2048
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-
-#define MARKED_BYTES (64 << 10)
-
-/* Who has switched last; NULL: one that has ended.  Only the side that arrives learns the bounds of the stack
- * that was left: of a thread's own stack there is no other source. */
-static _Thread_local struct plus_pystate *came_from;
-
-static void
-announce(struct plus_pystate *from, const struct plus_pystate *to)
-{
-    came_from = from;
-    __sanitizer_start_switch_fiber(from != NULL ? &from->fake_stack : NULL, to->sanitizer_low,
-                                   to->sanitizer_bytes);
-}
-
-static void
-arrive(struct plus_pystate *here)
-{
-    const void *low;
-    size_t bytes;
-
-    __sanitizer_finish_switch_fiber(here != NULL ? here->fake_stack : NULL, &low, &bytes);
-    if (came_from != NULL) {
-        came_from->sanitizer_low = low;
-        came_from->sanitizer_bytes = bytes;
-    }
-}
-
-static void
-describe(struct plus_pystate *state, const struct plus_stack *stack)
-{
-    /* What ran on it before has left its marks: the first of its functions did not return. */
-    char *low = stack->top - stack->low > MARKED_BYTES ? stack->top - MARKED_BYTES : stack->low;
-
-    __asan_unpoison_memory_region(low, (size_t)(stack->high - low));
-    state->fake_stack = NULL;
-    state->sanitizer_low = stack->low;
-    state->sanitizer_bytes = (size_t)(stack->top - stack->low);
-}
-#else
-#define announce(from, to) ((void)0)
-#define arrive(here) ((void)0)
-#define describe(state, stack) ((void)0)
-#endif
-
 #if PY_VERSION_HEX >= 0x030E0000
 /* The interpreter has its two limits one and two margins above the low end of a stack, and how much that is depends
  * on how it was compiled: taken from where they are for the thread.  Rejected:
  * PyUnstable_ThreadState_SetStackProtection(), which the first releases of 3.14 do not have. */
 static void
 set_limits(struct plus_pystate *state, const _PyThreadStateImpl *impl,
-           const struct plus_stack *stack)
+           const struct plus_bounds *stack)
 {
     static uintptr_t margin;
     uintptr_t low = (uintptr_t)stack->low, bytes = (uintptr_t)stack->top - low;
@@ -256,7 +216,7 @@ set_limits(struct plus_pystate *state, const _PyThreadStateImpl *impl,
 #endif
 
 static void
-fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plus_stack *stack)
+fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plus_bounds *stack)
 {
     /* As the interpreter makes a thread's first chunk: without a predecessor, its first entry unused, it is
      * never given back by the interpreter itself. */
@@ -281,11 +241,10 @@ fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plu
 
 void
 plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
-                   const struct plus_stack *stack, PyObject *context)
+                   const struct plus_bounds *stack, PyObject *context)
 {
     fresh_frames(state, tstate, stack);
-    plus_pystate_fresh_rest(state, context);
-    describe(state, stack);
+    fresh_rest(state, context);
     state->exc_item.exc_value = NULL;
     state->exc_item.previous_item = NULL;
     state->exc_info = &state->exc_item;
@@ -312,7 +271,7 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
 static inline void
 save(struct plus_pystate *state, PyThreadState *tstate)
 {
-    plus_pystate_save_rest(state, tstate);
+    save_rest(state, tstate);
 #if PY_VERSION_HEX < 0x030D0000
     state->cframe = tstate->cframe;
 #else
@@ -340,10 +299,10 @@ save(struct plus_pystate *state, PyThreadState *tstate)
 #endif
 }
 
-void
-plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state)
+static inline void
+load(PyThreadState *tstate, struct plus_pystate *state)
 {
-    plus_pystate_load_rest(state, tstate);
+    load_rest(state, tstate);
 #if PY_VERSION_HEX < 0x030D0000
     tstate->cframe = state->cframe;
 #else
@@ -375,56 +334,48 @@ plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state)
 }
 
 void
-plus_pystate_switch(PyThreadState *tstate, struct plus_pystate *from, void **from_sp,
-                    struct plus_pystate *to, void *to_sp)
+plus_pystate_exchange(PyThreadState *tstate, struct plus_pystate *from, struct plus_pystate *to)
 {
     save(from, tstate);
-    plus_pystate_load(tstate, to);
-    announce(from, to);
-    plus_switch(from_sp, to_sp);
-    arrive(from);
+    load(tstate, to);
+}
+
+void
+plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state)
+{
+    load(tstate, state);
+}
+
+void
+plus_pystate_resumed(struct plus_pystate *state)
+{
 #if PY_VERSION_HEX >= 0x030E0000
-    Py_CLEAR(from->current_executor);
+    Py_CLEAR(state->current_executor);
+#else
+    (void)state;
 #endif
 }
 
-void
-plus_pystate_arrived(void)
-{
-    arrive(NULL);
-}
-
-void
-plus_pystate_leave(PyThreadState *tstate, struct plus_pystate *to, void *to_sp)
-{
-    void *nowhere;
-
-    plus_pystate_load(tstate, to);
-    announce(NULL, to);
-    plus_switch(&nowhere, to_sp);
-    Py_FatalError("a tasklet that has ended was switched to");
-}
-
 struct _PyInterpreterFrame *
-plus_pystate_frame(const struct plus_pystate *state, const struct plus_slice *slice)
+plus_pystate_frame(const struct plus_pystate *state, const struct plus_moved *moved)
 {
 #if PY_VERSION_HEX < 0x030D0000
     const char *at = (const char *)state->cframe; /* a variable of the evaluation loop's */
 
-    if (slice != NULL && at >= slice->low && at < slice->low + slice->bytes) {
-        at = slice->data + (at - slice->low);
+    if (at >= moved->low && at < moved->high) {
+        at += moved->moved;
     }
     return at != NULL ? ((const _PyCFrame *)at)->current_frame : NULL;
 #else
-    (void)slice;
+    (void)moved;
     return state->current_frame;
 #endif
 }
 
 char *
-plus_pystate_frames_end(const struct plus_pystate *state, const struct plus_stack *stack)
+plus_pystate_frames_end(const struct plus_pystate *state, const char *top)
 {
-    return (char *)state->datastack_chunk == stack->top ? (char *)state->datastack_top : NULL;
+    return (char *)state->datastack_chunk == top ? (char *)state->datastack_top : NULL;
 }
 
 int
@@ -448,5 +399,3 @@ plus_pystate_clear(struct plus_pystate *state)
     Py_CLEAR(state->current_executor); /* of one that was given up */
 #endif
 }
-
-#endif

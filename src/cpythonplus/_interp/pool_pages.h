@@ -2,8 +2,8 @@
  *
  * pymalloc gives memory back by whole arenas (1 MiB): a single block in one of its 64 pools keeps them all.  Here an
  * empty pool goes back by itself, but for its first page, which has the header that links it to its arena. */
-#ifndef PLUS_MEMORY_POOL_PAGES_H
-#define PLUS_MEMORY_POOL_PAGES_H
+#ifndef PLUS_INTERP_POOL_PAGES_H
+#define PLUS_INTERP_POOL_PAGES_H
 
 #include "../_base/compat.h"
 

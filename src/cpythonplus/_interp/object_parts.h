@@ -2,8 +2,8 @@
  * inside or beside instances and __sizeof__ leaves out.
  *
  * How to measure is found out once for each class, then only fields are read.  All with the GIL held. */
-#ifndef PLUS_MEMORY_OBJECT_PARTS_H
-#define PLUS_MEMORY_OBJECT_PARTS_H
+#ifndef PLUS_INTERP_OBJECT_PARTS_H
+#define PLUS_INTERP_OBJECT_PARTS_H
 
 #include "../_base/compat.h"
 

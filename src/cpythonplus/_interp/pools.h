@@ -1,8 +1,8 @@
 /* pymalloc, as far as it has to be known from outside: blocks of one size lie in a pool, 16 KiB that begin at a
  * multiple of 16 KiB with a header, which counts the blocks that are taken.  (Objects/obmalloc.c, 'pool_header'; the
  * same from 3.11 to 3.15.)  Pools change only while somebody has the GIL. */
-#ifndef PLUS_BASE_POOLS_H
-#define PLUS_BASE_POOLS_H
+#ifndef PLUS_INTERP_POOLS_H
+#define PLUS_INTERP_POOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,10 +3,10 @@
  * The collector asks only for what can be in a cycle.  Parts of code objects, string keys of dicts, names of
  * classes and the like are left out by tp_traverse, and it must not be called for a class that is not on the
  * heap. */
-#ifndef PLUS_BASE_REFERENTS_H
-#define PLUS_BASE_REFERENTS_H
+#ifndef PLUS_INTERP_REFERENTS_H
+#define PLUS_INTERP_REFERENTS_H
 
-#include "compat.h"
+#include "../_base/compat.h"
 
 /* Calls `visit` for each reference that `op` has, some of them twice; returns the first result that is not 0,
  * else 0.  Runs no Python code and makes nothing.  With the GIL held; `visit` must not change `op`. */

@@ -1,5 +1,5 @@
 /* The only file that knows what interpreter frames own. */
-#include "../_base/pyframe.h"
+#include "pyframe.h"
 
 #include "frames.h"
 #include "pystate.h"
@@ -15,8 +15,8 @@ located(const struct plus_frames *frames, Frame *frame)
 {
     char *address = (char *)frame;
 
-    if (address >= frames->low && address < frames->high) {
-        return (Frame *)(address + frames->moved);
+    if (address >= frames->moved.low && address < frames->moved.high) {
+        return (Frame *)(address + frames->moved.moved);
     }
     return frame;
 }
@@ -420,7 +420,7 @@ plus_frames_object(const struct plus_frames *frames)
     PyThreadState *tstate = PyThreadState_Get();
     Frame **current = plus_pystate_current_frame(tstate), *kept = *current;
 
-    if (frames->top == NULL || frames->moved != 0) {
+    if (frames->top == NULL || frames->moved.moved != 0) {
         return NULL;
     }
     int collects = PyGC_Disable();

@@ -3,8 +3,8 @@
  *
  * All with the GIL held; nothing is made or changed, but for plus_layouts_verify().  What was not verified must
  * not be asked for. */
-#ifndef PLUS_MEMORY_LAYOUTS_H
-#define PLUS_MEMORY_LAYOUTS_H
+#ifndef PLUS_INTERP_LAYOUTS_H
+#define PLUS_INTERP_LAYOUTS_H
 
 #include "../_base/compat.h"
 

@@ -2,13 +2,13 @@
  *
  * To be included first, by files that look into frames only: it takes CPython's internal headers, of which
  * structures and inline functions are used; the functions that they declare are not exported. */
-#ifndef PLUS_BASE_PYFRAME_H
-#define PLUS_BASE_PYFRAME_H
+#ifndef PLUS_INTERP_PYFRAME_H
+#define PLUS_INTERP_PYFRAME_H
 
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
 #endif
-#include "compat.h"
+#include "../_base/compat.h"
 
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_frame.h>

@@ -1,6 +1,6 @@
 /* Variables of a running Python function. */
-#ifndef PLUS_MEMORY_FRAME_LOCALS_H
-#define PLUS_MEMORY_FRAME_LOCALS_H
+#ifndef PLUS_INTERP_FRAME_LOCALS_H
+#define PLUS_INTERP_FRAME_LOCALS_H
 
 #include "../_base/compat.h"
 

@@ -1,10 +1,10 @@
 /* What the functions that are being executed hold: the collector does not know it.
  *
  * With the GIL held; makes nothing, not even frame objects. */
-#ifndef PLUS_BASE_LIVE_FRAMES_H
-#define PLUS_BASE_LIVE_FRAMES_H
+#ifndef PLUS_INTERP_LIVE_FRAMES_H
+#define PLUS_INTERP_LIVE_FRAMES_H
 
-#include "compat.h"
+#include "../_base/compat.h"
 
 /* Calls `visit` for each variable that is bound, of each Python frame of each thread of this interpreter,
  * innermost first: cells as cells, `index` that of co_localsplusnames; and for the code, with index -1.  All is
