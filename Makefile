@@ -9,6 +9,7 @@
 #   FUZZ_SECONDS=... how long `fuzz` goes on
 #   FUZZ_CALLS=...   how many calls `fuzz-calls` makes
 #   LOCK_ARGS=...    options for `lock`
+#   DIST_ARGS=...    options for `dist`: --only 3.13, --release
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -23,6 +24,7 @@ COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_CALLS ?= 10000000
 LOCK_ARGS ?=
+DIST_ARGS ?=
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -50,6 +52,10 @@ test-all: ## all tests but those that build a server first (PYTEST_ARGS="-m buil
 check: ## linters, types, formats, and the rooms' dependencies
 	@$(in_env) --group dev -- tools/check.sh
 
+.PHONY: workflows
+workflows: ## the linters of .github/workflows
+	@$(in_env) --group lint -- tools/workflows.sh
+
 .PHONY: format
 format: ## rewrite Python and C files in the project's format
 	@$(in_env) --group dev -- tools/check.sh --fix
@@ -74,10 +80,6 @@ fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_S
 .PHONY: fuzz-calls
 fuzz-calls: ## random calls of the whole API of tasklets, FUZZ_CALLS (10 million) of them
 	@$(in_env) --group test -- python tools/fuzz_calls.py --calls $(FUZZ_CALLS)
-
-.PHONY: test-greenlet
-test-greenlet: ## the tasklets' tests where they work on greenlet, as on processors without code of our own
-	@$(in_env) --variant greenlet --group test -- python -m pytest tests/tasklets $(PYTEST_ARGS)
 
 .PHONY: musl
 musl: ## the extension compiled and linked against musl, and the C test programs there
@@ -112,6 +114,18 @@ docs: ## rewrite the generated parts of docs/reference, the tables of docs/bench
 	@$(in_env) --group test -- python -m tools.compat_serve.page
 	@$(in_env) --group test -- python -m tools.compat.page
 
+.PHONY: site
+site: ## the documentation as a site in build/site; warnings are errors, links are checked
+	@$(in_env) --group docs -- python -m tools.docs_site
+
+.PHONY: site-links
+site-links: ## the site's links into the web, which are asked
+	@$(in_env) --group docs -- python -m tools.docs_site --web
+
+.PHONY: pictures
+pictures: ## the screenshots of docs/pictures, of the doctor at a service that runs; needs Chromium
+	@$(in_env) --group test -- python -m tools.pictures
+
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
 	@$(in_env) --group survey -- python -m survey.cycles --write
@@ -124,6 +138,14 @@ lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS
 .PHONY: sbom
 sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
 	@$(in_env) --group release -- python -m tools.sbom
+
+.PHONY: changelog
+changelog: ## the fragments of changes/ into CHANGELOG.md, below the version of meson.build
+	@$(in_env) --group release -- python -m tools.changelog
+
+.PHONY: dist
+dist: ## the archives of a release in dist/, checked where no compiler is; DIST_ARGS='--only 3.13'
+	@$(in_env) --group dist -- python -m tools.dist $(DIST_ARGS)
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments

@@ -14,32 +14,12 @@ from types import ModuleType
 import pytest
 
 from cpythonplus import _native
+from tools.docs_site.modules import BY_NAME, PACKAGE, STANDARD, path_of, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "cpythonplus"
 FACES = {"gil", "threads", "tasklets", "memory", "prefork", "stackless"}
-# Not for a program's imports but named in its configuration; what imports them is prepared.
-BY_NAME = {
-    "cpythonplus.tasklets.gunicorn",
-    "cpythonplus.prefork.gunicorn",
-    "cpythonplus.prefork.multiprocessing.preload",
-}
 # Drop-ins have the names of the modules in whose place they are used.
 DROP_INS = re.compile(r"cpythonplus\.(stackless|threads|tasklets\.(locks|io\.\w+))$")
-# Of these the standard modules' documentation holds.
-STANDARD = {f"cpythonplus.tasklets.io.{name}" for name in ("select", "selectors", "socket", "ssl")}
-
-
-def public_modules() -> list[str]:
-    found = []
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        parts = parts[:-1] if parts[-1] == "__init__" else parts
-        if not any(part.startswith("_") for part in parts):
-            found.append(".".join(parts))
-    return sorted(found)
-
-
 MODULES = public_modules()
 
 
@@ -132,9 +112,7 @@ def statically_known(path: Path) -> set[str]:
 def test_each_name_is_known_to_type_checkers(name: str) -> None:
     """What they make of it, `make check` tells: mypy is strict about each definition."""
     module = LOADED[name]
-    path = PACKAGE.parent / name.replace(".", "/")
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    known = statically_known(path)
+    known = statically_known(path_of(name))
     if "*" in known:  # stackless: of tasklets
         known |= statically_known(PACKAGE / "tasklets" / "__init__.py")
     if name in STANDARD:

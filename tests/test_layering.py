@@ -1,6 +1,7 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
     _base <- gil <- threads <- tasklets     memory, prefork, _compare: _base only
+    _base <- _interp: what is known of the interpreter's insides, for tasklets, memory, prefork
     (but for one file of prefork and one of memory, which use the other rooms' public API)
     _cli: the public Python API only
     the distribution in sites/: nothing of this package
@@ -24,16 +25,17 @@ PACKAGE = ROOT / "src" / "cpythonplus"
 SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
 EVERYTHING = frozenset(
-    {"_base", "gil", "threads", "tasklets", "memory", "prefork", "_compare", "_cli"}
+    {"_base", "_interp", "gil", "threads", "tasklets", "memory", "prefork", "_compare", "_cli"}
 )
 # Which other rooms a room may use.
 ARROWS = {
     "_base": frozenset[str](),
+    "_interp": frozenset({"_base"}),
     "gil": frozenset({"_base"}),
-    "threads": frozenset({"_base", "gil"}),
-    "tasklets": frozenset({"_base", "gil", "threads"}),
-    "memory": frozenset({"_base"}),
-    "prefork": frozenset({"_base"}),
+    "threads": frozenset({"_base", "_interp", "gil"}),
+    "tasklets": frozenset({"_base", "_interp", "gil", "threads"}),
+    "memory": frozenset({"_base", "_interp"}),
+    "prefork": frozenset({"_base", "_interp"}),
     "_compare": frozenset({"_base"}),
     "_cli": EVERYTHING,
 }
@@ -63,6 +65,7 @@ DOORS_OF_CLI = {
     "memory._lint": "has no other face than `lint`",
     "prefork._gunicorn_application": "has no other face than `serve`",
     "prefork._gunicorn_versions": "likewise",
+    "prefork._options": "which options gunicorn itself does not have",
     "threads._patching": "the start-up does without the loading of names on demand",
     "threads._primitives": "an uncaught exception's words name natives, if they are loaded",
 }
@@ -252,6 +255,54 @@ def test_an_allowed_arrow_is_not(tmp_path: Path, file: str, text: str) -> None:
     assert violations(package) == []
 
 
+# ---- one room knows the interpreter's insides ---------------------------------------------------
+
+# What only _interp may write: internal headers, and fields and words that no public function gives.
+PRIVATE = re.compile(
+    r"\bPy_BUILD_CORE\b|\bpycore_|\b_co_\w+|\bob_flags\b|\bma_version_tag\b|\bf_frame\b|->interp\b"
+    r"|\btstate->\w|\)\[-\d\]|\bwords\[-|_PyInterpreterFrame \*\w+->"
+)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+def private_uses(package: Path) -> list[str]:
+    found = []
+    for path in sorted(package.rglob("*.[ch]")):
+        if path.relative_to(package).parts[0] == "_interp":
+            continue
+        code = COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), path.read_text())
+        found += [
+            f"{path.relative_to(package)}:{number}: {match[0]}"
+            for number, line in enumerate(code.splitlines(), 1)
+            for match in PRIVATE.finditer(line)
+        ]
+    return found
+
+
+def test_one_room_knows_the_interpreters_insides() -> None:
+    assert private_uses(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#define Py_BUILD_CORE 1",
+        '#include "internal/pycore_frame.h"',
+        "return ((uintptr_t *)op)[-2] != 0;",
+        "return tstate->current_frame;",
+        "return code->_co_firsttraceable;",
+        "op->ob_flags |= 1;",
+    ],
+)
+def test_other_knowledge_of_them_is_found(tmp_path: Path, line: str) -> None:
+    (tmp_path / "gil").mkdir()
+    (tmp_path / "_interp").mkdir()
+    (tmp_path / "_interp" / "a.c").write_text(line + "\n")
+    (tmp_path / "gil" / "a.c").write_text(f"/* pycore_\n */\n{line}\n")
+    (found,) = private_uses(tmp_path)
+    assert found.startswith("gil/a.c:3: ")
+
+
 # ---- one job per file ---------------------------------------------------------------------------
 
 # A definition at the left margin, its name on a line of its own or after its type.
@@ -298,7 +349,9 @@ def not_a_re_export(source: str) -> list[str]:
                 continue
             case ast.Assign(targets=[ast.Name(id="__all__" | "_HOMES")]):
                 continue
-            case ast.If(  # PEP 562
+            case ast.Assign(value=ast.Call(func=ast.Name(id="_on_demand"))):  # PEP 562
+                continue
+            case ast.If(
                 test=ast.UnaryOp(operand=ast.Name(id="TYPE_CHECKING")),
                 body=[ast.Assign(value=ast.Call(func=ast.Name(id="_on_demand")))],
                 orelse=[],

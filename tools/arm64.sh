@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 . tools/debian.sh
 
 # What goes from one stack to another, what waits there, and C programs of what processors may differ in.
-short=(--deselect tests/tasklets/test_engine.py::test_the_one_on_greenlet_compiles # takes as long as the rest of it
+short=(
     tests/tasklets/test_{engine,c_stacks,tasklet,channel,locks,io_socket}.py
     "tests/test_c_programs.py::test_c_program["{base/test_histogram,tasklets/test_{stacks,timers},threads/test_{lock,waitq}}"]")
 arm64=${CPYTHONPLUS_ARM64:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/arm64}

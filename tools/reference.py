@@ -262,7 +262,8 @@ def options_of(add_options: Callable[[argparse.ArgumentParser], None]) -> str:
             continue
         flags = ", ".join(option.option_strings)
         value = option.metavar or ("|".join(option.choices) if option.choices else "")
-        text = "show this and end" if "--help" in option.option_strings else option.help or ""
+        is_help = "--help" in option.option_strings
+        text = "show this message and exit" if is_help else option.help or ""
         rows.append((f"`{f'{flags} {value}'.strip()}`", text))
     return table(rows)
 

@@ -1,6 +1,6 @@
 """Makes a virtual environment with the wheels of this repository in it, and runs a command there.
 
-    python tools/setup_env.py [--group NAME]... [--variant asan|greenlet] -- COMMAND [ARG...]
+    python tools/setup_env.py [--group NAME]... [--variant asan] -- COMMAND [ARG...]
 
 Run by the interpreter that the environment is for, with nothing but the standard library. Each step
 is left out when its inputs are as they were at the last run: the environment (.venv-<version>), the
@@ -43,7 +43,6 @@ VARIANTS = {
         "-Db_sanitize=address,undefined",
         "-Db_lundef=false",
     ],
-    "greenlet": ["-Dtest_hooks=true", "-Dbuildtype=release", "-Dtasklets_engine=greenlet"],
 }
 # The build back end's own hook (PEP 517); older pips cannot pass a setting more than once.
 BUILD_WHEEL = """\

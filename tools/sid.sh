@@ -5,6 +5,7 @@
 #   sid.sh version PYTHON     prints the version of an interpreter inside it
 #   sid.sh run COMMAND...     runs a command in a copy of the checkout inside it
 #   sid.sh fetch FILE DEST    copies a file out of that copy
+#   sid.sh put FILE DEST      copies a file into that copy, below build/
 #
 # The folder is $CPYTHONPLUS_SID, else ~/.cache/cpythonplus/sid; it is kept between runs. Needs root.
 # Mounts live in a mount namespace that ends with the command, so nothing is left to unmount.
@@ -158,8 +159,12 @@ run)
     inside_sid "$sid" /bin/sh -c 'cd "$0" && exec "$@"' "$inside" "$@"
     ;;
 fetch) cp "$sid$inside/$2" "$3" ;;
+put)
+    mkdir -p "$(dirname "$sid$inside/$3")"
+    cp "$2" "$sid$inside/$3"
+    ;;
 *)
-    echo "usage: sid.sh make | version PYTHON | run COMMAND... | fetch FILE DEST" >&2
+    echo "usage: sid.sh make | version PYTHON | run COMMAND... | fetch FILE DEST | put FILE DEST" >&2
     exit 2
     ;;
 esac

@@ -56,7 +56,7 @@ def sizes() -> dict[str, int]:
         "frames": size("stacks.c", rf"#define FRAMES_BYTES[\s\\]*{kib}"),
         "offset": size("stacks.c", r"#define FRAMES_OFFSET \(\(size_t\)(\d+)\)"),
         "stacks": size("stacks.c", r"#define SLAB_STACKS (\d+)"),
-        "stack": size("pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
+        "stack": size("../_interp/pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
     }
 
 

@@ -87,7 +87,7 @@ def test_plan_apply_plan(
     assert not machine.tunnels
     status, out, err = sites(capsys, folder, "apply")
     assert (status, err.count("\n")) == (2, 1)
-    assert "--yes carries the plan out" in err
+    assert "--yes carries out the plan" in err
     assert not machine.tunnels
     status, out, _ = sites(capsys, folder, "apply", "--yes")
     assert status == 0
@@ -104,14 +104,14 @@ def test_a_failure_says_what_was_not_done(
     status, out, _ = sites(capsys, folder, "apply", "--yes")
     assert status == 1
     assert "! bring up wg-acme\n    wg-quick: it does not want to\n" in out
-    assert "sites apply goes on from here" in out
+    assert "sites apply continues from here" in out
 
 
 def test_status(machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sites(capsys, folder, "apply", "--yes")
     status, out, _ = sites(capsys, folder, "status", "--ping-count", "0")
     assert status == 1
-    assert "paris: no handshake ever" in out
+    assert "paris: there was never a handshake" in out
     out = sites(capsys, folder, "status", "--ping-count", "0", "--format", "json")[1]
     assert json.loads(out)["sites"][0]["verdict"] == "bad"
     out = sites(capsys, folder, "status", "--ping-count", "0", "--format", "prometheus")[1]
@@ -168,4 +168,4 @@ def test_a_key_that_is_not_right(
 def test_a_wrong_count(folder: Path, capsys: pytest.CaptureFixture[str], count: str) -> None:
     status, _, err = sites(capsys, folder, "status", f"--ping-count={count}")
     assert status == 2
-    assert "is not a number from 0 to 100" in err
+    assert "expected a number from 0 to 100, got" in err

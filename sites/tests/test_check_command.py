@@ -39,7 +39,7 @@ def test_init_writes_a_file_that_is_good_once_it_is_filled_in(
     status, lines = sites(capsys, "check")
     assert status == 2
     assert len(lines) == 7 + (topology == "mesh")
-    assert sum("is empty: it has to be filled in" in line for line in lines) == 7
+    assert sum("is empty: fill it in" in line for line in lines) == 7
     text = path.read_text()
     for number in (1, 2, 3):
         text = text.replace('[""]', f'["10.{number}.0.0/16"]', 1)
@@ -63,7 +63,7 @@ def test_init_writes_a_file_that_is_good_once_it_is_filled_in(
 def test_init_overwrites_only_when_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "sites.toml"
     path.write_text("mine")
-    message = "cpythonplus-sites: sites.toml is there already; --force replaces it"
+    message = "cpythonplus-sites: sites.toml already exists; --force replaces it"
     assert sites(capsys, "init") == (2, [message])
     assert path.read_text() == "mine"
     assert sites(capsys, "init", "--force")[0] == 0
@@ -74,11 +74,14 @@ def test_init_overwrites_only_when_told(folder: Path, capsys: pytest.CaptureFixt
     ("arguments", "message"),
     [
         (["init", "--tunnel", "10.1.0.0"], '"10.1.0.0" has no prefix length, such as 10.1.0.0/24'),
-        (["init", "--tunnel", "10.1.0.0/31", "--sites", "a,b,c"], "not enough addresses for 3"),
-        (["init", "--name", "Acme"], '"Acme" is no name'),
+        (
+            ["init", "--tunnel", "10.1.0.0/31", "--sites", "a,b,c"],
+            "not have enough addresses for 3",
+        ),
+        (["init", "--name", "Acme"], '"Acme" is not a name'),
         (["init", "--name", "acmecompanies"], "acmecompanies is longer than 12 characters"),
-        (["init", "--sites", "a"], "'a' is not at least two names that differ"),
-        (["init", "--sites", "a,a"], "'a,a' is not at least two names that differ"),
+        (["init", "--sites", "a"], "expected two or more different names, got 'a'"),
+        (["init", "--sites", "a,a"], "expected two or more different names, got 'a,a'"),
         (["init", "--file", "none/sites.toml"], "none/sites.toml: no such file or directory"),
         (["check", "--host-dir", "none"], "there is no sites.toml here and no none/sites.toml"),
     ],
@@ -129,7 +132,7 @@ def test_problems_are_told_by_line_and_as_json(
     assert status == 2
     assert lines == [
         "sites.toml:23: sites.rome.gateway: 192.168.31.1 is in none of this site's LANs",
-        "sites.toml:32: links.mtu: must be a number from 576 to 9000 (bytes), not 9",
+        "sites.toml:32: links.mtu: expected a number from 576 to 9000 (bytes), got 9",
     ]
     status, lines = sites(capsys, "check", "--format", "json")
     data = json.loads("\n".join(lines))
@@ -146,19 +149,19 @@ def test_problems_are_told_by_line_and_as_json(
             "",
             "sites.toml:13: warning: sites.paris: no public_key yet; cpythonplus-sites keygen",
         ),
-        ("", "", "26: warning: sites.rome.ssh_endpoint: no ssh_host_key, so that the caller"),
+        ("", "", "26: warning: sites.rome.ssh_endpoint: no ssh_host_key: the caller"),
         ("", "", "6: warning: sites.berlin: no ssh_public_key for the link of berlin and rome"),
         ("", "", "25: warning: sites.rome.endpoint: 2001:db8::3 is no public address"),
         ("2001:db8::3", "2a00::3", "2a00::3 is IPv6: a gateway that has only IPv4 cannot call it"),
-        ("192.168.30.", "192.168.1.", "192.168.1.0/24, what many home routers use"),
-        ("192.168.30.", "172.17.3.", "172.17.3.0/24 meets 172.17.0.0/16, what Docker uses"),
+        ("192.168.30.", "192.168.1.", "192.168.1.0/24, the default of many home routers"),
+        ("192.168.30.", "172.17.3.", "172.17.3.0/24 overlaps 172.17.0.0/16, the default of Docker"),
         ("192.168.30.", "8.8.8.", "8.8.8.0/24 are public addresses; are they yours?"),
         (
             'name = "acme"',
             'name = "acme"\nkeepalive = 0',
             "sites.paris: no endpoint, and a link with",
         ),
-        ("mtu = 1380", "mtu = 1480", "1480 is more than fits into packets of 1500 bytes: 1440"),
+        ("mtu = 1380", "mtu = 1480", "1480 is too large for packets of 1500 bytes: 1440"),
         (
             'tunnel_address = "10.254.0.3"',
             'tunnel_address = "10.254.0.3"\nnext_public_key = "' + "B" * 42 + 'A="',

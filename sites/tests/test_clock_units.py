@@ -65,7 +65,7 @@ def test_a_link_in_an_image_does_not_lead_out_of_it(
     assert install(image, "--init", "cron") == 1
     assert main(["uninstall", "--root", str(image)]) == 1
     assert contents(machine) == before
-    assert f"out of {image}" in capsys.readouterr().err
+    assert f"outside {image}" in capsys.readouterr().err
 
 
 def test_a_link_inside_of_an_image_is_followed(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_second_time_there_is_nothing_to_do(
     before = contents(tmp_path)
     capsys.readouterr()
     assert install(tmp_path, "--init", init) == 0
-    assert capsys.readouterr().out == "nothing to do: all is there\n"
+    assert capsys.readouterr().out == "nothing to do: everything is installed\n"
     assert contents(tmp_path) == before
 
 
@@ -136,7 +136,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     [
         (["install", "--root", "/nowhere/at/all"], "/nowhere/at/all: no such folder"),
         (["install", "--init", "upstart"], "argument --init: invalid choice"),
-        (["install", "--python", "python3"], "--python needs an absolute path, not 'python3'"),
+        (["install", "--python", "python3"], "--python: expected an absolute path, got 'python3'"),
         (["uninstall", "now"], "unrecognized arguments: now"),
     ],
 )
@@ -171,7 +171,7 @@ def test_the_scripts_own_actions_are_there(
     assert "the clock cannot be right" in capsys.readouterr().err
     assert main(["status", *words[1:]]) == clock.BAD_STATE
     out = capsys.readouterr().out.splitlines()
-    assert out[1] == f"file:  {tmp_path}/clock: there is none"
+    assert out[1] == f"file:  {tmp_path}/clock: does not exist"
     assert len(out) >= 5
 
 

@@ -57,7 +57,7 @@ def test_a_picture_is_not_written_through_a_link(
     assert (
         sites.main(["diagram", "--file", str(file), "--format", "svg", "--output", str(path)]) == 2
     )
-    assert "is a symbolic link in a folder that others can change" in capsys.readouterr().err
+    assert "is a symbolic link in a folder that others can write to" in capsys.readouterr().err
     path.unlink()
     os.link(victim, path)
     assert (

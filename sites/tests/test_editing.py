@@ -87,11 +87,11 @@ def test_where_a_key_goes(before: str, after: str) -> None:
     [
         ("[sites.rome]\n", "sites.paris.k: there is no [sites.paris]"),
         ("sites = 1\n", "sites.paris.k: there is no [sites.paris]"),
-        ("[sites]\nparis = {a = 0}\n", "sites.paris.k: stands in braces; write [sites.paris] on"),
+        ("[sites]\nparis = {a = 0}\n", "sites.paris.k: is an inline table; write [sites.paris] on"),
         ("[sites]\nparis = {}\n", "sites.paris.k: [sites.paris] has no lines of its own"),
         (
             "[sites.paris]\na = 1\n[sites.paris.k]\n",
-            "sites.paris.k: cannot be set as this file is written",
+            "sites.paris.k: cannot be set in this layout",
         ),
     ],
 )
@@ -103,8 +103,8 @@ def test_where_a_key_cannot_go(text: str, message: str) -> None:
 
 def test_a_change_that_adds_a_problem_is_refused(path: Path) -> None:
     cases: list[tuple[dict[str, str | None], str]] = [
-        ({"sites.paris.public_key": "abc"}, "20: sites.paris.public_key: is no WireGuard key"),
-        ({"sites.paris.public_key": BERLIN_KEY}, "the same key stands at berlin"),
+        ({"sites.paris.public_key": "abc"}, "20: sites.paris.public_key: is not a WireGuard key"),
+        ({"sites.paris.public_key": BERLIN_KEY}, "the same key is used by berlin"),
         ({"sites.berlin.endpoint": None}, "neither this site nor berlin has an endpoint"),
         (
             {"sites.oslo.public_key": PARIS_KEY},

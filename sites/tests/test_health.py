@@ -55,11 +55,11 @@ def test_any_ping_is_survived(text: str) -> None:
         (5, 25, ALL, NONE, "bad", "LAN address does not answer"),
         (5, 25, NONE, NONE, "bad", "routes, allowed IPs or a firewall"),
         (900, 25, NONE, NONE, "bad", "clock went back"),
-        (None, 25, NONE, NONE, "bad", "no handshake ever"),
+        (None, 25, NONE, NONE, "bad", "there was never a handshake"),
         (None, 25, None, None, "bad", "clock went back"),
         (180, 25, None, None, "good", ""),
-        (181, 25, None, None, "bad", "no handshake any more"),
-        (181, 0, None, None, "unknown", "without traffic that says nothing"),
+        (181, 25, None, None, "bad", "no recent handshake"),
+        (181, 0, None, None, "unknown", "without traffic this is inconclusive"),
         (900, 0, ALL, ALL, "good", ""),
     ],
 )
@@ -125,7 +125,7 @@ def test_what_is_missing_is_named() -> None:
     machine.devices["wg-acme"] = replace(machine.devices["wg-acme"], up=True)
     assert "not among the peers of wg-acme" in judged(machine)["paris"].cause
     del machine.tunnels["wg-acme"], machine.devices["wg-acme"]
-    assert "wg-acme is not there" in judged(machine)["paris"].cause
+    assert "wg-acme does not exist" in judged(machine)["paris"].cause
 
 
 def test_behind_the_hub() -> None:
@@ -157,14 +157,14 @@ def test_ssh() -> None:
     machine.answers = {"10.254.0.2", "192.168.20.1"}
     assert cause() == ""
     del machine.devices["tun7"]
-    assert "tun7 is not there" in cause()
+    assert "tun7 does not exist" in cause()
 
 
 # ---- what is shown ------------------------------------------------------------------------------
 
 REACHES = (
     Reach("paris", "wireguard", "good", "", 40.4, 2**20, 900, ALL, Ping(3, 2, 2.5)),
-    Reach("oslo", "wireguard", "bad", "no handshake ever", None, 0, 148, NONE, NONE),
+    Reach("oslo", "wireguard", "bad", "there was never a handshake", None, 0, 148, NONE, NONE),
     Reach("rome", "ssh", "unknown", "why"),
 )
 
@@ -175,7 +175,7 @@ def test_table() -> None:
         "paris  wireguard  40 s ago   1.0 ms  2.5 ms (2 of 3)  1.0 MiB   900 B  good\n"
         "oslo   wireguard  never      none    none             0 B       148 B  bad\n"
         "rome   ssh        -          -       -                -         -      unknown\n"
-        "oslo: no handshake ever\n"
+        "oslo: there was never a handshake\n"
         "rome: why\n"
     )
 

@@ -122,7 +122,7 @@ def test_a_site_that_the_file_does_not_have(
     [
         (("sites.toml", "oslo"), "there is no [sites.oslo]"),
         (("sites.toml", ""), "there is no [sites.]"),
-        (("sites.toml", "paris"), "the same key stands at berlin"),
+        (("sites.toml", "paris"), "the same key is used by berlin"),
         (("none.toml", "berlin"), "none.toml: no such file or directory"),
     ],
 )
@@ -155,7 +155,7 @@ class TestSecret:
         capsys.readouterr()
         keygen(folder, "--show-secret")
         shown = capsys.readouterr()
-        assert "keep this to yourself" in shown.err
+        assert "keep this secret" in shown.err
         other = HostFolder(tmp_path / "other")
         monkeypatch.setattr(sys, "stdin", io.StringIO(shown.out))
         keygen(other, "--secret-from", "-")
@@ -193,7 +193,7 @@ class TestSecret:
         monkeypatch.setattr(sys, "stdin", None)
         with pytest.raises(UsageError, match="stdin: not a key"):
             keygen(folder, "--secret-from", "-")
-        with pytest.raises(UsageError, match="keygen --secret makes it"):
+        with pytest.raises(UsageError, match="keygen --secret creates it"):
             keygen(folder, "--show-secret")
 
 

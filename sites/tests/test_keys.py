@@ -70,7 +70,7 @@ def test_a_preshared_key_stays_from_version_to_version() -> None:
 
 
 def test_a_site_has_no_preshared_key_with_itself() -> None:
-    with pytest.raises(ValueError, match="not for 'berlin' alone"):
+    with pytest.raises(ValueError, match="needs two sites, got 'berlin' twice"):
         keys.preshared_key(keys.new_preshared_secret(), "berlin", "berlin")
 
 

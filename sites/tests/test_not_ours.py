@@ -74,7 +74,7 @@ def test_a_tun_device_of_another_program_is_left() -> None:
     openvpn = Device(device, True, 1500, (ip_interface("10.8.0.2/24"), LOCAL_ONLY))
     machine = gateway(systemd=True)
     machine.devices[device] = openvpn
-    refused(machine, "oslo", f"{device} is there, but its addresses are not of this network")
+    refused(machine, "oslo", f"{device} exists, but its addresses are not those of this network")
     machine.devices[device] = replace(openvpn, addresses=(LOCAL_ONLY,))
     applied(machine, wants(EXAMPLE, "oslo"))
 
@@ -83,7 +83,7 @@ def test_an_interface_of_the_user_with_the_same_name_is_left() -> None:
     machine = gateway(tunnels={"wg-acme": LiveTunnel("wg-acme", NEW_KEY, 1)})
     theirs = Device("wg-acme", True, 1420, (ip_interface("10.9.0.1/24"),))
     machine.devices["wg-acme"] = theirs
-    refused(machine, "berlin", "wg-acme is there, but its key and its addresses")
+    refused(machine, "berlin", "wg-acme exists, but its key and addresses")
     machine.devices["wg-acme"] = replace(theirs, addresses=(ip_interface("10.254.0.1/32"),))
     applied(machine, wants(EXAMPLE))  # a new key of ours
 
@@ -91,7 +91,7 @@ def test_an_interface_of_the_user_with_the_same_name_is_left() -> None:
 def test_a_configuration_of_the_user_is_not_overwritten() -> None:
     path = "/etc/wireguard/wg-acme.conf"
     machine = gateway(systemd=True, files={path: ("[Interface]\nPrivateKey = theirs\n", 0o600)})
-    refused(machine, "berlin", f"{path} is there, but was not written by cpythonplus")
+    refused(machine, "berlin", f"{path} exists, but was not written by cpythonplus")
 
 
 def test_routes_of_another_network_over_ssh_are_left() -> None:
@@ -135,7 +135,7 @@ class Answers(Machine):
 
 
 def test_what_ip_of_busybox_prints_is_refused() -> None:
-    with pytest.raises(OSError, match="is no JSON"):
+    with pytest.raises(OSError, match="is not JSON"):
         devices(Answers(Output(0, "1: lo: <LOOPBACK,UP>\n")))
 
 

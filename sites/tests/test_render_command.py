@@ -97,9 +97,9 @@ def test_one_file_is_printed(host: HostFolder, capsys: pytest.CaptureFixture[str
     [
         (("--out", "x", "--site", "pari"), "no site 'pari' (did you mean paris?)"),
         (("--stdout", "wg-acme"), "did you mean wg-acme.conf?"),
-        (("--stdout", "x", "--all"), "--all goes with --out alone"),
+        (("--stdout", "x", "--all"), "--all requires --out"),
         ((), "one of the arguments --out --stdout is required"),
-        (("--out", "x", "--lan-router", "here"), "'here' is no IPv4 address"),
+        (("--out", "x", "--lan-router", "here"), "expected an IPv4 address, got 'here'"),
         (("--out", "/dev/null/x"), "/dev/null"),
     ],
 )

@@ -123,7 +123,7 @@ def test_status_and_abort(berlin: Berlin, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_refusals(berlin: Berlin) -> None:
-    with pytest.raises(UsageError, match="is not of paris in"):
+    with pytest.raises(UsageError, match="does not belong to paris in"):
         berlin.rotate("begin", "--site", "paris")
     with pytest.raises(UsageError, match="rotate begin"):
         berlin.rotate("switch")

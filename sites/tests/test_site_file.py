@@ -84,14 +84,14 @@ between = ["berlin", "pris"]
 """
     assert problems(written(tmp_path, text)) == [
         (1, "network", "tunnel is missing"),
-        (3, "network.tunel", "there is no such key (did you mean tunnel?)"),
-        (4, "network.mtu", 'must be a number from 576 to 9000 (bytes), not "big"'),
+        (3, "network.tunel", "unknown key (did you mean tunnel?)"),
+        (4, "network.mtu", 'expected a number from 576 to 9000 (bytes), got "big"'),
         (7, "sites.berlin.lan", '"10.1.0.0" has no prefix length, such as 10.1.0.0/24'),
         (10, "sites.paris", "gateway is missing"),
         (
             10,
             "sites.paris.endpoint",
-            "neither this site nor berlin has an endpoint, so that nobody can call",
+            "neither this site nor berlin has an endpoint, so neither end can call",
         ),
         (12, "sites.paris.lan", "192.168.0.0/16 overlaps 192.168.10.0/24 of berlin"),
         (
@@ -99,8 +99,8 @@ between = ["berlin", "pris"]
             "sites.paris.lan",
             '"192.168.20.1/24" has host bits set; the subnet is 192.168.20.0/24',
         ),
-        (15, "sites.paris.tunnel_address", "the same tunnel address stands at berlin"),
-        (17, "links.via", 'must be "wireguard" or "ssh", not "carrier pigeon"'),
+        (15, "sites.paris.tunnel_address", "the same tunnel address is used by berlin"),
+        (17, "links.via", 'expected "wireguard" or "ssh", got "carrier pigeon"'),
         (18, "links.between", "there is no site pris"),
     ]
 
@@ -108,16 +108,16 @@ between = ["berlin", "pris"]
 @pytest.mark.parametrize(
     ("text", "line", "key", "message"),
     [
-        ("", 0, "", "is empty; cpythonplus-sites init makes one"),
-        ("# nothing\n", 0, "", "is empty; cpythonplus-sites init makes one"),
+        ("", 0, "", "is empty; cpythonplus-sites init creates one"),
+        ("# nothing\n", 0, "", "is empty; cpythonplus-sites init creates one"),
         (b"[network]\nname = '\xe4'\n", 2, "", "is not UTF-8"),
-        ("[network]\nname = \n", 2, "", "is no TOML: Invalid value"),
-        ("a = 1\nb = 2\na = 3\n", 3, "", "a is there twice"),
-        ("[sites.a]\n[sites.b]\n[sites.a]\n", 3, "sites.a", "this table is there twice"),
-        ("a = [1,\n", 2, "", "is no TOML: "),
-        ("a = " + "9" * 5000, 0, "", "is no TOML: "),
+        ("[network]\nname = \n", 2, "", "is not TOML: Invalid value"),
+        ("a = 1\nb = 2\na = 3\n", 3, "", "a is defined twice"),
+        ("[sites.a]\n[sites.b]\n[sites.a]\n", 3, "sites.a", "this table is defined twice"),
+        ("a = [1,\n", 2, "", "is not TOML: "),
+        ("a = " + "9" * 5000, 0, "", "is not TOML: "),
         ("a = " + "[" * 100_000, 0, "", "is nested too deeply"),
-        ("#" * (MOST_BYTES + 1), 0, "", "is longer than 1 MiB, which no site file is"),
+        ("#" * (MOST_BYTES + 1), 0, "", "is longer than 1 MiB, too long for a site file"),
     ],
     ids=str.split("empty comment latin-1 syntax key table open digits deep huge"),
 )
@@ -130,12 +130,12 @@ def test_what_is_no_site_file_is_one_line(
 
 
 def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
-    assert problems(tmp_path) == [(0, "", "is no file")]
+    assert problems(tmp_path) == [(0, "", "is not a file")]
     assert problems(tmp_path / "none.toml") == [(0, "", "no such file or directory")]
-    with pytest.raises(SiteFileError, match=r"nu\\x00ll: is no file"):
+    with pytest.raises(SiteFileError, match=r"nu\\x00ll: is not a file"):
         load(tmp_path / "nu\0ll")
     os.mkfifo(tmp_path / "pipe")
-    assert problems(tmp_path / "pipe") == [(0, "", "is no file")]
+    assert problems(tmp_path / "pipe") == [(0, "", "is not a file")]
     (tmp_path / "loop").symlink_to("loop")
     assert problems(tmp_path / "loop")[0].message == "too many levels of symbolic links"
 

@@ -261,7 +261,7 @@ def test_the_clocks_file_is_no_link_of_somebody_else(
     shared.chmod(0o1777)
     (shared / "clock").symlink_to(victim)
     assert save(shared / "clock") == clock.NOT_PERMITTED
-    told = f"{shared}/clock: is a link in a folder that others can change\n"
+    told = f"{shared}/clock: is a link in a folder that others can write to\n"
     assert capsys.readouterr().err == f"cpythonplus-clock: {told}"
     assert victim.read_text() == "precious"
 

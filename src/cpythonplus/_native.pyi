@@ -108,6 +108,9 @@ def memory_referrers_of(type: type, /) -> list[tuple[str, Any, str | None, int]]
 def memory_root_path(
     target: object, any_instance: bool, caller: CodeType | None, own: str | None, /
 ) -> tuple[object, str | None, list[object]]: ...
+def memory_root_paths(
+    targets: tuple[object, ...], own: str, /
+) -> tuple[list[tuple[object, str | None, list[object]] | None], int]: ...
 def memory_reference_label(source: object, target: object, /) -> tuple[str, object]: ...
 
 # ---- prefork ------------------------------------------------------------------------------------
@@ -124,7 +127,7 @@ def prefork_keep_forever(op: object, /) -> None: ...
 # ---- memory: resident ---------------------------------------------------------------------------
 
 def memory_arenas(
-    blocks: list[tuple[int, int]], pins: int, /
+    blocks: list[tuple[int, int]], pins: int, own: dict[str, dict[str, Any]] = ..., /
 ) -> (
     str
     | tuple[
@@ -132,14 +135,16 @@ def memory_arenas(
         int,
         list[tuple[int, int, int, int, int, int, int]],
         list[tuple[type | None, bool, int, int, int, object]],
-        list[tuple[int, object]],
+        list[tuple[int, object, bool]],
         int,
         bool,
+        int,
+        tuple[int, int, int],
     ]
 ): ...
 def memory_c_heap(
     start: int, end: int, is_main: bool, hold: bool, /
-) -> int | tuple[int, int, int, int, int, int, list[tuple[int, int, int, bool]]]: ...
+) -> int | tuple[int, int, int, int, int, int, list[tuple[int, int, int, bool]], int]: ...
 def memory_large_blocks(
     start: int, end: int, enough: int, probes: int, /
 ) -> list[tuple[int, int, int]]: ...
@@ -363,9 +368,6 @@ _ErrorHandler: TypeAlias = Callable[
 _Anything: TypeAlias = Any
 
 def tasklets_refusal() -> str | None: ...
-
-tasklets_engine: str
-
 def tasklets_kill_all() -> None: ...
 def tasklets_after_fork() -> None: ...
 def tasklets_event_changes(pretended: int = ..., /) -> int: ...

@@ -231,7 +231,7 @@ def test_a_link_at_the_name_itself_is_refused_where_others_can_put_one(
     shared: Path, victim: Path, write: Callable[[Path, str], None]
 ) -> None:
     (shared / "file").symlink_to(victim)
-    with pytest.raises(UnsafeFileError, match="symbolic link in a folder that others can change"):
+    with pytest.raises(UnsafeFileError, match="symbolic link in a folder that others can write to"):
         write(shared / "file", "text")
     assert names(shared) == {"file"}
 
@@ -262,7 +262,9 @@ def test_a_link_of_somebody_else_on_the_way_is_refused(
     inner.mkdir()
     (shared / "theirs").symlink_to(inner)
     os.lchown(shared / "theirs", NOBODY, NOBODY)
-    with pytest.raises(UnsafeFileError, match="leads through a symbolic link that somebody else"):
+    with pytest.raises(
+        UnsafeFileError, match="leads through a symbolic link that belongs to another user"
+    ):
         write(shared / "theirs" / "file", "text")
     assert names(inner) == set()
     os.lchown(shared / "theirs", 0, 0)
@@ -331,7 +333,7 @@ def test_a_fifo_of_somebody_else_gets_nothing(shared: Path) -> None:
     os.mkfifo(path)
     os.chown(path, NOBODY, NOBODY)
     reader = reading(path)
-    with pytest.raises(UnsafeFileError, match="somebody else's, in a folder that others can"):
+    with pytest.raises(UnsafeFileError, match="not a regular file, in a folder that others can"):
         write_output(path, "report\n")
     assert os.read(reader, 100) == b""
     os.close(reader)
@@ -437,7 +439,9 @@ class TestOwners:
         path.write_text("old")
 
         def attempt() -> None:
-            with pytest.raises(UnsafeFileError, match="belongs to user 0, who would lose it"):
+            with pytest.raises(
+                UnsafeFileError, match="belongs to user 0, who would no longer own it"
+            ):
                 write_whole(path, "new")
             assert names(open_folder) == {"file"}
             write_output(path, "report")  # which is whoever's that writes it

@@ -29,6 +29,7 @@ REFUSED = {
     "memory_referrers_of": "(Thing)",
     "memory_refuse_free_threaded": "()",
     "memory_root_path": "(Thing, True, None, None)",
+    "memory_root_paths": "((Thing,), '')",
     "memory_sort_garbage": "([], 0, {}, True)",
     "memory_table_of": "({1: 2})",
     "memory_traceback_holds": "(KeyError())",

@@ -43,7 +43,7 @@ def test_sizes(text: str, size_bytes: int) -> None:
     ],
 )
 def test_wrong_texts_are_named(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a size") as raised:
+    with pytest.raises(ValueError, match="expected a size") as raised:
         parse_size(text)
     assert repr(text) in str(raised.value)
     assert "\n" not in str(raised.value)

@@ -21,6 +21,7 @@ from cpythonplus.memory._agent import client, finding, listing, watched
 from cpythonplus.memory._agent.client import AskError, Client
 from cpythonplus.memory._agent.finding import Process, Unreachable
 from cpythonplus.memory._agent.listing import Candidate
+from cpythonplus.memory._report.labels import LABELS
 from cpythonplus.memory._report.live import line, screen
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
 
@@ -329,6 +330,24 @@ def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.parametrize("width", [40, 66, 67, 80, 100])
+def test_the_legend_keeps_a_name_and_its_size_in_one_line(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.console import Console
+
+    names = ("live_objects", "c_heap_used", "c_heap_top", "large_blocks", "code")
+    parts = [{"name": name, "resident_bytes": (12 + n) << 20} for n, name in enumerate(names)]
+    found = watched.Watched(Canned({**_answers(10, 1000), "resident": {"parts": parts}}))
+    found.look()
+    Console(width=width, file=sys.stdout, color_system=None).print(
+        screen(found.examination(), 5, width)
+    )
+    lines = capsys.readouterr().out.splitlines()
+    for n, name in enumerate(names):
+        assert any(f"\u2588 {LABELS[name].title} {12 + n} MiB" in each for each in lines), lines
+
+
 def test_a_process_that_tells_little_can_be_watched() -> None:
     found = watched.Watched(Canned({"hello": {"pid": 5}}))
     found.look()
@@ -382,12 +401,12 @@ def test_the_smaller_questions(
 @pytest.mark.any_version
 def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for words, told in (
-        (["0"], "expected a PID, not '0'"),
-        (["9" * 5000], "expected a PID, not '999"),
-        (["12", "13"], "attach: '13' is one word too many"),
-        (["list", "12"], "list: '12' is one word too many"),
-        (["watch"], "watch: PID is missing"),
-        (["path", "12"], "path: TYPE is missing"),
+        (["0"], "expected a PID, got '0'"),
+        (["9" * 5000], "expected a PID, got '999"),
+        (["12", "13"], "attach: unexpected argument '13'"),
+        (["list", "12"], "list: unexpected argument '12'"),
+        (["watch"], "watch: expected PID"),
+        (["path", "12"], "path: expected TYPE"),
         (["wach", "12"], "unknown examination 'wach' (did you mean watch?)"),
         (
             ["watch", "--intervall", "1", "12"],
@@ -398,17 +417,17 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
             "unknown option '--show-keys'; see cpythonplus doctor attach --help",
         ),
         (["path", "12", "x", "--show-keys=1"], "--show-keys takes no value"),
-        (["12", "--output"], "--output: a value is missing"),
+        (["12", "--output"], "--output: expected a value"),
         (["12", "--output", f"{tmp_path}/no/x"], "does not exist"),
-        (["12", "--format", "jsn"], "--format: expected text or json or html, not 'jsn' (did you"),
-        (["trim", "12", "--format", "html"], "--format: expected text or json, not 'html'"),
-        (["watch", "12", "--format", "html"], "--format goes with --output"),
-        (["12", "--top", "0"], "--top: expected a number from 1 on"),
-        (["watch", "12", "--interval", "x"], "--interval: expected a number, not 'x'"),
-        (["watch", "12", "--interval", "0"], "--interval: expected seconds, from 0.1 on"),
-        (["path", "12", "a b"], "expected the name of a type, not 'a b'"),
-        (["run", "--top", "0", "x.py"], "--top: expected a number from 1 on, not '0'"),
-        (["run"], "nothing to run"),
+        (["12", "--format", "jsn"], "--format: expected text or json or html, got 'jsn' (did you"),
+        (["trim", "12", "--format", "html"], "--format: expected text or json, got 'html'"),
+        (["watch", "12", "--format", "html"], "--format requires --output"),
+        (["12", "--top", "0"], "--top: expected a number of 1 or more"),
+        (["watch", "12", "--interval", "x"], "--interval: expected a number, got 'x'"),
+        (["watch", "12", "--interval", "0"], "--interval: expected 0.1 seconds or more, got '0'"),
+        (["path", "12", "a b"], "expected the name of a type, got 'a b'"),
+        (["run", "--top", "0", "x.py"], "--top: expected a number of 1 or more, got '0'"),
+        (["run"], "expected a script, -m MODULE"),
     ):
         assert main(["doctor", *words]) == 2
         out, err = capsys.readouterr()
@@ -469,8 +488,8 @@ def test_the_list_of_processes() -> None:
     other = Candidate(13, "python", 0.0, "", "process 13 does not listen")
     text = doctor_live.list_text([one, other])
     assert text.splitlines()[1].endswith("  socket           python \\x1b[31m")
-    assert "1 more run Python" in text
-    assert doctor_live.list_text([]).startswith("no process here can be examined; ")
+    assert "other Python processes: 1;" in text
+    assert doctor_live.list_text([]).startswith("no process can be examined; ")
 
 
 @pytest.mark.any_version

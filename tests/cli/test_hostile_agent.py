@@ -190,7 +190,7 @@ def test_what_is_no_answer_is_one_line(agent: Agent, what: str, words: list[str]
         assert (status, (out + err).count("\n")) in {(0, 1), (1, 1)}
         return
     if what == "two in one" and words[0] in ("trim", "referrers", "path"):
-        assert "has not what it should have" in err  # it has read no further
+        assert "is incomplete" in err  # it has read no further
     else:
         assert f"process {agent.process.pid} does not " in err
     assert (status, out, err.count("\n")) == (1, "", 1)
@@ -203,7 +203,7 @@ def test_what_is_no_answer_in_the_middle_is_one_line(agent: Agent, name: str) ->
     agent.answers({"*": wire(b"{}"), name: wire(b"[" * 200_000)})
     status, out, err = agent.asked()
     assert (status, out, err.count("\n")) == (1, "", 1)
-    assert f"({name}: JSON that cannot be held)" in err
+    assert f"({name}: JSON that is too large or too deep)" in err
 
 
 def test_an_answer_that_is_too_long_is_not_read(agent: Agent) -> None:
@@ -211,12 +211,12 @@ def test_an_answer_that_is_too_long_is_not_read(agent: Agent) -> None:
     agent.answers({"*": wire(b"{}"), "census": wire(b"", length=(64 << 20) + 1)})
     status, out, err = agent.asked("attach", "--format=json")
     assert (status, err) == (0, "")
-    assert json.loads(out)["census"] == {"error": "its answer to census has more than 64 MiB"}
+    assert json.loads(out)["census"] == {"error": "its answer to census is larger than 64 MiB"}
     assert json.loads(out)["workers"] == {}
     agent.answers({"*": wire(b"", length=0xFFFFFFFF)})
     status, out, err = agent.asked()
     assert (status, out) == (1, "")
-    assert err == "cpythonplus doctor: its answer to hello has more than 64 MiB\n"
+    assert err == "cpythonplus doctor: its answer to hello is larger than 64 MiB\n"
 
 
 def test_a_reason_is_one_line_of_what_can_be_seen(agent: Agent) -> None:
@@ -238,7 +238,7 @@ def test_what_is_missing_is_told(agent: Agent) -> None:
     for words in (["trim"], ["path", "app.Node"], ["referrers", "app.Node"]):
         status, out, err = agent.asked(*words)
         assert (status, out) == (1, "")
-        assert err.endswith("has not what it should have\n")
+        assert err.endswith("is incomplete\n")
     for words in COMMANDS[:4]:
         assert agent.asked(*words)[::2] == (0, "")
 
@@ -399,9 +399,7 @@ def asked_about(
             out, err = capsys.readouterr()
             assert (out, err.count("\n")) == ("", 1)
             told = err.removeprefix(f"cpythonplus doctor: process {sleeping.pid} ")
-            return told.removesuffix(
-                "; a folder of its user's own in its XDG_RUNTIME_DIR would be one\n"
-            )
+            return told.removesuffix("; set its XDG_RUNTIME_DIR to a private folder of its user\n")
 
         yield ask
         sleeping.kill()
@@ -411,30 +409,30 @@ def test_why_there_is_no_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked_about: Callable[[int], str]
 ) -> None:
     own = os.geteuid()
-    why = "does not listen, as there is no place for its socket: "
+    why = "does not listen because it has no folder for its socket: "
     plain = asked_about(own)
     assert "start it with `cpythonplus run`" in plain
     folder = tmp_path / f"cpythonplus-{own}"
     folder.mkdir(mode=0o755)
-    assert asked_about(own) == f"{why}{folder} is open to others"
+    assert asked_about(own) == f"{why}{folder} is accessible to other users"
     folder.chmod(0o700)
     assert asked_about(own) == plain
     theirs = folder.rename(tmp_path / f"cpythonplus-{own + 1}")
     user = finding.user_name(own)
     assert asked_about(own + 1) == f"{why}{theirs} belongs to another user ({user})"
     (tmp_path / f"cpythonplus-{own}").symlink_to(theirs)
-    assert asked_about(own) == f"{why}{folder} is no folder"
+    assert asked_about(own) == f"{why}{folder} is not a folder"
     folder.unlink()
     statvfs, read_only = os.statvfs, SimpleNamespace(f_flag=os.ST_RDONLY)
     at = str(tmp_path)
     monkeypatch.setattr(os, "statvfs", lambda path: read_only if path == at else statvfs(path))
-    assert asked_about(own) == f"{why}{tmp_path} is on a file system that is read-only"
+    assert asked_about(own) == f"{why}{tmp_path} is on a read-only file system"
     # A runtime folder is another place.
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     monkeypatch.setattr(finding, "_environment", lambda _pid: {"XDG_RUNTIME_DIR": str(runtime)})
     (runtime / "cpythonplus").mkdir(mode=0o755)
-    assert asked_about(own) == f"{why}{runtime}/cpythonplus is open to others"
+    assert asked_about(own) == f"{why}{runtime}/cpythonplus is accessible to other users"
     monkeypatch.undo()
 
 

@@ -15,7 +15,7 @@ from cpythonplus._cli.features import OUTSIDE_SITE, Run, python_tag
 from cpythonplus._cli.startup import HOME
 from tests.cli.support import NOTHING, PYTHON, Result, environment, execute, run
 
-LINE = "cpythonplus run: the program goes on in "
+LINE = "cpythonplus run: the program continues in "
 ACTIVE = "from cpythonplus import threads; print(threads.patched())"
 
 
@@ -46,15 +46,20 @@ PRINT = ("-c", "print(1)")
 @pytest.mark.parametrize(
     ("python", "options", "how", "reason"),
     [
-        ("other", [], "os.execv(words[0], words)", "the package is not in a site folder"),
-        ("other", [], "os.execl(words[0], *words)", "the package is not in a site folder"),
-        ("other", [], "os.execvp(words[0], words)", "the package is not in a site folder"),
-        ("other", ["-I"], "os.execve(words[0], words, os.environ)", "with -I or -E it does not"),
-        (PYTHON, ["-E"], "os.execv(words[0], words)", "with -I or -E it does not read CPYTHONPLUS"),
-        (PYTHON, ["-S"], "os.execv(words[0], words)", "with -S it reads no site folder"),
-        (PYTHON, ["-IS"], "os.execv(words[0], words)", "with -S it reads no site folder"),
-        (PYTHON, [], "os.execve(words[0], words, {})", "there is no CPYTHONPLUS_RUN in its"),
-        (PYTHON, [], "os.execve(path=words[0], argv=words, env={})", "there is no CPYTHONPLUS_RUN"),
+        ("other", [], "os.execv(words[0], words)", "the package is not in a site-packages folder"),
+        ("other", [], "os.execl(words[0], *words)", "the package is not in a site-packages folder"),
+        ("other", [], "os.execvp(words[0], words)", "the package is not in a site-packages folder"),
+        ("other", ["-I"], "os.execve(words[0], words, os.environ)", "with -I or -E it ignores"),
+        (PYTHON, ["-E"], "os.execv(words[0], words)", "with -I or -E it ignores CPYTHONPLUS"),
+        (PYTHON, ["-S"], "os.execv(words[0], words)", "with -S it reads no site-packages folder"),
+        (PYTHON, ["-IS"], "os.execv(words[0], words)", "with -S it reads no site-packages folder"),
+        (PYTHON, [], "os.execve(words[0], words, {})", "its environment has no CPYTHONPLUS_RUN"),
+        (
+            PYTHON,
+            [],
+            "os.execve(path=words[0], argv=words, env={})",
+            "its environment has no CPYTHONPLUS_RUN",
+        ),
     ],
 )
 def test_told(python: str, options: list[str], how: str, reason: str, other: str) -> None:
@@ -64,7 +69,7 @@ def test_told(python: str, options: list[str], how: str, reason: str, other: str
 
 def test_no_children() -> None:
     result = become(PYTHON, *PRINT, options=("--no-children",))
-    assert_told(result, PYTHON, "the interpreters that it starts are to be left alone", "1\n")
+    assert_told(result, PYTHON, "it was started with --no-children", "1\n")
 
 
 def test_by_the_first_line_of_a_script(other: str, tmp_path: Path) -> None:
@@ -78,7 +83,7 @@ def test_by_the_first_line_of_a_script(other: str, tmp_path: Path) -> None:
         how = f"os.environ['PATH'] = {str(tmp_path)!r}; os.execv(words[0], words)"
         result = become(str(script), "x", how=how)
         python = str(theirs) if first.startswith("/usr") else other
-        assert_told(result, python, "the package is not in a site folder", "['x']\n")
+        assert_told(result, python, "the package is not in a site-packages folder", "['x']\n")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +131,7 @@ def test_outside_of_a_site_folder(other: str, tmp_path: Path) -> None:
 
     active = start(other, "-c", ACTIVE)
     assert (active.out, active.err) == ("True\n", "")
-    assert_told(start(other, "-E", *PRINT), other, "with -I or -E it does not read", "1\n")
+    assert_told(start(other, "-E", *PRINT), other, "with -I or -E it ignores", "1\n")
 
 
 # ---- a Python that is not here: what is looked at -----------------------------------------------
@@ -174,7 +179,7 @@ def test_another_prefix_with_the_package(make: Callable[..., str]) -> None:
     assert line(python, "x.py") is None
     assert line(python, "-s", "x.py") is None
     for options in (["-I"], ["-E"], ["-B", "-sE"]):
-        assert "does not read CPYTHONPLUS_RUN" in (line(python, *options, "x.py") or "")
+        assert "ignores CPYTHONPLUS_RUN" in (line(python, *options, "x.py") or "")
     assert "-S" in (line(python, "-S", "x.py") or "")
 
 
@@ -219,7 +224,7 @@ def test_another_version(make: Callable[..., str], name: str) -> None:
     """Also where it is installed beside one that has the package."""
     python = make(name, installed=True)
     assert leaving.NOT_INSTALLED in (line(python, "x.py") or "")
-    assert "another kind" in (line(python, "x.py", PYTHONPATH=OUTSIDE_SITE) or "")
+    assert "another implementation" in (line(python, "x.py", PYTHONPATH=OUTSIDE_SITE) or "")
 
 
 def test_a_pex_file(make: Callable[..., str]) -> None:

@@ -54,12 +54,12 @@ def test_a_file_that_does_not_parse_and_the_others(
     ("arguments", "message"),
     [
         (["none.py"], "none.py: no such file or folder"),
-        (["--select", "E501"], "there is no rule 'E501'"),
-        (["--explain", "CYC9"], "there is no rule 'CYC9'"),
+        (["--select", "E501"], "unknown rule 'E501'"),
+        (["--explain", "CYC9"], "unknown rule 'CYC9'"),
         (["--format", "xml"], "invalid choice: 'xml'"),
-        (["--jobs", "0"], "'0' is not a number from 1 on"),
+        (["--jobs", "0"], "expected a whole number of 1 or more, got '0'"),
         (["--nothing"], "unrecognized arguments: --nothing"),
-        (["-", "a.py"], "standard input and other paths do not go together"),
+        (["-", "a.py"], "standard input cannot be combined with other paths"),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -142,5 +142,5 @@ def test_a_process_that_is_killed_is_one_line(
     status, text = lint(capsys, "--jobs", "2")
     assert (status, text) == (
         2,
-        "cpythonplus lint: a process of it was killed; --jobs 1 starts none\n",
+        "cpythonplus lint: a worker process was killed; --jobs 1 starts none\n",
     )

@@ -13,7 +13,7 @@ from cpythonplus._cli.main import main
 from tests.cli.support import MODULE, execute, run
 
 BAD = "def f():\n    e = ErrorOf()\n    raise e\n"
-REFUSED = "is a symbolic link in a folder that others can change"
+REFUSED = "is a symbolic link in a folder that others can write to"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.support import NOTHING, PYTHON, Result, execute, run
 
-HINT = "cpythonplus run: something of ours is in this error ("
+HINT = "cpythonplus run: cpythonplus code is part of this error ("
 
 OURS = {
     "instance": "raise ValueError(1, threading.Event())",

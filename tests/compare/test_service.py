@@ -79,7 +79,7 @@ def test_a_port_that_is_taken(settings: Settings, tmp_path: Path) -> None:
     program = [sys.executable, "-c", f"open({str(tmp_path / 'started')!r}, 'w')"]
     with (
         socket.create_server(("127.0.0.1", settings.port)),
-        pytest.raises(ComparisonError, match=f"listens on 127.0.0.1:{settings.port} already"),
+        pytest.raises(ComparisonError, match=f"127.0.0.1:{settings.port} is already in use"),
     ):
         service.measure("stock", 0, program, settings)
     assert not (tmp_path / "started").exists()
@@ -133,16 +133,16 @@ def test_urls(url: str, expected: tuple[str, int, str]) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("https://127.0.0.1/", "no URL that begins with http://"),
-        ("127.0.0.1:8000", "no URL"),
-        ("http:///x", "no URL"),
-        ("http://127.0.0.1:99999/", "no URL"),
-        ("http://127.0.0.1:0x1/", "no URL"),
-        ("http://127.0.0.1/a b", "written as %XX"),
-        ("http://127.0.0.1/\xe4", "written as %XX"),
+        ("https://127.0.0.1/", "expected a URL that begins with http://"),
+        ("127.0.0.1:8000", "expected a URL"),
+        ("http:///x", "expected a URL"),
+        ("http://127.0.0.1:99999/", "expected a URL"),
+        ("http://127.0.0.1:0x1/", "expected a URL"),
+        ("http://127.0.0.1/a b", "percent-encoded"),
+        ("http://127.0.0.1/\xe4", "percent-encoded"),
         ("http://192.0.2.1/", "192.0.2.1 is not loopback; --any-host"),
         ("http://nowhere.invalid/", "nowhere.invalid is not loopback"),
-        ("http://[::1/", "no URL"),
+        ("http://[::1/", "expected a URL"),
         ("http://a..b/", "a..b is not loopback"),
     ],
 )

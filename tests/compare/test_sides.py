@@ -71,9 +71,9 @@ def test_serve(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "plus", "message"),
     [
-        (["no-such-program-anywhere"], "run", "no program 'no-such-program-anywhere'"),
+        (["no-such-program-anywhere"], "run", "program 'no-such-program-anywhere' was not found"),
         (["/bin/sh", "-c", "true"], "run", "not a Python program"),
-        ([sys.executable], "run", "to run something"),
+        ([sys.executable], "run", "expected a script"),
         ([sys.executable, "job.py"], "serve", "gunicorn"),
         ([sys.executable, "job.py"], "walk", "--plus"),
         ([sys.executable, "job.py"], "", "--plus"),

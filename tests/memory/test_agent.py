@@ -139,8 +139,8 @@ def test_each_part_of_a_request_may_come_alone() -> None:
     for length in range(len(line)):
         assert _native.memory_agent_parse(line[:length]) is None
     for message, reason in (
-        (b"GET / HTTP/1.1\n", "no request"),
-        (b"cpythonplus 1 Eval()\n", "name has"),
+        (b"GET / HTTP/1.1\n", "not a request"),
+        (b"cpythonplus 1 Eval()\n", "name consists"),
         (b"cpythonplus 2 hello\n", "version 1"),
         (b"cpythonplus 1 hello " + b"x" * 600, "too long"),
         (b"cpythonplus 1 path \n", "name of a type"),
@@ -167,8 +167,8 @@ def test_parts_are_json_and_a_part_that_fails_says_why(monkeypatch: pytest.Monke
     assert main["function"] == "threads"
     assert answer("gil", "") == (True, b'{"error": "KeyError: \'two\\\\nlines\'"}')
     assert answer("eval", "") == (True, b'{"error": "no examination has the name \'eval\'"}')
-    assert b"one too many" in answer("census", "app.Order")[1]
-    assert b"missing" in answer("path", "")[1]
+    assert b"unexpected name of a type" in answer("census", "app.Order")[1]
+    assert b"expected the name of a type" in answer("path", "")[1]
     failed, text = answer("hello", "")
     assert not failed
     assert json.loads(text)["version"] == 1
@@ -234,10 +234,10 @@ with connected() as s:
     assert failed and "no examination has the name" in answer["error"], answer
     s.sendall(b"cpythonplus 1 hello\\n")
     assert not answer_of(s)[0]
-# What is no request ends the connection, after one answer.
+# What is not a request ends the connection, after one answer.
 for line, reason in (
-    (b"GET / HTTP/1.1\\r\\n", "no request"),
-    (b"cpythonplus 1 Eval(1)\\n", "name has"),
+    (b"GET / HTTP/1.1\\r\\n", "not a request"),
+    (b"cpythonplus 1 Eval(1)\\n", "name consists"),
     (b"cpythonplus 9 hello\\n", "version 1"),
     (b"cpythonplus 1 path " + b"x" * 1000, "too long"),
 ):
@@ -281,7 +281,7 @@ def test_an_answer_that_cannot_be_made_says_so(runtime: Path) -> None:
 assert agent.start() == 0
 sys.modules["json"] = None  # as a module of the program's with this name may fail
 failed, answer = asked(b"cpythonplus 1 hello\\n")
-assert failed and "cannot be made there: ModuleNotFoundError" in answer["error"], answer
+assert failed and "cannot make the answer: ModuleNotFoundError" in answer["error"], answer
 del sys.modules["json"]
 assert hello() == os.getpid()
 """,
@@ -541,7 +541,7 @@ def test_processes_that_cannot_be_looked_at() -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeping:
         while Path(f"/proc/{sleeping.pid}/comm").read_text() != "sleep\n":
             pass
-        with pytest.raises(Unreachable, match=r"\(sleep\) is no Python program"):
+        with pytest.raises(Unreachable, match=r"\(sleep\) is not a Python program"):
             finding.find(sleeping.pid)
         sleeping.kill()
         # Not waited for: a zombie.
@@ -551,7 +551,7 @@ def test_processes_that_cannot_be_looked_at() -> None:
             finding.find(sleeping.pid)
     with pytest.raises(Unreachable, match="there is no process"):
         finding.find(sleeping.pid)
-    with pytest.raises(Unreachable, match="is this doctor"), client.connect(os.getpid()):
+    with pytest.raises(Unreachable, match="is this doctor itself"), client.connect(os.getpid()):
         pass
 
 
@@ -642,11 +642,11 @@ def test_what_root_has_a_process_execute_stays_roots(
 @pytest.mark.parametrize(
     ("uids", "gids", "why"),
     [
-        ((1000, 0, 0, 0), (0,) * 4, "user (real 1000, effective 0, saved 0, of files 0)"),
-        ((33, 33, 0, 33), (33,) * 4, "user (real 33, effective 33, saved 0, of files 33)"),
-        ((0, 33, 0, 33), (0,) * 4, "user (real 0, effective 33, saved 0, of files 33)"),
-        ((5,) * 4, (5, 8, 8, 8), "group (real 5, effective 8, saved 8, of files 8)"),
-        ((5,) * 4, (5, 5, 8, 5), "group (real 5, effective 5, saved 8, of files 5)"),
+        ((1000, 0, 0, 0), (0,) * 4, "user (real 1000, effective 0, saved 0, file system 0)"),
+        ((33, 33, 0, 33), (33,) * 4, "user (real 33, effective 33, saved 0, file system 33)"),
+        ((0, 33, 0, 33), (0,) * 4, "user (real 0, effective 33, saved 0, file system 33)"),
+        ((5,) * 4, (5, 8, 8, 8), "group (real 5, effective 8, saved 8, file system 8)"),
+        ((5,) * 4, (5, 5, 8, 5), "group (real 5, effective 5, saved 8, file system 5)"),
         ((5,) * 4, (8,) * 4, ""),
     ],
 )
@@ -682,7 +682,7 @@ def test_without_a_temporary_folder_no_process_is_asked_to_listen(
     own = finding.find(os.getpid())
     monkeypatch.setattr(sys, "remote_exec", lambda *_: pytest.fail("it was asked"), raising=False)
     monkeypatch.setattr("tempfile.tempdir", f"{tmp_path}/none")
-    with pytest.raises(Unreachable, match="no temporary folder can be written"):
+    with pytest.raises(Unreachable, match="no temporary folder is writable"):
         remote.listening(own).__enter__()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 

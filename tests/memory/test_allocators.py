@@ -33,10 +33,10 @@ def test_what_a_name_means(tmp_path: Path) -> None:
     contents[18] ^= 1  # the machine
     foreign.write_bytes(contents)
     for name, message in {
-        "tcmalloc": "jemalloc, mimalloc, glibc-tuned or a library's path, not 'tcmalloc'",
+        "tcmalloc": "expected jemalloc, mimalloc, glibc-tuned or a library's path, got 'tcmalloc'",
         none: f"'{none}' is neither jemalloc nor mimalloc",
-        str(foreign): f"'{foreign}' is no shared library for this processor",
-        __file__: f"'{__file__}' is no shared library for this processor",
+        str(foreign): f"'{foreign}' is not a shared library for this processor",
+        __file__: f"'{__file__}' is not a shared library for this processor",
         f"{tmp_path}/missing.so": f"'{tmp_path}/missing.so' cannot be read: No such file",
         str(tmp_path): f"'{tmp_path}' cannot be read: Is a directory",
     }.items():

@@ -204,7 +204,7 @@ def test_forms() -> None:
 
 def test_what_cannot_be_cleared_is_refused() -> None:
     found = caches()
-    with pytest.raises(ValueError, match="there is no cache 'nothing'"):
+    with pytest.raises(ValueError, match="unknown cache 'nothing'"):
         found.clear("nothing")
     assert found.clear("zip directories", "filecmp").keys() == {"zip directories", "filecmp"}
     with pytest.raises(ValueError, match="cannot be cleared"):

@@ -2,7 +2,9 @@
 
 import gc
 import json
+import resource
 import sys
+import threading
 import types
 from collections.abc import Iterator
 
@@ -156,6 +158,86 @@ def test_path_of_garbage_and_of_nothing(census: Census) -> None:
         census.path(Holder)
 
 
+def chain(app: types.ModuleType, steps: int) -> Target:
+    """Make a target that so many lists lead to, from a module."""
+    target = Target()
+    held: list[object] = [target]
+    for _ in range(steps):
+        held = [held]
+    app.CHAIN = held  # type: ignore[attr-defined]
+    return target
+
+
+def test_paths_of_several_are_those_of_each(app: types.ModuleType) -> None:
+    app.HOLDER = Holder(Holder(Target()))  # type: ignore[attr-defined]
+    chain(app, 5)
+    # Variables would be shorter ways; this list is one, too, but nothing leads to it.
+    found, _pause_ns = _native.memory_root_paths(
+        (app.HOLDER, app.HOLDER.item, app.HOLDER.item.item, app.CHAIN[0][0][0][0][0][0], app.CHAIN),
+        __file__,
+    )
+    assert all(path is not None and path[0] is app for path in found)
+    held = [path[2][-1] for path in found if path is not None]
+    first = app.HOLDER
+    assert held[:3] == [first, first.item, first.item.item]
+    assert type(held[3]) is Target
+    assert held[4] is app.CHAIN
+    lengths = [len(path[2]) for path in found if path is not None]
+    assert lengths[1] > lengths[0]
+    assert lengths[2] > lengths[1]
+    assert lengths[3] - lengths[4] == 6
+
+
+def test_no_path_of_garbage(app: types.ModuleType) -> None:
+    lone: list[object] = []
+    lone.append(lone)
+    target = chain(app, 1)
+    found, pause_ns = _native.memory_root_paths((lone, target), __file__)
+    assert found[0] is None
+    assert found[1] is not None
+    assert pause_ns > 0
+
+
+def test_other_threads_run_between_two_steps(app: types.ModuleType) -> None:
+    """Counted are the times that the search waited for the GIL: once for each step at most."""
+    target, done = chain(app, 30), threading.Event()
+    other = threading.Thread(target=lambda: [None for _ in iter(done.is_set, True)])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    other.start()
+    try:
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        [path], _pause_ns = _native.memory_root_paths((target,), __file__)
+        waited = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        other.join()
+    assert path is not None
+    assert waited >= 10
+
+
+def test_a_path_that_changes_meanwhile_is_none_or_true(app: types.ModuleType) -> None:
+    target, done = Target(), threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            app.CHAIN = [[[[[[target]]]]]]  # type: ignore[attr-defined]
+
+    other = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    other.start()
+    try:
+        for _ in range(20):
+            [path], _pause_ns = _native.memory_root_paths((target,), __file__)
+            assert path is None or path[2][-1] is target
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        other.join()
+
+
 def test_keys_are_shown_if_they_can_be(census: Census, app: types.ModuleType) -> None:
     class Angry:
         def __repr__(self) -> str:
@@ -196,5 +278,9 @@ def test_wrong_arguments_of_the_native_functions() -> None:
         _native.memory_referrers_of(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         _native.memory_root_path(5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        _native.memory_root_paths([5], "")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at most"):
+        _native.memory_root_paths((5,) * 17, "")
     with pytest.raises(TypeError):
         _native.memory_reference_label(5)  # type: ignore[call-arg]

@@ -71,7 +71,7 @@ def test_only_some_names_are_closed() -> None:
     assert close(inner, only=("number",)) == 1
     with pytest.raises(NameError, match="'number'"):
         inner()
-    with pytest.raises(ValueError, match=r"inner\(\) has no 'txt' from a function around"):
+    with pytest.raises(ValueError, match=r"inner\(\) has no 'txt' from an enclosing function"):
         close(inner, only=["txt"])
     assert close(inner, only=[]) == 0
     assert close(inner) == 2
@@ -601,13 +601,17 @@ def test_many_variables(cells: int, parameters: int) -> None:
 
 
 def test_too_many_variables_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^closing\(\) takes no function with 30\d variables"):
+    with pytest.raises(
+        ValueError, match=r"^closing\(\) does not accept a function with 30\d variables"
+    ):
         closing(generated(300, 0))
 
 
 def test_code_that_begins_differently_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closures, "_MAKE_CELL", 0)
-    with pytest.raises(ValueError, match=r"^closing\(\) does not know the beginning of recursive"):
+    with pytest.raises(
+        ValueError, match=r"^closing\(\) does not recognise the first instructions of recursive"
+    ):
         closing(recursive)
 
 

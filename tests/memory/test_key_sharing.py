@@ -113,8 +113,8 @@ def test_this_interpreter_is_as_it_is_known() -> None:
         (read, "split", "vars() or __dict__"),
         (assigned, "combined", "assigned or filled"),
         (many, "combined", "more than 30 attributes"),
-        (foreign, "combined", "and no more room"),
-        (numbered, "combined", "no strings"),
+        (foreign, "combined", "others and no more"),
+        (numbered, "combined", "not strings"),
     ],
 )
 def test_each_cause_is_told(make: Callable[[type[Plain]], Any], state: str, words: str) -> None:

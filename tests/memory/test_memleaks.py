@@ -141,9 +141,17 @@ SLOW_CALLS = {
             "refused(LookupError, TAKEN.path, Nothing)"
         ),
     },
+    "memory_root_paths": {
+        "found": "_native.memory_root_paths((NODE, OBJECTS, []), '')",
+        "refused": (
+            "refused(TypeError, _native.memory_root_paths, 5, '')\n"
+            "refused(ValueError, _native.memory_root_paths, (5,) * 17, '')"
+        ),
+    },
     "memory_arenas": {
         "found": "_native.memory_arenas([], 8)",
         "resident": "resident()",
+        "own": "_native.memory_arenas([], 8, {'json': vars(json)})",
         "blocks": "_native.memory_arenas([(id(NODE), id(NODE) + 16)], 0)",
         "refused": (
             "refused(ValueError, _native.memory_arenas, [(2, 1)], 1)\n"

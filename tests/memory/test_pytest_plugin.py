@@ -317,14 +317,39 @@ def test_class():
 @pytest.mark.parametrize(
     ("ini", "options", "marks", "told"),
     [
-        ("", ["--no-cycles-kinds=exceptions"], "", "not 'exceptions'"),
-        ("no_cycles_kinds = ,", [], "", "kinds of cycles are exception, closure, class, other"),
-        ("allow_cycles = a::b", [], "", "'a::b' is not module:function:variable"),
-        ("", [], "@pytest.mark.allow_cycles(3)", "test_it.py::test_it: 3 is no pattern"),
-        ("", [], "@pytest.mark.no_cycles(kinds='x')", "test_it.py::test_it: kinds of cycles are"),
-        ("", [], "@pytest.mark.no_cycles(kind='class')", "no_cycles has no kind=, but kinds, on"),
+        ("", ["--no-cycles-kinds=exceptions"], "", "got 'exceptions'"),
+        (
+            "no_cycles_kinds = ,",
+            [],
+            "",
+            "expected kinds of cycles among exception, closure, class, other",
+        ),
+        (
+            "allow_cycles = a::b",
+            [],
+            "",
+            "expected module:function:variable (* matches anything), got 'a::b'",
+        ),
+        (
+            "",
+            [],
+            "@pytest.mark.allow_cycles(3)",
+            "test_it.py::test_it: expected a pattern module:function:variable, got 3",
+        ),
+        (
+            "",
+            [],
+            "@pytest.mark.no_cycles(kinds='x')",
+            "test_it.py::test_it: expected kinds of cycles among",
+        ),
+        ("", [], "@pytest.mark.no_cycles(kind='class')", "no_cycles takes kinds, on, got kind="),
         ("", [], "@pytest.mark.no_cycles('class')", "no_cycles takes True or False and kinds="),
-        ("", [], "@pytest.mark.allow_cycles(pattern='x')", "allow_cycles has no pattern=, but rea"),
+        (
+            "",
+            [],
+            "@pytest.mark.allow_cycles(pattern='x')",
+            "allow_cycles takes reason, got pattern=",
+        ),
     ],
     ids=str,
 )

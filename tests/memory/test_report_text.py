@@ -34,7 +34,7 @@ def test_the_verdict_comes_first_and_says_what_to_do() -> None:
         "Its heap has 3,240,000 objects of 618 MiB; most is shop.models.Class0"
     )
     assert third.startswith(
-        "190 MiB are free in 17 of pymalloc's 40 arenas, but 3,811 blocks lie there; first of all"
+        "190 MiB is free in 17 of pymalloc's 40 arenas, but 3,811 blocks are in use there, mainly"
     )
     assert "  -> run it under another allocator." in text
     assert "     cpythonplus run --malloc jemalloc app.py" in text
@@ -48,19 +48,19 @@ def test_a_class_counts_with_its_dicts_and_beside_built_in_types() -> None:
     rows = [{"name": name, "objects": n, "size_bytes": b} for name, n, b in owners]
     census = {"objects": 23, "size_bytes": 13 << 20, "by_owner": rows}
     assert verdict({"census": census})[0].endswith(
-        "; most is str (9 objects, 5 MiB), of the program's and the libraries' classes shop.A"
-        " (4 objects, 4 MiB)."
+        "; most is str (9 objects, 5 MiB), and of the classes of the program and its libraries"
+        " shop.A (4 objects, 4 MiB)."
     )
 
 
 @pytest.mark.parametrize(
     ("name", "more", "remedy", "command"),
     [
-        ("shop.A", {}, "memory.census().referrers('shop.A') tells who refers to them.", ""),
+        ("shop.A", {}, "memory.census().referrers('shop.A') shows what refers to them.", ""),
         (
             "dict of shop.A",
             {"target": {"pid": 7}},
-            "Ask who refers to those of shop.A:",
+            "To see what refers to shop.A objects:",
             "cpythonplus doctor referrers 7 shop.A",
         ),
         ("shop.A", {"target": {"pid": 7}, "cycles": {}}, None, ""),
@@ -102,7 +102,7 @@ def test_the_largest_findings_are_told() -> None:
             "key_sharing",
             "module shop.SEEN has room for 1,398,101 entries and 12 in it, which takes 42",
         ),
-        ("samples", "While it was watched, for 58 s, its memory grew by 174 MiB; dict of"),
+        ("samples", "While it was watched for 58 s, its memory grew by 174 MiB; dict of"),
     ],
 )
 def test_each_part_has_its_sentence(part: str, said: str) -> None:
@@ -121,7 +121,7 @@ def test_what_is_small_is_not_told() -> None:
     resident = examinations.everything()["resident"]
     resident["verdict"][0] |= {"size_bytes": 500 << 10, "frees_bytes": 1000}
     sentences = verdict({"resident": resident})
-    assert sentences[1:] == ["Nothing stands out that would be worth doing something about."]
+    assert sentences[1:] == ["Nothing stands out as worth acting on."]
 
 
 def test_what_advice_is_about_counts_where_nothing_comes_back_at_once() -> None:
@@ -136,9 +136,9 @@ def test_where_there_is_nothing_to_do_that_is_said() -> None:
     calm = {"kind": "files", "size_bytes": 7 << 20, "remedy": "Nothing to do", "command": ""}
     resident = examinations.everything()["resident"]
     resident["verdict"].append(calm)
-    assert "7 MiB are pages of files." not in verdict({"resident": resident})
+    assert "7 MiB is pages of files." not in verdict({"resident": resident})
     resident["verdict"] = [calm]
-    assert verdict({"resident": resident})[1:] == ["7 MiB are pages of files."]
+    assert verdict({"resident": resident})[1:] == ["7 MiB is pages of files."]
 
 
 def test_what_was_watched_longer_than_looked_at_closely() -> None:
@@ -155,7 +155,7 @@ def test_it_does_not_send_to_itself() -> None:
     advice = whole["resident"]["verdict"][0]
     advice |= {"kind": "in_use", "size_bytes": 800 << 20}
     advice["command"] = "cpythonplus doctor run SCRIPT"
-    held = "800 MiB are in use: they do not come back because something holds them."
+    held = "800 MiB is in use: it is not returned because something holds it."
     told = verdict({"resident": whole["resident"]})
     assert held in told
     told = verdict({"resident": whole["resident"], "census": whole["census"]})
@@ -302,8 +302,8 @@ def test_what_is_left_out_is_said() -> None:
     lines = report_text(whole).split("\n")
     assert "not\\x07 counted" in lines
     assert "keys are not seen" in lines
-    assert "not in these numbers: shared keys" in lines
-    assert "the arenas could not be seen: another allocator" in lines
+    assert "not included in these numbers: shared keys" in lines
+    assert "the arenas could not be read: another allocator" in lines
     assert "the heaps of threads were busy" in lines
 
 
@@ -331,11 +331,11 @@ def test_what_the_scheduler_counted() -> None:
     assert "scheduled; switches 1,842" in lines
     assert "batch: holds 7 4.2 ms 0 ns 52 us 0 ns" in lines
     assert "Main\\x07 5 batch 3 us 0 ns 0 ns 0 0" in lines
-    assert "not scheduled any more; switches 3" in report_text(
+    assert "no longer scheduled; switches 3" in report_text(
         {"gil": {"active": False, "switches": 3}}
     )
     assert report_text({"gil": {"active": False, "switches": 0}}).endswith(
-        "not scheduled: it is in what `cpythonplus run` starts, but for --no-gil\n"
+        "not scheduled: only `cpythonplus run` without --no-gil schedules it\n"
     )
 
 

@@ -197,6 +197,56 @@ def test_survivors_are_named(heaps: Heaps) -> None:
     assert "in_subprocess" in first.remedy
 
 
+OWN = """
+import json, sys, types
+from cpythonplus import _native, memory
+
+
+class Session:
+    def __init__(self, number):
+        self.number = number
+
+
+def burst():
+    # Leaves arenas behind that are nearly free, and what comes next lies in them.
+    everything = [Session(number + 10**6) for number in range(220_000)]
+    return everything[::20_000]
+
+
+sessions = burst()
+from cpythonplus.memory._agent.answering import answer
+
+answers = [answer(name, "") for name in ("resident", "census", "caches", "threads", "resident")]
+pins = [json.loads(text)["pins"] for _failed, text in (answers[0], answers[-1])]
+
+# A module that is said to be the doctor's; then every second text is the program's, too.
+kept = burst()
+made_up = types.ModuleType("made_up")
+made_up.texts = [f"text {number} of the module" for number in range(3000)]
+own = [_native.memory_arenas([], 64, {"made_up": vars(made_up)})[8][0]]
+shared = made_up.texts[::2]
+own.append(_native.memory_arenas([], 64, {"made_up": vars(made_up)})[8][0])
+print(json.dumps({"pins": pins, "own": own}))
+"""
+
+
+@pytest.mark.needs_gil
+def test_the_doctor_does_not_blame_itself() -> None:
+    found = json.loads(run_child(OWN).out)
+    looks = [[pin for pin in pins if pin["place"] == "arenas"] for pins in found["pins"]]
+    for of_arenas in looks:
+        kinds = [pin["type"] for pin in of_arenas]
+        assert kinds.count("the doctor's own") == 1
+        assert "__main__.Session" in kinds
+    # What the first one has loaded is most of what lies there.
+    largest = looks[-1][0]
+    assert largest["type"] == "the doctor's own"
+    doctors = [pin for pin in looks[-1] if pin["holder"].startswith("cpythonplus.memory")]
+    assert sum(pin["objects"] for pin in doctors) < largest["objects"] / 10
+    alone, with_others = found["own"]
+    assert with_others == pytest.approx(alone / 2, rel=0.1)
+
+
 @pytest.mark.needs_gil
 def test_what_lived_before_pins_nothing(heaps: Heaps) -> None:
     before, after = resident(heaps, "survivors"), resident(heaps, "remedied")

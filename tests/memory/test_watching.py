@@ -361,10 +361,10 @@ def test_misuse() -> None:
     w = cycles.watch()
     with pytest.raises(RuntimeError, match="no report"):
         _ = w.report
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         w.stop()
     w.start()
-    with pytest.raises(RuntimeError, match="runs already"):
+    with pytest.raises(RuntimeError, match="already running"):
         w.start()
     w.stop()
     w.start()

@@ -205,7 +205,9 @@ def test_an_object_that_cannot_have_any_has_none(thing: object) -> None:
 @pytest.mark.parametrize("kind", [int, Pooled])
 def test_a_class_is_refused(kind: type) -> None:
     before = weakref.getweakrefcount(kind)
-    with pytest.raises(TypeError, match=r"^clear_weakrefs\(\) takes no class: the interpreter"):
+    with pytest.raises(
+        TypeError, match=r"^clear_weakrefs\(\) does not accept a class: the interpreter"
+    ):
         clear_weakrefs(kind)
     assert weakref.getweakrefcount(kind) == before
 

@@ -365,10 +365,6 @@ def test_one_at_a_time(start: Start) -> None:
     assert board.take_turn(first.pid)
     assert not board.take_turn(second.pid)
     assert board.snapshot().turn_pid == first.pid
-    board.end_turn(second.pid)
-    assert not board.take_turn(second.pid)
-    board.end_turn(first.pid)
-    assert board.take_turn(second.pid)
 
 
 def test_the_turn_of_a_dead_process(start: Start) -> None:
@@ -575,7 +571,6 @@ def check():
         slot.leaves('reload')
         assert row(board, os.getpid()).leaving == 'reload'
     board.claim(os.getpid()).write(requests=5, gil_waits=5)
-    board.end_turn(os.getpid())
     seen = []
     thread = threading.Thread(target=other_thread)
     thread.start()

@@ -151,4 +151,4 @@ def test_a_worker_is_due_once_and_one_at_a_time() -> None:
         """
     )
     assert child.out == "done\n"
-    assert child.err.count("of private memory and is replaced") == 2
+    assert child.err.count("of private memory and is recycled") == 2

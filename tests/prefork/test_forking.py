@@ -162,7 +162,7 @@ def test_children_have_what_is_asked_for() -> None:
         try:
             prefork.install(max_private_memory="1G")
         except ValueError as error:
-            assert "cannot be had with os.fork" in str(error)
+            assert "is not available with os.fork" in str(error)
         else:
             raise AssertionError
     """)

@@ -294,7 +294,7 @@ def test_what_is_wrong_in_configure_is_told_there() -> None:
         assert not SERVICE.options.gil and SERVICE.options.fill_pools
     """
     err = run_child(code, env=env).err
-    assert err.count("fill_pools: 'perhaps' is neither on nor off") == err.count("\n") == 1
+    assert err.count("fill_pools: expected on or off, got 'perhaps'") == err.count("\n") == 1
 
 
 def test_the_warm_up_is_not_deaf_and_its_threads_are_told_of(tmp_path: Path) -> None:

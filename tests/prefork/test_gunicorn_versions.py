@@ -17,7 +17,7 @@ from cpythonplus.prefork._gunicorn_versions import TESTED, require
 pytestmark = pytest.mark.any_version
 PYPROJECT = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
 OTHER = f"{TESTED[-1].below[0]}.{TESTED[-1].below[1]}.1"
-MESSAGE = f"gunicorn {OTHER} is installed; tested are 22.0 to below 24.0, "
+MESSAGE = f"gunicorn {OTHER} is installed; tested versions are 22.0 to below 24.0, "
 
 
 @pytest.mark.parametrize("version", ["22.0.0", "23.0.0", "24.0.0", "25.1.dev3", "27.9"])
@@ -30,7 +30,9 @@ def test_a_tested_version_has_its_row(version: str) -> None:
 def test_another_version_is_refused(version: str) -> None:
     with pytest.raises(UnsupportedPlatform) as refused:
         require(version)
-    assert str(refused.value).startswith(f"gunicorn {version} is installed; tested are 22.0 to ")
+    assert str(refused.value).startswith(
+        f"gunicorn {version} is installed; tested versions are 22.0 to "
+    )
 
 
 def test_the_requirements_have_the_bounds_of_the_table() -> None:

@@ -282,8 +282,8 @@ def test_what_cannot_be_had_is_refused(tmp_path: Path) -> None:
         """,
     )
     assert [each.partition(":")[0] for each in answer] == [
-        "max_private_memory cannot be had with multiprocessing",
-        "fast_exit cannot be had with multiprocessing",
+        "max_private_memory is not available with multiprocessing",
+        "fast_exit is not available with multiprocessing",
         "gil",
     ]
 

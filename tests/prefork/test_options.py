@@ -35,20 +35,20 @@ def test_the_environment_is_the_weakest(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("gil", "perhaps", "'perhaps' is neither on nor off"),
-        ("threads", 2, "2 is neither on nor off"),
-        ("max_private_memory", "lots", "'lots' is not a size"),
-        ("max_private_memory", -1, "cannot be negative"),
-        ("prepare_again", "-", "'-' is not a size"),
-        ("metrics", "here", "'here' is no place for metrics"),
-        ("metrics", "http://x/metrics", "'http://x/metrics' is no place for metrics"),
-        ("metrics", "99999", "'99999' is no place for metrics"),
-        ("warm_up", "index html", "'index html' is no warm-up"),
-        ("warm_up", ["a:"], "'a:' is no warm-up"),
-        ("warm_up", [":b"], "':b' is no warm-up"),
-        ("warm_up", [""], "'' is no warm-up"),
-        ("warm_up", 3, "3 is no warm-up"),
-        ("keep_mortal", "a.b", "'a.b' is no name"),
+        ("gil", "perhaps", "expected on or off, got 'perhaps'"),
+        ("threads", 2, "expected on or off, got 2"),
+        ("max_private_memory", "lots", "or 1.5G, got 'lots'"),
+        ("max_private_memory", -1, "expected a size of 0 or more"),
+        ("prepare_again", "-", "or 1.5G, got '-'"),
+        ("metrics", "here", "[::1]:9100, got 'here'"),
+        ("metrics", "http://x/metrics", "[::1]:9100, got 'http://x/metrics'"),
+        ("metrics", "99999", "[::1]:9100, got '99999'"),
+        ("warm_up", "index html", "or a callable, got 'index html'"),
+        ("warm_up", ["a:"], "or a callable, got 'a:'"),
+        ("warm_up", [":b"], "or a callable, got ':b'"),
+        ("warm_up", [""], "or a callable, got ''"),
+        ("warm_up", 3, "or a callable, got 3"),
+        ("keep_mortal", "a.b", "expected package.module:callable, got 'a.b'"),
     ],
 )
 def test_a_wrong_value_is_one_line(
@@ -60,7 +60,7 @@ def test_a_wrong_value_is_one_line(
     assert "\n" not in str(refused.value)
     assert read("gunicorn", {name: value}) == Options()
     assert len(caplog.messages) == 1
-    assert f"an option is left out: {name}: " in caplog.text
+    assert f"an option is ignored: {name}: " in caplog.text
 
 
 def test_what_is_read_can_be_read_again() -> None:
@@ -85,7 +85,7 @@ def test_what_a_server_cannot_have_is_refused_in_one_line(
     server: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {name.removesuffix(PATH): ASKED[name]}
-    with pytest.raises(ValueError, match=f"{name} cannot be had with {server}: ") as refused:
+    with pytest.raises(ValueError, match=f"{name} is not available with {server}: ") as refused:
         refuse(Options(**given), server)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
     assert read(server, given) == read(server)

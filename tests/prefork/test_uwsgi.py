@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -83,8 +84,9 @@ def catches_sigterm(pid: int) -> bool:
 class Site:
     """The server, and a client of it."""
 
-    def __init__(self, server: servers.Server, *, ready: bool) -> None:
+    def __init__(self, server: servers.Server, stats: Path, *, ready: bool) -> None:
         self.server = server
+        self._stats = stats
         self._workers: set[int] = set()
         server.says("spawned uWSGI worker 2")
         if ready:
@@ -99,8 +101,20 @@ class Site:
         self._workers.add(answer["worker"])
         return answer
 
+    def busy(self) -> bool:
+        """Whether a worker has not done with its request: the answer is sent before."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._stats))
+            with connection.makefile("rb") as answer:
+                workers = json.load(answer)["workers"]
+        return any(worker["status"].startswith("busy") for worker in workers)
+
     def ends(self) -> None:
-        """Stopped, it leaves nothing behind, and workers that served called exit functions."""
+        """Stopped, it leaves nothing behind, and workers that served called exit functions.
+
+        uWSGI has a worker call none that is stopped while it is busy.
+        """
+        self.server.until("all are idle", lambda: not self.busy())
         assert self.server.stop() == 0, self.server.text()
         assert self.server.processes() == set()
         text = self.server.text()
@@ -118,9 +132,10 @@ def serving(
     (folder / "shop.py").write_text(dedent(APP) + last_line)
     path = os.pathsep.join([str(folder), str(Path(uwsgi).parent.parent), *filter(None, sys.path)])
     usual = ["--http-socket", "127.0.0.1:0", "--master", "--processes", "2", "--die-on-term"]
-    command = [uwsgi, *usual, "--need-app", *options]
+    stats = folder / "stats"
+    command = [uwsgi, *usual, "--need-app", "--stats", str(stats), *options]
     with servers.running(command, folder=folder, env={"PYTHONPATH": path, **env}) as server:
-        yield Site(server, ready=ready)
+        yield Site(server, stats, ready=ready)
 
 
 @pytest.mark.slow
@@ -155,7 +170,7 @@ def test_a_worker_that_grew_is_replaced_and_no_request_is_lost(
         site.server.until("a new worker", replaced)
         assert grown not in site.server.processes()
         assert len(first & site.server.processes()) == 2  # the master and the other worker
-        line = f"worker {grown} has more than 120 MiB of private memory and is replaced"
+        line = f"worker {grown} has more than 120 MiB of private memory and is recycled"
         assert site.server.text().count(line) == 1
         # The worker that was replaced has called its exit functions too.
         assert site.server.text().count("exit function of worker") == 1
@@ -184,7 +199,7 @@ def test_a_path_warms_up_and_workers_answer_for_metrics(tmp_path: Path) -> None:
         assert metric("workers") == 2
         # They are counted after the answer.
         site.server.until("all are counted", lambda: metric("worker_requests_total") == 5)
-        refused = "prepare_again cannot be had with uWSGI: uWSGI forks in C"
+        refused = "prepare_again is not available with uWSGI: uWSGI forks in C"
         assert site.server.text().count(refused) == 1
         site.ends()
 

@@ -11,7 +11,6 @@ import pytest
 from cpythonplus import tasklets
 from cpythonplus.tasklets import channel, io, run, tasklet
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
 
@@ -493,7 +492,6 @@ print(it.receive())
 
 
 class TestEnds:
-    @own_stacks
     def test_a_thread_s_tasklets_leave_their_channels_before_the_first_one_ends(self) -> None:
         """What others send to them meanwhile would be lost."""
         code = """

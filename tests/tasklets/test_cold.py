@@ -20,9 +20,6 @@ from cpythonplus.tasklets import (
     trim_stacks,
 )
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
-
-pytestmark = own_stacks
 
 Log = list[Any]
 

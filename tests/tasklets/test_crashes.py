@@ -6,7 +6,6 @@ Each program runs in a process of its own and says "end" on its last line.
 import sys
 
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
 
 IMPORTS = """
 import gc, os, signal, sys, threading, warnings, weakref
@@ -463,7 +462,6 @@ print("end")
 
 
 class TestSuspended:
-    @own_stacks
     def test_generators_of_all_kinds_go_from_one_to_another(self) -> None:
         assert lines(
             """
@@ -718,7 +716,6 @@ print("end")
 """
         ) == ["end"]
 
-    @own_stacks
     def test_of_the_interpreter_with_functions_to_be_called_at_exit(self) -> None:
         assert lines(
             """
@@ -919,7 +916,6 @@ print(*log)
 
 
 class TestForks:
-    @own_stacks
     def test_children_use_kill_and_end_them(self) -> None:
         assert lines(
             """

@@ -26,7 +26,6 @@ from cpythonplus.tasklets import (
 )
 from cpythonplus.tasklets import _reporting as reporting
 from tests.support import SANITIZED, run_child
-from tests.tasklets.engines import own_stacks
 
 
 def own() -> ThreadReport:
@@ -120,7 +119,6 @@ class TestReport:
         assert second is not None
         assert 0 <= first <= second
 
-    @own_stacks
     def test_cold_ones(self, parked: list[tasklet]) -> None:
         parked += [tasklet(receiver)(channel()), tasklet(pauser)()]
         run()
@@ -373,7 +371,9 @@ class TestDump:
         output = text_of()
         waiting.remove()
         line = pauser.__code__.co_firstlineno
-        assert f'pauser: runnable, not begun, defined at File "{__file__}", line {line}\n' in output
+        assert (
+            f'pauser: runnable, not started, defined at File "{__file__}", line {line}\n' in output
+        )
 
     def test_recursion_is_shortened(self, parked: list[tasklet]) -> None:
         def down(levels: int) -> None:

@@ -280,7 +280,7 @@ lock.acquire()
 
 @pytest.mark.parametrize("signum", [0, -1, 9, 11, 19, 1000, "USR1"])
 def test_signals_that_cannot_be_used(signum: int) -> None:
-    with pytest.raises(ValueError, match=f"no dump can be made on signal {signum!r}"):
+    with pytest.raises(ValueError, match=f"stacks cannot be printed on signal {signum!r}"):
         tasklets.dump_on(signum, io.StringIO())
     if isinstance(signum, int):
         assert tasklets.dump_off(signum) is False

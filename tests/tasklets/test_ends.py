@@ -16,13 +16,11 @@ from cpythonplus.tasklets import (
     tasklet,
 )
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
 
 
 class TestCollection:
-    @own_stacks
     def test_a_blocked_one_goes_with_its_channel(self) -> None:
         log: Log = []
 
@@ -59,7 +57,6 @@ class TestCollection:
         run()
         assert log == [True]
 
-    @own_stacks
     def test_a_cycle_through_a_parked_one(self) -> None:
         class Holder:
             task: tasklet
@@ -89,7 +86,6 @@ class TestCollection:
         del it
         assert gone() is None
 
-    @own_stacks
     def test_what_a_call_has_given_up_is_not_looked_at(self) -> None:
         """Its arguments go after it; the last one's end parks the tasklet by a channel's method."""
         gate, kept, given_up = channel(), Log(), ["given up"]

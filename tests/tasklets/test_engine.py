@@ -1,13 +1,12 @@
-"""What goes from one C stack to another: our own code, or greenlet; and greenlets beside it."""
+"""What goes from one C stack to another; and greenlets beside it."""
 
 import platform
-import sysconfig
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from cpythonplus import _native, tasklets
+from cpythonplus import _native
 from tests.support import SANITIZED, SOURCES, compile_c, run_child
 
 HERE = Path(__file__).resolve().parent
@@ -15,12 +14,6 @@ ROOM = SOURCES / "tasklets"
 has_switch = pytest.mark.skipif(
     platform.machine() not in {"x86_64", "aarch64"}, reason="there is no switch for this processor"
 )
-
-on_greenlet = tasklets.engine == "greenlet"
-
-
-def test_its_name() -> None:
-    assert tasklets.engine in {"assembly", "greenlet"}
 
 
 def test_it_loads_in_the_first_releases_of_3_14() -> None:
@@ -34,16 +27,6 @@ def test_a_switch_keeps_what_a_call_keeps(tmp_path: Path) -> None:
     program = compile_c(tmp_path / "probe", sources, "-O2", "-lm", "-frounding-math")
     child = run_child(f"import os; os.execv({str(program)!r}, ['probe'])")
     assert child.out == "kept\n"
-
-
-@pytest.mark.any_version
-def test_the_one_on_greenlet_compiles(tmp_path: Path) -> None:
-    include = f"-I{sysconfig.get_path('include')}"
-    strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
-    engine = ["-DPLUS_TASKLETS_GREENLET", "-fexceptions"]
-    for name in ("engine_greenlet.c", "pystate.c", "scheduler.c", "stacks.c", "tasklet_py.c"):
-        checks = [*strict, "-Wno-cast-function-type", "-Wno-missing-field-initializers"]
-        compile_c(tmp_path / name, [ROOM / name], "-fsyntax-only", include, *engine, *checks)
 
 
 @pytest.mark.any_version
@@ -68,26 +51,7 @@ def test_shadow_stacks_are_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(not on_greenlet, reason="greenlet is not needed")
-def test_without_greenlet() -> None:
-    child = run_child(
-        """
-        import sys
-        sys.modules["greenlet"] = None
-        try:
-            import cpythonplus.tasklets
-        except Exception as error:
-            print(error)
-        """
-    )
-    assert child.out == (
-        "cpythonplus.tasklets: built to work on greenlet, which is not installed "
-        "(pip install greenlet)\n"
-    )
-
-
 class TestThreads:
-    @pytest.mark.skipif(on_greenlet, reason="there the thread waits for the end of the process")
     def test_one_that_ends_inside_of_a_tasklet(self) -> None:
         """As daemon threads do at the interpreter's end up to 3.13; no frame is in its way."""
         child = run_child(
@@ -125,7 +89,6 @@ def note(function, *args):
 
 """
 REFUSED = "greenlets can be switched in the main tasklet only"
-WAITS = "a greenlet cannot switch the tasklet that waits for it"
 
 
 @pytest.mark.skipif(SANITIZED, reason="greenlet copies stacks without telling the sanitizer")
@@ -187,7 +150,7 @@ class TestGreenletsBeside:
                 tasklet(body)(number)
             run()
             """
-        assert self.logged(program) == str([None if on_greenlet else REFUSED] * 4)
+        assert self.logged(program) == str([REFUSED] * 4)
 
     def test_scheduling_in_a_greenlet_of_a_tasklet(self) -> None:
         program = """
@@ -199,7 +162,7 @@ class TestGreenletsBeside:
             tasklet(body)()
             run()
             """
-        assert self.logged(program) == str(([WAITS, None] if on_greenlet else [REFUSED]) * 2)
+        assert self.logged(program) == str([REFUSED] * 2)
 
     def test_sending_in_a_greenlet_of_a_tasklet(self) -> None:
         """Nothing is switched by it where the sender goes on."""
@@ -214,7 +177,7 @@ class TestGreenletsBeside:
             tasklet(lambda: note(greenlet.greenlet(gate.send).switch, 5))()
             run()
             """
-        assert self.logged(program) == str([None, 5] if on_greenlet else [REFUSED])
+        assert self.logged(program) == str([REFUSED])
 
     def test_throwing_in_a_tasklet(self) -> None:
         program = """
@@ -226,7 +189,7 @@ class TestGreenletsBeside:
             tasklet(lambda: note(it.throw, KeyError, 5))()
             run()
             """
-        assert self.logged(program) == str(["5" if on_greenlet else REFUSED])
+        assert self.logged(program) == str([REFUSED])
 
     def test_one_is_forgotten_in_a_tasklet(self) -> None:
         """It ends, or stays as it is: nothing runs over anything."""
@@ -247,7 +210,7 @@ class TestGreenletsBeside:
                 run()
             gc.collect()
             """
-        assert self.logged(program) == str(["ended"] * 2 if on_greenlet else [])
+        assert self.logged(program) == "[]"
 
     def test_ending_in_a_tasklet(self) -> None:
         """Its parent is main's, which is parked."""
@@ -256,63 +219,4 @@ class TestGreenletsBeside:
             tasklet(lambda: note(it.switch))()
             run()
             """
-        assert self.logged(program) == str([5 if on_greenlet else REFUSED])
-
-    @pytest.mark.skipif(not on_greenlet, reason="there is no switch of greenlets then")
-    def test_scheduling_in_a_tracer(self) -> None:
-        program = """
-            def trace(event, args):
-                try:
-                    schedule()
-                except RuntimeError as error:
-                    refusals.append(str(error))
-
-            refusals = []
-            greenlet.settrace(trace)
-            tasklet(lambda: (schedule(), log.append(1)))()
-            schedule()
-            run()
-            greenlet.settrace(None)
-            log.append(set(refusals))
-            """
-        assert self.logged(program) == f"[1, {{{WAITS!r}}}]"
-
-    @pytest.mark.skipif(not on_greenlet, reason="a tasklet has no greenlet then")
-    def test_going_to_a_parked_tasklet_by_its_greenlet(self) -> None:
-        """It is as if one had gone to oneself."""
-        program = """
-            def body():
-                them.append(greenlet.getcurrent())
-                schedule_remove()
-                log.append("ended")
-
-            them = []
-            task = tasklet(body)()
-            run()
-            note(them[0].switch, 5)
-            note(them[0].throw, KeyError, 6)
-            task.run()
-            """
-        assert self.logged(program) == "[5, '6', 'ended']"
-
-    @pytest.mark.skipif(not on_greenlet, reason="a tasklet cannot wait for gevent")
-    def test_a_timeout_around_run(self) -> None:
-        """It comes to main through the tasklet that it interrupts."""
-        program = """
-            import gevent
-            forever = gevent.event.Event()
-
-            def body():
-                try:
-                    forever.wait()
-                finally:
-                    log.append("interrupted")
-
-            tasklet(body)()
-            try:
-                with gevent.Timeout(0.01):
-                    run()
-            except gevent.Timeout:
-                log.append("over")
-            """
-        assert self.logged(program) == "['interrupted', 'over']"
+        assert self.logged(program) == str([REFUSED])

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.support import finish_child, start_child
-from tests.tasklets.engines import own_stacks
 
 PROGRAM = Path(__file__).with_name("fuzz_calls.py")
 
@@ -22,20 +21,17 @@ def fuzz(seed: int, calls: int = CALLS, *args: str) -> None:
     assert int(child.out.split()[0]) > calls * 0.9, child.out  # exceptions interrupt the counting
 
 
-@own_stacks
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_crashes(seed: int) -> None:
     fuzz(seed)
 
 
-@own_stacks
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 100 + int(os.environ.get("FUZZ_SEEDS", "20"))))
 def test_nothing_crashes_at_length(seed: int) -> None:
     fuzz(seed)
 
 
-@own_stacks
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 205))
 def test_nothing_crashes_with_two_threads(seed: int) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
 
 BEGIN = """
 import asyncio, os, signal, socket, sys, threading
@@ -367,7 +366,6 @@ print([each.channel for each in tasklets.report()[0].tasklets if each.channel])
 """
         ) == ["True", "True True", "[]"]
 
-    @own_stacks
     def test_cold_stacks(self) -> None:
         assert lines(
             """

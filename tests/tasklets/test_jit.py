@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support import HAS_JIT, run_child
-from tests.tasklets.engines import own_stacks
 
 pytestmark = pytest.mark.skipif(not HAS_JIT, reason="this interpreter has no JIT")
 
@@ -60,7 +59,6 @@ def test_compiled_code_stays_while_a_tasklet_is_parked_in_it() -> None:
     assert child.out.splitlines() == ["True", "False", f"[30000{5 * ', 1000'}]"]
 
 
-@own_stacks
 def test_what_a_parked_tasklet_says_of_itself() -> None:
     """Its line, and each reference of its frames: the collector must see all, and none twice."""
     program = """

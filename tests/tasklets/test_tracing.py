@@ -27,7 +27,6 @@ from cpythonplus.tasklets import (
     tasklet,
 )
 from tests.support import run_child
-from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
 KINDS = ["trace", "profile"]
@@ -807,7 +806,6 @@ class TestMonitoring:
         assert int(child.out) == 1
 
 
-@own_stacks
 class TestCold:
     def test_setting_one_that_is_cold(self, kind: str) -> None:
         seen = Recorder()

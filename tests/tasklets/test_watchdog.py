@@ -32,7 +32,6 @@ from cpythonplus.tasklets import (
     tasklet,
 )
 from tests.support import HAS_JIT, JIT_ON, SANITIZED, run_child
-from tests.tasklets.engines import own_stacks
 
 Log = list[Any]
 MONITORED = sys.version_info >= (3, 12)
@@ -276,7 +275,6 @@ class TestHard:
         gc.collect()
         assert (log, victim()) == (["ended"], None)
 
-    @own_stacks
     def test_a_cycle_through_its_frame_is_collected(self) -> None:
         def body() -> None:
             me = getcurrent()

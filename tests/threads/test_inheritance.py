@@ -30,26 +30,32 @@ def job():
         rounds.append(None)
         compute(0.002)
 
-def held_by_cpu():
-    return sum(t.hold_ns for t in gil.statistics().threads if t.name.startswith("cpu"))
+def computed():
+    sums = {{"cpu": 0, "job": 0}}
+    for each in gil.statistics().threads:
+        name = each.name.partition("-")[0]
+        if name in sums:
+            sums[name] += each.cpu_ns
+    return sums
 
 with Load(cpu=2) as load:
     owner = threading.Thread(target=job, name="job")
     owner.start()
     until(lambda: len(rounds) > 2)
-    spent = []
-    for _ in range(15):
+    others_ns = owner_ns = 0
+    while owner_ns < 500_000_000:  # ten times all that it computes with the lock
         time.sleep(0.02)
-        before = held_by_cpu()
+        before = computed()
         with lock:
             pass
-        spent.append((held_by_cpu() - before) / 1e6)
+        after = computed()
+        others_ns += after["cpu"] - before["cpu"]
+        owner_ns += after["job"] - before["job"]
     stop = True
     owner.join()
-# Hardly any of them had a turn while this thread waited: in half of the waits at least, as the
-# kernel may not run who was asked. Without it each of both has one, in all of them.
-spent.sort()
-assert spent[7] < 40, spent
+# While this thread waits, the owner computes. Without inheritance it shares turns with both others,
+# which then compute twice as much as it does. That is processor time, the same on a busy machine.
+assert others_ns < owner_ns, (others_ns, owner_ns)
 """
 
 

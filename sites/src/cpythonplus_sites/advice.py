@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from cpythonplus_sites.schema import FileStanzas
 
 ROUTERS_CHOICES = {
-    "192.168.0.0/24": "what many home routers use",
-    "192.168.1.0/24": "what many home routers use",
-    "192.168.2.0/24": "what many home routers use",
-    "192.168.178.0/24": "what many home routers use",
-    "10.0.0.0/24": "what many home routers use",
-    "172.17.0.0/16": "what Docker uses",
+    "192.168.0.0/24": "the default of many home routers",
+    "192.168.1.0/24": "the default of many home routers",
+    "192.168.2.0/24": "the default of many home routers",
+    "192.168.178.0/24": "the default of many home routers",
+    "10.0.0.0/24": "the default of many home routers",
+    "172.17.0.0/16": "the default of Docker",
 }
 LARGEST_MTU = 1440
 """1500 bytes less IPv4, UDP and WireGuard's own 32; less 20 more where endpoints are IPv6."""
@@ -37,10 +37,10 @@ def keys(subject: Subject) -> Iterator[Wrong]:
     """Keys that are not made yet, or are being changed."""
     for name, site in subject.sites.items():
         if site.public_key is None:
-            text = "no public_key yet; cpythonplus-sites keygen on its gateway makes one"
+            text = "no public_key yet; cpythonplus-sites keygen on its gateway creates one"
             yield Wrong(subject.site_keys(name), text)
         if site.next_public_key is not None:
-            text = "the key is being changed; cpythonplus-sites rotate tells how far it is"
+            text = "the key is being changed; cpythonplus-sites rotate reports the progress"
             yield Wrong(subject.site_keys(name, "next_public_key"), text)
 
 
@@ -51,11 +51,13 @@ def ssh_keys(subject: Subject) -> Iterator[Wrong]:
             continue
         sites = [subject.sites[name] for name in ends]
         if all(site.ssh_public_key is None for site in sites):
-            text = f"no ssh_public_key for the link of {' and '.join(ends)}; keygen --ssh makes one"
+            text = (
+                f"no ssh_public_key for the link of {' and '.join(ends)}; keygen --ssh creates one"
+            )
             yield Wrong(subject.site_keys(ends[0]), text)
         for name, site in zip(ends, sites, strict=True):
             if site.ssh_endpoint is not None and site.ssh_host_key is None:
-                text = "no ssh_host_key, so that the caller cannot know that this is the host"
+                text = "no ssh_host_key: the caller cannot verify this host"
                 yield Wrong(subject.site_keys(name, "ssh_endpoint"), text)
 
 
@@ -70,7 +72,9 @@ def keepalives(subject: Subject) -> Iterator[Wrong]:
     }
     for name, site in subject.sites.items():
         if name in silent and site.endpoint is None:
-            text = "no endpoint, and a link with keepalive 0: it ends when nothing is sent for long"
+            text = (
+                "no endpoint, and a link with keepalive 0: it is lost when nothing is sent for long"
+            )
             yield Wrong(subject.site_keys(name), text)
 
 
@@ -80,7 +84,7 @@ def ranges(subject: Subject) -> Iterator[Wrong]:
     for claim in claims(subject):
         for subnet, words in usual.items():
             if claim.subnet.version == subnet.version and claim.subnet.overlaps(subnet):
-                text = f"{claim.subnet} meets {subnet}, {words}: who comes from such a network"
+                text = f"{claim.subnet} overlaps {subnet}, {words}: hosts in such a network"
                 yield Wrong(claim.keys, f"{text} cannot reach it")
         if not claim.subnet.is_private:
             yield Wrong(claim.keys, f"{claim.subnet} are public addresses; are they yours?")
@@ -91,7 +95,7 @@ def sizes(subject: Subject) -> Iterator[Wrong]:
     stanzas = [(("network", "mtu"), subject.network.mtu)]
     for way, mtu in stanzas + [(("links", i, "mtu"), x.mtu) for i, x in enumerate(subject.links)]:
         if mtu is not None and mtu > LARGEST_MTU:
-            yield Wrong(way, f"{mtu} is more than fits into packets of 1500 bytes: {LARGEST_MTU}")
+            yield Wrong(way, f"{mtu} is too large for packets of 1500 bytes: {LARGEST_MTU}")
 
 
 def numbers(subject: Subject) -> Iterator[Wrong]:

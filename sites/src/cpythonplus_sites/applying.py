@@ -31,7 +31,7 @@ ROUNDS = 5
 """An interface, what hangs on it, what was in the way; more means that somebody undoes it."""
 
 STEP_TIMEOUT_S = 60
-NO_EFFECT = "it was done, but is as before: something undoes it"
+NO_EFFECT = "it was done, but has been undone by something else"
 SESSION_PATIENCE_S = 12
 """A handshake that gets no answer is repeated every 5 s."""
 
@@ -73,7 +73,7 @@ def only_one(host_folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ApplyRunningError(f"another apply is at work in {host_folder}") from None
+            raise ApplyRunningError(f"another apply is running in {host_folder}") from None
         yield
     finally:
         os.close(file)

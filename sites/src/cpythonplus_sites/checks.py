@@ -130,12 +130,12 @@ def lans(subject: Subject) -> Iterator[Wrong]:
     for claim in claims(subject):
         subnet = claim.subnet
         if subnet.prefixlen == 0:
-            yield Wrong(claim.keys, f"{subnet} is every address there is")
+            yield Wrong(claim.keys, f"{subnet} covers all addresses")
         elif subnet.is_loopback or subnet.is_multicast or subnet.is_link_local:
             yield Wrong(claim.keys, f"{subnet} is never routed (loopback, multicast, link-local)")
     for name, site in subject.sites.items():
         if site.lan == []:
-            yield Wrong(subject.site_keys(name, "lan"), "there is no subnet in it")
+            yield Wrong(subject.site_keys(name, "lan"), "it contains no subnet")
 
 
 def gateways(subject: Subject) -> Iterator[Wrong]:
@@ -181,7 +181,7 @@ def endpoints(subject: Subject) -> Iterator[Wrong]:
         if address is None:
             continue
         if address.is_loopback or address.is_multicast or address.is_unspecified:
-            yield Wrong(keys, f"{address} is an address that nobody else can reach")
+            yield Wrong(keys, f"{address} is an address that no other host can reach")
         for claim in ranges:
             if _holds(claim.subnet, address):
                 yield Wrong(keys, f"{address} is inside {claim.named(str(keys[1]))}")
@@ -247,7 +247,7 @@ def _repeated(uses: list[_Use], what: str) -> Iterator[Wrong]:
     for use in uses:
         other = first.setdefault(use.value, use)
         if other is not use:
-            yield Wrong(use.keys, f"the same {what} stands at {other.owner}")
+            yield Wrong(use.keys, f"the same {what} is used by {other.owner}")
 
 
 def hub(subject: Subject) -> Iterator[Wrong]:
@@ -257,7 +257,7 @@ def hub(subject: Subject) -> Iterator[Wrong]:
         if name is not None:
             yield Wrong(keys, 'is for topology = "hub"; this network is a mesh')
     elif name is None:
-        yield Wrong(keys, 'topology = "hub" needs the name of a site here')
+        yield Wrong(keys, 'topology = "hub" requires the name of a site here')
     elif name not in subject.sites:
         yield Wrong(keys, f"there is no site {name}")
 
@@ -274,7 +274,7 @@ def link_stanzas(subject: Subject) -> Iterator[Wrong]:
         names = frozenset(map(str, ends))
         problem = _ends(subject, sorted(names), len(ends))
         if problem is None and names in seen:
-            problem = f"{' and '.join(map(str, ends))} are linked by another stanza above"
+            problem = f"{' and '.join(map(str, ends))} are already linked by a table above"
         if problem is not None:
             yield Wrong((*keys, "between"), problem)
         seen.add(names)
@@ -311,7 +311,7 @@ def reachability(subject: Subject) -> Iterator[Wrong]:
             one, other = sorted(ends, key=order.__getitem__)
             alone.setdefault((other, key), []).append(one)
     for (name, key), others in alone.items():
-        text = f"neither this site nor {_listed(others)} has an {key}, so that nobody can call"
+        text = f"neither this site nor {_listed(others)} has an {key}, so neither end can call"
         yield Wrong(subject.site_keys(name, key), text)
 
 
@@ -354,7 +354,7 @@ def interfaces(subject: Subject) -> Iterator[Wrong]:
     for site_name, site in subject.sites.items():
         for key in ("interface", "lan_interface"):
             if getattr(site, key) in NOT_INTERFACES:
-                text = f"{getattr(site, key)} is no interface that can be used for this"
+                text = f"{getattr(site, key)} is not a usable interface name"
                 yield Wrong(subject.site_keys(site_name, key), text)
         own = site.interface or default
         if own is not None and own == site.lan_interface:

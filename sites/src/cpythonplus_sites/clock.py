@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 GOOD, BAD_STATE, WRONG_USAGE, READ_ONLY, NOT_PERMITTED, WOULD_GO_BACK, FAILED = range(7)
 """Exit statuses; HELP says what they mean."""
 
-FLOOR = 1793491200
-"""2026-11-01, when this was built: no clock is right that says less. Epoch seconds."""
+FLOOR = 1795564800
+"""2026-11-25, when this was built: no clock is right that says less. Epoch seconds."""
 LIFETIME_S = 20 * 365 * 86400
 """Nor one that says more than the floor and this."""
 LEAD_S = 86400
@@ -48,21 +48,21 @@ usage: cpythonplus-clock save | restore | tick | status  [options]
 Keeps the time of a machine without a clock chip in a file.
 
   save      write the time into the file; never an earlier one than it holds, unless the clock is
-            synchronised, and so known to be right
-  restore   set the clock to the file's time, or to the floor; only forward. A clock chip that works
-            counts more than the file; a clock that is synchronised is left alone
-  tick      save, and say nothing when all is well: for a timer
-  status    tell the time of the clock, the file and the chip
+            synchronised, and thus known to be right
+  restore   set the clock to the file's time, or to the floor; only forward. A working clock chip
+            takes precedence over the file; a synchronised clock is not changed
+  tick      save, without output on success: for a timer
+  status    show the time of the clock, the file and the chip
 
 options:
-  --file PATH      ({file})
-  --floor SECONDS  no time before this is right ({floor}, {date})
-  --no-rtc         do as if there were no clock chip
-  --force          set the clock, or the file, back as well
-  -h, --help       show this and end
+  --file PATH      file that holds the time ({file})
+  --floor SECONDS  earliest time that can be right ({floor}, {date})
+  --no-rtc         ignore the clock chip
+  --force          also set the clock or the file back
+  -h, --help       show this message and exit
 
-status: 0 good; 1 the file or the clock cannot be right; 2 wrong usage; 3 the file system is
-read-only; 4 not permitted (the clock needs CAP_SYS_TIME); 5 it would go back; 6 it failed
+exit status: 0 success; 1 the file or the clock cannot be right; 2 wrong usage; 3 the file system
+is read-only; 4 not permitted (the clock needs CAP_SYS_TIME); 5 time would go back; 6 other failure
 """
 
 
@@ -107,12 +107,12 @@ def read(path: str, settings: "Settings") -> "int | None":
     except OSError as error:
         raise _explained(error, path) from None
     if text[-1:] != b"\n" or not text[:-1].isdigit() or text[:1] == b"0" or len(text) > SIZE_LIMIT:
-        raise ClockError(BAD_STATE, f"{path}: holds no time")
+        raise ClockError(BAD_STATE, f"{path}: contains no time")
     value = int(text)
     if value > settings.ceiling:
         raise ClockError(BAD_STATE, f"{path}: {shown(value)} cannot be right")
     if value - LEAD_S > dated >= settings.floor:
-        fault = f"{path}: {shown(value)} cannot be right, for the file is of {shown(dated)}"
+        fault = f"{path}: {shown(value)} cannot be right, as the file was written {shown(dated)}"
         raise ClockError(BAD_STATE, fault)
     return value
 
@@ -291,7 +291,7 @@ def _target(path: str) -> str:
     if folder is not None and (
         folder.st_mode & stat.S_IWOTH or folder.st_uid not in (0, os.geteuid())
     ):
-        text = f"{path}: is a link in a folder that others can change"
+        text = f"{path}: is a link in a folder that others can write to"
         raise ClockError(NOT_PERMITTED, text)
     return os.path.realpath(path)
 
@@ -372,7 +372,7 @@ def report(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> "t
     try:
         saved = read(settings.file, settings)
         age = now - (saved or 0)
-        file = "there is none" if saved is None else f"{shown(saved)}, {_age(age)}"
+        file = "does not exist" if saved is None else f"{shown(saved)}, {_age(age)}"
         status = GOOD if 0 <= age <= STALE_S else BAD_STATE
     except ClockError as problem:
         status, file = problem.status, str(problem)[len(settings.file) + 2 :]
@@ -441,7 +441,7 @@ def parse(words: "list[str]") -> "tuple[str, Settings]":
     """The action and the settings. Raises ClockError for wrong words."""
     action, rest = words[0], words[1:]
     if action in ("install", "uninstall"):
-        raise ClockError(WRONG_USAGE, f"{action} is done by: cpythonplus-clock {action}")
+        raise ClockError(WRONG_USAGE, f"for {action}, use: cpythonplus-clock {action}")
     if action not in ("save", "restore", "tick", "status"):
         raise ClockError(WRONG_USAGE, f"unknown action {action!r}; see --help")
     settings = Settings()
@@ -464,12 +464,12 @@ def parse(words: "list[str]") -> "tuple[str, Settings]":
 def _set_option(settings: Settings, option: str, value: str) -> None:
     if option == "--file":
         if not os.path.isabs(value):
-            raise ClockError(WRONG_USAGE, f"--file needs an absolute path, not {value!r}")
+            raise ClockError(WRONG_USAGE, f"--file: expected an absolute path, got {value!r}")
         settings.file = value
         return
     # A floor sets the clock: milliseconds, or a digit too many, would put it beyond all bounds.
     if not _is_number(value) or int(value) > FLOOR + LIFETIME_S:
-        raise ClockError(WRONG_USAGE, f"--floor needs seconds since 1970, not {value!r}")
+        raise ClockError(WRONG_USAGE, f"--floor: expected seconds since 1970, got {value!r}")
     settings.floor = int(value)
 
 

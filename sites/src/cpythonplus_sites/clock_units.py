@@ -264,7 +264,7 @@ def _refuse_outside(root: Path, folder: Path) -> None:
     machine's own.
     """
     if not folder.resolve().is_relative_to(root.resolve()):
-        raise OSError(errno.EXDEV, f"leads to {folder.resolve()}, out of {root}", str(folder))
+        raise OSError(errno.EXDEV, f"resolves to {folder.resolve()}, outside {root}", str(folder))
 
 
 def not_there(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
@@ -337,7 +337,7 @@ def _timesyncd(root: Path) -> Conflict | None:
     return Conflict(
         "systemd-timesyncd",
         f"moves the clock forward to the time of its own file /{own.relative_to(root)}",
-        "may stay: neither goes back, the later of both counts",
+        "can stay: neither goes back, the later time wins",
         harmful=False,
     )
 
@@ -352,7 +352,7 @@ def _fake_hwclock(root: Path) -> Conflict | None:
     how = f"systemctl disable {' '.join(enabled)}, or " if enabled else ""
     return Conflict(
         "fake-hwclock",
-        "also restores the clock at boot, from a time that it saves every hour only",
+        "also restores the clock at boot, from a time saved only every hour",
         f"{how}apt-get purge fake-hwclock",
         harmful=True,
     )
@@ -365,7 +365,7 @@ def _chrony(root: Path) -> Conflict | None:
                 return Conflict(
                     "chrony -s",
                     "sets the clock from the chip, or to the drift file's time",
-                    f"take -s out of /{name}",
+                    f"remove -s from /{name}",
                     harmful=True,
                 )
     for name in ("etc/chrony/chrony.conf", "etc/chrony.conf"):
@@ -373,8 +373,8 @@ def _chrony(root: Path) -> Conflict | None:
         if steps:
             return Conflict(
                 f"chrony, {steps[0]!r}",
-                "steps the clock, also back, when it has heard from a server",
-                "may stay: it is right then, and the next save corrects the file",
+                "steps the clock, also backwards, after an answer from a server",
+                "can stay: the clock is right then, and the next save corrects the file",
                 harmful=False,
             )
     return None
@@ -389,7 +389,7 @@ def _hwclock(root: Path) -> Conflict | None:
     how = f"systemctl disable {' '.join(enabled)}" if enabled else "update-rc.d hwclock.sh remove"
     return Conflict(
         enabled[0] if enabled else "hwclock.sh",
-        "reads or writes a clock chip, and fails, or sets a wrong time, where none works",
+        "reads or writes a clock chip; without a working one it fails or sets a wrong time",
         f"without a chip: {how}",
         harmful=False,
     )

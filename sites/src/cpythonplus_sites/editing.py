@@ -48,7 +48,7 @@ def edited(text: str, changes: Mapping[Keys, Value]) -> str:
         layout = scan(text)
         text = _with(layout, keys, value) if value is not None else _without(layout, keys)
         if not _means(text, data):
-            raise NotEditableError(keys, "cannot be set as this file is written; do it by hand")
+            raise NotEditableError(keys, "cannot be set in this layout of the file; set it by hand")
     return text
 
 
@@ -111,7 +111,7 @@ def _place(layout: Layout, keys: Keys) -> tuple[int, str, str]:
 
 def _refuse_inline(statement: Statement, keys: Keys) -> None:
     if statement.inline:
-        raise NotEditableError(keys, f"stands in braces; write [{dotted(keys[:-1])}] on its own")
+        raise NotEditableError(keys, f"is an inline table; write [{dotted(keys[:-1])}] on its own")
 
 
 def _line_start(text: str, at: int) -> int:

@@ -67,15 +67,16 @@ class Reach:
         return asdict(self)
 
 
-NO_PEER = "it is not among the peers of {0}; cpythonplus-sites apply sets it"
-NO_DEVICE = "{0} is not there; cpythonplus-sites apply brings it up"
+NO_PEER = "it is not among the peers of {0}; cpythonplus-sites apply adds it"
+NO_DEVICE = "{0} does not exist; cpythonplus-sites apply brings it up"
 DOWN = "{0} is down; cpythonplus-sites apply brings it up"
 NEVER = (
-    "no handshake ever: the endpoint or its port is wrong or closed, the keys do not fit, the far "
+    "there was never a handshake: the endpoint or its port is wrong or closed, the"
+    " keys do not match, the far "
     "gateway is down, or a clock went back (WireGuard then refuses the handshake)"
 )
 STALE = (
-    "no handshake any more: the far gateway is down or its address changed, or a clock went back "
+    "no recent handshake: the far gateway is down or its address changed, or a clock went back "
     "(WireGuard then refuses the handshake)"
 )
 CLOCK_WENT_BACK = (
@@ -87,13 +88,13 @@ SILENT = (
     "the far gateway was cut off less than three minutes ago"
 )
 LAN_SILENT = (
-    "the tunnel is well, but the far gateway's LAN address does not answer: that address in the "
+    "the tunnel works, but the far gateway's LAN address does not answer: that address in the "
     "file, its subnets, or a firewall there"
 )
 SSH_UNUSED = "no ssh process holds {0}: its log says why (journalctl -u '*-ssh@*'); or sshd's there"
 SSH_SILENT = "ssh holds {0}, but nothing comes back: the far end's device, routes or firewall"
 BEYOND = "{0} answers, but not what lies behind it: its forwarding, or its own link to {1}"
-IDLE = "no handshake lately, and no keepalive: without traffic that says nothing"
+IDLE = "no recent handshake, and no keepalive: without traffic this is inconclusive"
 
 
 def examine(
@@ -201,7 +202,7 @@ class _Judge:
         if not device.running:
             return "bad", SSH_UNUSED.format(name)
         if tunnel is None:
-            return "unknown", "ssh holds the device; only a ping would tell more"
+            return "unknown", "ssh holds the device; only a ping can tell more"
         if not tunnel.received:
             return "bad", SSH_SILENT.format(name)
         return _judge_lan(lan)

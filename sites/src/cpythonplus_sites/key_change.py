@@ -39,9 +39,11 @@ def stage_here(folder: HostFolder, site: Site) -> Stage:
 def begin(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
     """Make the next key and announce it."""
     if folder.aborted_key_path.exists():
-        raise KeyChangeError("the change before was aborted and is not finished: rotate finish")
+        raise KeyChangeError(
+            "the previous change was aborted and is not finished: run rotate finish"
+        )
     if stage_here(folder, site) == "switched":
-        raise KeyChangeError("the new key is in use already: rotate finish")
+        raise KeyChangeError("the new key is already in use: run rotate finish")
     if folder.public_key() != site.public_key:
         raise KeyChangeError(f"the public_key of {site.name} in the file is not this host's")
     key = folder.next_key()
@@ -62,7 +64,7 @@ def switch(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
 def finish(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
     """Forget the next key: it is the key now, or the change was aborted."""
     if stage_here(folder, site) == "begun":
-        raise KeyChangeError("the new key is not in use yet: rotate switch, or rotate abort")
+        raise KeyChangeError("the new key is not in use yet: run rotate switch or rotate abort")
     if site.next_public_key is not None:
         set_keys({"next_public_key": None})
     for path in (folder.next_key_path, folder.aborted_key_path):
@@ -72,10 +74,10 @@ def finish(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
 def abort(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
     """Go back to the old key. The next one is kept until the other gateways have left it."""
     if stage_here(folder, site) == "switched":
-        raise KeyChangeError("the old key is gone, the new one in use: rotate finish")
+        raise KeyChangeError("the old key is gone and the new one in use: run rotate finish")
     if site.next_public_key is not None and folder.public_key() == site.next_public_key:
         # Interrupted between the two writes of `switch`.
-        raise KeyChangeError("the old key is gone already: rotate switch, which goes on")
+        raise KeyChangeError("the old key is already gone: run rotate switch, which continues")
     if folder.next_key_path.exists():
         folder.next_key_path.rename(folder.aborted_key_path)
     elif not folder.aborted_key_path.exists():
@@ -120,7 +122,7 @@ def not_moved(used: Mapping[str, frozenset[str]], site: Site, *, spare: bool) ->
 def _announced_key(folder: HostFolder, site: Site) -> str:
     key = folder.next_key()
     if key is None or site.next_public_key is None or folder.aborted_key_path.exists():
-        raise KeyChangeError("no key is being changed here: rotate begin")
+        raise KeyChangeError("no key is being changed here: run rotate begin")
     if keys.public_key(key) != site.next_public_key:
         raise KeyChangeError(f"{folder.next_key_path} is not the next_public_key of the file")
     return key

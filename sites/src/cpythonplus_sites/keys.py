@@ -52,7 +52,7 @@ def preshared_key(secret: str, one: str, other: str) -> str:
     KeyFormatError for a secret that is none, ValueError for a site with itself.
     """
     if one == other:
-        raise ValueError(f"a preshared key is for two sites, not for {one!r} alone")
+        raise ValueError(f"a preshared key needs two sites, got {one!r} twice")
     info = " ".join((_INFO, *sorted((one, other)))).encode()
     derivation = HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info)
     return _encoded(derivation.derive(decoded(secret)))
@@ -91,7 +91,7 @@ def decoded(key: str) -> bytes:
         data = b""
     # Base64 of 32 bytes has two bits to spare; wg refuses a text in which they are set.
     if len(data) != KEY_BYTES or _encoded(data) != key:
-        raise KeyFormatError("not a key: 32 bytes in base64 (44 characters) are")
+        raise KeyFormatError("not a key: expected 32 bytes in base64 (44 characters)")
     return data
 
 

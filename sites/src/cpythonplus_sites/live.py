@@ -299,7 +299,7 @@ def _ip_json(machine: Machine, *words: str) -> str:
     try:
         json.loads(output.out or "[]")
     except ValueError:
-        raise OSError(f"ip -j {' '.join(words)}: its output is no JSON") from None
+        raise OSError(f"ip -j {' '.join(words)}: its output is not JSON") from None
     return output.out
 
 

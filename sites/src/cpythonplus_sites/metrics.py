@@ -44,7 +44,7 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
     (
         "up",
         "gauge",
-        "Whether the site is reached (1) or not (0); no sample: not known.",
+        "Whether the site is reachable (1) or not (0); no sample: not known.",
         lambda reach: _VERDICTS.get(reach.verdict),
     ),
     (
@@ -68,13 +68,13 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
     (
         "tunnel_ping_loss_ratio",
         "gauge",
-        "Part of the pings to the far end of the tunnel without an answer.",
+        "Share of the pings to the far end of the tunnel without an answer.",
         lambda reach: _loss(reach.tunnel),
     ),
     (
         "lan_ping_loss_ratio",
         "gauge",
-        "Part of the pings to the far gateway's LAN address without an answer.",
+        "Share of the pings to the far gateway's LAN address without an answer.",
         lambda reach: _loss(reach.lan),
     ),
     (

@@ -145,19 +145,19 @@ class _Planner:
             name = tunnel.interface
             device, live = self.live.devices.get(name), self.live.tunnels.get(name)
             if device is not None and live is None:
-                yield f"{name} is there, but is no WireGuard interface"
+                yield f"{name} exists, but is not a WireGuard interface"
             elif (
                 device and live and live.private_key not in own_keys and self._is_elsewhere(device)
             ):
-                yield f"{name} is there, but its key and its addresses are not of this network"
+                yield f"{name} exists, but its key and addresses are not those of this network"
             path = Path(FOLDER / f"{name}.conf")
             there = self.live.files.get(path)
             if there is not None and there.text.strip() and MARK not in there.text:
-                yield f"{path} is there, but was not written by cpythonplus: move it away"
+                yield f"{path} exists, but was not written by cpythonplus: move it away"
         for link in self.wanted.ssh:
             device = self.live.devices.get(link.device)
             if device is not None and self._is_elsewhere(device):
-                yield f"{link.device} is there, but its addresses are not of this network"
+                yield f"{link.device} exists, but its addresses are not those of this network"
 
     def connected(self) -> Iterator[str]:
         """LANs of other sites that are a network of this host, which ours would hide."""
@@ -191,9 +191,7 @@ class _Planner:
                 word = f"set mode {file.mode:04o} of"
             yield Step(f"{word} {path}", tuple(self._take_over(path)), file=file)
         if changed_units:
-            yield Step(
-                "have systemd read its units again", (Command(("systemctl", "daemon-reload")),)
-            )
+            yield Step("reload the units of systemd", (Command(("systemctl", "daemon-reload")),))
 
     def _take_over(self, path: str) -> Iterator[Command]:
         """What has to read a changed file for it to count."""
@@ -239,7 +237,7 @@ class _Planner:
         for link in self.wanted.ssh:
             if link.device not in self.live.devices:
                 yield Step(
-                    f"make {link.device} for the ssh link to {link.site}",
+                    f"create {link.device} for the ssh link to {link.site}",
                     (*self._make_user(), self._make_tun(link.device)),
                 )
 
@@ -288,13 +286,13 @@ class _Planner:
         wanted = ip_interface(address)
         if wanted.ip not in {x.ip for x in device.addresses}:
             yield _ip(
-                f"give {device.name} the address {address}",
+                f"add the address {address} to {device.name}",
                 *("address", "replace", str(wanted), "dev", device.name),
             )
         for other in device.addresses:
             if _is_in(other.ip, self.wanted.range) and other.ip != wanted.ip:
                 yield _ip(
-                    f"take the address {other} from {device.name}",
+                    f"remove the address {other} from {device.name}",
                     *("address", "del", str(other), "dev", device.name),
                     interrupts=True,
                 )
@@ -413,8 +411,9 @@ class _Planner:
         if there.endpoint is not None and self._is_fresh(there):
             age_s = max(0, round(self.live.now_s - there.handshake_s))
             self.notes.append(
-                f"{peer.site}: its endpoint is {there.endpoint}, not {found}, but it was heard of "
-                f"{age_s} s ago: left alone"
+                f"{peer.site}: its endpoint is {there.endpoint}, not {found}, but"
+                " the last handshake was "
+                f"{age_s} s ago: unchanged"
             )
             return
         argv = ("wg", "set", interface, "peer", peer.public_key, "endpoint", str(found))
@@ -563,7 +562,7 @@ def is_fresh(peer: LivePeer, now_s: float) -> bool:
 
 
 def _not_ours(route: LiveRoute) -> str:
-    return f"{route.subnet} is reached through {route.device}, by a route that is not ours"
+    return f"{route.subnet} is reached through {route.device}, by a route of other software"
 
 
 def _is_in(address: Address, subnet: Subnet) -> bool:

@@ -185,12 +185,12 @@ def _cut(value: object, wrong: Tree | None) -> object:
 def _explained(details: ErrorDetails) -> Wrong:
     keys, kind, value = tuple(details["loc"]), details["type"], details["input"]
     if kind == "extra_forbidden":
-        return Wrong(keys, f"there is no such key{_suggestion(keys)}")
+        return Wrong(keys, f"unknown key{_suggestion(keys)}")
     if kind == "value_error":
         keys = keys[:-1] if keys[-1] == "[key]" else keys  # a name of [sites.NAME]
         return Wrong(keys, str(details["ctx"]["error"]))
     shape = "an array, in brackets" if kind == "list_type" else f"a table{_header(keys)}"
-    return Wrong(keys, f"must be {shape}, not {values.shown(value)}")
+    return Wrong(keys, f"expected {shape}, got {values.shown(value)}")
 
 
 def _header(keys: Keys) -> str:

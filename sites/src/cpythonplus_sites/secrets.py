@@ -50,7 +50,7 @@ def read_secret(path: Path) -> str:
     finally:
         os.close(file)
     if len(data) > MAX_SECRET_BYTES:
-        raise SecretError(f"{path} is larger than {MAX_SECRET_BYTES} bytes; that is no secret")
+        raise SecretError(f"{path} is larger than {MAX_SECRET_BYTES} bytes; that is not a secret")
     try:
         return data.decode().strip()
     except UnicodeDecodeError:

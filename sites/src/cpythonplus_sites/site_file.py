@@ -88,11 +88,11 @@ def read_text(path: Path) -> str:
     """The text of the file with its line endings. Raises SiteFileError."""
     with _told(path):
         if not stat.S_ISREG(path.stat().st_mode):
-            raise SiteFileError(path, [Problem(0, "", "is no file")])
+            raise SiteFileError(path, [Problem(0, "", "is not a file")])
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        text = f"is longer than {MOST_BYTES >> 20} MiB, which no site file is"
+        text = f"is longer than {MOST_BYTES >> 20} MiB, too long for a site file"
         raise SiteFileError(path, [Problem(0, "", text)])
     try:
         return data.decode()
@@ -112,7 +112,7 @@ def _told(path: Path) -> Iterator[None]:
     except SecretError as error:
         raise SiteFileError(path, [Problem(0, "", str(error))]) from None
     except ValueError:  # a null byte in the name
-        raise SiteFileError(path, [Problem(0, "", "is no file")]) from None
+        raise SiteFileError(path, [Problem(0, "", "is not a file")]) from None
 
 
 def parse(path: Path, text: str) -> dict[str, object]:
@@ -124,7 +124,7 @@ def parse(path: Path, text: str) -> dict[str, object]:
     except ValueError as error:
         raise SiteFileError(path, [_syntax_problem(text, str(error))]) from None
     if not data:
-        raise SiteFileError(path, [Problem(0, "", "is empty; cpythonplus-sites init makes one")])
+        raise SiteFileError(path, [Problem(0, "", "is empty; cpythonplus-sites init creates one")])
     return data
 
 
@@ -132,17 +132,17 @@ def _syntax_problem(text: str, message: str) -> Problem:
     """The error of tomllib with its line; what stands there twice is named."""
     match = _AT.fullmatch(message)
     if match is None:  # a number of many thousand digits
-        return Problem(0, "", f"is no TOML: {printable(message)}")
+        return Problem(0, "", f"is not TOML: {printable(message)}")
     line = int(match["line"] or text.count("\n") + 1)
     what = match["what"]
     twice = _TWICE.fullmatch(what)
     if twice is not None:
         table = ".".join(re.findall(r"'([^']*)'", twice["keys"]))
-        return Problem(line, printable(table), "this table is there twice")
+        return Problem(line, printable(table), "this table is defined twice")
     if "overwrite" in what:
         key = text.split("\n")[line - 1].partition("=")[0].strip()
-        return Problem(line, "", f"{printable(key)} is there twice")
-    return Problem(line, "", f"is no TOML: {printable(what)}")
+        return Problem(line, "", f"{printable(key)} is defined twice")
+    return Problem(line, "", f"is not TOML: {printable(what)}")
 
 
 def write_keys(path: Path, changes: Mapping[str, Value], *, only_try: bool = False) -> None:

@@ -20,7 +20,7 @@ name = "{name}"\t# the interface is wg-{name}
 tunnel = "{tunnel}"\t# addresses of the tunnels' ends; no LAN may overlap it
 topology = "{topology}"{words}
 {hub}mtu = 1420\t# bytes; fits into packets of 1500 bytes, also over IPv6
-keepalive = 25\t# seconds; keeps the way through NAT open
+keepalive = 25\t# seconds; keeps the path through NAT open
 preshared = true\t# a second secret for each pair of sites
 """
 
@@ -30,7 +30,7 @@ lan = [""]\t# subnets behind the gateway, such as "192.168.10.0/24"
 gateway = ""\t# the gateway's address in the LAN, such as "192.168.10.1"
 tunnel_address = "{address}"
 {endpoint}
-# public_key: `cpythonplus-sites keygen --site {site}` on the gateway puts it here
+# public_key: `cpythonplus-sites keygen --site {site}` on the gateway writes it here
 """
 
 _ENDPOINT = 'endpoint = ""\t# HOST:PORT from outside, such as "vpn.example.org:51820"'
@@ -54,7 +54,7 @@ def template(name: str, tunnel: Subnet, topology: Topology, sites: Sequence[str]
     """
     addresses = list(islice(tunnel.hosts(), len(sites)))
     if len(addresses) < len(sites):
-        raise ValueError(f"{tunnel} has not enough addresses for {len(sites)} sites")
+        raise ValueError(f"{tunnel} does not have enough addresses for {len(sites)} sites")
     words = '\t# or "hub": all links to one site' if topology == "mesh" else ""
     text = _HEAD.format(
         name=name,

@@ -77,8 +77,8 @@ def text(wanted: Mapping[str, str] = SETTINGS) -> str:
     lines = [f"{name} = {value}" for name, value in wanted.items()]
     return "\n".join(
         [
-            "# TCP buffers for streams over a long way, such as a round trip of 80 ms. They help",
-            "# at the two ends of a stream: on hosts of the LANs, not on what only forwards.",
+            "# TCP buffers for streams over long distances, such as a round trip of 80 ms: they",
+            "# help at the two ends of a stream, on hosts of the LANs, not on gateways.",
             *lines,
             "",
         ]

@@ -43,11 +43,11 @@ _SSH_KEY = re.compile(
 def text(value: object) -> str:
     """A string, of printable characters."""
     if not isinstance(value, str):
-        raise ValueError(f"must be a string in quotes, not {shown(value)}")
+        raise ValueError(f"expected a string in quotes, got {shown(value)}")
     if not value:
-        raise ValueError("is empty: it has to be filled in")
+        raise ValueError("is empty: fill it in")
     if not value.isprintable():
-        raise ValueError("has a character that cannot be printed")
+        raise ValueError("contains a character that cannot be printed")
     return value
 
 
@@ -58,7 +58,8 @@ def shown(value: object) -> str:
     if isinstance(value, dict | list):
         return "a table" if isinstance(value, dict) else "an array"
     if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
-        return "one that long"  # Python refuses to print one of many thousand digits
+        # Python refuses to print one of many thousand digits.
+        return "a number with too many digits"
     return f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
 
 
@@ -73,7 +74,7 @@ def one_of(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if value not in words:
             choice = " or ".join(f'"{word}"' for word in words)
-            raise ValueError(f"must be {choice}, not {shown(value)}")
+            raise ValueError(f"expected {choice}, got {shown(value)}")
         return str(value)
 
     return read
@@ -84,7 +85,7 @@ def whole_number(low: int, high: int, unit: str = "") -> Callable[[object], int]
 
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ValueError(f"must be a number from {low} to {high}{unit}, not {shown(value)}")
+            raise ValueError(f"expected a number from {low} to {high}{unit}, got {shown(value)}")
         return value
 
     return read
@@ -93,7 +94,7 @@ def whole_number(low: int, high: int, unit: str = "") -> Callable[[object], int]
 def boolean(value: object) -> bool:
     """`true` or `false`."""
     if not isinstance(value, bool):
-        raise ValueError(f"must be true or false, not {shown(value)}")
+        raise ValueError(f"expected true or false, got {shown(value)}")
     return value
 
 
@@ -102,7 +103,7 @@ def name(value: object) -> str:
     word = text(value)
     if not _NAME.fullmatch(word) or len(word) > NAME_LENGTH:
         raise ValueError(
-            f"{shown(word)} is no name: up to {NAME_LENGTH} of a-z, 0-9 and -,"
+            f"{shown(word)} is not a name: up to {NAME_LENGTH} of a-z, 0-9 and -,"
             " with a letter or digit at both ends"
         )
     return word
@@ -112,9 +113,13 @@ def interface(value: object) -> str:
     """A name that the kernel and wg-quick take for an interface."""
     word = text(value)
     if len(word) > INTERFACE_LENGTH:
-        raise ValueError(f"{shown(word)} has {len(word)} characters; an interface's name has 15")
+        raise ValueError(
+            f"{shown(word)} has {len(word)} characters; an interface's name has at most 15"
+        )
     if not _INTERFACE.fullmatch(word) or word in (".", "..") or word.startswith("-"):
-        raise ValueError(f"{shown(word)} is no interface name: letters, digits and _ = + . - only")
+        raise ValueError(
+            f"{shown(word)} is not an interface name: letters, digits and _ = + . - only"
+        )
     return word
 
 
@@ -122,11 +127,11 @@ def address(value: object) -> Address:
     """An IPv4 or IPv6 address of one host."""
     word = text(value)
     if "/" in word:
-        raise ValueError(f"must be one address without a prefix length, not {shown(word)}")
+        raise ValueError(f"expected one address without a prefix length, got {shown(word)}")
     try:
         found = ip_address(word)
     except ValueError:
-        raise ValueError(f"{shown(word)} is no IP address") from None
+        raise ValueError(f"{shown(word)} is not an IP address") from None
     _refuse_odd(found, word)
     return found
 
@@ -142,7 +147,7 @@ def subnet(value: object) -> Subnet:
     except ValueError:
         found = None
     if match is None or found is None:
-        raise ValueError(f"{shown(word)} is no subnet, such as 192.168.10.0/24")
+        raise ValueError(f"{shown(word)} is not a subnet, such as 192.168.10.0/24")
     if ip_address(match["address"]) != found.network_address:
         raise ValueError(f"{shown(word)} has host bits set; the subnet is {found}")
     _refuse_odd(found.network_address, word)
@@ -153,7 +158,7 @@ def _without_length(word: str) -> str:
     try:
         meant = ip_address(word)
     except ValueError:
-        return f"{shown(word)} is no subnet, such as 192.168.10.0/24"
+        return f"{shown(word)} is not a subnet, such as 192.168.10.0/24"
     length = 64 if meant.version == 6 else 24  # noqa: PLR2004
     return (
         f"{shown(word)} has no prefix length, such as {ip_network((meant, length), strict=False)}"
@@ -185,7 +190,7 @@ def endpoint(value: object) -> Endpoint:
 def _not_an_endpoint(word: str) -> str:
     bare, _, port = word.rpartition(":")
     if word.count(":") > 1 and "[" not in word and port.isdecimal():
-        return f"an IPv6 address stands in brackets: [{printable(bare)}]:{printable(port)}"
+        return f"an IPv6 address must be in brackets: [{printable(bare)}]:{printable(port)}"
     if ":" not in word or word.endswith("]"):
         return f"{shown(word)} has no port, such as {printable(word)}:51820"
     return f"{shown(word)} is not HOST:PORT"
@@ -194,7 +199,7 @@ def _not_an_endpoint(word: str) -> str:
 def _v6(word: str) -> IPv6Address:
     found = address(word)
     if not isinstance(found, IPv6Address):
-        raise ValueError(f"{word} is no IPv6 address; only those stand in brackets")
+        raise ValueError(f"{word} is not an IPv6 address; only those are in brackets")
     return found
 
 
@@ -204,7 +209,7 @@ def host(word: str) -> str:
     if last.isdecimal() or last.lower().startswith("0x"):
         return str(address(word))  # what resolvers would read as a number
     if not _HOST.fullmatch(word) or len(word) > HOST_LENGTH:
-        raise ValueError(f"{shown(word)} is no DNS name")
+        raise ValueError(f"{shown(word)} is not a DNS name")
     return word.lower()
 
 
@@ -216,9 +221,9 @@ def public_key(value: object) -> str:
     except (Base64Error, ValueError):
         data = b""
     if len(data) != KEY_BYTES or base64.b64encode(data).decode() != word:
-        raise ValueError("is no WireGuard key: base64 of 32 bytes, 44 characters")
+        raise ValueError("is not a WireGuard key: base64 of 32 bytes, 44 characters")
     if not any(data):
-        raise ValueError("is a key of zeros, which WireGuard takes for none")
+        raise ValueError("is a key of zeros, which WireGuard treats as no key")
     return word
 
 
@@ -227,7 +232,7 @@ def ssh_key(value: object) -> str:
     word = text(value)
     match = _SSH_KEY.fullmatch(word)
     if match is None or not _names_itself(match["kind"], match["data"]):
-        raise ValueError('is no OpenSSH public key, such as "ssh-ed25519 AAAA... name"')
+        raise ValueError('is not an OpenSSH public key, such as "ssh-ed25519 AAAA... name"')
     return word
 
 

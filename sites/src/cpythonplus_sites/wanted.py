@@ -239,7 +239,7 @@ def want(
 def _tunnel(site: Site, tunnel: rotation.Tunnel, keys: Keys) -> Tunnel:
     private = keys.next_private if tunnel.key == "next" else keys.private
     if private is None:
-        raise LookupError(f"{tunnel.interface} needs the next private key, which is not there")
+        raise LookupError(f"{tunnel.interface} requires the next private key, which is missing")
     peers = (
         Peer(
             site=peer.site,

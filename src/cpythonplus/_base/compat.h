@@ -57,7 +57,7 @@ plus_compat_has_jit(void)
 /* What a build without a GIL refuses with, wherever this package would read the interpreter's private layouts, count
  * on reference counts or on standing still.  With PYTHON_GIL=1 too: the build decides, and a GIL that is on may be so
  * for the moment of an import only. */
-#define PLUS_FREE_THREADED "a free-threaded build keeps objects and their references in another way"
+#define PLUS_FREE_THREADED "a free-threaded build stores objects and reference counts differently"
 
 /* May be called without the GIL: reads one atomic word. */
 static inline bool
@@ -67,6 +67,20 @@ plus_compat_is_finalizing(void)
     return Py_IsFinalizing() != 0;
 #else
     return _Py_IsFinalizing() != 0; /* the same function before it got its public name in 3.13 */
+#endif
+}
+
+/* Whether references to it are not counted. */
+static inline bool
+plus_compat_is_immortal(PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyUnstable_IsImmortal(op) != 0;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return _Py_IsImmortal(op) != 0; /* the same before it got its public name in 3.14 */
+#else
+    (void)op;
+    return false;
 #endif
 }
 

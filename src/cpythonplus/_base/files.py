@@ -315,7 +315,10 @@ class _Place:
             found = os.fstat(file)
             is_theirs = self.is_shared and is_foreign(found.st_uid)
             if not is_descriptor and (is_theirs or stat.S_ISREG(found.st_mode)):
-                what = "is no file, and somebody else's, in a folder that others can change"
+                what = (
+                    "belongs to another user and is not a regular file, in a folder"
+                    " that others can write to"
+                )
                 raise UnsafeFileError(what)
             os.set_blocking(file, True)
             _write(file, data)
@@ -382,10 +385,10 @@ def _check_link(link: os.stat_result, folder: os.stat_result, *, is_last: bool) 
     overwritten.
     """
     if is_last and is_shared(folder):
-        raise UnsafeFileError("is a symbolic link in a folder that others can change")
+        raise UnsafeFileError("is a symbolic link in a folder that others can write to")
     is_theirs = is_foreign(link.st_uid) and link.st_uid != folder.st_uid
     if is_theirs and folder.st_mode & stat.S_IWOTH:
-        raise UnsafeFileError("leads through a symbolic link that somebody else put there")
+        raise UnsafeFileError("leads through a symbolic link that belongs to another user")
 
 
 def _is_of_proc(folder: int) -> bool:
@@ -489,7 +492,9 @@ def _keep_owner(file: int, old: os.stat_result, *, is_owned: bool) -> None:
             os.fchown(file, old.st_uid, -1)
         except PermissionError:
             if is_owned:
-                raise UnsafeFileError(f"belongs to user {old.st_uid}, who would lose it") from None
+                raise UnsafeFileError(
+                    f"belongs to user {old.st_uid}, who would no longer own it"
+                ) from None
     if old.st_gid != new.st_gid:
         try:
             os.fchown(file, -1, old.st_gid)

@@ -68,7 +68,7 @@ def memory_sums(pid: int) -> dict[str, int]:
 
 def _another_users(pid: int) -> PermissionError:
     return PermissionError(
-        errno.EACCES, f"the memory of process {pid} may not be looked at: it is another user's"
+        errno.EACCES, f"cannot read the memory of process {pid}: it belongs to another user"
     )
 
 

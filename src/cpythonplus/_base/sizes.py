@@ -20,7 +20,7 @@ def parse_size(text: str) -> int:
     """
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not a size: write a number of bytes, or 300M, 1.5G")
+        raise ValueError(f"expected a size in bytes, or one such as 300M or 1.5G, got {text!r}")
     number, unit = match.groups()
     scale = 1024 ** _UNITS.index(unit.upper())
     # Whole numbers exactly: a float has 53 bits.

@@ -49,7 +49,7 @@ def _at_exit(
             warnings.simplefilter("ignore")
             report(*arguments)
     except BaseException as error:  # a second Ctrl-C too
-        tell(f"no {what}: {error!r}")
+        tell(f"cannot make the {what}: {error!r}")
     finally:
         sys.path = saved
         _restore_interrupt()

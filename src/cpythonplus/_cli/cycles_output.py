@@ -24,7 +24,7 @@ def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """
     kinds = str(values["kinds"]).split(",") if "kinds" in values else None
     watch = cycles.watch(kinds=kinds, hoards="no_hoards" not in values)
-    at_exit.register(_report, (watch, program_pid, dict(values)), "report on cycles")
+    at_exit.register(_report, (watch, program_pid, dict(values)), "cycles report")
     # What the parent has left so far is the parent's. Not stopped here where nothing is told: a
     # full collection at each fork would cost more than to go on watching.
     os.register_at_fork(after_in_child=watch.take)
@@ -42,7 +42,7 @@ def _text(report: cycles.Report, top: int | None) -> str:
     heading = f"cpythonplus doctor cycles, pid {os.getpid()}: {at_exit.command_line()}"
     text = f"{heading}\n{replace(report, cycles=tuple(shown)).text(top=top)}"
     if left_out:
-        text += f"left out: {left_out} classes, each made and dropped once at module level\n"
+        text += f"left out: {left_out} classes, each created and dropped once at module level\n"
     return text
 
 

@@ -21,7 +21,7 @@ _TOP = 10
 def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the process examined at exit; values: of the given options."""
     watch = cycles.watch()
-    at_exit.register(_report, (watch, program_pid, dict(values)), "report of the doctor")
+    at_exit.register(_report, (watch, program_pid, dict(values)), "doctor report")
     watch.start()
 
 

@@ -14,6 +14,8 @@ by its `activate`.
 
 import os
 
+from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
@@ -145,7 +147,7 @@ class Run:
             value = value.replace("%3B", ";").replace("%25", "%")
             name, dot, field = key.partition(".")
             if not equals:
-                raise ValueError(f"{pair!r} is not key=value")
+                raise ValueError(f"expected key=value, got {pair!r}")
             if dot and name in run.features:
                 run.features[name][field] = value
             elif not dot and key in ("home", "python"):
@@ -166,7 +168,7 @@ def whole_number(text: str) -> str:
     try:
         return str(int(text))
     except ValueError:
-        raise ValueError(f"expected a whole number, not {text!r}") from None
+        raise ValueError(f"expected a whole number, got {text!r}") from None
 
 
 def number(text: str) -> str:
@@ -174,7 +176,7 @@ def number(text: str) -> str:
     try:
         return repr(float(text))
     except ValueError:
-        raise ValueError(f"expected a number, not {text!r}") from None
+        raise ValueError(f"expected a number, got {text!r}") from None
 
 
 def signal_number(text: str) -> str:
@@ -188,7 +190,7 @@ def signal_number(text: str) -> str:
     except (KeyError, ValueError):
         number = 0
     if number not in signal.valid_signals():
-        raise ValueError(f"expected the name or number of a signal, not {text!r}")
+        raise ValueError(f"expected the name or number of a signal, got {text!r}")
     return str(int(number))
 
 
@@ -200,7 +202,7 @@ def cycle_kinds(text: str) -> str:
     known = [str(kind) for kind in Kind]
     for name in names:
         if name not in known:
-            raise ValueError(f"kinds are {', '.join(known)}, not {name!r}")
+            raise ValueError(f"expected kinds among {', '.join(known)}, got {name!r}")
     return ",".join(names)
 
 
@@ -208,7 +210,7 @@ def positive_number(text: str) -> str:
     """Serve as `check` of an option that takes an integer from 1 on."""
     number = whole_number(text)
     if int(number) < 1:
-        raise ValueError(f"expected a number from 1 on, not {text!r}")
+        raise ValueError(f"expected a number of 1 or more, got {text!r}")
     return number
 
 
@@ -220,7 +222,7 @@ def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
             from cpythonplus._cli.arguments import suggestion
 
             raise ValueError(
-                f"expected {' or '.join(names)}, not {text!r}{suggestion(text, [*names])}"
+                f"expected {' or '.join(names)}, got {text!r}{suggestion(text, [*names])}"
             )
         return text
 
@@ -237,11 +239,11 @@ def output_file(text: str) -> str:
     # Exec keeps the pid, so this is the very name that the program is going to write.
     folder, name = os.path.split(path.replace("%p", str(os.getpid())))
     if not text or text.endswith("/") or not name or os.path.isdir(os.path.join(folder, name)):
-        raise ValueError(f"expected a file name, not {text!r}")
+        raise ValueError(f"expected a file name, got {text!r}")
     if not os.path.isdir(folder):
         raise ValueError(f"the folder {folder!r} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ValueError(f"the folder {folder!r} cannot be written to")
+        raise ValueError(f"the folder {folder!r} is not writable")
     return path
 
 
@@ -253,46 +255,24 @@ def allocator(text: str) -> str:
     return os.path.abspath(text) if os.sep in text else text
 
 
-def _policy_kinds() -> "dict[str, type[int | float]]":
-    from cpythonplus.gil._limits import LIMITS
-
-    return {limit.name: type(limit.default) for limit in LIMITS}
-
-
 def policy(text: str) -> str:
     """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
-    from cpythonplus.gil._limits import checked
+    from cpythonplus.gil._limits import read, written
 
-    kinds = _policy_kinds()
-    pairs = []
-    for pair in text.split(","):
-        name, _, value = (part.strip() for part in pair.partition("="))
-        if name not in kinds:
-            from cpythonplus._cli.arguments import suggestion
-
-            hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
-            raise ValueError(f"the policy has no {name!r}{hint}")
-        try:
-            pairs.append(f"{name}={whole_number(value) if kinds[name] is int else number(value)}")
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    carried = ",".join(pairs)
-    checked(policy_numbers(carried))
-    return carried
+    return written(read(text))
 
 
 def policy_numbers(text: str) -> "dict[str, object]":
     """Return the fields of a policy that `policy` has made a text of."""
-    kinds = _policy_kinds()
-    return {
-        name: kinds[name](value) for name, _, value in (x.partition("=") for x in text.split(","))
-    }
+    from cpythonplus.gil._limits import read
+
+    return read(text)
 
 
 def _policy_default() -> "dict[str, object]":
-    from cpythonplus.gil._limits import LIMITS
+    from cpythonplus.gil._limits import LIMITS, written
 
-    return {"policy": ",".join(f"{limit.name}={limit.default}" for limit in LIMITS)}
+    return {"policy": written({limit.name: limit.default for limit in LIMITS})}
 
 
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -386,7 +366,7 @@ def _prepare_statistics(
     environment: "MutableMapping[str, str]",  # noqa: ARG001
 ) -> None:
     if "switch" not in values:
-        raise ValueError("--format and --output go with --stats")
+        raise ValueError("--format and --output require --stats")
 
 
 def format_option(*names: str) -> Option:
@@ -397,24 +377,22 @@ def format_option(*names: str) -> Option:
 
 def output_option(what: str) -> Option:
     """Return the option for the file of a report; what: its help, `write the report to FILE`."""
-    return Option("--output", "output", f"{what}; %p in it is the PID", "FILE", output_file)
+    return Option("--output", "output", f"{what}; %p is the PID", "FILE", output_file)
 
 
 def top_option(default: str = "") -> Option:
     """Return the option for the length of a report."""
-    text = f"the N largest of each part of a report as text{default}"
+    text = f"show only the N largest entries of each table of a text report{default}"
     return Option("--top", "top", text, "N", positive_number, int)
 
 
 HELP_OPTION = Option("--help", "help", "show this message and exit")
-_OUTPUT = output_option("write the report to FILE, not to standard error")
-_POLICY = Option(
-    "--policy", "policy", "the scheduler's numbers", "KEY=VALUE,...", policy, policy_numbers
-)
+_OUTPUT = output_option("write the report to FILE instead of standard error")
+_POLICY = Option("--policy", "policy", POLICY_TEXT, POLICY_SHAPE, policy, policy_numbers)
 _DUMP_ON = Option(
     "--dump-on",
     "signal",
-    "print each thread's and tasklet's stack on SIGNAL: USR1, 10",
+    "print the stack of each thread and tasklet on SIGNAL: USR1, 10",
     "SIGNAL",
     signal_number,
     int,
@@ -422,12 +400,12 @@ _DUMP_ON = Option(
 _MALLOC = Option(
     "--malloc",
     "kind",
-    "allocate by jemalloc, mimalloc, glibc-tuned, or a library by its path",
+    "allocate with jemalloc, mimalloc, glibc-tuned, or the library at a path",
     "KIND",
     allocator,
 )
-_STACKLESS = "give the program a module stackless: tasklets, channels"
-_KINDS = "only these: exception, closure, class, other"
+_STACKLESS = "provide the module stackless: tasklets, channels"
+_KINDS = "report only these kinds: exception, closure, class, other"
 
 FEATURES = (
     Feature(
@@ -440,13 +418,13 @@ FEATURES = (
     ),
     Feature(
         "threads",
-        "locks, conditions and queues of threading and queue are native ones",
+        "locks, conditions and queues of threading and queue are native",
         _activate_threads,
         by_default=True,
     ),
     Feature(
         "stackless",
-        "`import stackless` gives the program tasklets and channels",
+        "`import stackless` provides tasklets and channels",
         _activate_stackless,
         options=(Option("--stackless", "switch", _STACKLESS),),
     ),
@@ -458,13 +436,13 @@ FEATURES = (
     ),
     Feature(
         "dump",
-        "every thread and tasklet with its stack, printed when a signal comes",
+        "the stack of each thread and tasklet, printed on a signal",
         _activate_dump,
         options=(_DUMP_ON,),
     ),
     Feature(
         "malloc",
-        "memory comes from an allocator that gives back what is free",
+        "memory comes from an allocator that returns free memory",
         _activate_malloc,
         options=(_MALLOC,),
         prepare=_prepare_malloc,
@@ -477,15 +455,17 @@ FEATURES = (
         options=(
             Option("--kinds", "kinds", _KINDS, "KIND,...", cycle_kinds),
             top_option(),
-            Option("--no-hoards", "no_hoards", "without the exceptions that are still held"),
+            Option("--no-hoards", "no_hoards", "leave out the exceptions that are still held"),
             format_option("text", "json", "html"),
             _OUTPUT,
-            Option("--children", "children", "also in Python processes that the program starts"),
+            Option(
+                "--children", "children", "also report on Python processes that the program starts"
+            ),
         ),
     ),
     Feature(
         "examination",
-        "what the program keeps in memory, and why, reported when it ends",
+        "what the program keeps in memory and why, reported when it ends",
         _reporter("examination_output"),
         command="cpythonplus doctor run",
         options=(format_option("text", "json", "html"), _OUTPUT, top_option()),
@@ -496,7 +476,7 @@ FEATURES = (
         "what the scheduler did, reported when the process ends",
         _reporter("statistics_output"),
         options=(
-            Option("--stats", "switch", "report what the scheduler did, on standard error at exit"),
+            Option("--stats", "switch", "report what the scheduler did on standard error at exit"),
             format_option("text", "json", "html"),
             _OUTPUT,
         ),

@@ -62,7 +62,7 @@ def take(words: list[str], result: Options) -> int:
 
     Returns how many words were used. 0: the first is no interpreter option. Where the program
     begins, all the words are used and `result.program` holds it; that can be inside of a word, as
-    in `-um http.server`. ValueError: a value is missing.
+    in `-um http.server`. ValueError: expected a value.
     """
     word = words[0]
     if word in LONG_TELLING or word == LONG_WITH_VALUE:
@@ -97,5 +97,5 @@ def _value(option: str, attached: str, words: list[str]) -> str:
     if attached:
         return attached
     if not words[1:]:
-        raise ValueError(f"{option}: a value is missing")
+        raise ValueError(f"{option}: expected a value")
     return words[1]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Words = list[str]
 
-NOT_INSTALLED = "the package is not in a site folder of that Python"
+NOT_INSTALLED = "the package is not in a site-packages folder of that Python"
 LONGEST_FIRST_LINE = 512
 """Bytes of a script in which its interpreter is looked for; Linux looks at 256."""
 _LIBRARY = f"python{sys.version_info[0]}.{sys.version_info[1]}" + ("t" * ("t" in sys.abiflags))
@@ -65,8 +65,8 @@ def line(run: "Run", path: object, argv: object, env: object) -> str | None:
     if "PEX" in environment:  # PEX sets it to the file's name before it starts itself again
         way = "; with PEX_VENV=0 PEX_INHERIT_PATH=fallback set, a PEX file stays with this Python"
     elif why == NOT_INSTALLED:
-        way = f"; where it is, `{words[0]} -m {COMMAND}` starts a program with it"
-    return f"{COMMAND}: the program goes on in {words[0]} without cpythonplus: {why}{way}"
+        way = f"; once it is, `{words[0]} -m {COMMAND}` starts a program with it"
+    return f"{COMMAND}: the program continues in {words[0]} without cpythonplus: {why}{way}"
 
 
 # ---- what is started ----------------------------------------------------------------------------
@@ -159,15 +159,15 @@ def why_not(run: "Run", python: str, letters: set[str], environment: "Mapping[st
     """
     if VARIABLE not in environment:
         if not run.children:
-            return "the interpreters that it starts are to be left alone"
-        return f"there is no {VARIABLE} in its environment"
+            return "it was started with --no-children"
+        return f"its environment has no {VARIABLE}"
     if letters & {"S", "E", "I"}:
-        not_read = f"with -I or -E it does not read {VARIABLE}"
-        return "with -S it reads no site folder" if "S" in letters else not_read
+        not_read = f"with -I or -E it ignores {VARIABLE}"
+        return "with -S it reads no site-packages folder" if "S" in letters else not_read
     same = is_this_python(python)
     prefixes, user_site = prefixes_of(python, environment, same_python=same)
     if OUTSIDE_SITE in environment.get("PYTHONPATH", "").split(os.pathsep):
-        return "" if same or prefixes else "it is another kind of Python"
+        return "" if same or prefixes else "it is another implementation or build of Python"
     folders = site.getsitepackages(prefixes) if prefixes else []
     if user_site and "s" not in letters and not environment.get("PYTHONNOUSERSITE"):
         folders.append(site.getusersitepackages())

@@ -16,14 +16,14 @@ NAME = "cpythonplus"
 GROUPS = {
     "start a program": {
         "run": "start a Python program with its threads scheduled",
-        "serve": "serve a WSGI or ASGI application with gunicorn, its workers sharing their memory",
+        "serve": "serve a WSGI or ASGI application with gunicorn, in workers that share memory",
     },
-    "find out what its memory is used for": {
-        "doctor": "find out what keeps a program's memory",
-        "lint": "find code that makes reference cycles",
+    "examine memory": {
+        "doctor": "show what uses a program's memory, and why it stays",
+        "lint": "find code that creates reference cycles",
     },
     "measure": {
-        "compare": "run your program with cpythonplus and without it, and tell what differs",
+        "compare": "run your program with and without cpythonplus, and report the differences",
     },
     "link offices": {
         "sites": "link the networks of several sites",
@@ -36,7 +36,7 @@ COMMANDS = [name for commands in GROUPS.values() for name in commands]
 HELP = """\
 usage: cpythonplus COMMAND [options] ...
 
-Runs unmodified Python programs with scheduled threads, on the interpreter that is installed.
+Runs unmodified Python programs on the installed CPython, with their threads scheduled.
 
 {commands}
 
@@ -44,8 +44,8 @@ options:
   -h, --help  show this message and exit
   --version   show the version and exit
 
-  cpythonplus run app.py       is `python app.py`, with the GIL scheduled.
-  cpythonplus COMMAND --help   explains one command.
+  cpythonplus run app.py       runs `python app.py` with the GIL scheduled.
+  cpythonplus COMMAND --help   describes one command.
 """
 
 

@@ -42,7 +42,7 @@ def line(value: BaseException, enabled: "Collection[str]") -> str | None:
     if where is None or not switches:
         return None
     return (
-        f"{COMMAND}: something of ours is in this error ({where}): if the program works under "
+        f"{COMMAND}: cpythonplus code is part of this error ({where}): if the program works under "
         f"plain python, try {' or '.join(switches)}, and please report it"
     )
 

@@ -54,7 +54,7 @@ def page(comparison: Comparison) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>cpythonplus compare</title><style>{_STYLE}</style></head><body>\n"
-        f'<h1>Stock beside plus</h1>\n<p class="verdict">{escape(verdict(comparison))}</p>\n'
+        f'<h1>Stock and cpythonplus</h1>\n<p class="verdict">{escape(verdict(comparison))}</p>\n'
         f"<p>{escape(machine())}; {escape(conditions(comparison))}{commands}</p>\n"
         f"<ul>{notes}</ul>\n{_table(comparison)}\n"
         f"<p>{escape(legend(comparison)).replace(chr(10), '<br>')}</p>\n{plots}\n</body></html>\n"

@@ -90,7 +90,7 @@ def warnings(comparison: Comparison) -> list[str]:
     if p99 and comparison.late_s > min(p99) * _LATE_SHARE:
         found.append(
             f"the load generator itself was up to {comparison.late_s * 1e3:.1f} ms late:"
-            " lower --rate, or leave it a processor"
+            " lower --rate, or leave a processor free for it"
         )
     return found
 
@@ -170,11 +170,12 @@ def legend(comparison: Comparison) -> str:
     """Return how the table is read."""
     line = (
         "Median (lowest-highest) of the rounds; ratio with its"
-        f" {CONFIDENCE:.0%} interval.\nnoise: the interval contains 1, or it is less than 1 %."
+        f" {CONFIDENCE:.0%} confidence interval.\nnoise: the interval contains 1, or"
+        " the difference is below 1 %."
     )
     if comparison.service is None:
         return line
-    return f"{line}\nopen loop: latency counts from when a request was due."
+    return f"{line}\nopen loop: latency is measured from the time at which a request was due."
 
 
 # ---- JSON ---------------------------------------------------------------------------------------

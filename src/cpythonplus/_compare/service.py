@@ -39,9 +39,9 @@ def parse_url(url: str, *, any_host: bool = False) -> tuple[str, int, str]:
     except ValueError:
         parts, port = urlsplit(""), 0
     if parts.scheme != "http" or not parts.hostname:
-        raise ComparisonError(f"{url!r} is no URL that begins with http:// and a host")
+        raise ComparisonError(f"expected a URL that begins with http:// and a host, got {url!r}")
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ComparisonError(f"{url!r} has characters that must be written as %XX")
+        raise ComparisonError(f"{url!r} has characters that must be percent-encoded")
     if not any_host and not _is_loopback(parts.hostname):
         raise ComparisonError(f"{parts.hostname} is not loopback; --any-host allows it")
     path = parts.path or "/"
@@ -109,7 +109,7 @@ def check_port_is_free(settings: Settings) -> None:
         socket.create_connection((settings.host, settings.port), timeout=_ANSWER_S).close()
     except OSError:
         return
-    raise ComparisonError(f"something listens on {settings.host}:{settings.port} already")
+    raise ComparisonError(f"{settings.host}:{settings.port} is already in use")
 
 
 def _wait_for_answer(side: Side, server: Program, settings: Settings) -> None:

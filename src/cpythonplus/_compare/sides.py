@@ -30,20 +30,20 @@ def sides(words: Sequence[str], plus: str = "run") -> dict[Side, list[str]]:
     """
     found = shutil.which(words[0])
     if found is None:
-        raise ComparisonError(f"there is no program {words[0]!r}")
+        raise ComparisonError(f"program {words[0]!r} was not found")
     how = shlex.split(plus)
     stock = [found, *words[1:]]
     if how == ["stock"]:
         return {"stock": stock, "plus": stock}
     if not how or how[0] not in ("run", "serve"):
-        raise ComparisonError(f"--plus is run or serve, with options, or stock; not {plus!r}")
+        raise ComparisonError(f"--plus: expected run or serve with options, or stock, got {plus!r}")
     if _PYTHON.fullmatch(Path(found).name):
         python, program = found, list(words[1:])
     else:
         python, program = _of_script(found)
         program += words[1:]
     if not program:
-        raise ComparisonError(f"{words[0]} is to run something: a script, -m MODULE or -c CODE")
+        raise ComparisonError(f"{words[0]}: expected a script, -m MODULE or -c CODE")
     if how[0] == "serve":
         program = _arguments_of_gunicorn(program)
     _check(python)

@@ -37,7 +37,7 @@ def percentile(ordered: Sequence[int], percent: float) -> int:
     without samples, or for a percentage outside of 0..100.
     """
     if not ordered or not 0 <= percent <= 100:  # noqa: PLR2004
-        raise ValueError("samples, and a percentage of 0 to 100, are needed")
+        raise ValueError("expected samples and a percentage from 0 to 100")
     # Exact: in floating point 0.07 * 100 lies above 7, one rank too far.
     rank = math.ceil(Fraction(str(percent)) / 100 * len(ordered))
     return ordered[max(rank, 1) - 1]

@@ -144,7 +144,7 @@ class _NoAtomic(LockAtomic):
     """What ``atomic`` is where a GIL exists that cannot be held: each use says so."""
 
     def enter(self) -> None:
-        raise UnsupportedPlatform("the GIL cannot be held here: the extension module is not there")
+        raise UnsupportedPlatform("the GIL cannot be held here: the extension module is missing")
 
 
 if TYPE_CHECKING:

@@ -199,7 +199,7 @@ leave_foreign(section *s)
         s->owner = 0;
     }
     return PyErr_Format(PyExc_RuntimeError,
-                        "atomic section left in another thread than it was entered in; "
+                        "atomic section left in a different thread than it was entered in; "
                         "it was not atomic here, and has been ended there");
 }
 
@@ -214,7 +214,7 @@ section_enter(PyObject *op, PyObject *ignored)
     }
     if (s->count > 0 && s->owner != self->serial) {
         return PyErr_Format(PyExc_RuntimeError,
-                            "atomic section is entered in another thread already");
+                            "atomic section is already entered in another thread");
     }
     s->owner = self->serial; /* before enter() lets another thread run */
     s->count++;
@@ -232,7 +232,7 @@ section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     if (s->count == 0) {
-        return PyErr_Format(PyExc_RuntimeError, "atomic section is not entered");
+        return PyErr_Format(PyExc_RuntimeError, "atomic section has not been entered");
     }
     if (s->owner != self->serial) {
         return leave_foreign(s);
@@ -469,10 +469,10 @@ PyDoc_STRVAR(inside_doc, "inside($self, /)\n--\n\n"
 
 PyDoc_STRVAR(configure_doc,
              "configure($self, /, *, limit_ms=20.0, report=None)\n--\n\n"
-             "Say when a section counts as overlong, and who is told.\n\n"
+             "Set when a section counts as overlong, and what is called then.\n\n"
              "limit_ms: a section that lasted longer (milliseconds, to the tick of the coarse\n"
              "clock, 1 to 10 ms) is counted in the statistics.  report: called with an\n"
-             "OverlongSection when one has ended, by the thread that left it; None: nobody is.\n"
+             "OverlongSection when one has ended, by the thread that left it; None: nothing.\n"
              "What is not given stays as it is.  Raises ValueError for a limit that is not\n"
              "positive, TypeError for a report that cannot be called.");
 

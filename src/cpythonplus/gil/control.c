@@ -54,13 +54,13 @@ find_slots(char reason[PLUS_REASON_SIZE])
 
         if (rc < 0) {
             snprintf(reason, PLUS_REASON_SIZE,
-                     "the interpreter's import slot of %s was not found: %s", slots->symbol,
+                     "the interpreter's GOT entry for %s was not found: %s", slots->symbol,
                      strerror(-rc));
             return -1;
         }
         if (!plus_slots_untouched(core_address(), slots, wires[i].libc)) {
             snprintf(reason, PLUS_REASON_SIZE,
-                     "another library has redirected the interpreter's calls of %s", slots->symbol);
+                     "another library has redirected the interpreter's calls to %s", slots->symbol);
             return -1;
         }
     }
@@ -83,7 +83,7 @@ write_slots(char reason[PLUS_REASON_SIZE])
         int rc = plus_slots_write(&wires[i].slots, wires[i].hook);
 
         if (rc < 0) {
-            snprintf(reason, PLUS_REASON_SIZE, "the import slot of %s cannot be written: %s",
+            snprintf(reason, PLUS_REASON_SIZE, "the GOT entry for %s cannot be written: %s",
                      wires[i].slots.symbol, strerror(-rc));
             while (i-- > 0) {
                 plus_slots_restore(&wires[i].slots, wires[i].hook);

@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("no_cycles_kinds", "as --no-cycles-kinds", default=_KINDS)
     parser.addini(
         "allow_cycles",
-        "cycles that do not count, one a line: module:function:variable; * is anything",
+        "cycles to ignore, one per line: module:function:variable; * is anything",
         type="linelist",
     )
 

@@ -16,9 +16,10 @@ __all__ = ["TrimStep", "Trimmed", "trim"]
 _STATM_RESIDENT = 1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _WHY_NO_POOLS = {
-    "no-pools": "left out: Python's small objects do not come from pymalloc's pools here",
-    "large-pages": "left out: a page of this kernel is as large as a pool",
-    "sub-interpreter": "left out: only the main interpreter can do it",
+    "no-pools": "skipped: Python's small objects do not come from pymalloc's pools here",
+    "unreadable": "skipped: process_vm_readv and /proc/thread-self/mem are refused here",
+    "large-pages": "skipped: a page of this kernel is as large as a pool",
+    "sub-interpreter": "skipped: only the main interpreter can do it",
 }
 
 
@@ -105,7 +106,7 @@ def trim(
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, exactly where the kernel tells it."""
+    """Return the resident memory of this process, exactly where the kernel reports it."""
     # statm may be some hundred KiB behind: each processor counts for itself, and adds up later.
     try:
         with Path("/proc/self/smaps_rollup").open("rb") as file:
@@ -149,7 +150,7 @@ def _release_pools() -> str:
 def _release_c_heap() -> tuple[str, int]:
     allocator, told, free_bytes = _native.memory_trim_c_heap()
     if allocator == "other":
-        return "left out: this malloc cannot be told to (musl's gives back by itself)", 0
+        return "skipped: this malloc has no call for it (musl's returns memory by itself)", 0
     if not told:
-        return f"{allocator} did not do it", 0
+        return f"{allocator} refused", 0
     return allocator, free_bytes

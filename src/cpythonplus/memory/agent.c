@@ -127,7 +127,7 @@ answer_request(const struct plus_request *request)
     }
     char *bytes = agent.answer(request, &length, &failed);
     if (bytes == NULL || length > INT_MAX) {
-        send_refusal("the process has no memory for the answer, or is ending");
+        send_refusal("the process is out of memory, or is ending");
         free(bytes);
         return false;
     }

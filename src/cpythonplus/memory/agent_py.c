@@ -35,7 +35,8 @@ copy_of(PyObject *answer, size_t *length)
 static char *
 failure(size_t *length)
 {
-    static const char before[] = "{\"error\": \"the answer cannot be made there: ", after[] = "\"}";
+    static const char before[] = "{\"error\": \"the process cannot make the answer: ",
+                      after[] = "\"}";
     const char *name = ((PyTypeObject *)PyErr_Occurred())->tp_name;
     size_t name_length = strlen(name);
 

@@ -68,7 +68,7 @@ _MACHINE = slice(18, 20)
 
 
 class AllocatorError(ValueError):
-    """There is no such allocator; the message tells what would help, in one line."""
+    """There is no such allocator; the message says in one line what would help."""
 
 
 def kind_of(name: str) -> str:
@@ -78,7 +78,7 @@ def kind_of(name: str) -> str:
     """
     if os.sep not in name:
         if name not in KINDS:
-            raise AllocatorError(f"{', '.join(KINDS)} or a library's path, not {name!r}")
+            raise AllocatorError(f"expected {', '.join(KINDS)} or a library's path, got {name!r}")
         return name
     try:
         with open(name, "rb") as file:
@@ -86,7 +86,7 @@ def kind_of(name: str) -> str:
     except OSError as error:
         raise AllocatorError(f"{name!r} cannot be read: {error.strerror}") from None
     if not _fits(contents):
-        raise AllocatorError(f"{name!r} is no shared library for this processor")
+        raise AllocatorError(f"{name!r} is not a shared library for this processor")
     for kind, symbol in _SYMBOLS.items():
         if symbol in contents:
             return kind
@@ -129,7 +129,9 @@ def apply(name: str, environment: "MutableMapping[str, str]") -> list[str]:
     added = []
     if library:
         if any(character in library for character in ": "):
-            raise AllocatorError(f"LD_PRELOAD cannot hold {library!r}: a space or colon in it")
+            raise AllocatorError(
+                f"LD_PRELOAD cannot hold {library!r}: it contains a space or colon"
+            )
         earlier = environment.get(_PRELOAD)
         environment[_PRELOAD] = f"{library}:{earlier}" if earlier else library
         added.append(_PRELOAD)
@@ -157,7 +159,7 @@ def is_loaded(library: str) -> bool:
 
 
 def trim_regularly(interval_s: float = INTERVAL_S, worth_bytes: int = WORTH_BYTES) -> bool:
-    """Have glibc's heap trimmed from now on, by a thread of its own that needs no GIL.
+    """Have glibc's heap trimmed from now on, by a separate thread that needs no GIL.
 
     It looks each `interval_s` seconds, at most a fiftieth of the time, and not while the process
     sleeps; where `worth_bytes` more are free in the heap, or resident, than the last time left, it

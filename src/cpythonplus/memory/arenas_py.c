@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/clock.h"
 #include "../_base/page.h"
-#include "arenas.h"
+#include "../_interp/arenas.h"
 #include "heap_walk.h"
 #include "pages.h"
 #include "pins.h"
@@ -27,6 +28,7 @@ struct view {
     struct plus_pages pages;   /* of one arena */
     struct plus_pinned *pinned;
     size_t pinned_count, arenas_pinned;
+    uint64_t since; /* the GIL is held */
 };
 
 /* ---- in numbers ---------------------------------------------------------------------------------- */
@@ -191,9 +193,10 @@ pin_rows(const struct plus_pins *pins, Py_ssize_t limit)
     return rows;
 }
 
-/* For each block that was asked for, by address, (start, its object or the object whose memory it is, or None). */
+/* For each block that was asked for, by address, (start, its object or the object whose memory it is, or None, whether
+ * that is of the examinations). */
 static PyObject *
-owner_rows(const struct view *view, const struct plus_pins *pins)
+owner_rows(const struct view *view, const struct plus_pins *pins, struct plus_own_objects *own)
 {
     PyObject *rows = PyList_New(0);
 
@@ -203,8 +206,9 @@ owner_rows(const struct view *view, const struct plus_pins *pins)
         }
         PyObject *owner =
             pins->owners == NULL || pins->owners[i] == NULL ? Py_None : pins->owners[i];
-        plus_append_row(&rows,
-                        Py_BuildValue("(KO)", (unsigned long long)view->pinned[i].start, owner));
+        PyObject *is_own = plus_own_objects_has(own, owner) ? Py_True : Py_False;
+        plus_append_row(&rows, Py_BuildValue("(KOO)", (unsigned long long)view->pinned[i].start,
+                                             owner, is_own));
     }
     return rows;
 }
@@ -226,7 +230,7 @@ hold_all(const struct plus_pins *pins, size_t owners, bool release)
 
 /* Builds nothing before the search has ended: what is made would lie in the arenas. */
 static PyObject *
-search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit)
+search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit, struct plus_own_objects *own)
 {
     struct plus_pins pins = {0};
 
@@ -241,15 +245,17 @@ search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit)
     if (add_blocks(view, blocks) < 0) {
         return NULL;
     }
-    int status = plus_pins_find(&pins, view->pinned, view->pinned_count);
+    int status = plus_pins_find(&pins, view->pinned, view->pinned_count, own);
     if (status == -ENOMEM) {
         return PyErr_NoMemory();
     }
     hold_all(&pins, view->pinned_count, false);
     PyObject *result = Py_BuildValue(
-        "(nnNNNnO)", (Py_ssize_t)view->arenas.taken_blocks, view->arenas.larger_blocks,
-        arena_rows(view), pin_rows(&pins, pins_limit), owner_rows(view, &pins),
-        (Py_ssize_t)view->arenas_pinned, status == 0 ? Py_True : Py_False);
+        "(nnNNNnOK(nnn))", (Py_ssize_t)view->arenas.taken_blocks, view->arenas.larger_blocks,
+        arena_rows(view), pin_rows(&pins, pins_limit), owner_rows(view, &pins, own),
+        (Py_ssize_t)view->arenas_pinned, status == 0 ? Py_True : Py_False,
+        (unsigned long long)(plus_now_ns() - view->since), (Py_ssize_t)pins.own.blocks,
+        (Py_ssize_t)pins.own.bytes, (Py_ssize_t)pins.own.held_bytes);
     hold_all(&pins, view->pinned_count, true);
     plus_pins_free(&pins);
     return result;
@@ -258,13 +264,15 @@ search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit)
 PyObject *
 plus_memory_arenas(PyObject *module, PyObject *args)
 {
-    PyObject *blocks, *result = NULL;
+    PyObject *blocks, *modules = NULL, *result = NULL;
+    struct plus_own_objects own = {.count = 0};
     struct plus_segments segments;
     struct view view = {0};
     Py_ssize_t pins_limit;
     int status;
 
-    if (!PyArg_ParseTuple(args, "O!n:memory_arenas", &PyList_Type, &blocks, &pins_limit)) {
+    if (!PyArg_ParseTuple(args, "O!n|O!:memory_arenas", &PyList_Type, &blocks, &pins_limit,
+                          &PyDict_Type, &modules)) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
@@ -273,8 +281,14 @@ plus_memory_arenas(PyObject *module, PyObject *args)
     if (status < 0) {
         return PyErr_NoMemory();
     }
+    view.since = plus_now_ns();
     /* What it makes the first time may start the collector, which may free an arena that was found. */
     (void)plus_heap_walk_refusal();
+    if (modules != NULL && plus_own_objects_find(&own, modules) < 0) {
+        plus_own_objects_clear(&own);
+        plus_segments_free(&segments);
+        return PyErr_NoMemory();
+    }
     const char *refusal = plus_arenas_find(&view.arenas, &segments);
     if (refusal != NULL) {
         result = PyUnicode_FromString(refusal);
@@ -283,8 +297,9 @@ plus_memory_arenas(PyObject *module, PyObject *args)
         PyErr_NoMemory();
     }
     else {
-        result = search(&view, blocks, pins_limit);
+        result = search(&view, blocks, pins_limit, &own);
     }
+    plus_own_objects_clear(&own);
     plus_segments_free(&segments);
     free(view.summaries);
     free(view.pinned);

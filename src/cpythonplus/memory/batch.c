@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sizes.h"
+#include "../_interp/sizes.h"
 
 /* ---- references ---------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../_base/page.h"
-#include "../_base/pools.h"
+#include "../_interp/pools.h"
 #include "pages.h"
 
 #define HEAP_BYTES                                                                                 \

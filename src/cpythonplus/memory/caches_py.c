@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "../_base/gc_objects.h"
-#include "../_base/live_frames.h"
 #include "../_base/raise.h"
+#include "../_interp/gc_objects.h"
+#include "../_interp/live_frames.h"
 #include "fixed_costs.h"
 #include "free_lists.h"
 #include "granules.h"

@@ -3,8 +3,8 @@
 
 #include "../_base/clock.h"
 #include "../_base/raise.h"
+#include "../_interp/layouts.h"
 #include "heap_walk.h"
-#include "layouts.h"
 #include "references.h"
 #include "referrers.h"
 #include "root_path.h"
@@ -156,6 +156,21 @@ memory_root_path(PyObject *module, PyObject *args)
 }
 
 static PyObject *
+memory_root_paths(PyObject *module, PyObject *args)
+{
+    PyObject *targets, *own;
+
+    if (!PyArg_ParseTuple(args, "O!U:memory_root_paths", &PyTuple_Type, &targets, &own)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(targets) > PLUS_ROOT_PATHS_MAX) {
+        PyErr_Format(PyExc_ValueError, "at most %d objects", PLUS_ROOT_PATHS_MAX);
+        return NULL;
+    }
+    return prepare() < 0 ? NULL : plus_root_paths(targets, own);
+}
+
+static PyObject *
 memory_reference_label(PyObject *module, PyObject *args)
 {
     PyObject *from, *to;
@@ -187,6 +202,10 @@ PyMethodDef plus_memory_census_methods[] = {
          "Return (root, name, objects): the shortest path to an object, or an instance, from a\n"
          "module or a variable; not of the code `caller`, nor of files that begin with `own`.\n"
          "LookupError if there is no instance; UnsupportedPlatform where it cannot be done.")},
+    {"memory_root_paths", memory_root_paths, METH_VARARGS,
+     PyDoc_STR("memory_root_paths($module, targets, own, /)\n--\n\n"
+               "Return a list with the shortest path to each of at most 16 objects, or None,\n"
+               "and for how many ns the GIL was held at most; others may have it between steps.")},
     {"memory_reference_label", memory_reference_label, METH_VARARGS,
      PyDoc_STR(
          "memory_reference_label($module, source, target, /)\n--\n\n"

@@ -50,7 +50,7 @@ def close(function: Callable[..., object], *, only: Iterable[str] | None = None)
     names = set(cells) - {"__class__"} if only is None else set(only)
     unknown = sorted(names - set(cells))
     if unknown:
-        raise ValueError(f"{plain.__qualname__}() has no {unknown[0]!r} from a function around it")
+        raise ValueError(f"{plain.__qualname__}() has no {unknown[0]!r} from an enclosing function")
     return sum(_emptied(cells[name]) for name in sorted(names))
 
 
@@ -277,7 +277,9 @@ def _prefix_length(code: CodeType) -> int:
 
 def _prefix(code: CodeType, kept: tuple[str, ...], free: int, length: int) -> bytes:
     if free > _LARGEST_ARGUMENT:
-        raise ValueError(f"closing() takes no function with {free} variables of inner functions")
+        raise ValueError(
+            f"closing() does not accept a function with {free} variables of inner functions"
+        )
     instructions = [(_COPY_FREE_VARS, free)]
     instructions += [(_MAKE_CELL, code.co_varnames.index(name)) for name in kept]
     raw = b""
@@ -291,4 +293,6 @@ def _prefix(code: CodeType, kept: tuple[str, ...], free: int, length: int) -> by
 
 
 def _refusal(code: CodeType) -> ValueError:
-    return ValueError(f"closing() does not know the beginning of {code.co_qualname}()'s code here")
+    return ValueError(
+        f"closing() does not recognise the first instructions of {code.co_qualname}()"
+    )

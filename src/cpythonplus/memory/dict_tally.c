@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_interp/sizes.h"
 #include "heap_walk.h"
-#include "sizes.h"
 
 #define COMPARED 64 /* dicts of each class whose names are compared with the class's */
 

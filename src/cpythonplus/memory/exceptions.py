@@ -98,7 +98,7 @@ class Outcome(Generic[_T]):
 
 
 def drop(e: BaseException) -> None:
-    """Let go of all that an exception's traceback holds, since nobody will read it any more.
+    """Release all that an exception's traceback holds, when it will no longer be read.
 
     Takes the traceback off and clears the variables of its frames; those of functions that are
     running, and of generators that may go on, are left. The same for the exceptions that it was
@@ -118,7 +118,7 @@ def drop(e: BaseException) -> None:
 
 
 def detach(e: _Error) -> _Error:
-    """Make an exception hold no frames any more, for keeping; return it.
+    """Make an exception hold no frames, to be stored; return it.
 
     Its traceback is replaced by a copy that prints the same and whose frames have no variables and
     no callers. The same for the exceptions that it was raised from or during, and for the members

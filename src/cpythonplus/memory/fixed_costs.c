@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
+#include "../_interp/sizes.h"
 #include "heap_walk.h"
-#include "sizes.h"
 
 #define IMMORTAL_REFERENCES 0x3FFFFFFF /* below what an immortal object has on any version */
 

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../_base/gc_objects.h"
-#include "../_base/live_frames.h"
-#include "../_base/referents.h"
+#include "../_interp/gc_objects.h"
+#include "../_interp/layouts.h"
+#include "../_interp/live_frames.h"
+#include "../_interp/referents.h"
 #include "granules.h"
-#include "layouts.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \
@@ -205,4 +205,22 @@ plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
     plus_granules_clear(&walk.met);
     free(walk.stack);
     return stop;
+}
+
+static int
+is_it(PyObject *op, void *arg)
+{
+    return op == arg;
+}
+
+bool
+plus_heap_refers(PyObject *from, const PyObject *to)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    if (PyType_HasFeature(Py_TYPE(from), Py_TPFLAGS_INLINE_VALUES) &&
+        plus_instance_dict(from) == to) {
+        return true;
+    }
+#endif
+    return plus_referents_visit(from, is_it, (void *)to) != 0;
 }

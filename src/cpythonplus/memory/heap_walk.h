@@ -51,4 +51,8 @@ plus_heap_walk_raises(void)
 int
 plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes);
 
+/* Whether a walk would tell a reference from one object to the other.  `to` is compared only. */
+bool
+plus_heap_refers(PyObject *from, const PyObject *to);
+
 #endif

@@ -1,8 +1,8 @@
 #include "held.h"
 
+#include "../_interp/sizes.h"
 #include "address_map.h"
 #include "record_table.h"
-#include "sizes.h"
 
 /* ---- exceptions ---------------------------------------------------------------------------------- */
 

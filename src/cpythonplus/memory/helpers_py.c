@@ -3,7 +3,7 @@
 
 #include <frameobject.h>
 
-#include "frame_locals.h"
+#include "../_interp/frame_locals.h"
 #include "islands.h"
 
 static PyObject *

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "../_base/raise.h"
+#include "../_interp/frame_variables.h"
+#include "../_interp/sizes.h"
 #include "batch.h"
-#include "frame_variables.h"
 #include "guard.h"
 #include "held.h"
-#include "sizes.h"
 
 /* ---- what a collection found --------------------------------------------------------------------- */
 

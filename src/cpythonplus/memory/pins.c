@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../_interp/sizes.h"
 #include "address_map.h"
 #include "heap_walk.h"
-#include "sizes.h"
 
 #define TYPES_LIMIT 4096u
 
@@ -24,6 +24,7 @@ struct search {
     struct claim *claims; /* open addressing, at most half full */
     size_t mask, used;
     PyObject **owners;
+    struct plus_own_objects *own;
     /* Whether anything pinned lies in a MiB, by the last bits of its number: nearly always not. */
     uint8_t filter[1 << 13];
 };
@@ -158,13 +159,19 @@ see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(o
     }
     claim(search, (uintptr_t)op, op, 0);
     if (plus_has_preheader(type)) { /* in front of the collector's two: values and the dict */
-        claim(search, words[-4] & ~OF_OBJECT, op, OF_OBJECT);
-        claim(search, words[-3] & ~OF_OBJECT, op, OF_OBJECT);
+        claim(search, plus_preheader_of(op)[0] & ~OF_OBJECT, op, OF_OBJECT);
+        claim(search, plus_preheader_of(op)[1] & ~OF_OBJECT, op, OF_OBJECT);
     }
     for (size_t i = 2, count = own_words(op, type); i < count; i++) {
         claim(search, words[i], op, OF_OBJECT);
     }
     return 0;
+}
+
+static int
+see_reference(PyObject *from, PyObject *to, void *arg)
+{
+    return plus_own_objects_see(((struct search *)arg)->own, from, to);
 }
 
 /* ---- adding up ----------------------------------------------------------------------------------- */
@@ -202,7 +209,7 @@ add_block(struct plus_pin *pin, const struct plus_pinned *pinned, size_t blocks,
 }
 
 static void
-add_claims(struct sums *sums, const struct search *search)
+add_claims(struct sums *sums, const struct search *search, struct plus_pin *own)
 {
     for (size_t i = 0; i <= search->mask; i++) {
         const struct claim *each = &search->claims[i];
@@ -211,7 +218,6 @@ add_claims(struct sums *sums, const struct search *search)
         }
         PyObject *op = (PyObject *)(each->object & ~OF_OBJECT);
         const struct plus_pinned *pinned = pinned_at(search, each->block);
-        struct plus_pin *pin = pin_of(sums, Py_TYPE(op), (each->object & OF_OBJECT) == 0);
         size_t *unclaimed = &sums->unclaimed[pinned - search->pinned];
 
         if (*unclaimed == 0) {
@@ -219,14 +225,19 @@ add_claims(struct sums *sums, const struct search *search)
         }
         --*unclaimed;
         size_t share = pinned->free_bytes / pinned->taken;
+        size_t bytes = plus_pool_block_bytes(
+            (const struct plus_pool_header *)plus_pool_of((void *)each->block));
+        if (plus_own_objects_has(search->own, op)) {
+            add_block(own, pinned, 1, bytes);
+            continue;
+        }
+        struct plus_pin *pin = pin_of(sums, Py_TYPE(op), (each->object & OF_OBJECT) == 0);
         if (pin->type != NULL && (pin->example == NULL || share > pin->most_bytes)) {
             pin->example = op;
             pin->most_bytes = share;
         }
         pin->is_object = (each->object & OF_OBJECT) == 0;
-        add_block(pin, pinned, 1,
-                  plus_pool_block_bytes(
-                      (const struct plus_pool_header *)plus_pool_of((void *)each->block)));
+        add_block(pin, pinned, 1, bytes);
     }
 }
 
@@ -257,7 +268,7 @@ add_up(struct plus_pins *pins, const struct search *search)
         for (size_t i = 0; i < search->count; i++) {
             sums.unclaimed[i] = search->pinned[i].taken;
         }
-        add_claims(&sums, search);
+        add_claims(&sums, search, &pins->own);
         for (size_t i = 0; i < search->count; i++) {
             add_block(&pins->unknown, &search->pinned[i], sums.unclaimed[i], 0);
         }
@@ -298,10 +309,13 @@ begin(struct search *search, const struct plus_pinned *pinned, size_t count)
 }
 
 int
-plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t count)
+plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t count,
+               struct plus_own_objects *own)
 {
     struct search search;
     struct plus_heap_visitor visitor = {.object = see, .arg = &search};
+
+    visitor.reference = own->count > 0 ? see_reference : NULL;
 
     *pins = (struct plus_pins){0};
     if (count == 0) {
@@ -311,6 +325,7 @@ plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t 
         return -ENOTSUP;
     }
     int status = begin(&search, pinned, count);
+    search.own = own;
     if (status == 0) {
         status = plus_heap_walk(&visitor, NULL);
     }

@@ -6,7 +6,8 @@
 #ifndef PLUS_MEMORY_PINS_H
 #define PLUS_MEMORY_PINS_H
 
-#include "arenas.h"
+#include "../_interp/arenas.h"
+#include "own_objects.h"
 
 /* An arena that is looked into, or one block. */
 struct plus_pinned {
@@ -30,13 +31,16 @@ struct plus_pins {
     struct plus_pin *list; /* most held bytes first */
     size_t count;
     struct plus_pin unknown; /* blocks that nothing was found for */
+    struct plus_pin own;     /* of what the examinations themselves have brought */
     PyObject **owners; /* for each pinned block (is_block) the object that it is of, or NULL */
 };
 
-/* Finds out what lies in `pinned`, which is by rising address.  0, and the caller frees with plus_pins_free(); -ENOMEM;
+/* Finds out what lies in `pinned`, which is by rising address.  `own`: what is told as the examinations' own; what
+ * others refer to, too, is noted there.  0, and the caller frees with plus_pins_free(); -ENOMEM;
  * -ENOTSUP if the heap cannot be walked. */
 int
-plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t count);
+plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t count,
+               struct plus_own_objects *own);
 
 void
 plus_pins_free(struct plus_pins *pins);

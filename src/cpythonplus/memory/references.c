@@ -1,6 +1,6 @@
 #include "references.h"
 
-#include "layouts.h"
+#include "../_interp/layouts.h"
 
 typedef int (*visitor)(PyObject *name, const char *field, PyObject *value, void *arg);
 

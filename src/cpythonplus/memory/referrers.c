@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../_base/live_frames.h"
+#include "../_interp/layouts.h"
+#include "../_interp/live_frames.h"
 #include "granules.h"
 #include "heap_walk.h"
-#include "layouts.h"
 #include "record_table.h"
 #include "references.h"
 

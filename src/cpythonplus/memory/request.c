@@ -84,17 +84,17 @@ plus_request_reason(enum plus_request_verdict verdict)
     case PLUS_REQUEST_WHOLE:
         return "nothing is wrong";
     case PLUS_REQUEST_MORE:
-        return "the request has no end";
+        return "the request is incomplete";
     case PLUS_REQUEST_TOO_LONG:
         return "the request is too long";
     case PLUS_REQUEST_NOT_OURS:
-        return "this is no request";
+        return "this is not a request";
     case PLUS_REQUEST_OTHER_VERSION:
-        return "the process speaks version " PLUS_REQUEST_VERSION " of the protocol only";
+        return "the process supports only version " PLUS_REQUEST_VERSION " of the protocol";
     case PLUS_REQUEST_BAD_NAME:
-        return "a request's name has lower-case letters and underscores";
+        return "a request's name consists of lower-case letters and underscores";
     case PLUS_REQUEST_BAD_ARGUMENT:
-        return "what stands behind a request's name is no name of a type";
+        return "the argument of a request must be the name of a type";
     }
     return "unknown";
 }

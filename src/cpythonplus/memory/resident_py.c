@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <malloc.h>
 
+#include "../_base/clock.h"
 #include "../_base/page.h"
-#include "../_base/pools.h"
+#include "../_base/segments.h"
+#include "../_interp/pools.h"
 #include "c_allocator.h"
 #include "c_heap.h"
 #include "pages.h"
-#include "segments.h"
 
 /* The last chunks, that at the top first. */
 static PyObject *
@@ -28,11 +29,12 @@ chunk_rows(const struct plus_c_heap *heap)
 }
 
 static PyObject *
-heap_row(const struct plus_c_heap *heap, uintptr_t end)
+heap_row(const struct plus_c_heap *heap, uintptr_t end, uint64_t pause_ns)
 {
-    return Py_BuildValue("(KnnnnnN)", (unsigned long long)end, (Py_ssize_t)heap->used,
+    return Py_BuildValue("(KnnnnnNK)", (unsigned long long)end, (Py_ssize_t)heap->used,
                          (Py_ssize_t)heap->cached, (Py_ssize_t)heap->free, (Py_ssize_t)heap->top,
-                         (Py_ssize_t)heap->returnable, chunk_rows(heap));
+                         (Py_ssize_t)heap->returnable, chunk_rows(heap),
+                         (unsigned long long)pause_ns);
 }
 
 /* Other threads go on meanwhile but for the last time, and even then those that are in C. */
@@ -51,6 +53,7 @@ memory_c_heap(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "the heap must have a length");
         return NULL;
     }
+    uint64_t since = plus_now_ns();
     PyThreadState *state = hold ? NULL : PyEval_SaveThread();
     if (!plus_c_heap_known(&key)) {
         status = -ENOENT;
@@ -62,26 +65,45 @@ memory_c_heap(PyObject *module, PyObject *args)
     else {
         status = plus_c_heap_walk_thread(&heap, (uintptr_t)start, (uintptr_t)end, key, &heap_end);
     }
+    uint64_t pause_ns = hold ? plus_now_ns() - since : 0;
     if (state != NULL) {
         PyEval_RestoreThread(state);
     }
-    return status < 0 ? PyLong_FromLong(-status) : heap_row(&heap, heap_end);
+    return status < 0 ? PyLong_FromLong(-status) : heap_row(&heap, heap_end, pause_ns);
 }
 
-/* Goes through the pages that are in memory for those that begin as a large block does. */
+/* Where the next block with a mapping of its own begins, or pages->end.  Needs no GIL: each page that is no block's
+ * beginning costs a system call, and there may be some 100,000 of them. */
+static uintptr_t
+next_mapped(const struct plus_pages *pages, uintptr_t at, size_t enough, Py_ssize_t *probes,
+            size_t *bytes)
+{
+    for (; at < pages->end && *probes > 0; at += plus_page_bytes()) {
+        if (!plus_pages_has(pages, at)) {
+            continue;
+        }
+        *bytes = plus_c_heap_mapped(at, pages->end - at);
+        if (*bytes > 0 && *bytes <= enough) {
+            return at;
+        }
+        --*probes;
+    }
+    return pages->end;
+}
+
 static PyObject *
-find_mapped(struct plus_pages *pages, size_t enough, Py_ssize_t probes)
+find_mapped(const struct plus_pages *pages, size_t enough, Py_ssize_t probes)
 {
     PyObject *found = PyList_New(0);
     uintptr_t at = pages->start;
+    size_t bytes = 0;
 
-    while (found != NULL && at < pages->end && enough > 0 && probes > 0) {
-        bool there = plus_pages_has(pages, at) != 0;
-        size_t bytes = there ? plus_c_heap_mapped(at, pages->end - at) : 0;
-        if (bytes == 0 || bytes > enough) {
-            probes -= there;
-            at += plus_page_bytes();
-            continue;
+    while (found != NULL && enough > 0) {
+        Py_BEGIN_ALLOW_THREADS;
+        at = next_mapped(pages, at, enough, &probes, &bytes);
+        Py_END_ALLOW_THREADS;
+        if (at >= pages->end) {
+            break;
         }
         plus_append_row(&found,
                         Py_BuildValue("(Knn)", (unsigned long long)at, (Py_ssize_t)bytes,
@@ -160,8 +182,12 @@ static PyObject *
 memory_malloc_totals(PyObject *module, PyObject *ignored)
 {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
-    struct mallinfo2 info = mallinfo2();
+    struct mallinfo2 info;
 
+    /* It goes through all free blocks. */
+    Py_BEGIN_ALLOW_THREADS;
+    info = mallinfo2();
+    Py_END_ALLOW_THREADS;
     return Py_BuildValue("(nnnnnn)", (Py_ssize_t)info.arena, (Py_ssize_t)info.uordblks,
                          (Py_ssize_t)info.fordblks, (Py_ssize_t)info.keepcost,
                          (Py_ssize_t)info.fsmblks, (Py_ssize_t)info.hblkhd);
@@ -203,24 +229,28 @@ memory_segments(PyObject *module, PyObject *ignored)
 PyMethodDef plus_memory_resident_methods[] = {
     {"memory_arenas", plus_memory_arenas, METH_VARARGS,
      PyDoc_STR(
-         "memory_arenas($module, blocks, pins, /)\n--\n\n"
+         "memory_arenas($module, blocks, pins, own={}, /)\n--\n\n"
          "Return what is in pymalloc's arenas, or why it cannot be seen: a str.\n\n"
          "blocks: (start, end) of blocks of the C heap whose owner is asked for;\n"
          "pins: for so many types find what lies in arenas that are mostly free.\n"
+         "own: namespaces of the modules that examinations have brought, by name.\n"
          "(blocks taken, blocks from malloc or -1, rows of arenas, rows of pins, rows of\n"
-         "owners, arenas looked into, whether the heap could be walked). Of an arena: start,\n"
-         "end, blocks taken, bytes in memory that are live, overhead, free, in empty pools.\n"
+         "owners, arenas looked into, whether the heap could be walked, ns that the GIL was\n"
+         "held, blocks, bytes and bytes held back by what is of `own`). Of an arena: start, end, "
+         "blocks taken, bytes in memory that are live, overhead,\n"
+         "free, in empty pools.\n"
          "Of a pin: type or None, whether they are objects, blocks, bytes, bytes held back, an\n"
-         "example. Of an owner: the block's start, the object.")},
+         "example. Of an owner: the block's start, the object, whether it is of `own`.")},
     {"memory_c_heap", memory_c_heap, METH_VARARGS,
      PyDoc_STR(
          "memory_c_heap($module, start, end, is_main, hold, /)\n--\n\n"
          "Return what is in a heap of glibc's malloc, or the number of an error.\n\n"
          "is_main: the main heap, else one of another arena that begins at `start` and ends\n"
          "before `end`; hold: keep the GIL. (end, bytes in memory that are used, in threads'\n"
-         "caches, free, at the top, those that malloc_trim can give back, the last chunks). Of\n"
-         "a chunk, the topmost first: address, bytes, bytes free directly below it, whether it is\n"
-         "in a thread's cache.")},
+         "caches, free, at the top, those that malloc_trim can give back, the last chunks, ns\n"
+         "that the GIL was held). Of a chunk, the topmost first: address, bytes, bytes free "
+         "directly\n"
+         "below it, whether it is in a thread's cache.")},
     {"memory_large_blocks", memory_large_blocks, METH_VARARGS,
      PyDoc_STR("memory_large_blocks($module, start, end, enough, probes, /)\n--\n\n"
                "Return (address, bytes, bytes in memory) of malloc's blocks with own mappings.\n\n"

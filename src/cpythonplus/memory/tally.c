@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "layouts.h"
+#include "../_interp/layouts.h"
 
 /* What an object is to others. */
 enum role {
@@ -95,17 +95,6 @@ plus_size_class_limit(unsigned index)
 {
     return index < PLUS_SMALL_CLASSES ? 16 * (Py_ssize_t)index
                                       : (Py_ssize_t)1024 << (index - PLUS_SMALL_CLASSES);
-}
-
-static inline bool
-is_immortal(PyObject *op)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    return _Py_IsImmortal(op) != 0;
-#else
-    (void)op;
-    return false;
-#endif
 }
 
 /* A dict that somebody has for a namespace: its bytes; 0 if it is none or was counted as another's before, as with
@@ -237,7 +226,7 @@ plus_tally_add(struct plus_tally *tally, PyObject *op, bool frozen)
         count_block(tally, parts.values);
     }
     tally->frozen += frozen;
-    tally->immortal += is_immortal(op);
+    tally->immortal += plus_compat_is_immortal(op);
     return record->role == PLAIN ? 0 : add_role(tally, record, op, bytes);
 }
 

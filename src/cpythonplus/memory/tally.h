@@ -7,8 +7,8 @@
 #define PLUS_MEMORY_TALLY_H
 
 #include "../_base/compat.h"
+#include "../_interp/object_parts.h"
 #include "granules.h"
-#include "object_parts.h"
 #include "record_table.h"
 
 #include <stddef.h>

@@ -127,8 +127,9 @@ plus_memory_clear_weakrefs(PyObject *module, PyObject *args)
     }
     if (PyType_Check(op)) {
         /* A class changed later would not reach what its subclasses have cached. */
-        PyErr_SetString(PyExc_TypeError, "clear_weakrefs() takes no class: the interpreter itself "
-                                         "finds subclasses by weak references");
+        PyErr_SetString(PyExc_TypeError,
+                        "clear_weakrefs() does not accept a class: the interpreter itself "
+                        "finds subclasses by weak references");
         return NULL;
     }
     if (clearing_init(&this, op, call) == 0 && clear_all(&this) == 0) {

@@ -26,7 +26,7 @@ _CHARGED_FIRST = {category: i for i, category in enumerate(Category)}
 _LARGEST_STACK_BYTES = 1 << 28
 _THREAD_HEAP_BYTES = 1 << 26
 _NO_NAMES = (
-    "only whole pages could be judged: it is not the interpreter that asks, or one whose objects "
+    "only whole pages could be judged: it is not the same interpreter, or one whose objects "
     "cannot be found (free-threaded, debugging allocator)"
 )
 
@@ -121,7 +121,7 @@ def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15
     worker = os.getpid() if pid is None else pid
     origin = pages.parent_of(worker) if reference is None else reference
     if reference is None and not origin:  # process 1, threads of the kernel, another container's
-        raise ProcessLookupError(f"process {worker} has no parent that can be seen from here")
+        raise ProcessLookupError(f"process {worker} has no parent that is visible from here")
     if worker == origin:
         raise ValueError(f"process {worker} cannot be compared with itself")
     if top < 0:
@@ -146,8 +146,9 @@ def _memory_of_parent(worker: int, parent: int) -> Memory:
     except PermissionError as error:
         raise PermissionError(
             error.errno,
-            f"{error.strerror}; it is now the parent of process {worker}, but if it did not fork "
-            "it, that one has ended: name another reference",
+            f"{error.strerror}; process {parent} is now the parent of process"
+            f" {worker}, but if it did not fork "
+            "it, the original parent has ended: name another reference",
         ) from error
 
 
@@ -164,7 +165,8 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     if not forked:
         tally.add_whole(Category.NEW_PAGES, sum(len(own) for _, own, _ in found))
         return (
-            f"process {now.pid} was not forked from process {then.pid}, or runs another program "
+            f"process {now.pid} was not forked from process {then.pid}, or has"
+            " executed another program "
             "since: there is nothing to compare"
         )
     reader = _reader(now, then, maps)

@@ -80,7 +80,7 @@ class BoardFull(BoardError):  # noqa: N818  # it names a state
 
 
 class BoardBusy(BoardError):  # noqa: N818  # it names a state
-    """Another process keeps the board's lock: it is probably stopped.  Nothing was changed."""
+    """Another process holds the board's lock: it is probably stopped.  Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +342,9 @@ class Board:
     def take_turn(self, pid: int) -> bool:
         """Return whether the worker `pid` may leave now: if so, no other one may.
 
-        The turn ends when a worker that came after it was taken is ready, by `end_turn`, or when
-        its process has ended and no replacement came within `replacement_s`.  A worker that has the
-        turn and goes on running keeps it.  False also when it cannot be found out at once.
+        The turn ends when a worker that came after it was taken is ready, or when its process
+        has ended and no replacement came within `replacement_s`.  A worker that has the turn and
+        goes on running keeps it.  False also when it cannot be found out at once.
         """
         ticks = endings.start_ticks(pid)
         if ticks is None:
@@ -365,16 +365,6 @@ class Board:
             return self._change(take)
         except BoardBusy:
             return False
-
-    def end_turn(self, pid: int) -> None:
-        """Let another worker leave, if `pid` has the turn: it stays, or nothing replaces it."""
-
-        def end(table: _Table) -> None:
-            if table.turn.pid == pid:
-                table.turn = _Turn()
-
-        with suppress(BoardBusy):
-            self._change(end)
 
     def warn_once(self) -> bool:
         """Return True for the first caller of all workers: the one that warns."""
@@ -492,7 +482,7 @@ class Board:
         local = self._local()
         with local.lock:
             if local.inside:
-                raise BoardBusy("a signal handler came while its thread was changing the board")
+                raise BoardBusy("a signal handler ran while its thread was changing the board")
             if _identity(self._file) != self._file_is:
                 raise BoardBusy("the board's lock file has been closed in this process")
             # A signal handler may raise at any call: so all of it stands in the try.
@@ -513,7 +503,9 @@ class Board:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
                 if time.monotonic() > last_s:
-                    raise BoardBusy("another process keeps the board's lock: stopped?") from None
+                    raise BoardBusy(
+                        "another process holds the board's lock: is it stopped?"
+                    ) from None
                 time.sleep(_PAUSE_S)
             else:
                 return

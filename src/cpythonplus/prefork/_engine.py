@@ -156,8 +156,8 @@ class Engine:
         elif statistics().refused > refused and not self._told_spent:
             self._told_spent = True
             self.log.info(
-                "the heap has grown since it was prepared, and is not prepared again: what is new"
-                " is shared as without cpythonplus (prepare_again)"
+                "the heap has grown since it was prepared, and is not prepared again: new objects"
+                " are shared only as without cpythonplus (see prepare_again)"
             )
         return report
 
@@ -208,7 +208,7 @@ class Engine:
     def activate(self) -> None:
         """Schedule the GIL and patch the locks of this process, as far as that is wanted."""
         if self.options.gil:
-            self._tell("the GIL is not scheduled", schedule_gil())
+            self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
         if self.options.threads:
             self._tell("native locks are not used", use_native_locks())
 
@@ -275,6 +275,6 @@ class Engine:
             self._asking.release()
         limit = format_size(self.options.max_private_memory)
         self.log.warning(
-            "worker %d has more than %s of private memory and is replaced", os.getpid(), limit
+            "worker %d has more than %s of private memory and is recycled", os.getpid(), limit
         )
         return True

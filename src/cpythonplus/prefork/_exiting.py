@@ -51,7 +51,7 @@ def fast_exit(status: object = 0) -> NoReturn:
     Raises RuntimeError when another than the main thread calls it.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("fast_exit() has to be called by the main thread")
+        raise RuntimeError("fast_exit() must be called by the main thread")
     global _ending_thread  # noqa: PLW0603
     if _ending_thread == threading.get_ident():
         raise SystemExit(status)

@@ -86,7 +86,7 @@ def in_one_line(error: BaseException, *hidden: str) -> str:
     try:
         text = str(error)
     except Exception:  # noqa: BLE001  # somebody's __str__
-        text = "(its text cannot be had)"
+        text = "(its message is unavailable)"
     told = f"{type(error).__name__}: {text}" if text else type(error).__name__
     last = traceback.extract_tb(error.__traceback__)[-1:]
     places = [frame for frame in last if not frame.filename.startswith(("<frozen", *hidden))]

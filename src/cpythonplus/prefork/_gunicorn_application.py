@@ -28,6 +28,8 @@ from cpythonplus.prefork._options import OPTIONS, Option
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    Others = Sequence[tuple[str, str, str]]
+
 __all__ = ["Application", "serve"]
 
 PROG = "cpythonplus serve"
@@ -37,13 +39,13 @@ _FAILED_STATUS = 1
 
 USAGE = "%(prog)s APP [options]"
 INTRODUCTION = """\
-Serve the WSGI or ASGI application APP (module:callable) with gunicorn, whose workers go on sharing
-their memory. Every option of gunicorn, GUNICORN_CMD_ARGS and configuration files work as ever."""
+Serve the WSGI or ASGI application APP (module:callable) with gunicorn, in workers that share
+memory. All options of gunicorn, GUNICORN_CMD_ARGS and configuration files work as usual."""
 GROUP = """\
 The application is always loaded once, by the master, before the workers are forked (gunicorn's
---preload): without that there is nothing to share. So SIGHUP starts new workers with a new
-configuration, but with the same code; for new code restart, or use SIGUSR2. --reload, for
-development, loads the application in each worker, and shares nothing."""
+--preload): otherwise there is nothing to share. SIGHUP therefore starts new workers with a new
+configuration, but with the same code. To load new code, restart, or use SIGUSR2. --reload, for
+development, loads the application in each worker and shares nothing."""
 
 
 # ---- settings -----------------------------------------------------------------------------------
@@ -122,10 +124,19 @@ class _Parser(argparse.ArgumentParser):
         _end(f"{message}; see {PROG} --help", _WRONG_USE_STATUS)
 
 
+class _ElsewhereError(argparse.Action):
+    """An option that has been read, and taken off the command line, before gunicorn came in."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Say why it is found here."""
+        parser.error(f"{self.option_strings[0]} counts on the command line alone, written out")
+
+
 class _Config(config.Config):
     """gunicorn's configuration, with our options in a group of their own."""
 
     words: Sequence[str] = ()
+    others: Others = ()
 
     def parser(self) -> argparse.ArgumentParser:
         """Return the parser for the command line and GUNICORN_CMD_ARGS."""
@@ -135,6 +146,11 @@ class _Config(config.Config):
         version = f"{PROG} (gunicorn {gunicorn.__version__})"
         parser.add_argument("-v", "--version", action="version", version=version)
         ours = parser.add_argument_group("cpythonplus", GROUP)
+        for flag, metavar, text in self.others:
+            kind: dict[str, Any] = {"metavar": metavar} if metavar else {"nargs": 0}
+            ours.add_argument(
+                flag, action=_ElsewhereError, default=argparse.SUPPRESS, help=text, **kind
+            )
         theirs = parser.add_argument_group("gunicorn")
         for setting in sorted(self.settings.values(), key=lambda setting: setting.order):
             group: Any = ours if setting.section == SECTION else theirs
@@ -145,9 +161,10 @@ class _Config(config.Config):
 class Application(WSGIApplication):
     """gunicorn's application, preloaded, with our hooks beside the user's."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        """Read the configuration.  words: the command line behind `serve`."""
+    def __init__(self, words: Sequence[str], others: Others = ()) -> None:
+        """Read the configuration.  words, others: see `serve`."""
         self._words = words
+        self._others = others
         super().__init__(USAGE, prog=PROG)
 
     def load_default_config(self) -> None:
@@ -155,6 +172,7 @@ class Application(WSGIApplication):
         SERVICE.options = SERVICE.defaults
         self.cfg = _Config(self.usage, prog=self.prog)
         self.cfg.words = self._words
+        self.cfg.others = self._others
         if "control_socket_disable" in self.cfg.settings:
             # Its thread runs in the master while it forks, and can hold a lock for ever then.
             self.cfg.settings["control_socket_disable"].value = True
@@ -178,7 +196,7 @@ class Application(WSGIApplication):
         SERVICE.options = replace(SERVICE.options, **chosen)
         SERVICE.patch_threads()
         if self.cfg.reload:
-            _say("--reload: the application is loaded in each worker, no memory is shared")
+            _say("--reload: the application is loaded in each worker, and no memory is shared")
         self.cfg.set("preload_app", not self.cfg.reload)
         socket = settings.get("control_socket")
         if socket is not None and socket.value != socket.default:
@@ -200,10 +218,14 @@ class Application(WSGIApplication):
             )
 
 
-def serve(words: Sequence[str]) -> NoReturn:
-    """Serve what the command line `words` says, until the server is stopped; SystemExit ends it."""
+def serve(words: Sequence[str], others: Others = ()) -> NoReturn:
+    """Serve what the command line `words` says, until the server is stopped; SystemExit ends it.
+
+    words: those behind `serve`, without the options that were read before.  others: these, for
+    --help: what is typed, how its value is called (empty: a switch), what it does.
+    """
     install()
-    Application(words).run()
+    Application(words, others).run()
     sys.exit(0)
 
 
@@ -214,7 +236,7 @@ def _told(error: Exception) -> str:
     own = [f for f in frames if not f.filename.startswith((outside, "<frozen", __file__))]
     place = ""
     if own and own[-1].filename != frames[0].filename and "importlib" not in own[-1].filename:
-        place = f" ({own[-1].filename}, line {own[-1].lineno}; --log-level debug tells more)"
+        place = f" ({own[-1].filename}, line {own[-1].lineno}; --log-level debug shows more)"
     return f"{type(error).__name__}: {error}{place}"
 
 

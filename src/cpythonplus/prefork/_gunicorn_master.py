@@ -73,7 +73,7 @@ class Overseer(Arbiter):
             if self._taken_over or wanted:
                 raise
             before.restore(self)
-            tell(self.log, "HUP changes nothing, the workers go on as they were", error)
+            tell(self.log, "HUP failed, the workers continue unchanged", error)
 
     def reexec(self) -> None:
         """USR2: start another master.  Where that fails, this one and its workers go on.

@@ -177,8 +177,8 @@ class Service(Engine):
         names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
         if names:
             server.log.warning(
-                "threads of the master: %s. No worker will have them, and what such a thread has"
-                " locked when a worker is forked stays locked in that worker. Start them in a"
+                "threads of the master: %s. No worker will have them, and a lock that such a"
+                " thread holds when a worker is forked stays locked in that worker. Start them in a"
                 " post_fork hook, or when they are first needed; or stop them in a pre_fork hook.",
                 ", ".join(names),
             )
@@ -237,7 +237,7 @@ class Service(Engine):
             prefork.child()
         self.claim()
         if self.options.gil:
-            self._tell("the GIL is not scheduled", schedule_gil())
+            self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
 
     def post_worker_init(self, worker: Any) -> None:
         """Watch over a worker whose application is there, and answer for the metrics."""

@@ -44,4 +44,4 @@ def require(version: str = gunicorn.__version__) -> Tested:
         if row.first <= found < row.below:
             return row
     tested = ", ".join(map(str, TESTED))
-    raise UnsupportedPlatform(f"gunicorn {version} is installed; tested are {tested}")
+    raise UnsupportedPlatform(f"gunicorn {version} is installed; tested versions are {tested}")

@@ -214,7 +214,7 @@ def listen(address: str) -> socket.socket:
             sock.close()
             raise
     except UnicodeError:
-        raise ValueError(f"{host!r} is not the name of a machine") from None
+        raise ValueError(f"{host!r} is not a host name") from None
     except OSError as error:
         why = error.strerror or str(error)
         # gaierror has numbers of its own.

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
 from cpythonplus._base.sizes import parse_size
+from cpythonplus.prefork._activation import checked_policy
 
 __all__ = ["OPTIONS", "PATH", "SERVERS", "Option", "Options", "is_path", "log", "read", "refuse"]
 
@@ -38,15 +40,19 @@ _NO = frozenset({"0", "false", "no", "off", ""})
 def _switch(value: object) -> bool:
     text = str(value).strip().lower()
     if text not in _YES | _NO:
-        raise ValueError(f"{value!r} is neither on nor off")
+        raise ValueError(f"expected on or off, got {value!r}")
     return text in _YES
 
 
 def _size(value: object) -> int:
     size = value if isinstance(value, int) else parse_size(str(value))
     if size < 0:
-        raise ValueError(f"a size cannot be negative, as {value!r} is")
+        raise ValueError(f"expected a size of 0 or more, got {value!r}")
     return size
+
+
+def _policy(value: object) -> str | None:
+    return None if value is None else checked_policy(str(value))
 
 
 def is_path(target: object) -> bool:
@@ -62,8 +68,8 @@ def _warm_up(target: object) -> object:
     if callable(target) or is_path(target) or (isinstance(target, str) and _is_name(target)):
         return target
     raise ValueError(
-        f"{target!r} is no warm-up: give a path like /index, package.module,"
-        " package.module:callable, or a callable"
+        "expected a path like /index, package.module,"
+        f" package.module:callable or a callable, got {target!r}"
     )
 
 
@@ -85,8 +91,8 @@ def host_and_port(address: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match["port"]) >= 1 << 16:
         raise ValueError(
-            f"{address!r} is no place for metrics: give a path like /metrics, or an address like"
-            " 9100, 127.0.0.1:9100 or [::1]:9100"
+            "expected a path like /metrics, or an address like"
+            f" 9100, 127.0.0.1:9100 or [::1]:9100, got {address!r}"
         )
     return match["name"] or match["v6"] or "127.0.0.1", int(match["port"])
 
@@ -103,7 +109,7 @@ def _filter(value: object) -> object:
         return value
     text = str(value)
     if ":" not in text or not _is_name(text):
-        raise ValueError(f"{text!r} is no name: give package.module:callable")
+        raise ValueError(f"expected package.module:callable, got {text!r}")
     return text
 
 
@@ -153,16 +159,19 @@ class Options:
     """
 
     gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)
+    policy: str | None = _option(
+        f"{POLICY_TEXT[0].upper()}{POLICY_TEXT[1:]}.", _policy, POLICY_SHAPE, default=None
+    )
     threads: bool = _option("Use the native locks and queues.", _switch, default=True)
     warm_up: tuple[str | Callable[[], object], ...] = _option(
-        "Before the fork, ask for the path /..., import package.module, or call"
+        "Before the fork, request the path /..., import package.module, or call"
         " package.module:callable.",
         _warm_ups,
         "PATH_OR_NAME",
         default=(),
     )
     max_private_memory: int = _option(
-        "Replace a worker that has more private memory than SIZE (bytes, 300M, 1G), one at a time;"
+        "Recycle workers whose private memory exceeds SIZE (bytes, 300M, 1G), one at a time;"
         " 0: never.",
         _size,
         "SIZE",
@@ -175,14 +184,14 @@ class Options:
         default=None,
     )
     prepare_again: int = _option(
-        "Let SIZE more become immortal, when the parent has grown since the first fork; 0: prepare"
+        "Make up to SIZE more immortal if the parent has grown since the first fork; 0: prepare"
         " once.",
         _size,
         "SIZE",
         default=0,
     )
     immortal: bool = _option(
-        "Make what is there before the fork immortal.",
+        "Make objects that exist before the fork immortal.",
         _switch,
         default=True,
     )
@@ -190,14 +199,12 @@ class Options:
         "Fill half-used memory pools before the fork.", _switch, default=True
     )
     keep_mortal: str | Callable[[type], bool] | None = _option(  # noqa: RUF009  # it makes a field
-        "Keep instances mortal of those classes for which package.module:callable returns true.",
+        "Keep instances of a class mortal if package.module:callable returns true for it.",
         _filter,
         "NAME",
         default=None,
     )
-    fast_exit: bool = _option(
-        "End workers fast, their memory left as it is.", _switch, default=True
-    )
+    fast_exit: bool = _option("Skip freeing memory when workers end.", _switch, default=True)
 
     def __post_init__(self) -> None:
         for option in OPTIONS:
@@ -225,8 +232,9 @@ _NO_WEB = "there is no web application to ask"
 SERVERS: Mapping[str, Mapping[str, str]] = {
     "gunicorn": {},
     "uWSGI": {
-        "prepare_again": "uWSGI forks in C and asks nobody first: the master is prepared once",
-        "metrics" + PATH: "uWSGI takes the application out of its module itself: give a port",
+        "prepare_again": "uWSGI forks in C without calling Python first: the"
+        " master is prepared once",
+        "metrics" + PATH: "uWSGI reads the application from its module itself: give a port",
     },
     "celery": {
         "warm_up" + PATH: _NO_WEB,
@@ -235,14 +243,14 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     },
     "RQ": {
         "warm_up" + PATH: _NO_WEB,
-        "metrics": "a work horse lives for one job, and between two of them nobody could answer",
+        "metrics": "a work horse lives for one job, and between two jobs nothing could answer",
         "max_private_memory": "a work horse lives for one job",
         "fast_exit": _ENDS_LIGHTLY,
     },
     "multiprocessing": {
         "warm_up" + PATH: _NO_WEB,
         "metrics" + PATH: _NO_WEB,
-        "max_private_memory": "a pool asks nobody between two tasks; it has maxtasksperchild",
+        "max_private_memory": "a pool calls nothing between two tasks; use maxtasksperchild",
         "fast_exit": _ENDS_LIGHTLY,
     },
     "os.fork": {
@@ -266,7 +274,7 @@ def refuse(options: Options, server: str) -> Options:
         else:
             asked = any(map(is_path, value if isinstance(value, tuple) else [value]))
         if asked:
-            raise ValueError(f"{name} cannot be had with {server}: {why}")
+            raise ValueError(f"{name} is not available with {server}: {why}")
     return options
 
 
@@ -284,7 +292,7 @@ def read(server: str, given: Mapping[str, object] | None = None) -> Options:
         try:
             refuse(replace(Options(), **{option.name: value}), server)
         except ValueError as error:
-            log.warning("an option is left out: %s", error)
+            log.warning("an option is ignored: %s", error)
         else:
             values[option.name] = value
     return Options(**values)

@@ -109,9 +109,9 @@ def _explained(error: OSError, pid: int) -> OSError:
     if isinstance(error, PermissionError) or (gone and is_hidden(pid)):
         return PermissionError(
             errno.EACCES,
-            f"the memory of process {pid} may not be read: it must belong to the same user, must "
-            "not have changed its user since its program was started, and must descend from the "
-            "process that asks where kernel.yama.ptrace_scope is 1",
+            f"cannot read the memory of process {pid}: it must belong to the same user, must not "
+            "have changed its user since its program was started, and must descend from this "
+            "process if kernel.yama.ptrace_scope is 1",
         )
     if gone:
         return ProcessLookupError(f"there is no running process {pid}")

@@ -38,7 +38,7 @@ from cpythonplus._base.sizes import format_size
 try:
     from cpythonplus import _native
 except ImportError as error:  # not Linux
-    raise UnsupportedPlatform(f"cpythonplus has no native part here: {error}") from None
+    raise UnsupportedPlatform(f"the extension module of cpythonplus is missing: {error}") from None
 
 __all__ = ["Budget", "PrepareReport", "PrepareStatistics", "has_grown", "prepare", "statistics"]
 
@@ -209,7 +209,7 @@ def _prepare(
     if filled < 0:
         notes.append("memory comes from another allocator than pymalloc: no pools to fill")
     if limit_bytes is not None and made.bytes >= limit_bytes:
-        notes.append("the budget is spent: the rest was frozen only")
+        notes.append("the budget is spent: the rest was only frozen")
     report = PrepareReport(
         immortal=immortal and not made.refusal,
         objects=made.objects,
@@ -244,7 +244,7 @@ class _Made:
 def _make_immortal(mortal: list[type], spared: list[object], limit_bytes: int | None) -> _Made:
     refusal = _native.prefork_refusal()
     if refusal is not None:
-        return _Made(refusal=f"{refusal}: the heap was frozen only")
+        return _Made(refusal=f"{refusal}: the heap was only frozen")
     types = list(_subclasses(object))
     try:
         # Frozen objects are not passed over, but new ones may hang on them.

@@ -58,7 +58,7 @@ class Recycler:
         Raises ValueError unless all are above zero (min_age_s: not below).
         """
         if limit_bytes <= 0 or interval_s <= 0 or min_age_s < 0:
-            raise ValueError("a limit, an interval and an age have to be above zero")
+            raise ValueError("a limit, an interval and an age must be above zero")
         self.limit_bytes = limit_bytes
         self._board = board
         self._interval_s = interval_s
@@ -137,7 +137,7 @@ class Recycler:
         if first_bytes > self.limit_bytes and self._board.warn_once():
             _log.warning(
                 "a fresh worker has %s of private memory, more than the limit of %s: workers are "
-                "replaced every %g s at most",
+                "recycled at most every %g s",
                 format_size(first_bytes),
                 format_size(self.limit_bytes),
                 self._min_age_s * _HOPELESS,

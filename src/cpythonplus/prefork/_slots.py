@@ -92,5 +92,7 @@ class Slot:
 
 def code_of(reason: str) -> int:
     if reason not in REASONS:
-        raise ValueError(f"{reason!r} is not a reason for leaving; there are {', '.join(REASONS)}")
+        raise ValueError(
+            f"{reason!r} is not a reason for leaving; expected one of {', '.join(REASONS)}"
+        )
     return REASONS.index(reason)

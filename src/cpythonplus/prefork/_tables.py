@@ -36,7 +36,7 @@ def sharing_layout(found: Part, top: int) -> Layout:
 def blame_layout(found: Part, top: int) -> Layout:
     """Return what the pages are, by kind of change, by type and by module."""
     title = (
-        f"process {size(found, 'pid')}: {format_size(size(found, 'private_bytes'))} of its own,"
+        f"process {size(found, 'pid')}: {format_size(size(found, 'private_bytes'))} private,"
         f" {size(found, 'compared_pages'):,} pages compared with process {size(found, 'reference')}"
     )
     note = words(found, "note")

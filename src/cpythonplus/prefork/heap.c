@@ -34,117 +34,11 @@
 #include <frameobject.h>
 #include <stddef.h>
 
-#include "../_base/live_frames.h"
-#include "../_base/referents.h"
+#include "../_interp/immortal.h"
+#include "../_interp/live_frames.h"
+#include "../_interp/referents.h"
 
 #ifdef PLUS_HAS_IMMORTAL
-
-/* ------------------------------------------------------------------------------------------------
- * What immortal means
- */
-
-#if PY_VERSION_HEX >= 0x030E0000
-/* The interpreter's stack references ask for this flag and not for the count. */
-#define IMMORTAL_FLAG 1u
-#define IMMORTAL_COUNT (UINT32_C(3) << 30)
-#else
-/* The low half exactly this: then an increment finds that it would overflow, and stores nothing. */
-#define IMMORTAL_COUNT UINT32_MAX
-#endif
-
-static inline bool
-is_immortal(PyObject *op)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    return _Py_IsImmortal(op) && (op->ob_flags & IMMORTAL_FLAG) != 0;
-#else
-    return (uint32_t)op->ob_refcnt == IMMORTAL_COUNT;
-#endif
-}
-
-/* A debug build of the interpreter asserts wherever it meets a string that it is mortal unless its interned state says
- * otherwise (unicode_check_consistency), and when it interns one that is not interned that it is mortal.  So strings
- * that are not interned stay mortal there, and the others change their state.  Other builds ask for the state at two
- * places: when a string's count gets to zero, and when the interpreter is done and frees the interned ones.  There it
- * had better look mortal: what is immortal still refers to it. */
-static inline bool
-may_be_immortal(PyObject *op)
-{
-#ifdef Py_DEBUG
-    return !PyUnicode_Check(op) || PyUnicode_CHECK_INTERNED(op) != SSTATE_NOT_INTERNED;
-#else
-    (void)op;
-    return true;
-#endif
-}
-
-static inline void
-set_interned_state(PyObject *op, unsigned state)
-{
-#ifdef Py_DEBUG
-    if (PyUnicode_Check(op)) {
-        ((PyASCIIObject *)op)->state.interned = state;
-    }
-#else
-    (void)op, (void)state;
-#endif
-}
-
-static inline void
-make_immortal(PyObject *op)
-{
-    op->ob_refcnt = IMMORTAL_COUNT;
-#if PY_VERSION_HEX >= 0x030E0000
-    op->ob_flags |= IMMORTAL_FLAG;
-#endif
-    set_interned_state(op, SSTATE_INTERNED_IMMORTAL);
-}
-
-static inline void
-make_mortal(PyObject *op, Py_ssize_t count)
-{
-    op->ob_refcnt = count;
-#if PY_VERSION_HEX >= 0x030E0000
-    op->ob_flags &= (uint16_t)~IMMORTAL_FLAG;
-#endif
-    set_interned_state(op, SSTATE_INTERNED_MORTAL);
-}
-
-static bool
-counts_stand_still(PyObject *op)
-{
-    Py_ssize_t before = Py_REFCNT(op);
-
-    Py_INCREF(op);
-    Py_INCREF(op);
-    Py_DECREF(op);
-    Py_DECREF(op);
-    Py_DECREF(op);
-    return is_immortal(op) && Py_REFCNT(op) == before;
-}
-
-const char *
-plus_heap_refusal(void)
-{
-    static PyObject *probe; /* leaked, as it has to be */
-
-    /* Not exactly: extensions that were compiled before 3.12 count references to it. */
-    if (Py_REFCNT(Py_None) < (Py_ssize_t)(IMMORTAL_COUNT / 2)) {
-        return "None is not immortal as it should be";
-    }
-    if (probe == NULL) {
-        probe = PyBytes_FromString("cpythonplus");
-        if (probe == NULL) {
-            PyErr_Clear();
-            return "no memory";
-        }
-        if (is_immortal(probe)) {
-            return "a new object is immortal";
-        }
-        make_immortal(probe);
-    }
-    return counts_stand_still(probe) ? NULL : "an object that was made immortal is counted";
-}
 
 /* ------------------------------------------------------------------------------------------------
  * What stays mortal
@@ -180,7 +74,7 @@ struct walk {
     PyObject **stack;
     size_t depth, capacity;
     bool unheld; /* what is being visited may be a tuple that is still being filled */
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 };
 
 static inline bool
@@ -346,17 +240,18 @@ own_size(PyObject *op)
 static bool
 treat(struct walk *walk, PyObject *op)
 {
-    if (is_immortal(op) || is_spent(walk)) {
+    if (plus_immortal_is(op) || is_spent(walk)) {
         return false;
     }
     enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
-    if (verdict == MORTAL || (verdict == WATCHABLE && is_watched(op)) || !may_be_immortal(op)) {
+    if (verdict == MORTAL || (verdict == WATCHABLE && is_watched(op)) ||
+        !plus_immortal_may_be(op)) {
         keep(walk, op, verdict);
         return false;
     }
     walk->report->objects++;
     walk->report->bytes += own_size(op);
-    make_immortal(op);
+    plus_immortal_make(op);
     return true;
 }
 
@@ -384,7 +279,7 @@ meet(PyObject *op, void *argument)
     struct walk *walk = argument;
 
     /* The order saves time: most referents have been here. */
-    if (op == NULL || is_immortal(op)) {
+    if (op == NULL || plus_immortal_is(op)) {
         return 0;
     }
     if (is_filled_alone(op)) {
@@ -413,7 +308,7 @@ empty_stack(struct walk *walk)
 static bool
 is_unheld(struct walk *walk, PyObject *op)
 {
-    if (!is_filled_alone(op) || is_immortal(op)) {
+    if (!is_filled_alone(op) || plus_immortal_is(op)) {
         return false;
     }
     enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
@@ -514,7 +409,7 @@ save_counts(PyObject *spared)
 
     for (Py_ssize_t i = 0; counts != NULL && i < size; i++) {
         PyObject *op = PyList_GET_ITEM(spared, i);
-        counts[i] = is_immortal(op) ? 0 : Py_REFCNT(op);
+        counts[i] = plus_immortal_is(op) ? 0 : Py_REFCNT(op);
     }
     return counts;
 }
@@ -525,8 +420,8 @@ restore_counts(struct walk *walk, const Py_ssize_t *counts)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(walk->spared); i++) {
         PyObject *op = PyList_GET_ITEM(walk->spared, i);
 
-        if (counts[i] > 0 && is_immortal(op)) {
-            make_mortal(op, counts[i]);
+        if (counts[i] > 0 && plus_immortal_is(op)) {
+            plus_immortal_undo(op, counts[i]);
             walk->report->objects--;
             walk->report->bytes -= own_size(op);
         }
@@ -567,21 +462,11 @@ done:
 
 #else /* no immortal objects */
 
-const char *
-plus_heap_refusal(void)
-{
-#ifdef Py_GIL_DISABLED
-    return PLUS_FREE_THREADED;
-#else
-    return "objects can be immortal from CPython 3.12 on";
-#endif
-}
-
 int
 plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ssize_t limit,
                       struct plus_heap_report *report)
 {
-    PyErr_SetString(PyExc_RuntimeError, plus_heap_refusal());
+    PyErr_SetString(PyExc_RuntimeError, plus_immortal_refusal());
     return -1;
 }
 

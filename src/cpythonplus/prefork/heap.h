@@ -10,16 +10,6 @@
 
 #include <stdint.h>
 
-/* Objects can be immortal from 3.12 on; not on a free-threaded build, whose counts work otherwise. */
-#if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
-#define PLUS_HAS_IMMORTAL 1
-#endif
-
-/* NULL if this interpreter treats an object that plus_heap_immortalize has changed as immortal; else
- * the reason why it must not be called. */
-const char *
-plus_heap_refusal(void);
-
 struct plus_heap_report {
     Py_ssize_t objects; /* made immortal by this call */
     Py_ssize_t bytes;   /* of their own structures */

@@ -1,4 +1,4 @@
-/* A request is served from a half-used pool of its size if there is one, else from a fresh one (_base/pools.h).
+/* A request is served from a half-used pool of its size if there is one, else from a fresh one (_interp/pools.h).
  * So: ask until the answer comes from a pool in which it is the only block. */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../_base/pools.h"
+#include "../_interp/pools.h"
 
 /* For all calls of a process together, of pools and of the C heap each: a parent that goes on working frees
  * and allocates between two calls, and would lose its holes each time anew. */

@@ -2,12 +2,13 @@
 #include "binding.h"
 #include "heap.h"
 
-#include "../_base/gc_objects.h"
+#include "../_interp/gc_objects.h"
+#include "../_interp/immortal.h"
 
 static PyObject *
 prefork_refusal(PyObject *module, PyObject *ignored)
 {
-    const char *refusal = plus_heap_refusal();
+    const char *refusal = plus_immortal_refusal();
 
     if (refusal == NULL) {
         Py_RETURN_NONE;
@@ -20,7 +21,7 @@ static PyObject *
 prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct plus_heap_report report;
-    const char *refusal = plus_heap_refusal();
+    const char *refusal = plus_immortal_refusal();
 
     if (count != 4 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || !PyList_Check(args[2])) {
         PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes three lists and a number");

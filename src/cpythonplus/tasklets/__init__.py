@@ -3,14 +3,13 @@
 A tasklet is a function that runs in turns with others of its thread, each on a C stack of its own;
 a channel is where two of them meet. Names and semantics are those of Stackless Python 3.x
 (https://github.com/stackless-dev/stackless/wiki). Besides what is listed here the module has its
-computed attributes: `current`, `main`, `runcount`, `threads`; and `engine`, what it goes from one C
-stack to another with: "assembly" or, on processors but x86-64 and aarch64, "greenlet".
+computed attributes: `current`, `main`, `runcount`, `threads`.
 
 Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: a sub-interpreter, an
-interpreter without a GIL, a processor with shadow stacks, a missing greenlet.
+interpreter without a GIL, another processor than x86-64 and aarch64, one with shadow stacks.
 """
 
-from cpythonplus.tasklets._life import engine as engine  # first of all: it may refuse
+from cpythonplus.tasklets import _life as _life  # first of all: it may refuse
 
 # isort: split
 from cpythonplus._native import (

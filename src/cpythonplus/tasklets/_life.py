@@ -9,10 +9,6 @@ from cpythonplus._base.errors import UnsupportedPlatform
 if _native.tasklets_refusal() is not None:
     raise UnsupportedPlatform(f"cpythonplus.tasklets: {_native.tasklets_refusal()}")
 
-__all__ = ["engine"]
-
-engine = _native.tasklets_engine
-
 # After the `finally` clauses, which may call run_for(), its thread stays away from the interpreter.
 atexit.register(_native.tasklets_stop_deadlines)
 

@@ -32,7 +32,7 @@ def dump_on(signum: int, file: reporting.TextFile | None = None) -> None:
     there can be no thread.
     """
     if signum not in signal.valid_signals() or signum in REFUSED:
-        raise ValueError(f"no dump can be made on signal {signum!r}")
+        raise ValueError(f"stacks cannot be printed on signal {signum!r}")
     number = int(signum)
     before = _files.get(number)
     _files[number] = file

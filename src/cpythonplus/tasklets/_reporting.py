@@ -281,7 +281,7 @@ def _tasklet_lines(each: TaskletReport) -> Iterator[str]:
 def _doing(each: TaskletReport) -> str:
     words: str = each.state
     if not each.begun:
-        words += ", not begun"
+        words += ", not started"
         if each.defined_at is not None:
             words += f', defined at File "{each.defined_at.file}", line {each.defined_at.line}'
     if each.waited_ns is not None:

@@ -39,10 +39,10 @@ def run(awaitable: Awaitable[T]) -> T:
     and for a future of another loop; TypeError if it cannot be awaited.
     """
     if not inspect.isawaitable(awaitable):
-        raise TypeError(f"an awaitable is needed, not {type(awaitable).__name__}")
+        raise TypeError(f"expected an awaitable, got {type(awaitable).__name__}")
     if asyncio._get_running_loop() is not None:
         _never_begun(awaitable)
-        raise RuntimeError("aio.run() inside of a coroutine: use `await` there")
+        raise RuntimeError("aio.run() inside a coroutine: use `await` there")
     try:
         context = contextvars.copy_context()
         task = loop_of_thread().create_task(_keep(awaitable), context=context)
@@ -134,7 +134,7 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
             _succeed(future, result)
 
     if not callable(func):
-        raise TypeError(f"a function is needed, not {type(func).__name__}")
+        raise TypeError(f"expected a function, got {type(func).__name__}")
     attach(loop)
     call = tasklet(body, ())
     future.add_done_callback(lambda done: call.kill(pending=True) if done.cancelled() else None)

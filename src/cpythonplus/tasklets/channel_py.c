@@ -284,7 +284,7 @@ static PyMethodDef channel_methods[] = {
     METHOD(send_sequence, METH_O, "$self, iterable, /",
            "Send each item; return how many there were."),
     METHOD(close, METH_NOARGS, "$self, /",
-           "Let nobody block on it any more; who waits already is served."),
+           "Let nobody block on it any more; tasklets that already wait are served."),
     METHOD(open, METH_NOARGS, "$self, /", "Undo close()."),
     {"__reduce__", plus_refuse_pickling, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -303,7 +303,7 @@ static PyMemberDef channel_members[] = {
 static PyGetSetDef channel_getset[] = {
     {"closed", get_closed, NULL, PyDoc_STR("Whether it is closing and nobody waits."), NULL},
     {"preference", get_preference, set_preference,
-     PyDoc_STR("-1: a receiver runs at once (default); 1: a sender; 0: who acts goes on."), NULL},
+     PyDoc_STR("-1: a receiver runs at once (default); 1: a sender; 0: the caller goes on."), NULL},
     {"schedule_all", get_schedule_all, set_schedule_all,
      PyDoc_STR("Whether each action goes on to the next runnable tasklet."), NULL},
     {"made_at", plus_channel_made_at, NULL,
@@ -315,8 +315,9 @@ PyTypeObject plus_channel_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.channel",
     .tp_basicsize = sizeof(struct plus_channel),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
-    .tp_doc = PyDoc_STR("channel()\n--\n\n"
-                        "Where tasklets meet: a sender and a receiver wait for each other."),
+    .tp_doc =
+        PyDoc_STR("channel()\n--\n\n"
+                  "A meeting point of tasklets: a sender and a receiver wait for each other."),
     .tp_new = channel_new,
     .tp_init = channel_init,
     .tp_alloc = PyType_GenericAlloc,

@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-#if PLUS_HAS_SWITCH
-
 struct patience {
     uint64_t now_ns, parked_ns;
 };
@@ -22,7 +20,7 @@ end_of_use(const struct plus_tasklet *task)
     if (task->uncalled || plus_frames_nesting(&frames) > 0 || !plus_frames_may_move(&frames)) {
         return NULL;
     }
-    return plus_pystate_frames_end(&task->state, task->stack);
+    return plus_pystate_frames_end(&task->fiber.state, task->stack->top);
 }
 
 static bool
@@ -42,10 +40,10 @@ cool(void *owner, void *arg)
     char *end = end_of_use(task);
 
     if (end != NULL) {
-        task->cold = plus_stack_copy_out(task->stack, task->sp, end);
+        task->cold = plus_stack_copy_out(task->stack, task->fiber.sp, end);
     }
     if (task->cold != NULL) {
-        task->sp = NULL;
+        task->fiber.sp = NULL;
     }
     return task->cold != NULL;
 }
@@ -58,23 +56,13 @@ plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns)
     return plus_stacks_trim(&sched->stacks, cool, &patience);
 }
 
-#else
-
-size_t
-plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns)
-{
-    return 0;
-}
-
-#endif
-
 void
 plus_tasklet_warm(struct plus_tasklet *task)
 {
     struct plus_slice *slice = task->cold;
 
     if (slice != NULL) {
-        task->sp = slice->low;
+        task->fiber.sp = slice->low;
         task->cold = NULL;
         plus_stack_put_back(task->stack, slice);
     }

@@ -9,7 +9,8 @@
 static PyObject *
 context_of(const struct plus_tasklet *task)
 {
-    return plus_is_running(task) ? task->sched->tstate->context : task->state.context;
+    return plus_is_running(task) ? plus_pystate_context(task->sched->tstate)
+                                 : task->fiber.state.context;
 }
 
 static PyObject *
@@ -66,8 +67,8 @@ plus_tasklet_set_context(PyObject *op, PyObject *context)
         old = plus_pystate_exchange_context(task->sched->tstate, Py_NewRef(context));
     }
     else {
-        old = task->state.context;
-        task->state.context = Py_NewRef(context);
+        old = task->fiber.state.context;
+        task->fiber.state.context = Py_NewRef(context);
     }
     Py_XDECREF(old);
     return Py_NewRef(op);
@@ -94,7 +95,7 @@ context_to_run_in(struct plus_tasklet *task)
     }
     else {
         task->own_context = true;
-        task->state.context = Py_NewRef(context);
+        task->fiber.state.context = Py_NewRef(context);
     }
     return context;
 }

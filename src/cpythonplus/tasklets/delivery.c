@@ -92,7 +92,7 @@ static PyMethodDef delivery_methods[] = {
 
 PyTypeObject plus_delivery_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus._native.io_delivery",
-    .tp_doc = PyDoc_STR("io_delivery()\n--\n\nSomething that happens once, and who waits for it."),
+    .tp_doc = PyDoc_STR("io_delivery()\n--\n\nAn event that happens once, and what waits for it."),
     .tp_basicsize = sizeof(struct delivery),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = delivery_new,

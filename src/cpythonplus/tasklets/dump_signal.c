@@ -212,7 +212,7 @@ int
 plus_dump_signal_on(int signum, PyObject *function)
 {
     if (signum < 1 || signum >= NSIG) {
-        PyErr_Format(PyExc_ValueError, "%d is no signal's number", signum);
+        PyErr_Format(PyExc_ValueError, "%d is not the number of a signal", signum);
         return -1;
     }
     if (!prepared) {

@@ -9,8 +9,6 @@
 
 #include "scheduler.h"
 
-#if PLUS_HAS_SWITCH
-
 /* Places in greenlet's table; they are part of its binary interface. */
 enum { TYPE = 0, THROW = 5, SWITCH = 6, ACTIVE = 10 };
 
@@ -108,5 +106,3 @@ plus_fence_greenlets(void)
     to_throw->ml_meth = fenced_throw;
     type->tp_dealloc = fenced_dealloc;
 }
-
-#endif

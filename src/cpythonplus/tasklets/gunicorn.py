@@ -35,7 +35,7 @@ _LOOK_EVERY_S = 0.1  # whether the last request has ended
 
 
 class Worker(AsyncWorker):
-    """Serves each connection in a tasklet of its own.
+    """Serves each connection in its own tasklet.
 
     An error of the application ends that request: the client gets status 500, gunicorn's error log
     the traceback. So does the error of a tasklet that the application has started, which ends
@@ -81,7 +81,7 @@ class Worker(AsyncWorker):
             self.notify()
             io.sleep(_NOTIFY_EVERY_S)
         if self.alive:
-            self.log.critical("A listener is not one any more, shutting down: %s", self)
+            self.log.critical("A listener no longer listens, shutting down: %s", self)
         self._end(servers)
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:

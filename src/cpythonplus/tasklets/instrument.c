@@ -8,26 +8,11 @@
  * would have to be walked twice and mended on each way out; a call for each tasklet, as calls are numbered and
  * the numbers run out.
  */
-#define Py_BUILD_CORE 1 /* 3.12: the version is in the private half of the interpreter's state */
 #include "instrument.h"
 
-#include "frames.h"
+#include "../_interp/frames.h"
 
 #if PLUS_INSTRUMENTED
-
-#if PY_VERSION_HEX < 0x030D0000
-#include "internal/pycore_interp.h"
-#endif
-
-uint64_t
-plus_instrument_version_slow(PyThreadState *tstate)
-{
-#if PY_VERSION_HEX < 0x030D0000
-    return tstate->interp->monitoring_version;
-#else
-    return plus_instrument_version(tstate);
-#endif
-}
 
 #define JUST_SEEN 64
 
@@ -50,7 +35,7 @@ note_code(PyCodeObject *code, int offset, void *arg)
         return 0;
     }
     *just_seen = code;
-    shown->is_stale |= code->_co_instrumentation_version != shown->version;
+    shown->is_stale |= plus_instrumentation_version_of(code) != shown->version;
     PyObject *key = PyLong_FromVoidPtr(code);
     int result = key != NULL ? PyDict_SetItem(shown->codes, key, (PyObject *)code) : -1;
 
@@ -130,7 +115,7 @@ plus_instrument_parked(void)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    struct shown shown = {.codes = PyDict_New(), .version = plus_instrument_version_slow(tstate)};
+    struct shown shown = {.codes = PyDict_New(), .version = plus_instrumentation_version(tstate)};
     /* Who has just come back was parked when the change was made. */
     struct plus_frames running = plus_frames_of_thread(tstate);
 
@@ -140,7 +125,7 @@ plus_instrument_parked(void)
     }
     Py_XDECREF(shown.codes);
     for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
-        it->instrumented = plus_instrument_version_slow(tstate);
+        it->instrumented = plus_instrumentation_version(tstate);
     }
     PyErr_Restore(type, value, traceback);
 }

@@ -17,23 +17,18 @@
  * jump back but that of an instruction to itself (`while True: pass` in one line): there it asks for opcode events,
  * which the tasklet's own function does not get to see.
  */
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_BUILD_CORE 1 /* what a frame object says about tracing */
-#endif
 #include "interrupts.h"
+
+#include "../_interp/frame_tracing.h"
 
 #include "instrument.h"
 #include "scheduler.h"
 
 #include "../_base/clock.h"
 
-#if PY_VERSION_HEX < 0x030C0000
-#include <internal/pycore_code.h>
-#include <internal/pycore_frame.h>
-#endif
 #include <opcode.h>
 
-#if PY_VERSION_HEX >= 0x030C0000
+#if PLUS_INSTRUMENTED
 
 enum { SET_EVENTS, SET_LOCAL_EVENTS, GET_TOOL, USE_TOOL_ID, REGISTER_CALLBACK, FUNCTIONS };
 
@@ -55,8 +50,8 @@ static uint64_t lingers_from_ns; /* coarse; 0: they are on for the users, or off
 
 /* Of code that is up to date; another one may be so, too, after others have changed theirs.  What ran before any tool
  * asked for events is of version 0. */
-#define NO_VERSION UINTPTR_MAX
-static uintptr_t version = NO_VERSION;
+#define NO_VERSION UINT64_MAX
+static uint64_t version = NO_VERSION;
 
 static int
 call(int function, PyObject *a, PyObject *b, PyObject *c)
@@ -82,8 +77,8 @@ local_events(void)
 static int
 refresh(PyCodeObject *code)
 {
-    if (code->_co_firsttraceable >= Py_SIZE(code)) {
-        return 0; /* a piece of the interpreter, which refuses */
+    if (!plus_instrumentation_is_possible(code)) {
+        return 0;
     }
     if (call(SET_LOCAL_EVENTS, tool, (PyObject *)code, some_events) < 0) {
         return -1;
@@ -118,10 +113,10 @@ static int
 set_events(PyObject *wanted)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    uint64_t before = plus_instrument_version(tstate);
+    uint64_t before = plus_instrumentation_version(tstate);
     int result = call(SET_EVENTS, tool, wanted, NULL);
 
-    count_as_seen(before, plus_instrument_version(tstate));
+    count_as_seen(before, plus_instrumentation_version(tstate));
     changes++;
     lingers_from_ns = 0;
     return result;
@@ -324,8 +319,9 @@ find_tool(PyObject *monitoring)
             return taken > 0 ? 0 : -1;
         }
     }
-    PyErr_SetString(PyExc_RuntimeError,
-                    "interrupting tasklets needs a tool id of sys.monitoring, and all are in use");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "interrupting tasklets requires a tool id of sys.monitoring, and all are in use");
     return -1;
 }
 
@@ -346,7 +342,7 @@ plus_interrupts_prepare(void)
     PyObject *monitoring = PySys_GetObject("monitoring");
 
     if (monitoring == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "interrupting tasklets needs sys.monitoring");
+        PyErr_SetString(PyExc_RuntimeError, "interrupting tasklets requires sys.monitoring");
         return -1;
     }
     for (int i = 0; i < FUNCTIONS; i++) {
@@ -369,11 +365,11 @@ plus_interrupts_prepare(void)
 static int
 refresh_if_old(PyCodeObject *code, int offset, void *ignored)
 {
-    if ((uintptr_t)code->_co_instrumentation_version != version) {
+    if (plus_instrumentation_version_of(code) != version) {
         if (refresh(code) < 0) {
             return -1;
         }
-        version = (uintptr_t)code->_co_instrumentation_version;
+        version = plus_instrumentation_version_of(code);
     }
     return 0;
 }
@@ -461,45 +457,12 @@ plus_interrupts_changes(uint64_t pretended)
 static int
 trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg);
 
-/* 0 or 255: or'ed into the opcode. */
-static uint8_t
-tracing_mask(bool tracing, Py_tracefunc func, Py_tracefunc profile)
-{
-    return !tracing && (func != NULL || profile != NULL) ? 255 : 0;
-}
-
-/* What f_trace_opcodes is where the tasklet's own function has not set it. */
-#define OPCODES_FOR_US 2
-
-/* offset: in bytes. */
-static bool
-jumps_to_itself(PyCodeObject *code, int offset)
-{
-    if (offset < 0) {
-        return false;
-    }
-    _Py_CODEUNIT unit = _PyCode_CODE(code)[offset / (int)sizeof(_Py_CODEUNIT)];
-    int opcode = _Py_OPCODE(unit);
-
-    return (opcode == JUMP_BACKWARD || opcode == JUMP_BACKWARD_QUICK) && _Py_OPARG(unit) == 1;
-}
-
+/* `task` runs. */
 static void
-ask_for_opcodes(PyFrameObject *frame)
+stand_in_front(PyThreadState *tstate, struct plus_tasklet *task)
 {
-    if (!frame->f_trace_opcodes) {
-        frame->f_trace_opcodes = OPCODES_FOR_US;
-    }
-}
-
-static void
-stop_opcodes(PyFrameObject *frame)
-{
-    for (_PyInterpreterFrame *it = frame->f_frame; it != NULL; it = it->previous) {
-        if (it->frame_obj != NULL && it->frame_obj->f_trace_opcodes == OPCODES_FOR_US) {
-            it->frame_obj->f_trace_opcodes = 0;
-        }
-    }
+    task->own_trace = plus_pystate_tracefunc(tstate, false);
+    plus_pystate_set_tracefunc(tstate, trace);
 }
 
 /* Calls, resumptions and jumps back.  Back in a frame after a call nobody knows whether that was one: the call has
@@ -508,13 +471,15 @@ static bool
 is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
 {
     int offset = PyFrame_GetLasti(frame);
-    bool itself = jumps_to_itself(frame->f_frame->f_code, offset);
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    bool itself = plus_tracing_jumps_to_itself(code, offset);
     bool counts =
         what == PyTrace_CALL || (what == PyTrace_OPCODE && itself) ||
         (what == PyTrace_LINE && watch->last_frame == frame && offset <= watch->last_offset);
 
+    Py_DECREF(code);
     if (itself) {
-        ask_for_opcodes(frame);
+        plus_tracing_ask_for_opcodes(frame);
     }
     if (what != PyTrace_OPCODE) {
         watch->last_frame = frame;
@@ -527,30 +492,20 @@ is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
 static int
 open_first(PyCodeObject *code, int offset, void *arg)
 {
-    PyObject *frame = jumps_to_itself(code, offset) ? plus_frames_object(arg) : NULL;
+    PyObject *frame = plus_tracing_jumps_to_itself(code, offset) ? plus_frames_object(arg) : NULL;
 
     if (frame != NULL) {
-        ask_for_opcodes((PyFrameObject *)frame);
+        plus_tracing_ask_for_opcodes((PyFrameObject *)frame);
         Py_DECREF(frame);
     }
     return 1;
-}
-
-static bool
-is_nop(PyFrameObject *frame)
-{
-    int offset = PyFrame_GetLasti(frame);
-
-    return offset >= 0 &&
-           _Py_OPCODE(_PyCode_CODE(frame->f_frame->f_code)[offset / (int)sizeof(_Py_CODEUNIT)]) ==
-               NOP;
 }
 
 static void
 keep_for_next_instruction(struct plus_tasklet *task, PyFrameObject *frame)
 {
     Py_XSETREF(task->thrown, plus_compat_take_exception());
-    ask_for_opcodes(frame);
+    plus_tracing_ask_for_opcodes(frame);
 }
 
 static int
@@ -559,7 +514,7 @@ raise_kept(struct plus_tasklet *task, PyFrameObject *frame)
     PyObject *value = task->thrown;
 
     task->thrown = NULL;
-    stop_opcodes(frame);
+    plus_tracing_stop_opcodes(frame);
     PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
     return -1;
 }
@@ -570,35 +525,34 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
     struct plus_scheduler *sched = plus_scheduler_own;
 
     if (sched == NULL) { /* the thread is ending: a destructor */
-        PyThreadState_Get()->c_tracefunc = NULL;
+        plus_pystate_set_tracefunc(PyThreadState_Get(), NULL);
         return 0;
     }
     struct plus_tasklet *task = sched->running;
     PyThreadState *tstate = sched->tstate;
     int result = 0;
 
-    if (task->thrown != NULL && what == PyTrace_OPCODE && !is_nop(frame)) {
+    if (task->thrown != NULL && what == PyTrace_OPCODE && !plus_tracing_is_at_nop(frame)) {
         return raise_kept(task, frame);
     }
     if (task->own_trace != NULL &&
-        !(what == PyTrace_OPCODE && frame->f_trace_opcodes == OPCODES_FOR_US)) {
+        !(what == PyTrace_OPCODE && plus_tracing_asked_for_opcodes(frame))) {
         result = task->own_trace(object, frame, what, arg);
-        if (tstate->c_tracefunc != trace) { /* it has set another one, or none */
-            task->own_trace = tstate->c_tracefunc;
-            tstate->c_tracefunc = trace;
+        if (plus_pystate_tracefunc(tstate, false) != trace) { /* it has set another one, or none */
+            stand_in_front(tstate, task);
         }
     }
     if (!sched->watch.counting) {
         if (task->thrown == NULL) {
-            tstate->c_tracefunc = task->own_trace;
-            stop_opcodes(frame);
+            plus_pystate_set_tracefunc(tstate, task->own_trace);
+            plus_tracing_stop_opcodes(frame);
         }
         return result;
     }
     if (result == 0 && (what == PyTrace_CALL || what == PyTrace_LINE || what == PyTrace_OPCODE)) {
         result = plus_watchdog_event(sched, is_event(&sched->watch, frame, what));
     }
-    if (result < 0 && what != PyTrace_CALL && is_nop(frame)) {
+    if (result < 0 && what != PyTrace_CALL && plus_tracing_is_at_nop(frame)) {
         keep_for_next_instruction(task, frame);
         result = 0;
     }
@@ -614,26 +568,21 @@ plus_interrupts_prepare(void)
 void
 plus_interrupts_begin(struct plus_scheduler *sched)
 {
-    PyThreadState *tstate = sched->tstate;
-
-    if (sched->watch.counting && tstate->c_tracefunc != trace) {
-        sched->running->own_trace = tstate->c_tracefunc;
-        tstate->c_tracefunc = trace;
+    if (sched->watch.counting && plus_pystate_tracefunc(sched->tstate, false) != trace) {
+        stand_in_front(sched->tstate, sched->running);
     }
-    tstate->cframe->use_tracing =
-        tracing_mask(tstate->tracing > 0, tstate->c_tracefunc, tstate->c_profilefunc);
+    else { /* the flag is not the tasklet's yet */
+        plus_pystate_set_tracefunc(sched->tstate, plus_pystate_tracefunc(sched->tstate, false));
+    }
 }
 
 int
 plus_interrupts_on(struct plus_scheduler *sched)
 {
-    PyThreadState *tstate = sched->tstate;
-
-    if (sched->running != sched->watch.owner && tstate->c_tracefunc != trace) {
-        sched->running->own_trace = tstate->c_tracefunc;
-        tstate->c_tracefunc = trace;
-        tstate->cframe->use_tracing = tracing_mask(tstate->tracing > 0, trace, NULL);
-        struct plus_frames frames = plus_frames_of_thread(tstate);
+    if (sched->running != sched->watch.owner &&
+        plus_pystate_tracefunc(sched->tstate, false) != trace) {
+        stand_in_front(sched->tstate, sched->running);
+        struct plus_frames frames = plus_frames_of_thread(sched->tstate);
 
         (void)plus_frames_each(&frames, open_first, &frames);
     }
@@ -643,25 +592,20 @@ plus_interrupts_on(struct plus_scheduler *sched)
 void
 plus_interrupts_off(struct plus_scheduler *sched)
 {
-    PyThreadState *tstate = sched->tstate;
-
-    if (tstate->c_tracefunc == trace) {
-        tstate->c_tracefunc = sched->running->own_trace;
-        tstate->cframe->use_tracing =
-            tracing_mask(tstate->tracing > 0, tstate->c_tracefunc, tstate->c_profilefunc);
+    if (plus_pystate_tracefunc(sched->tstate, false) == trace) {
+        plus_pystate_set_tracefunc(sched->tstate, sched->running->own_trace);
     }
 }
 
 void
 plus_interrupts_extend(struct plus_tasklet *task)
 {
-    struct plus_pystate *state = &task->state;
+    struct plus_pystate *state = &task->fiber.state;
 
     if (state->tracefunc != trace) {
         task->own_trace = state->tracefunc;
-        state->tracefunc = trace;
     }
-    state->cframe->use_tracing = tracing_mask(state->tracing > 0, trace, NULL);
+    plus_pystate_set_parked_tracefunc(state, trace);
     struct plus_frames frames = plus_tasklet_frames(task);
 
     (void)plus_frames_each(&frames, open_first, &frames);

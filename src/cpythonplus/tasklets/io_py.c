@@ -483,7 +483,7 @@ PyMethodDef plus_io_methods[] = {
     METHOD(io_forget, METH_O, "$module, fd, /",
            "To be called before a descriptor that stays registered is closed."),
     METHOD(io_unraisable, METH_VARARGS, "$module, exception, place, /",
-           "Give an exception that nobody is there for to sys.unraisablehook."),
+           "Give an exception that no code handles to sys.unraisablehook."),
     METHOD(io_poller, METH_NOARGS, "$module, /", "The descriptor that an event loop is to watch."),
     METHOD(io_turn, METH_O, "$module, ours, /",
            "Run the other tasklets; True: call it again soon, False: when that descriptor is "

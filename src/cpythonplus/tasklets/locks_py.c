@@ -249,7 +249,7 @@ PyTypeObject plus_task_lock_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = PyDoc_STR("Lock()\n--\n\n"
                         "A mutual exclusion lock for tasklets and threads that any of them may\n"
-                        "release: threading.Lock.  Who waits is served in order."),
+                        "release: threading.Lock.  Waiters are served in order."),
     .tp_new = lock_new,
     .tp_vectorcall = lock_vectorcall,
     .tp_free = PyObject_GC_Del,

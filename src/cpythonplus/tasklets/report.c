@@ -430,8 +430,8 @@ thread_record(PyThreadState *tstate, Py_ssize_t most_alike)
     bool asleep = sched != NULL && sched->thread_blocked;
     PyObject *own = PyBool_FromLong(tstate == PyThreadState_Get());
 
-    return Py_BuildValue("(kkNNNN)", tstate->thread_id, tstate->native_thread_id, own,
-                         PyBool_FromLong(asleep), tasklets_of(sched, most_alike),
+    return Py_BuildValue("(kkNNNN)", plus_pystate_ident(tstate), plus_pystate_native_id(tstate),
+                         own, PyBool_FromLong(asleep), tasklets_of(sched, most_alike),
                          stack_of(&frames));
 }
 
@@ -439,12 +439,12 @@ static PyObject *
 take(enum plus_report_threads which, Py_ssize_t most_alike)
 {
     PyThreadState *own = PyThreadState_Get();
-    PyThreadState *tstate = PyInterpreterState_ThreadHead(own->interp);
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
     PyObject *list = PyList_New(0);
 
     for (; list != NULL && which != PLUS_REPORT_OWN && tstate != NULL;
          tstate = PyThreadState_Next(tstate)) {
-        bool begun = tstate->thread_id != 0; /* else it is being started */
+        bool begun = plus_pystate_ident(tstate) != 0; /* else it is being started */
 
         if (tstate != own && begun && append_new(list, thread_record(tstate, most_alike)) < 0) {
             Py_CLEAR(list);

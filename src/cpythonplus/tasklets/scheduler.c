@@ -68,7 +68,7 @@ plus_scheduler_of_thread(unsigned long ident)
 {
     struct plus_scheduler *sched = plus_schedulers;
 
-    while (sched != NULL && sched->tstate->thread_id != ident) {
+    while (sched != NULL && plus_pystate_ident(sched->tstate) != ident) {
         sched = sched->next_scheduler;
     }
     return sched;
@@ -137,7 +137,7 @@ scheduler_end(PyObject *capsule)
 
     if (sched == plus_scheduler_own) {
         PyThreadState *tstate = sched->tstate;
-        bool cleared = tstate->dict == NULL;
+        bool cleared = plus_pystate_is_cleared(tstate);
 
         if (!plus_compat_is_finalizing()) {
             plus_scheduler_kill_all(sched);
@@ -145,13 +145,10 @@ scheduler_end(PyObject *capsule)
         if (cleared) {
             /* PyThreadState_Clear() has been here: one that an event loop made just now, to say that
              * it runs, nobody else would free. */
-            Py_CLEAR(tstate->dict);
+            plus_pystate_clear_again(tstate);
         }
         plus_scheduler_own = NULL;
         ended_id = PyThreadState_GetID(sched->tstate);
-        if (!plus_compat_is_finalizing()) {
-            plus_pystate_thread_end();
-        }
         plus_overflow_thread_end(sched->signal_stack);
     }
     while (*link != NULL && *link != sched) {
@@ -234,7 +231,7 @@ struct plus_scheduler *
 plus_scheduler_make(void)
 {
     if (PyThreadState_GetID(PyThreadState_Get()) == ended_id) {
-        PyErr_SetString(PyExc_RuntimeError, "the thread is ending: it has no tasklets any more");
+        PyErr_SetString(PyExc_RuntimeError, "the thread is ending: it no longer has tasklets");
         return NULL;
     }
     struct plus_scheduler *sched = calloc(1, sizeof(*sched));
@@ -433,13 +430,8 @@ refuse_here(const struct plus_scheduler *sched)
     if (sched->in_callback) {
         PyErr_SetString(PyExc_RuntimeError,
                         sched->in_handler
-                            ? "a signal's handler cannot switch while all of its thread waits"
+                            ? "a signal handler cannot switch tasklets while its whole thread waits"
                             : "Recursive scheduler call due to callbacks!");
-        return true;
-    }
-    if (plus_pystate_elsewhere(&sched->running->state, &sched->stacks)) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "a greenlet cannot switch the tasklet that waits for it");
         return true;
     }
     return false;
@@ -569,7 +561,8 @@ bomb_for_main(void)
 static bool
 others_may_run(struct plus_scheduler *sched)
 {
-    PyThreadState *tstate = PyInterpreterState_ThreadHead(sched->tstate->interp);
+    PyThreadState *tstate =
+        PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(sched->tstate));
 
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
         struct plus_scheduler *other = plus_scheduler_of(tstate);
@@ -729,11 +722,10 @@ warn_of_small_stacks(struct plus_scheduler *sched, size_t wanted)
     bool outer = sched->in_callback;
 
     sched->in_callback = true;
-    if (PyErr_WarnFormat(
-            PyExc_RuntimeWarning, 1,
-            "no room for C stacks of %zu KiB (ulimit -v, vm.overcommit_memory): tasklets "
-            "get %zu KiB from now on",
-            wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "not enough address space for C stacks of %zu KiB (ulimit -v, "
+                         "vm.overcommit_memory): tasklets get %zu KiB from now on",
+                         wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
     sched->in_callback = outer;
@@ -774,17 +766,15 @@ tasklet_entry(void);
 static void
 prepare_stack(struct plus_tasklet *task)
 {
-    PyObject *context = task->state.context;
-
-    plus_pystate_fresh(&task->state, task->sched->tstate, task->stack, context);
-    task->sp = plus_switch_prepare(task->stack->top, tasklet_entry);
+    plus_fiber_fresh(&task->fiber, task->sched->tstate, task->stack);
+    task->fiber.sp = plus_switch_prepare(task->stack->top, tasklet_entry);
 }
 
 /* Whoever has no place on a stack to go on from gets one. */
 static inline void
 place(struct plus_tasklet *task)
 {
-    if (task->sp == NULL) {
+    if (task->fiber.sp == NULL) {
         if (task->cold != NULL) {
             plus_tasklet_warm(task);
         }
@@ -809,9 +799,9 @@ insist_on(struct plus_tasklet *next, const struct plus_tasklet *prev)
     }
 }
 
-/* The end of `task`, which is current; its result or exception is dealt with.  True: the next tasklet is a new
- * one and has taken over this C stack.  Returns false, and at all, only for plus_pystate_leave's sake. */
-static bool
+/* The end of `task`, which is current; its result or exception is dealt with.  Returns where the next tasklet is a
+ * new one and has taken over this C stack. */
+static void
 leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
 {
     Py_INCREF(next);
@@ -819,7 +809,7 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
         plus_call_schedule_hook(sched, task, next);
         plus_pystate_end(sched->tstate); /* debuggers' hooks set tracers */
     }
-    Py_CLEAR(sched->tstate->context); /* of a signal handler, if there is one again */
+    plus_pystate_drop_context(sched->tstate); /* of a signal handler, if there is one again */
     insist_on(next, task);
     if (sched->watching) {
         plus_watchdog_entering(sched, next);
@@ -830,22 +820,19 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
         next->stack = task->stack;
         next->stack->owner = next;
         task->stack = NULL;
-        plus_pystate_fresh(&next->state, sched->tstate, next->stack, next->state.context);
-        plus_pystate_load(sched->tstate, &next->state);
-        return true;
+        plus_fiber_fresh(&next->fiber, sched->tstate, next->stack);
+        plus_pystate_load(sched->tstate, &next->fiber.state);
+        return;
     }
     place(next);
-    plus_pystate_leave(sched->tstate, &next->state, next->sp);
-    return false;
+    plus_fiber_leave(sched->tstate, &next->fiber);
 }
 
 static void
 tasklet_entry(void)
 {
-    bool taken_over = true;
-
-    plus_pystate_arrived();
-    while (taken_over) {
+    plus_fiber_arrived();
+    for (;;) {
         struct plus_scheduler *sched = plus_scheduler_own;
         struct plus_tasklet *task = sched->running;
         PyObject *result = run_function(task);
@@ -862,7 +849,7 @@ tasklet_entry(void)
         if (sched->watching) {
             next = plus_watchdog_switching(sched, task, next);
         }
-        taken_over = leave(sched, task, next);
+        leave(sched, task, next);
     }
 }
 
@@ -887,7 +874,7 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
         }
         place(next);
         sched->current = sched->running = next;
-        plus_pystate_switch(sched->tstate, &prev->state, &prev->sp, &next->state, next->sp);
+        plus_fiber_switch(sched->tstate, &prev->fiber, &next->fiber);
         plus_instrument_if_changed(sched);
     }
     PyObject *value = plus_claim_value(prev);

@@ -6,7 +6,7 @@
 #ifndef PLUS_TASKLETS_SCHEDULER_H
 #define PLUS_TASKLETS_SCHEDULER_H
 
-#include "frames.h"
+#include "../_interp/frames.h"
 #include "tasklet.h"
 
 #include "../_base/identity.h"

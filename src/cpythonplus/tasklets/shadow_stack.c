@@ -8,6 +8,7 @@
 #include "switch.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #ifdef __linux__
 #include <stdint.h>
@@ -19,9 +20,27 @@
 #define SHADOW_STACK_ON ((uint64_t)1) /* in what either of them says */
 #endif
 
+#if !PLUS_HAS_SWITCH
+void
+plus_switch(void **save, void *to)
+{
+    abort();
+}
+
+void *
+plus_switch_prepare(void *top, void (*entry)(void))
+{
+    abort();
+}
+#endif
+
 const char *
 plus_switch_refusal(void)
 {
+#if !PLUS_HAS_SWITCH
+    return "there is no code for this processor to go from one C stack to another; there is for "
+           "x86-64 and aarch64";
+#endif
 #ifdef __linux__
     uint64_t status = 0;
 #ifdef SYS_arch_prctl

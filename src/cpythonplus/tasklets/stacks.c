@@ -6,8 +6,6 @@
 #include "../_base/clock.h"
 #include "../_base/page.h"
 
-#if PLUS_HAS_SWITCH /* else: engine_greenlet.c */
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -509,5 +507,3 @@ plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address)
     }
     return NULL;
 }
-
-#endif

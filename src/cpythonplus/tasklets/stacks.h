@@ -121,14 +121,4 @@ plus_stacks_free(struct plus_stack_pool *pool);
 const struct plus_stack *
 plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address);
 
-#if !PLUS_HAS_SWITCH
-/* On greenlet (engine_greenlet.c) stacks are tokens; what is parked is a copy already, and not larger than it must be. */
-#define plus_stacks_resize(pool, bytes)                                                            \
-    ((void)((pool)->stack_bytes = (bytes))) /* for stack_size() */
-#define plus_stacks_settle(pool) ((void)0)
-#define plus_stacks_free(pool) ((void)0)
-#define plus_stack_put_back(stack, slice) ((void)(slice))
-#define plus_stack_guard_hit(pool, address) ((const struct plus_stack *)NULL)
-#endif
-
 #endif

@@ -10,10 +10,8 @@
 #ifndef PLUS_TASKLETS_SWITCH_H
 #define PLUS_TASKLETS_SWITCH_H
 
-/* 0: no code for this machine, or greenlet was asked for (meson option tasklets_engine): then the room works on
- * greenlet (engine_greenlet.c), which saves what is said below and copies C stacks to and fro. */
-#if !defined(PLUS_TASKLETS_GREENLET) && defined(__linux__) &&                                      \
-    (defined(__x86_64__) && !defined(__ILP32__) || defined(__aarch64__))
+/* 0: there is no code for this machine, and plus_switch_refusal() says so. */
+#if defined(__linux__) && (defined(__x86_64__) && !defined(__ILP32__) || defined(__aarch64__))
 #define PLUS_HAS_SWITCH 1
 #else
 #define PLUS_HAS_SWITCH 0

@@ -23,14 +23,13 @@ has_c_stack(const struct plus_tasklet *task)
 struct plus_frames
 plus_tasklet_frames(const struct plus_tasklet *task)
 {
-    struct plus_frames frames = {.top = plus_pystate_frame(&task->state, task->cold),
-                                 .uncalled = task->uncalled};
+    struct plus_frames frames = {.uncalled = task->uncalled};
 
     if (task->cold != NULL) {
-        frames.low = task->cold->low;
-        frames.high = task->cold->low + task->cold->bytes;
-        frames.moved = task->cold->data - task->cold->low;
+        frames.moved = (struct plus_moved){task->cold->low, task->cold->low + task->cold->bytes,
+                                           task->cold->data - task->cold->low};
     }
+    frames.top = plus_pystate_frame(&task->fiber.state, &frames.moved);
     return frames;
 }
 
@@ -60,8 +59,8 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
     else if (task->sched->tstate == NULL) {
         why = "tasklet has no thread";
     }
-    bool own_context = task->own_context && task->state.context != NULL;
-    PyObject *context = own_context ? Py_NewRef(task->state.context) : NULL;
+    bool own_context = task->own_context && task->fiber.state.context != NULL;
+    PyObject *context = own_context ? Py_NewRef(task->fiber.state.context) : NULL;
 
     if (why == NULL && !own_context && PyThreadState_Get()->context != NULL) {
         context = PyContext_CopyCurrent();
@@ -72,13 +71,13 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
         Py_XDECREF(context);
         return why != NULL ? refuse(why) : -1;
     }
-    Py_XSETREF(task->state.context, context);
+    Py_XSETREF(task->fiber.state.context, context);
     task->func = plus_claim_value(task);
     task->args = args;
     task->kwargs = kwargs;
     task->alive = true;
     task->started = false;
-    task->sp = NULL;
+    task->fiber.sp = NULL;
     plus_tracing_inherit(task);
     if (insert) {
         plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
@@ -125,7 +124,7 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
     unbind(task);
     if (func != NULL) {
         task->own_context = false;
-        Py_CLEAR(task->state.context);
+        Py_CLEAR(task->fiber.state.context);
     }
     if (args == NULL && kwargs == NULL) {
         plus_set_value(task, Py_NewRef(func != NULL ? func : Py_None));

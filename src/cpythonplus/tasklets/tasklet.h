@@ -9,8 +9,7 @@
 
 #include "../_base/compat.h"
 #include "../threads/waitq.h"
-#include "pystate.h"
-#include "stacks.h"
+#include "fiber.h"
 #include "timers.h"
 #include "watchdog.h"
 
@@ -31,11 +30,10 @@ struct plus_tasklet {
     struct plus_scheduler *sched; /* of its thread; its tstate is NULL when that has ended */
     struct plus_channel *channel; /* that it is blocked on (borrowed: the queue's owner), or NULL */
     PyObject *func, *args,
-        *kwargs; /* to be called, or being called; NULL: no arguments yet, or ended */
-    void *sp;    /* where its C stack was left, while it is parked; NULL: not begun, or cold */
+        *kwargs;              /* to be called, or being called; NULL: no arguments yet, or ended */
     struct plus_stack *stack; /* NULL: main, not started, or finished */
     struct plus_slice *cold;  /* what was in use of its stack, which has no pages now; or NULL */
-    struct plus_pystate state;
+    struct plus_fiber fiber;
     PyObject *weakrefs;
     uint64_t parked_ns; /* coarse monotonic time at which it left the run queue; 0: never */
     struct plus_timer timer;

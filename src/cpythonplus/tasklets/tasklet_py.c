@@ -116,8 +116,7 @@ tasklet_finalize(PyObject *op)
     bool uncalled = killer->uncalled;
 
     killer->uncalled = true;
-    bool later = !here || task->sched->in_callback || task->sched->switch_trap > 0 ||
-                 plus_pystate_elsewhere(&killer->state, &killer->sched->stacks);
+    bool later = !here || task->sched->in_callback || task->sched->switch_trap > 0;
     PyObject *result = plus_tasklet_kill(task, later);
 
     killer->uncalled = uncalled;
@@ -152,7 +151,7 @@ tasklet_clear(PyObject *op)
     Py_CLEAR(task->thrown);
     Py_CLEAR(task->due);
     plus_tracing_drop(task);
-    plus_pystate_clear(&task->state);
+    plus_pystate_clear(&task->fiber.state);
     return 0;
 }
 
@@ -171,16 +170,14 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
         if (task->blocked) {
             Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */
         }
-#if PLUS_HAS_SWITCH /* else see plus_pystate_frame */
         struct plus_frames frames = plus_tasklet_frames(task);
         int result = plus_frames_visit(&frames, visit, arg);
 
         if (result != 0) {
             return result;
         }
-#endif
     }
-    return plus_pystate_traverse(&task->state, visit, arg);
+    return plus_pystate_traverse(&task->fiber.state, visit, arg);
 }
 
 static void
@@ -417,7 +414,8 @@ get_thread_id(PyObject *op, void *ignored)
 {
     PyThreadState *tstate = self_of(op)->sched->tstate;
 
-    return tstate != NULL ? PyLong_FromUnsignedLong(tstate->thread_id) : PyLong_FromLong(-1);
+    return tstate != NULL ? PyLong_FromUnsignedLong(plus_pystate_ident(tstate))
+                          : PyLong_FromLong(-1);
 }
 
 static PyObject *
@@ -453,15 +451,10 @@ static PyObject *
 get_recursion_depth(PyObject *op, void *ignored)
 {
     struct plus_tasklet *task = self_of(op);
-    int depth = task->alive && task->started ? task->state.recursion_depth : 0;
+    int depth = task->alive && task->started ? task->fiber.state.recursion_depth : 0;
 
     if (plus_is_running(task)) {
-#if PY_VERSION_HEX < 0x030C0000
-        depth = task->sched->tstate->recursion_limit - task->sched->tstate->recursion_remaining;
-#else
-        depth =
-            task->sched->tstate->py_recursion_limit - task->sched->tstate->py_recursion_remaining;
-#endif
+        depth = plus_pystate_depth(task->sched->tstate);
     }
     return PyLong_FromLong(depth);
 }

@@ -2,6 +2,7 @@
 #include "binding.h"
 #include "deadline.h"
 #include "dump_signal.h"
+#include "fence.h"
 #include "hub.h"
 #include "interrupts.h"
 #include "locks.h"
@@ -187,7 +188,7 @@ tasklets_getthreads(PyObject *module, PyObject *ignored)
     }
     for (struct plus_scheduler *sched = plus_schedulers; list != NULL && sched != NULL;
          sched = sched->next_scheduler) {
-        PyObject *ident = PyLong_FromUnsignedLong(sched->tstate->thread_id);
+        PyObject *ident = PyLong_FromUnsignedLong(plus_pystate_ident(sched->tstate));
 
         if (ident == NULL || PyList_Append(list, ident) < 0) {
             Py_CLEAR(list);
@@ -371,13 +372,22 @@ tasklets_stop_deadlines(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
+/* NULL, or why there can be no tasklets here. */
+static const char *
+why_not(void)
+{
+    const char *refusal = plus_switch_refusal();
+
+    return refusal != NULL ? refusal : plus_pystate_refusal();
+}
+
 static PyObject *
 tasklets_refusal(PyObject *module, PyObject *ignored)
 {
-    const char *refusal = plus_pystate_refusal();
+    const char *refusal = why_not();
 
     if (refusal == NULL) {
-        refusal = plus_pystate_start();
+        plus_fence_greenlets();
     }
     return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
 }
@@ -569,9 +579,10 @@ static PyMethodDef tasklets_methods[] = {
     METHOD(set_trace_inheritance, METH_O, "$module, flag, /",
            "Whether new tasklets have trace and profile functions: those that "
            "threading.settrace() and\n"
-           "setprofile() have for new threads, or else those of who gives them their "
+           "setprofile() have for new threads, or else those of the caller that gives them their "
            "arguments.\n\n"
-           "None (default): where who gives them their arguments has any; False: never; True: "
+           "None (default): where the caller that gives them their arguments has any; False: "
+           "never; True: "
            "always.\n"
            "Returns what it was."),
     METHOD(switch_trap, METH_VARARGS, "$module, change=0, /",
@@ -626,7 +637,7 @@ plus_tasklets_exec(PyObject *module)
     if (PyModule_AddFunctions(module, refusal_method) < 0) {
         return -1;
     }
-    if (plus_pystate_refusal() != NULL) {
+    if (why_not() != NULL) {
         return 0;
     }
     if (PyModule_AddFunctions(module, tasklets_methods) < 0 ||
@@ -647,8 +658,7 @@ plus_tasklets_exec(PyObject *module)
                                                       "Raised in a tasklet that is to end.",
                                                       PyExc_SystemExit, NULL);
     }
-    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 ||
-        PyModule_AddStringConstant(module, "tasklets_engine", plus_pystate_engine) < 0) {
+    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);

@@ -18,7 +18,8 @@ io_begin_after(PyObject *module, PyObject *args)
         return NULL;
     }
     if (!task->alive || task->started || !plus_is_floating(task) || task->sched != sched) {
-        PyErr_SetString(PyExc_RuntimeError, "only a tasklet that is in no queue can begin later");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "only a tasklet that is in no queue can be started later");
         return NULL;
     }
     if (!plus_deadline_after(seconds, &deadline_ns) || plus_begin_at(task, deadline_ns) < 0) {
@@ -67,7 +68,7 @@ io_interrupt(PyObject *module, PyObject *args)
         return NULL;
     }
     if (!PyExceptionInstance_Check(exception)) {
-        PyErr_SetString(PyExc_TypeError, "an exception is needed");
+        PyErr_SetString(PyExc_TypeError, "expected an exception");
         return NULL;
     }
     if (!task->alive || task->due != NULL) {

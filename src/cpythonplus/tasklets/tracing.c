@@ -54,7 +54,7 @@ install(bool profile, const struct tracer *tracer)
         return result != NULL ? 0 : -1;
     }
     (profile ? PyEval_SetProfile : PyEval_SetTrace)(tracer->func, tracer->object);
-    if ((profile ? tstate->c_profilefunc : tstate->c_tracefunc) != tracer->func) {
+    if (plus_pystate_tracefunc(tstate, profile) != tracer->func) {
         PyErr_SetString(PyExc_RuntimeError,
                         "an audit hook forbids tracing"); /* it has been reported */
         return -1;
@@ -70,7 +70,7 @@ change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
 {
     PyThreadState *tstate = PyThreadState_Get();
     struct plus_scheduler *here = plus_scheduler_own;
-    struct plus_pystate *state = &task->state;
+    struct plus_pystate *state = &task->fiber.state;
     bool in_callback = here != NULL && here->in_callback;
 
     if (!task->started && !state->tracers_given) { /* what its last life has left */
@@ -104,10 +104,10 @@ plus_tasklet_get_tracer(PyObject *op, void *profile)
 {
     struct plus_tasklet *task = (struct plus_tasklet *)op;
     const PyThreadState *tstate = task->sched->tstate;
-    PyObject *object = profile != NULL ? task->state.profileobj : task->state.traceobj;
+    PyObject *object = profile != NULL ? task->fiber.state.profileobj : task->fiber.state.traceobj;
 
     if (plus_is_running(task)) {
-        object = profile != NULL ? tstate->c_profileobj : tstate->c_traceobj;
+        object = plus_pystate_traceobj(tstate, profile != NULL);
     }
     return Py_NewRef(object != NULL ? object : Py_None);
 }
@@ -162,16 +162,17 @@ void
 plus_tracing_inherit(struct plus_tasklet *task)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    bool traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    bool traced = plus_pystate_tracefunc(tstate, false) != NULL ||
+                  plus_pystate_tracefunc(tstate, true) != NULL;
 
     if (plus_inheritance == PLUS_NEVER || (plus_inheritance == PLUS_OF_MAKER && !traced)) {
         return;
     }
     for (int profile = 0; profile <= 1; profile++) {
         PyObject *hook = for_new_threads(profile);
-        struct tracer tracer = {
-            hook == NULL ? (profile ? tstate->c_profilefunc : tstate->c_tracefunc) : NULL,
-            hook != NULL ? hook : Py_XNewRef(profile ? tstate->c_profileobj : tstate->c_traceobj)};
+        struct tracer tracer = {hook == NULL ? plus_pystate_tracefunc(tstate, profile) : NULL,
+                                hook != NULL ? hook
+                                             : Py_XNewRef(plus_pystate_traceobj(tstate, profile))};
 
         if ((tracer.func != NULL || tracer.object != NULL) && change(task, profile, &tracer) < 0) {
             PyErr_WriteUnraisable((PyObject *)task);
@@ -185,7 +186,7 @@ plus_tracing_drop(struct plus_tasklet *task)
 {
     PyObject *type, *value, *traceback;
 
-    if (!task->state.tracers_given) {
+    if (!task->fiber.state.tracers_given) {
         return;
     }
     /* The tasklet may be on its way to be freed: nothing may take a reference to it. */
@@ -193,6 +194,6 @@ plus_tracing_drop(struct plus_tasklet *task)
     for (int profile = 0; profile <= 1; profile++) {
         (void)change(task, profile, NULL);
     }
-    task->state.tracers_given = false;
+    task->fiber.state.tracers_given = false;
     PyErr_Restore(type, value, traceback);
 }

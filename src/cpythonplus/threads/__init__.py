@@ -4,6 +4,8 @@ Re-exports only.  The names are loaded when they are first used (PEP 562): ``cpy
 ``patch`` and nothing else at start-up.
 """
 
+from cpythonplus import _on_demand
+
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from queue import Empty, Full
@@ -50,34 +52,29 @@ __all__ = [
     "unpatch",
 ]
 
-# Every other name is one of the primitives.
 _HOMES = {
+    **dict.fromkeys(__all__, "._primitives"),
     "BrokenBarrierError": "threading",
     "Empty": "queue",
     "Full": "queue",
-    "ShutDown": "cpythonplus.threads._errors",
-    "WaitStatistics": "cpythonplus.threads._stats",
-    "join": "cpythonplus.threads._joining",
-    "patch": "cpythonplus.threads._patching",
-    "patched": "cpythonplus.threads._patching",
-    "unpatch": "cpythonplus.threads._patching",
+    "ShutDown": "._errors",
+    "WaitStatistics": "._stats",
+    "join": "._joining",
+    "patch": "._patching",
+    "patched": "._patching",
+    "unpatch": "._patching",
 }
+_load, __dir__ = _on_demand(globals(), _HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # `from cpythonplus.threads import _patching` does without
+    value: object = _load(name)
+    if _HOMES[name] == "._primitives":
+        from importlib import import_module
 
-    home = import_module(_HOMES.get(name, f"{__name__}._primitives"))
-    value: object = getattr(home, name)
-    if name not in _HOMES:
-        for standard, names in home.STAND_FOR.items():
+        from cpythonplus.threads._primitives import STAND_FOR, introduce
+
+        for standard, names in STAND_FOR.items():
             if name in names:
-                home.introduce(import_module(standard))
-    globals()[name] = value
+                introduce(import_module(standard))
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -33,7 +33,7 @@ class AcquireTimeout:
 
     def __enter__(self) -> bool:
         if self._entered:
-            raise RuntimeError("this acquire_timeout() is in use already")
+            raise RuntimeError("this acquire_timeout() is already in use")
         if self._timeout is None:
             acquired = self._lock.acquire()
         else:

@@ -33,7 +33,7 @@ try:
     )
 except ImportError as error:  # built without it: not Linux
     raise UnsupportedPlatform(
-        f"there are no native thread primitives here: the extension module is not there ({error})"
+        f"native thread primitives are unavailable: the extension module is missing ({error})"
     ) from error
 
 __all__ = [

@@ -209,7 +209,7 @@ time_is_up(barrier_object *self, bool breaks)
         become(self, BROKEN);
         return raise_broken();
     }
-    PyErr_SetString(PyExc_TimeoutError, "not all parties came to the barrier in time");
+    PyErr_SetString(PyExc_TimeoutError, "not all parties reached the barrier in time");
     return -1;
 }
 
@@ -423,7 +423,7 @@ PyDoc_STRVAR(wait_doc,
              "usable.");
 
 PyDoc_STRVAR(reset_doc, "reset($self, /)\n--\n\n"
-                        "Make the barrier as new; who waits gets BrokenBarrierError.");
+                        "Reset the barrier; threads that wait get BrokenBarrierError.");
 PyDoc_STRVAR(abort_doc, "abort($self, /)\n--\n\nBreak the barrier.");
 
 static PyMethodDef barrier_methods[] = {

@@ -204,7 +204,7 @@ event_set_flag(PyObject *op, PyObject *value, void *closure)
 PyDoc_STRVAR(event_doc, "Event()\n--\n\nA flag that threads wait for: threading.Event.");
 PyDoc_STRVAR(is_set_doc, "is_set($self, /)\n--\n\nReturn whether the flag is set.");
 PyDoc_STRVAR(is_set_old_doc, "isSet($self, /)\n--\n\nDeprecated name of is_set().");
-PyDoc_STRVAR(set_doc, "set($self, /)\n--\n\nSet the flag and wake all who wait for it.");
+PyDoc_STRVAR(set_doc, "set($self, /)\n--\n\nSet the flag and wake all threads that wait for it.");
 PyDoc_STRVAR(clear_doc, "clear($self, /)\n--\n\nReset the flag.");
 PyDoc_STRVAR(wait_doc, "wait($self, /, timeout=None)\n--\n\n"
                        "Wait until the flag is set; return False if the time was up before.\n\n"

@@ -174,7 +174,7 @@ begin_watching(struct plus_standard *entry)
 static int
 look(struct plus_standard *entry)
 {
-    uint64_t version = ((PyDictObject *)entry->type->tp_dict)->ma_version_tag;
+    uint64_t version = plus_dict_version(entry->type->tp_dict);
 
     if (version == entry->version) {
         return 0;

@@ -25,6 +25,7 @@
 #define PLUS_THREADS_STANDARD_H
 
 #include "../_base/compat.h"
+#include "../_interp/dict_version.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,7 +67,7 @@ plus_standard_is_untouched(const struct plus_standard *entry, PyObject *op)
 {
 #if PY_VERSION_HEX < 0x030C0000
     return Py_TYPE(op) == entry->native && entry->type != NULL &&
-           entry->version == ((PyDictObject *)entry->type->tp_dict)->ma_version_tag &&
+           entry->version == plus_dict_version(entry->type->tp_dict) &&
            PySet_GET_SIZE(entry->changed) == 0;
 #else
     (void)entry, (void)op;

@@ -65,7 +65,7 @@ def test_flake8_finds_them_and_has_its_noqa(installed: Path) -> None:
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         f"a.py:3:5: {HIT}",
-        "c.py:2:5: CYC203 class `A` is made anew by each call, and every class is a cycle",
+        "c.py:2:5: CYC203 class `A` is created by each call, and every class is a reference cycle",
     ]
 
 

@@ -37,8 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sites.add_common(parser)
     add_tune(parser)
     add = parser.add_argument
-    add("--yes", action="store_true", help="do not ask")
-    add("--endpoints-only", action="store_true", help="only follow DNS names; never asks")
+    add("--yes", action="store_true", help="do not ask for confirmation")
+    add(
+        "--endpoints-only", action="store_true", help="only update endpoints by DNS, without asking"
+    )
     add_no_systemd(parser)
 
 
@@ -83,9 +85,9 @@ def _apply(gateway: Gateway, options: argparse.Namespace) -> int:
 
 def _agreed() -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("there is nobody to ask; --yes carries the plan out")
+        raise UsageError("no terminal to ask for confirmation; --yes carries out the plan")
     try:
-        return input("carry this out? [y/N] ").strip().lower() in ("y", "yes")
+        return input("proceed? [y/N] ").strip().lower() in ("y", "yes")
     except (EOFError, KeyboardInterrupt):
         return False
 
@@ -102,5 +104,5 @@ def _result(name: str, outcome: Outcome) -> str:
         lines = [f"{name}: {done}, then stopped", f"  ! {outcome.failed.description}"]
         lines += [f"    {outcome.reason}"]
         lines += [f"  - not done: {step.description}" for step in outcome.left]
-        lines += ["  cpythonplus-sites apply goes on from here."]
+        lines += ["  cpythonplus-sites apply continues from here."]
     return "".join(f"{each}\n" for each in [*lines, *remarks(outcome.obstacles, outcome.notes)])

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's options."""
     add_common(parser, site=False)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(text)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="format of the output (text)"
+    )
     parser.add_argument("--resolve", action="store_true", help="look up the names of endpoints")
 
 

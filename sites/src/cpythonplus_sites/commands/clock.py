@@ -23,13 +23,13 @@ Keeps the time of a machine without a clock chip in a file: saved every minute a
 goes down, restored at boot.
 
 actions:
-  install    put the script and what starts it onto this machine
-  uninstall  take them away; the saved time stays
-  status     tell the times, what is installed, and what else sets the clock
+  install    install the script and its units on this machine
+  uninstall  remove them; the saved time stays
+  status     show the times, what is installed, and what else sets the clock
   save, restore, tick
-             what is then called; cpythonplus-clock save --help tells more
+             run by the units; see cpythonplus-clock save --help
 
-  cpythonplus-clock install --help   tells more about one action.
+  cpythonplus-clock install --help   describes one action.
 """
 
 
@@ -53,15 +53,20 @@ def call(words: list[str]) -> int:
 
 
 def _install(words: list[str]) -> int:
-    parser = _parser("install", "puts the script and what starts it onto a machine")
+    parser = _parser("install", "install the script and its units on a machine")
     add = parser.add_argument
-    add("--init", choices=INITS, help="what starts it (what the machine has)")
-    add("--python", default=clock_units.PYTHON, metavar="PATH", help=f"({clock_units.PYTHON})")
-    add("--dry-run", action="store_true", help="only tell what would be written")
+    add("--init", choices=INITS, help="init system (the one of the machine)")
+    add(
+        "--python",
+        default=clock_units.PYTHON,
+        metavar="PATH",
+        help=f"interpreter that runs the script ({clock_units.PYTHON})",
+    )
+    add("--dry-run", action="store_true", help="only show what would be written")
     options = parser.parse_args(words)
     root = _root(options)
     if not options.python.startswith("/"):
-        raise UsageError(f"--python needs an absolute path, not {options.python!r}")
+        raise UsageError(f"--python: expected an absolute path, got {options.python!r}")
     init = options.init or clock_units.init_of(root)
     wanted = clock_units.files(init, options.python)
     try:
@@ -74,7 +79,9 @@ def _install(words: list[str]) -> int:
     lines = [f"{verb} {clock_units.below(root, path)}" for path in paths]
     lines += [str(conflict) for conflict in clock_units.conflicts(root)]
     lines += _next_steps(root, init) if paths and not options.dry_run else []
-    return show("".join(f"{line}\n" for line in lines or ["nothing to do: all is there"]))
+    return show(
+        "".join(f"{line}\n" for line in lines or ["nothing to do: everything is installed"])
+    )
 
 
 def _next_steps(root: Path, init: str) -> list[str]:
@@ -82,14 +89,14 @@ def _next_steps(root: Path, init: str) -> list[str]:
         return []
     if init == "systemd":
         start = "systemctl start cpythonplus-clock-save.service cpythonplus-clock-tick.timer"
-        return [f"it works from the next boot on; at once with: systemctl daemon-reload; {start}"]
+        return [f"active from the next boot; to start it now: systemctl daemon-reload; {start}"]
     if init == "sysv":
         return ["enable it with: update-rc.d cpythonplus-clock defaults"]
     return []
 
 
 def _uninstall(words: list[str]) -> int:
-    root = _root(_parser("uninstall", "takes away what install wrote").parse_args(words))
+    root = _root(_parser("uninstall", "remove what install wrote").parse_args(words))
     try:
         removed = clock_units.uninstall(root)
     except OSError as error:
@@ -97,8 +104,8 @@ def _uninstall(words: list[str]) -> int:
     lines = [f"removed {clock_units.below(root, path)}" for path in removed]
     if removed and root == Path("/") and clock_units.init_of(root) == "systemd":
         timer = f"systemctl stop {clock_units.NAME}-tick.timer"
-        lines.append(f"end what still runs with: {timer}; systemctl daemon-reload")
-    return show("".join(f"{line}\n" for line in lines or ["nothing to do: nothing is there"]))
+        lines.append(f"to stop what still runs: {timer}; systemctl daemon-reload")
+    return show("".join(f"{line}\n" for line in lines or ["nothing to do: nothing is installed"]))
 
 
 def _status(words: list[str]) -> int:
@@ -112,9 +119,9 @@ def _status(words: list[str]) -> int:
     if not missing:
         lines = [f"installed for {init}"]
     elif len(missing) == len(clock_units.files(init)):
-        lines = ["not installed; cpythonplus-clock install does it"]
+        lines = ["not installed; run cpythonplus-clock install"]
     else:
-        lines = [f"missing: {path}; cpythonplus-clock install mends it" for path in missing]
+        lines = [f"missing: {path}; run cpythonplus-clock install to repair it" for path in missing]
     found = clock_units.conflicts(root)
     lines += [str(conflict) for conflict in found]
     bad = bool(missing) or any(conflict.harmful for conflict in found)
@@ -124,7 +131,11 @@ def _status(words: list[str]) -> int:
 def _parser(action: str, description: str) -> argparse.ArgumentParser:
     parser = Parser(prog=f"{COMMAND} {action}", description=description, allow_abbrev=False)
     parser.add_argument(
-        "--root", type=Path, default=Path("/"), metavar="DIR", help="of an image to prepare (/)"
+        "--root",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="root folder of an image to prepare (/)",
     )
     return parser
 

@@ -21,8 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser, site=False)
     add = parser.add_argument
-    add("--format", choices=tuple(FORMATS), default="mermaid", help="(mermaid)")
-    add("--output", metavar="FILE", help="write the diagram to FILE, not to standard output")
+    add(
+        "--format",
+        choices=tuple(FORMATS),
+        default="mermaid",
+        help="format of the diagram (mermaid)",
+    )
+    add("--output", metavar="FILE", help="write the diagram to FILE instead of standard output")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -55,7 +55,7 @@ def find(options: argparse.Namespace) -> Gateway:
     folder = HostFolder(Path(options.host_dir).absolute())
     private = folder.private_key()
     if private is None:
-        raise UsageError(f"no {folder.private_key_path}; cpythonplus-sites keygen makes it")
+        raise UsageError(f"no {folder.private_key_path}; cpythonplus-sites keygen creates it")
     site = _site(network, folder, options.site, path)
     if site.public_key is None:
         raise UsageError(
@@ -82,13 +82,17 @@ def find(options: argparse.Namespace) -> Gateway:
 def add_tune(parser: argparse.ArgumentParser) -> None:
     """Add the option that `tuning_files` looks at."""
     add = parser.add_argument
-    add("--tune", action="store_true", help="TCP buffers for a long way, too; see sites tune")
+    add(
+        "--tune",
+        action="store_true",
+        help="also set TCP buffers for long distances; see sites tune",
+    )
 
 
 def add_no_systemd(parser: argparse.ArgumentParser) -> None:
     """Add the option for hosts, and tests, where systemd is not to be asked."""
     add = parser.add_argument
-    add("--no-systemd", action="store_true", help="leave systemd alone, as where it does not run")
+    add("--no-systemd", action="store_true", help="do not use systemd, as on hosts without it")
 
 
 def tuning_files(
@@ -121,7 +125,8 @@ def _preshared(network: Network, folder: HostFolder) -> Callable[[str, str], str
         return None
     if folder.preshared_secret() is None:
         raise UsageError(
-            f"no {folder.preshared_path}; cpythonplus-sites keygen --secret makes it at the first "
+            f"no {folder.preshared_path}; cpythonplus-sites keygen --secret"
+            " creates it at the first "
             "gateway, --secret-from takes it to the others"
         )
     return lambda one, other: folder.preshared_key(one, other) or ""
@@ -143,4 +148,4 @@ def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
 def need_root(what: str) -> None:
     """Raise UsageError unless this process may look at and change tunnels."""
     if os.geteuid() != 0:
-        raise UsageError(f"{what} needs root")
+        raise UsageError(f"{what} requires root")

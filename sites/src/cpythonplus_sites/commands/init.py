@@ -23,9 +23,18 @@ LONGEST_NAME = values.INTERFACE_LENGTH - len("wg-")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's options."""
     add = parser.add_argument
-    add("--file", type=Path, default=Path("sites.toml"), metavar="PATH", help="(sites.toml)")
     add(
-        "--name", type=_network, default="sites", help="of the network; names its interface (sites)"
+        "--file",
+        type=Path,
+        default=Path("sites.toml"),
+        metavar="PATH",
+        help="file to write (sites.toml)",
+    )
+    add(
+        "--name",
+        type=_network,
+        default="sites",
+        help="name of the network and of its interface (sites)",
     )
     tunnel = values.subnet("10.254.0.0/24")
     add(
@@ -33,11 +42,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_reader(values.subnet),
         default=tunnel,
         metavar="SUBNET",
-        help=f"({tunnel})",
+        help=f"addresses of the tunnels' ends ({tunnel})",
     )
-    add("--topology", choices=("mesh", "hub"), default="mesh", help="(mesh)")
-    add("--sites", type=_names, default=("first", "second"), metavar="NAMES", help="(first,second)")
-    add("--force", action="store_true", help="also where there is such a file: it is lost")
+    add(
+        "--topology", choices=("mesh", "hub"), default="mesh", help="topology of the network (mesh)"
+    )
+    add(
+        "--sites",
+        type=_names,
+        default=("first", "second"),
+        metavar="NAMES",
+        help="names of the sites (first,second)",
+    )
+    add("--force", action="store_true", help="overwrite an existing file")
 
 
 def _reader(read: Callable[[object], object]) -> Callable[[str], object]:
@@ -62,7 +79,7 @@ def _network(text: str) -> object:
 def _names(text: str) -> tuple[object, ...]:
     names = tuple(map(_reader(values.name), text.split(",")))
     if len(set(names)) < max(len(names), LEAST_SITES):
-        raise argparse.ArgumentTypeError(f"{text!r} is not at least two names that differ")
+        raise argparse.ArgumentTypeError(f"expected two or more different names, got {text!r}")
     return names
 
 
@@ -70,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the file. Raises UsageError where one is there, or none can be."""
     path: Path = options.file
     if not options.force and os.path.lexists(path):
-        raise UsageError(f"{path} is there already; --force replaces it")
+        raise UsageError(f"{path} already exists; --force replaces it")
     try:
         text = template(options.name, options.tunnel, options.topology, options.sites)
         write_atomically(path, text, mode=MODE)
@@ -78,4 +95,4 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
-    return show(f"{path} is to be filled in; cpythonplus-sites check tells what is missing\n")
+    return show(f"fill in {path}; cpythonplus-sites check reports what is missing\n")

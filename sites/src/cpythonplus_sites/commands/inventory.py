@@ -20,15 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser, site=False)
     add = parser.add_argument
-    add("--format", choices=tuple(FORMATS), help="of a static inventory (yaml)")
-    add("--list", action="store_true", help="what Ansible asks a dynamic inventory")
-    add("--host", metavar="NAME", help="the same, for one host")
+    add("--format", choices=tuple(FORMATS), help="format of a static inventory (yaml)")
+    add("--list", action="store_true", help="answer as a dynamic inventory of Ansible")
+    add("--host", metavar="NAME", help="answer as a dynamic inventory for one host")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the inventory."""
     if sum(map(bool, (options.format, options.list, options.host))) > 1:
-        raise UsageError("--format, --list and --host do not go together")
+        raise UsageError("--format, --list and --host cannot be combined")
     network = load(sites.path_of_file(options))
     if options.host is not None:
         return show(inventory.host(network, site_called(network, options.host)).encode())

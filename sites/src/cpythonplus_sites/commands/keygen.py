@@ -19,28 +19,32 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 PUBLIC_MODE = 0o644
-_WARNING = "keep this to yourself; do not leave it in a history, a chat or a log"
+_WARNING = "keep this secret; do not leave it in a history, a chat or a log"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser)
     add = parser.add_argument
-    add("--ssh", action="store_true", help="make a key for links over ssh as well")
+    add("--ssh", action="store_true", help="also create a key for links over ssh")
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--secret", action="store_true", help="make the secret for preshared keys as well"
+        "--secret", action="store_true", help="also create the secret for preshared keys"
     )
     source.add_argument(
-        "--secret-from", metavar="FILE", help="take that secret from another gateway (- is stdin)"
+        "--secret-from",
+        metavar="FILE",
+        help="read that secret, copied from another gateway (- is stdin)",
     )
     source.add_argument(
-        "--show-secret", action="store_true", help="print that secret, to carry it to another"
+        "--show-secret",
+        action="store_true",
+        help="print that secret, to copy it to another gateway",
     )
     add(
         "--force",
         action="store_true",
-        help="replace what the options above name, without any of them this gateway's key",
+        help="replace what the options above name; without them, this gateway's key",
     )
 
 
@@ -84,7 +88,7 @@ def _gateway_key(folder: HostFolder, *, replace: bool) -> str:
             raise UsageError("this gateway's key is being changed; see cpythonplus-sites rotate")
         key = keys.new_private_key()
         write_key(folder.private_key_path, key)
-        _tell(f"made {folder.private_key_path}")
+        _tell(f"created {folder.private_key_path}")
     return keys.public_key(key)
 
 
@@ -96,7 +100,7 @@ def _ssh_key(folder: HostFolder, *, replace: bool) -> str:
     if text is None or replace:
         text, _ = keys.new_ssh_key()
         write_key(folder.ssh_key_path, text.strip())
-        _tell(f"made {folder.ssh_key_path}")
+        _tell(f"created {folder.ssh_key_path}")
     line = keys.ssh_public_line(text)
     write_atomically(folder.ssh_public_path, f"{line}\n", mode=PUBLIC_MODE)
     return line
@@ -105,14 +109,14 @@ def _ssh_key(folder: HostFolder, *, replace: bool) -> str:
 def _preshared_secret(folder: HostFolder, options: argparse.Namespace) -> None:
     path, old = folder.preshared_path, folder.preshared_secret()
     if options.secret and old is not None and not options.force:
-        return _tell(f"{path} was there already")
+        return _tell(f"{path} already exists")
     new = keys.new_preshared_secret() if options.secret else _read_secret_from(options.secret_from)
     if new == old:
-        return _tell(f"{path} has this secret already")
+        return _tell(f"{path} already has this secret")
     if old is not None and not options.force:
         raise UsageError(f"{path} has another secret; --force replaces it")
     write_key(path, new)
-    return _tell(f"made {path}; carry it to the other gateways: keygen --secret-from there")
+    return _tell(f"created {path}; copy it to the other gateways: keygen --secret-from there")
 
 
 def _read_secret_from(source: str) -> str:
@@ -133,7 +137,7 @@ def _read_secret_from(source: str) -> str:
 def _show_secret(folder: HostFolder) -> int:
     secret = folder.preshared_secret()
     if secret is None:
-        raise UsageError(f"there is no {folder.preshared_path}; keygen --secret makes it")
+        raise UsageError(f"there is no {folder.preshared_path}; keygen --secret creates it")
     _tell(_WARNING)
     print(secret)
     return 0

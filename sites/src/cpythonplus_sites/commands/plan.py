@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser)
     add_tune(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(text)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="format of the output (text)"
+    )
     add_no_systemd(parser)
 
 

@@ -33,10 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser)
     add = parser.add_argument
-    add("--all", action="store_true", help="of every site, in a folder each, without secrets")
+    add(
+        "--all",
+        action="store_true",
+        help="write the files of every site, in one folder each, without secrets",
+    )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--out", type=Path, metavar="DIR", help="write all files below this folder")
-    where.add_argument("--stdout", metavar="NAME", help="print one of them, like wg-acme.conf")
+    where.add_argument("--stdout", metavar="NAME", help="print one of them, such as wg-acme.conf")
     add(
         "--lan-router",
         type=_address,
@@ -48,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write or print the files."""
     if options.all and (options.stdout or options.site or options.lan_router):
-        raise UsageError("--all goes with --out alone")
+        raise UsageError("--all requires --out")
     network = load(sites.path_of_file(options))
     try:
         if options.all:
@@ -83,11 +87,13 @@ def _site_and_host(
     own = folder.site_in(network)
     site = own if options.site is None else site_called(network, options.site)
     if site is None:
-        raise UsageError("no site has the key of this host; say --site NAME or --all")
+        raise UsageError("no site has the key of this host; give --site NAME or --all")
     host = host_of(folder, network, site)
     if site != own:
         host = replace(host, program=Host().program, private_key=None, preshared_keys={})
-        reason = f"{site.name} has not the key of this host, so its files are without secrets"
+        reason = (
+            f"{site.name} does not have the key of this host; its files are written without secrets"
+        )
         print(f"cpythonplus-sites render: {reason}", file=sys.stderr)
     return site, host
 
@@ -116,4 +122,4 @@ def _address(text: str) -> IPv4Address:
     try:
         return IPv4Address(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address") from None
+        raise argparse.ArgumentTypeError(f"expected an IPv4 address, got {text!r}") from None

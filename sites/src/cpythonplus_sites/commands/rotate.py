@@ -32,7 +32,7 @@ STEPS = {
     "finish": key_change.finish,
     "abort": key_change.abort,
 }
-_THEN = "give {file} to the other gateways, cpythonplus-sites apply on each, then here:"
+_THEN = "give {file} to the other gateways, run cpythonplus-sites apply on each, then here:"
 AFTER = {
     "begun": f"{_THEN} rotate switch",
     "switched": f"{_THEN} rotate finish",
@@ -43,17 +43,19 @@ DONE = {
     "begin": AFTER["begun"],
     "switch": AFTER["switched"],
     "abort": AFTER["aborted"],
-    "finish": "done; give {file} to the other gateways, cpythonplus-sites apply on each",
+    "finish": "done; give {file} to the other gateways, run cpythonplus-sites apply on each",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    parser.add_argument("step", choices=(*STEPS, "status"), help="in this order; see the how-to")
+    parser.add_argument(
+        "step", choices=(*STEPS, "status"), help="step to take, in this order; see the how-to"
+    )
     sites.add_common(parser)
     add = parser.add_argument
     add("--force", action="store_true", help="do not wait for the other gateways (loses packets)")
-    add("--no-systemd", action="store_true", help="for apply, which is part of each step")
+    add("--no-systemd", action="store_true", help="passed on to apply, which is part of each step")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         except key_change.KeyChangeError as error:
             raise UsageError(str(error)) from None
         if apply() != 0:
-            show(f"apply did not do all; repeat: rotate {options.step}\n")
+            show(f"apply did not complete; repeat: rotate {options.step}\n")
             return NOT_YET_STATUS
         return show(f"{site.name}: {DONE[options.step].format(file=path)}\n")
 
@@ -85,7 +87,9 @@ def _this_site(path: Path, folder: HostFolder, name: str | None) -> tuple[Networ
     network = load(path)
     site = folder.site_in(network)
     if site is None or name not in (None, site.name):
-        raise UsageError(f"the key in {folder.path} is not of {name or 'a site'} in {path}")
+        raise UsageError(
+            f"the key in {folder.path} does not belong to {name or 'a site'} in {path}"
+        )
     return network, site
 
 
@@ -108,7 +112,7 @@ def _others_are_ready(
         if time.monotonic() > deadline:
             break
     for name, why in waiting.items():
-        show(f"{name}: {why}; cpythonplus-sites apply with the new file is needed there\n")
+        show(f"{name}: {why}; run cpythonplus-sites apply with the new file there\n")
     return False
 
 

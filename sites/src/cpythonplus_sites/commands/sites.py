@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 ACTIONS: dict[str, str] = {
     "init": "write a site file to fill in",
-    "check": "tell everything that is wrong with a site file",
-    "keygen": "make the keys of this host",
+    "check": "report everything that is wrong with a site file",
+    "keygen": "create the keys of this host",
     "render": "write the files of a gateway below a folder",
-    "plan": "show what differs between the file and this gateway",
-    "apply": "make this gateway as the file says",
-    "status": "show whether the other sites are reached",
+    "plan": "show the differences between the file and this gateway",
+    "apply": "configure this gateway as described in the file",
+    "status": "show whether the other sites are reachable",
     "rotate": "change this gateway's key without loss",
     "diagram": "draw the sites and their links",
     "inventory": "print the gateways as an Ansible inventory",
-    "tune": "print the kernel parameters that make streams over a long way faster",
+    "tune": "print kernel parameters for faster streams over long distances",
 }
 """What there is, in the order of use; `X` stands in the module `X` beside this one."""
 
@@ -43,12 +43,12 @@ HOST_DIR = Path("/etc/cpythonplus/sites")
 HELP = """\
 usage: cpythonplus-sites ACTION [options] ...
 
-Links the networks of several sites by WireGuard or ssh, as one file, sites.toml, says.
+Links the networks of several sites by WireGuard or ssh, as described in one file, sites.toml.
 
 actions:
 {actions}
 
-  cpythonplus-sites ACTION --help   tells more about one action.
+  cpythonplus-sites ACTION --help   describes one action.
 """
 
 
@@ -90,9 +90,9 @@ def _carry_out(action: str, arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("pydantic", "cryptography"):
             raise
-        raise UsageError(f"needs {error.name}; pip install cpythonplus-sites") from None
+        raise UsageError(f"requires {error.name}; pip install cpythonplus-sites") from None
     except KeyboardInterrupt:
-        again = "; the same command goes on from there" * (action in ("apply", "rotate"))
+        again = "; the same command continues from there" * (action in ("apply", "rotate"))
         print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)
         return INTERRUPTED_STATUS
     return status
@@ -101,16 +101,20 @@ def _carry_out(action: str, arguments: list[str]) -> int:
 def add_common(parser: argparse.ArgumentParser, *, site: bool = True) -> None:
     """Add the options that most actions have."""
     add = parser.add_argument
-    add("--file", type=Path, metavar="PATH", help="(./sites.toml, else the host's)")
+    add("--file", type=Path, metavar="PATH", help="site file (./sites.toml, else the host's)")
     if site:
-        add("--site", metavar="NAME", help="which site this is (the one with this host's key)")
+        add("--site", metavar="NAME", help="name of this site (the one with this host's key)")
     add_host_dir(parser)
 
 
 def add_host_dir(parser: argparse.ArgumentParser) -> None:
     """Add the option for the folder of this host's keys."""
     parser.add_argument(
-        "--host-dir", type=Path, default=HOST_DIR, metavar="DIR", help=f"this host's ({HOST_DIR})"
+        "--host-dir",
+        type=Path,
+        default=HOST_DIR,
+        metavar="DIR",
+        help=f"folder of this host ({HOST_DIR})",
     )
 
 
@@ -122,7 +126,7 @@ def path_of_file(options: argparse.Namespace) -> Path:
     for path in (here, host):
         if _is_there(path):
             return path
-    raise UsageError(f"there is no {here} here and no {host}; cpythonplus-sites init makes one")
+    raise UsageError(f"there is no {here} here and no {host}; cpythonplus-sites init creates one")
 
 
 def _is_there(path: Path) -> bool:

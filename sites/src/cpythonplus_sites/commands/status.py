@@ -34,17 +34,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
     sites.add_common(parser)
     parser.add_argument(
-        "--format", choices=("text", "json", "prometheus"), default="text", help="(text)"
+        "--format",
+        choices=("text", "json", "prometheus"),
+        default="text",
+        help="format of the output (text)",
     )
     parser.add_argument(
-        "--ping-count", type=_count, default=3, metavar="N", help="pings for each address (3)"
+        "--ping-count",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="number of pings for each address (3)",
     )
 
 
 def _count(text: str) -> int:
     value = int(text) if re.fullmatch(r"[0-9]{1,3}", text) else -1
     if not 0 <= value <= MOST_PINGS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_PINGS}")
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {MOST_PINGS}, got {text!r}")
     return value
 
 

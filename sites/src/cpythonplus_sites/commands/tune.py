@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's own options: it has none, and changes nothing."""
     parser.epilog = (
-        f"Put it into {tuning.FOLDER} of the hosts at both ends, then: sysctl --system. "
+        f"Put it into {tuning.FOLDER} on the hosts at both ends, then run sysctl --system. "
         "On a gateway, cpythonplus-sites apply --tune does so."
     )
 

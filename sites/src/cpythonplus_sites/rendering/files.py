@@ -25,7 +25,7 @@ _KEY = re.compile(r"[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
 
 
 class RenderingError(ValueError):
-    """A value of the model that cannot stand in a configuration file."""
+    """A value of the model that cannot be used in a configuration file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Host:
 
     def __post_init__(self) -> None:
         if not _PLAIN_PATH.fullmatch(str(self.folder)):
-            raise RenderingError(f"{self.folder} is no plain absolute path")
+            raise RenderingError(f"{self.folder} is not a plain absolute path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def word(text: object) -> str:
     """
     found = str(text)
     if not _WORD.fullmatch(found):
-        raise RenderingError(f"{found!r} cannot stand in a configuration file")
+        raise RenderingError(f"{found!r} cannot be used in a configuration file")
     return found
 
 
@@ -81,7 +81,7 @@ def unit_argument(text: object) -> str:
     """One argument of a command line in a systemd unit (systemd.service(5), COMMAND LINES)."""
     found = str(text)
     if "\n" in found:
-        raise RenderingError(f"{found!r} cannot stand in a unit")
+        raise RenderingError(f"{found!r} cannot be used in a unit")
     for special, instead in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
         found = found.replace(special, instead)
     plain = re.fullmatch(r"[A-Za-z0-9._:@+/=%$~,-]+", found)

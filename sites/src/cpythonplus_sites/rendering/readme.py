@@ -24,8 +24,8 @@ def readme(network: Network, site: Site, files: Sequence[RenderedFile]) -> str:
     )
     return (
         f"# Gateway of {word(site.name)} in {word(network.name)}\n\n"
-        "The files lie here as they are to lie under `/`. On the gateway `cpythonplus-sites\n"
-        "apply` puts them there and starts what has to run; by hand it is what follows.\n\n"
+        "The files are laid out here as under `/`. On the gateway, `cpythonplus-sites\n"
+        "apply` installs them and starts the services; by hand, follow these steps.\n\n"
         f"| file | mode | secret |\n|---|---|---|\n{rows}\n"
         f"{_missing(network, site, files)}{_by_hand(network, site)}"
     )

@@ -69,7 +69,8 @@ def _head(network: Network, site: Site, found: tuple[Subnet, ...]) -> str:
     return (
         f"# Static routes for hosts in {word(site.name)}\n\n"
         f"Needed where the default gateway of the hosts is not {site.gateway}. Best is one entry "
-        "for each row in\nthe router that is; the rest of this file is for where that cannot be.\n"
+        "for each row in\nthe router that is; the rest of this file is for"
+        " when that is not possible.\n"
         f"\n| destination | next hop |\n|---|---|\n{rows}" + (note if left else "")
     )
 
@@ -85,7 +86,7 @@ def _linux(site: Site, found: tuple[Subnet, ...]) -> str:
         for each in found
     )
     return (
-        f"## Linux\n\nUntil the next start:\n\n{once}\n"
+        f"## Linux\n\nUntil the next boot:\n\n{once}\n"
         f"systemd-networkd, in the `.network` file of the interface:\n\n{networkd}"
         f"NetworkManager; `nmcli connection show` lists the names:\n\n    NAME='...'\n{manager}"
         '    nmcli connection up "$NAME"\n'
@@ -108,7 +109,7 @@ def _dhcp(site: Site, found: tuple[Subnet, ...], router: IPv4Address | None) -> 
     routes: list[tuple[Subnet, IPv4Address]] = [(each, gateway) for each in found]
     if router is None:
         note = (
-            "The default route must stand in it as well, since clients then ignore option 3. It is "
+            "The default route must be in it as well, since clients then ignore option 3. It is "
             "missing\nhere: `cpythonplus-sites render --lan-router ADDRESS` puts it in.\n"
         )
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus import _compare as compare
 from cpythonplus._base.files import write_output
+from cpythonplus._base.switch import VARIABLE, disabled
 from cpythonplus._base.visible import visible
 from cpythonplus._cli.arguments import UsageError
 from cpythonplus._cli.parser import Parser
@@ -32,10 +33,12 @@ MOST_ROUNDS = 1000
 MOST_PER_SECOND = 100_000
 MOST_SECONDS = 3600.0
 
-DESCRIPTION = "Runs a program in turn as it is and under cpythonplus, and tells what differs."
+DESCRIPTION = (
+    "Runs a program alternately with and without cpythonplus, and reports the differences."
+)
 _EPILOG = (
-    "Status: 0 measured, 2 wrong usage or a program that failed, 128 + N after signal N."
-    " A program that serves is given with --url and --rate."
+    "Exit status: 0 measured, 2 wrong usage or a program that failed, 128 + N after signal N."
+    " For a server, give --url and --rate."
 )
 
 
@@ -54,9 +57,14 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(words[:border])
     program = words[border + 1 :]
     if not program:
-        raise UsageError("nothing to compare: give the program behind --")
+        raise UsageError("expected a program after --")
     if options.output is not None:
         _check_output(options.output)
+    try:
+        if disabled():
+            raise UsageError(f"{VARIABLE} is set: both sides would be stock Python")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     try:
         settings = _settings(options)
         commands = compare.sides(program, options.plus)
@@ -72,39 +80,44 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=_whole(MOST_ROUNDS),
         metavar="N",
-        help=f"runs of each side ({JOB_ROUNDS}; {SERVICE_ROUNDS} with --url)",
+        help=f"number of runs of each side ({JOB_ROUNDS}; {SERVICE_ROUNDS} with --url)",
     )
     add(
         "--plus",
         default="run",
         metavar="COMMAND",
-        help="what is compared with stock: run or serve with their options, in one word; stock"
-        " shows how far two equal sides lie apart (run)",
+        help="what to compare with stock: run or serve with options, as one quoted argument; stock"
+        " shows how far two equal sides differ (run)",
     )
-    add("--ignore-status", action="store_true", help="go on after a status other than 0")
-    add("--url", metavar="URL", help="the program serves this: load it, then stop it")
+    add("--ignore-status", action="store_true", help="continue after an exit status other than 0")
+    add("--url", metavar="URL", help="send requests to this URL of the program, then stop it")
     add(
         "--rate",
         type=_positive(MOST_PER_SECOND),
         metavar="R",
-        help="requests per second of the open loop",
+        help="requests per second in the open loop",
     )
-    add("--duration", type=_positive(MOST_SECONDS), metavar="S", help="seconds of each loop (10)")
+    add(
+        "--duration",
+        type=_positive(MOST_SECONDS),
+        metavar="S",
+        help="duration of each loop in seconds (10)",
+    )
     add(
         "--connections",
         type=_whole(MOST_CONNECTIONS),
         metavar="N",
-        help="open at the same time (50)",
+        help="number of concurrent connections (50)",
     )
     add(
         "--wait",
         type=_positive(MOST_SECONDS),
         metavar="S",
-        help="seconds until the first answer (30)",
+        help="longest wait for the first answer in seconds (30)",
     )
-    add("--any-host", action="store_true", help="the URL's host may be another than loopback")
-    add("--format", choices=tuple(FORMATS), default="text", help="of the report (text)")
-    add("--output", type=Path, metavar="FILE", help="write the report there, show the table")
+    add("--any-host", action="store_true", help="allow a host other than loopback")
+    add("--format", choices=tuple(FORMATS), default="text", help="format of the report (text)")
+    add("--output", type=Path, metavar="FILE", help="write the report to FILE and print the table")
 
 
 def _whole(most: int) -> Callable[[str], int]:
@@ -113,7 +126,9 @@ def _whole(most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         value = int(text) if text.isascii() and text.isdecimal() else 0
         if not 1 <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
+            raise argparse.ArgumentTypeError(
+                f"expected a whole number from 1 to {most}, got {text!r}"
+            )
         return value
 
     return read
@@ -128,7 +143,9 @@ def _positive(most: float) -> Callable[[str], float]:
         except ValueError:
             value = math.nan
         if not 0 < value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {most:g}")
+            raise argparse.ArgumentTypeError(
+                f"expected a number above 0 and up to {most:g}, got {text!r}"
+            )
         return value
 
     return read
@@ -140,10 +157,10 @@ def _settings(options: argparse.Namespace) -> compare.Settings | None:
     given = {field: value for field, value in values.items() if value is not None}
     if options.url is None:
         if given or options.rate is not None or options.any_host:
-            raise UsageError("--rate, --duration, --connections, --wait, --any-host need --url")
+            raise UsageError("--rate, --duration, --connections, --wait, --any-host require --url")
         return None
     if options.rate is None:
-        raise UsageError("--url needs --rate: requests per second of the open loop")
+        raise UsageError("--url requires --rate: requests per second in the open loop")
     host, port, path = compare.parse_url(options.url, any_host=options.any_host)
     return compare.Settings(host, port, path, options.rate, **given)
 

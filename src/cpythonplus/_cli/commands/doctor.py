@@ -6,27 +6,27 @@ from cpythonplus._cli.features import FEATURES, HELP_OPTION, Feature, Option
 from cpythonplus._cli.terminal import show
 
 PROGRAMS = {
-    "run": "run a program, and examine it when it ends",
-    "cycles": "run a program, and name the lines that leave cyclic garbage",
+    "run": "run a program and examine it when it ends",
+    "cycles": "run a program and name the lines that leave cyclic garbage",
 }
 
 HELP = """\
 usage: cpythonplus doctor EXAMINATION [options] ...
        cpythonplus doctor [options] PID
 
-Finds out what keeps the memory of a program: what it holds, what of that is resident, why it does
-not come back, and what to do.
+Shows what uses a program's memory: what it holds, how much of that is resident, why memory is not
+returned, and what to do.
 
-a program that is started for it:
+start a program and examine it:
 {programs}
 
-processes that run:
+examine running processes:
 {processes}
 
-  cpythonplus doctor EXAMINATION --help   explains one examination.
+  cpythonplus doctor EXAMINATION --help   describes one examination.
 
-  A process must have been started by `cpythonplus run` or `serve`; one of Python 3.14 and later
-  need not, if this is the same version. It is paused for moments only. Only `trim` modifies it.
+  The process must have been started by `cpythonplus run` or `serve`. Python 3.14 and later do not
+  need that if this is the same version. It is paused only briefly. Only `trim` modifies it.
 
 examples:
   cpythonplus doctor run app.py --port 8000
@@ -42,8 +42,8 @@ Runs a program exactly as `python` would. When it ends, {report}
 options:
 {options}
 
-  -X, -W, -O, -u, -I, -E, -B, -P and the like are handed to `python`, from here and from the
-  interpreter that runs this.
+  -X, -W, -O, -u, -I, -E, -B, -P and similar options are passed on to `python`, and so are those
+  of the interpreter that runs this command.
 
 examples:
   {command} app.py --port 8000
@@ -51,12 +51,12 @@ examples:
 """
 REPORTS = {
     "run": """\
-it is examined; the report on standard
-error says what it holds in memory, what is resident, why it does not come back, and what to do.""",
+it is examined. The report on standard
+error shows what it holds in memory, what is resident, why it is not returned, and what to do.""",
     "cycles": """\
-the report on standard error has one line
-for each root cause of cyclic garbage: the line, the variable, how much, how to break it; then one
-for each place that still holds exceptions with their frames.""",
+the report on standard error names
+the root causes of cyclic garbage, one a line: source line, variable, amount, how to break it.
+Then it names the places that still hold exceptions with their frames, one a line.""",
 }
 EXAMPLES = {"run": "html --output report.html", "cycles": "json --output cycles.json"}
 OWN_OPTIONS = (

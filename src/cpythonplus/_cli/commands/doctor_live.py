@@ -49,14 +49,16 @@ options:
 def _seconds(text: str) -> str:
     """Serve as `check` of an option that takes a time between two looks."""
     if not _SHORTEST_S <= float(number(text)) <= _LONGEST_S:
-        raise ValueError(f"expected seconds, from {_SHORTEST_S} on, not {text!r}")
+        raise ValueError(f"expected {_SHORTEST_S} seconds or more, got {text!r}")
     return text
 
 
-_INTERVAL_TEXT = f"seconds between two looks ({_INTERVAL_S:g})"
+_INTERVAL_TEXT = f"seconds between two samples ({_INTERVAL_S:g})"
 _INTERVAL = Option("--interval", "interval", _INTERVAL_TEXT, "S", _seconds, float)
-_SHOW_KEYS = Option("--show-keys", "show_keys", "keys of dicts as they are; they may be secrets")
-_OUTPUT = output_option("write the report to FILE, not to standard output")
+_SHOW_KEYS = Option(
+    "--show-keys", "show_keys", "show the keys of dicts in full; they may be secrets"
+)
+_OUTPUT = output_option("write the report to FILE instead of standard output")
 _LAST_OUTPUT = output_option("write a report to FILE at the end")
 _FORMAT = format_option("text", "json", "html")
 _TOP = top_option(f" ({TOP})")
@@ -81,26 +83,24 @@ class Examination(NamedTuple):
 
 
 EXAMINATIONS = (
-    Examination("list", (), "list the Python processes here that can be examined", _ANSWER),
+    Examination("list", (), "list the Python processes that can be examined", _ANSWER),
     Examination(
-        "attach", ("PID",), "examine a process; `attach` may be left out", (_FORMAT, _OUTPUT, _TOP)
+        "attach", ("PID",), "examine a process; `attach` may be omitted", (_FORMAT, _OUTPUT, _TOP)
     ),
     Examination(
         "watch",
         ("PID",),
-        "examine a process again and again, until Ctrl-C or q",
+        "examine a process repeatedly, until Ctrl-C or q",
         (_INTERVAL, _FORMAT, _LAST_OUTPUT, _TOP),
     ),
     Examination("referrers", ("PID", "TYPE"), "show what refers to objects of TYPE", _ANSWER),
     Examination(
         "path",
         ("PID", "TYPE"),
-        "show what keeps one object of TYPE, step by step",
+        "show what keeps one object of TYPE alive, step by step",
         (_SHOW_KEYS, *_ANSWER),
     ),
-    Examination(
-        "trim", ("PID",), "have a process give free memory back, and show how much", _ANSWER
-    ),
+    Examination("trim", ("PID",), "make a process return free memory, and show how much", _ANSWER),
 )
 
 
@@ -139,28 +139,28 @@ def parse(examination: Examination, arguments: Sequence[str]) -> Request:
             raise UsageError(f"{flag}: {error}") from None
     _take_operands(request, examination, operands)
     if examination.name == "watch" and "format" in request.given and "output" not in request.given:
-        raise UsageError("--format goes with --output: the screen is what it is")
+        raise UsageError("--format requires --output")
     return request
 
 
 def _take_operands(request: Request, examination: Examination, operands: list[str]) -> None:
     wanted = examination.operands
     if len(operands) < len(wanted):
-        raise UsageError(f"{examination.name}: {wanted[len(operands)]} is missing")
+        raise UsageError(f"{examination.name}: expected {wanted[len(operands)]}")
     if len(operands) > len(wanted):
-        raise UsageError(f"{examination.name}: {operands[len(wanted)]!r} is one word too many")
+        raise UsageError(f"{examination.name}: unexpected argument {operands[len(wanted)]!r}")
     for name, text in zip(wanted, operands, strict=True):
         if name == "PID":
             request.pid = _pid(text)
         elif text.isprintable() and text and " " not in text:
             request.type_name = text
         else:
-            raise UsageError(f"expected the name of a type, not {text!r}")
+            raise UsageError(f"expected the name of a type, got {text!r}")
 
 
 def _pid(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID and int(text)):
-        raise UsageError(f"expected a PID, not {text!r}")
+        raise UsageError(f"expected a PID, got {text!r}")
     return int(text)
 
 
@@ -215,7 +215,7 @@ def _ask(client: Client, name: str, request: Request) -> int:
     if request.get("format") == "json":
         return _tell_json(answer, request)
     if _NEEDED[name] not in answer:
-        raise AskError(f"its answer to {name} has not what it should have")
+        raise AskError(f"its answer to {name} is incomplete")
     return tell(part_text(name, answer, request.get("top", TOP)), request)
 
 
@@ -245,9 +245,11 @@ def list_text(found: Sequence[Candidate]) -> str:
     if lines:
         lines.insert(0, f"{'PID':>7}  {'since':<19}  {'reached by':<15}  command")
     else:
-        lines.append("no process here can be examined; `cpythonplus run` starts one that can be")
+        lines.append("no process can be examined; start one with `cpythonplus run`")
     if others:
-        lines.append(f"{others} more run Python; `cpythonplus doctor PID` says why one cannot be")
+        lines.append(
+            f"other Python processes: {others}; `cpythonplus doctor PID` says why one is not listed"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

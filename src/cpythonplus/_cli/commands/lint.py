@@ -20,9 +20,10 @@ INTERRUPTED_STATUS = 130
 STDIN = "-"
 
 DESCRIPTION = (
-    "Finds code that makes reference cycles: kept exceptions, functions that hold themselves."
+    "Finds code that creates reference cycles: stored exceptions, functions"
+    " that refer to themselves."
 )
-_EPILOG = "Status: 0 nothing found, 1 something found or a file that cannot be read, 2 wrong usage."
+_EPILOG = "Exit status: 0 no errors, 1 errors found or a file that cannot be read, 2 wrong usage."
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,32 +42,55 @@ def main(arguments: Sequence[str]) -> int:
         print("cpythonplus lint: interrupted", file=sys.stderr)
         return INTERRUPTED_STATUS
     except lint.WorkerEndedError:
-        return complain("cpythonplus lint", "a process of it was killed; --jobs 1 starts none")
+        return complain("cpythonplus lint", "a worker process was killed; --jobs 1 starts none")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to a parser."""
     add = parser.add_argument
     add("paths", nargs="*", metavar="PATH", help="files and folders (.); - is standard input")
-    add("--select", type=_codes, default=(), metavar="CODES", help="only these rules; CYC1, ALL")
-    add("--extend-select", type=_codes, default=(), metavar="CODES", help="these rules as well")
-    add("--ignore", type=_codes, default=(), metavar="CODES", help="not these rules")
-    add("--exclude", type=_patterns, default=(), metavar="PATTERNS", help="leave out such paths")
-    add("--fix", action="store_true", help="put right what can be put right safely")
-    add("--format", choices=tuple(output.FORMATS), default="text", help="of the report (text)")
-    add("--output", metavar="FILE", help="write the report to FILE, not to standard output")
-    add("--statistics", action="store_true", help="print only how often each rule was hit")
-    add("--exit-zero", action="store_true", help="status 0 also when something was found")
-    add("--stdin-filename", metavar="NAME", help="what standard input is called in the report")
-    add("--jobs", type=_count, default=0, metavar="N", help="processes (one for each processor)")
-    add("--explain", metavar="CODE", help="explain a rule, and end")
+    add(
+        "--select",
+        type=_codes,
+        default=(),
+        metavar="CODES",
+        help="check only these rules: CYC1, ALL",
+    )
+    add(
+        "--extend-select",
+        type=_codes,
+        default=(),
+        metavar="CODES",
+        help="check these rules as well",
+    )
+    add("--ignore", type=_codes, default=(), metavar="CODES", help="do not check these rules")
+    add("--exclude", type=_patterns, default=(), metavar="PATTERNS", help="skip paths that match")
+    add("--fix", action="store_true", help="fix what can be fixed safely")
+    add(
+        "--format",
+        choices=tuple(output.FORMATS),
+        default="text",
+        help="format of the report (text)",
+    )
+    add("--output", metavar="FILE", help="write the report to FILE instead of standard output")
+    add("--statistics", action="store_true", help="print only the number of errors for each rule")
+    add("--exit-zero", action="store_true", help="exit with status 0 even if errors were found")
+    add("--stdin-filename", metavar="NAME", help="name of standard input in the report")
+    add(
+        "--jobs",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="number of processes (one for each processor)",
+    )
+    add("--explain", metavar="CODE", help="explain a rule and exit")
 
 
 def _codes(text: str) -> tuple[str, ...]:
     codes = tuple(one.strip().upper() for one in text.split(","))
     odd = lint.unknown(codes)
     if odd:
-        raise argparse.ArgumentTypeError(f"there is no rule {odd[0]!r}")
+        raise argparse.ArgumentTypeError(f"unknown rule {odd[0]!r}")
     return codes
 
 
@@ -77,14 +101,14 @@ def _patterns(text: str) -> tuple[str, ...]:
 def _count(text: str) -> int:
     value = int(text) if text.isdecimal() else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, got {text!r}")
     return value
 
 
 def _explain(code: str) -> int:
     rule = lint.RULES.get(code.upper())
     if rule is None:
-        raise UsageError(f"there is no rule {code!r}; rules are {', '.join(lint.RULES)}")
+        raise UsageError(f"unknown rule {code!r}; the rules are {', '.join(lint.RULES)}")
     fix = f"\n--fix: {rule.fixable}.\n" if rule.fixable else ""
     off = "" if rule.on_by_default else ", off by default"
     return show(f"{rule.code} ({rule.name}{off}): {rule.summary}\n\n{rule.explanation}{fix}")
@@ -94,7 +118,7 @@ def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
     paths = options.paths or ["."]
     if STDIN in paths or options.stdin_filename is not None:
         if options.paths not in ([], [STDIN]):
-            raise UsageError("standard input and other paths do not go together")
+            raise UsageError("standard input cannot be combined with other paths")
         return _check_stdin(options, selection)
     try:
         files = lint.find(paths, options.exclude)
@@ -108,7 +132,7 @@ def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
     """Check standard input. With --fix, the fixed text is printed and the report told apart."""
     name = options.stdin_filename or STDIN
     if sys.stdin is None:
-        raise UsageError("there is no standard input")
+        raise UsageError("standard input is closed")
     data = sys.stdin.buffer.read()
     result, text = lint.check_stdin(data, name, selection, fix=options.fix)
     failed = show(text) if options.fix else 0

@@ -87,8 +87,8 @@ class Client:
             except NoAnswerError as error:
                 self.close()  # whatever else is on its way
                 raise Unreachable(
-                    f"process {self.process.pid} does not answer as a program under cpythonplus"
-                    f" does ({name}: {error})"
+                    f"process {self.process.pid} does not give a valid answer, unlike a program"
+                    f" under cpythonplus ({name}: {error})"
                 ) from None
 
     def _ask(self, connection: socket.socket, name: str, argument: str) -> dict[str, object]:
@@ -98,10 +98,10 @@ class Client:
         connection.sendall(f"{' '.join(words)}\n".encode())
         failed, length = _HEAD.unpack(_read(connection, _HEAD.size, deadline))
         if failed not in (b"0", b"1"):
-            raise NoAnswerError("no head of an answer")
+            raise NoAnswerError("not the header of an answer")
         if length > _LARGEST:
             self.close()  # it is not read
-            raise AskError(f"its answer to {name} has more than {_LARGEST >> 20} MiB")
+            raise AskError(f"its answer to {name} is larger than {_LARGEST >> 20} MiB")
         answer = decoded(_read(connection, length, deadline))
         if failed == b"1":
             raise AskError(reason(answer))
@@ -119,13 +119,13 @@ def _is_there(process: Process) -> bool:
 def _gone(process: Process) -> Unreachable:
     if not _is_there(process):
         return Unreachable(f"process {process.pid} has ended")
-    return Unreachable(f"process {process.pid} does not listen any more")
+    return Unreachable(f"process {process.pid} does not listen any longer")
 
 
 def _silent(process: Process) -> Unreachable:
     return Unreachable(
-        f"process {process.pid} does not answer: it is stopped, another doctor looks at it, or"
-        " it keeps the GIL"
+        f"process {process.pid} does not answer: it is stopped, another doctor examines it, or"
+        " it holds the GIL"
     )
 
 
@@ -195,14 +195,14 @@ def reach(process: Process) -> Client | None:
     pid = process.pid
     if is_stopped(pid):
         raise Unreachable(
-            f"process {pid} is stopped, by a signal or a debugger: let it go on (kill -CONT {pid})"
+            f"process {pid} is stopped by a signal or a debugger: resume it (kill -CONT {pid})"
         )
     client = _listening(process)
     if client is None:
         if why := why_without_socket(process):
             raise Unreachable(
-                f"process {pid} does not listen, as there is no place for its socket: {why}; a"
-                " folder of its user's own in its XDG_RUNTIME_DIR would be one"
+                f"process {pid} does not listen because it has no folder for its socket: {why}; set"
+                " its XDG_RUNTIME_DIR to a private folder of its user"
             )
         remote.check(process)
     return client
@@ -215,7 +215,7 @@ def connect(pid: int) -> Iterator[Client]:
     A process that does not listen is asked to, for a while, where its Python can be asked that.
     """
     if pid == os.getpid():
-        raise Unreachable(f"process {pid} is this doctor")
+        raise Unreachable(f"process {pid} is this doctor itself")
     process = find(pid)
     client = reach(process)
     if client is not None:

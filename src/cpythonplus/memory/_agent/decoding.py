@@ -29,15 +29,15 @@ def decoded(data: bytes) -> dict[str, object]:
             data.decode("utf-8"), parse_int=_whole, parse_float=_float, parse_constant=_constant
         )
     except UnicodeDecodeError:
-        raise NoAnswerError("no UTF-8") from None
+        raise NoAnswerError("not UTF-8") from None
     except NoAnswerError:
         raise
     except ValueError:
-        raise NoAnswerError("no JSON") from None
+        raise NoAnswerError("not JSON") from None
     except (RecursionError, MemoryError):
-        raise NoAnswerError("JSON that cannot be held") from None
+        raise NoAnswerError("JSON that is too large or too deep") from None
     if not isinstance(answer, dict):
-        raise NoAnswerError("no object")
+        raise NoAnswerError("not an object")
     _check_depth(answer)
     return answer
 
@@ -52,7 +52,7 @@ def reason(answer: dict[str, object]) -> str:
 
 def _whole(text: str) -> int:
     if len(text.lstrip("-")) > _LONGEST_NUMBER:
-        raise NoAnswerError("a number of too many digits")
+        raise NoAnswerError("a number with too many digits")
     return int(text)
 
 
@@ -77,4 +77,4 @@ def _check_depth(answer: dict[str, object]) -> None:
         ]
         if not level:
             return
-    raise NoAnswerError("tables in tables, too deep")
+    raise NoAnswerError("tables nested too deeply")

@@ -78,17 +78,17 @@ def find(pid: int) -> Process:
     """Return the process; Unreachable if there is none, or nothing of Python's to look at."""
     status = _status(pid)
     if status.get("State", "").startswith(("Z", "X")):
-        raise Unreachable(f"process {pid} has ended (its parent has not taken notice yet)")
+        raise Unreachable(
+            f"process {pid} has ended (a zombie: its parent has not waited for it yet)"
+        )
     if int(status.get("Tgid", pid)) != pid:
-        raise Unreachable(f"{pid} is a thread of process {status['Tgid']}: ask that")
+        raise Unreachable(f"{pid} is a thread of process {status['Tgid']}: use that PID")
     uids = tuple(map(int, status["Uid"].split()))
     inner_pid = int(status.get("NSpid", str(pid)).split()[-1])
     if "VmSize" not in status:
         # Its memory is gone before its state says so; the kernel's, children of 2, have none.
         of_kernel = "2" in (status.get("PPid"), str(pid))
-        raise Unreachable(
-            f"process {pid} " + ("is one of the kernel's" if of_kernel else "has ended")
-        )
+        raise Unreachable(f"process {pid} " + ("is a kernel thread" if of_kernel else "has ended"))
     _check_architecture(pid, status["Name"])
     gids = tuple(map(int, status["Gid"].split()))
     return Process(pid, uids, inner_pid, _minor_version(pid, status["Name"], uids[1]), gids)
@@ -118,7 +118,9 @@ def _check_architecture(pid: int, name: str) -> None:
         return  # told below, by what else cannot be read
     # The class (32 or 64 bits), the order of bytes, and the machine.
     if (head[4:6], head[18:20]) != (own[4:6], own[18:20]):
-        raise Unreachable(f"process {pid} ({name}) runs on another architecture than this Python")
+        raise Unreachable(
+            f"process {pid} ({name}) runs on a different architecture from this Python"
+        )
 
 
 def _minor_version(pid: int, name: str, uid: int) -> int | None:
@@ -134,12 +136,12 @@ def _minor_version(pid: int, name: str, uid: int) -> int | None:
     found = _PROGRAM.search(mapped) or _MODULE.search(mapped)
     if found is None:
         if re.search(r"/[^/\n]*python[^/\n]*$", mapped, re.MULTILINE) is None:
-            raise Unreachable(f"process {pid} ({name}) is no Python program")
+            raise Unreachable(f"process {pid} ({name}) is not a Python program")
         return None
     major, minor = map(int, found.groups())
     if (major, minor) < (3, _OLDEST_MINOR):
         raise Unreachable(
-            f"process {pid} ({name}) runs Python {major}.{minor}; what can be looked into is"
+            f"process {pid} ({name}) runs Python {major}.{minor}; the doctor supports"
             f" 3.{_OLDEST_MINOR} and later"
         )
     return minor
@@ -149,9 +151,11 @@ def _refused(pid: int, name: str, uid: int) -> Unreachable:
     if uid != os.geteuid() and os.geteuid() != 0:
         return Unreachable(
             f"process {pid} ({name}) belongs to another user ({user_name(uid)}):"
-            " ask as that user or as root"
+            " run the doctor as that user or as root"
         )
-    return Unreachable(f"process {pid} ({name}) does not let itself be looked at")
+    return Unreachable(
+        f"process {pid} ({name}) cannot be examined: the kernel denies access to its memory"
+    )
 
 
 def user_name(uid: int) -> str:
@@ -227,13 +231,13 @@ def _unusable(folder: str, uid: int, forbidden: int, look: Callable[[str], os.st
     except FileNotFoundError:
         return _not_to_be_written(folder.rpartition("/")[0] or "/")
     except OSError as error:
-        return f"{folder} cannot be looked at: {error.strerror}"
+        return f"{folder} cannot be read: {error.strerror}"
     if not stat.S_ISDIR(status.st_mode):
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     if status.st_uid != uid:
         return f"{folder} belongs to another user ({user_name(status.st_uid)})"
     if status.st_mode & forbidden:
-        return f"{folder} is open to others"
+        return f"{folder} is accessible to other users"
     return _not_to_be_written(folder)
 
 
@@ -242,7 +246,7 @@ def _not_to_be_written(folder: str) -> str:
         read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
     except OSError as error:
         return f"{folder} cannot be used: {error.strerror}"
-    return f"{folder} is on a file system that is read-only" if read_only else ""
+    return f"{folder} is on a read-only file system" if read_only else ""
 
 
 def _environment(pid: int) -> dict[str, str]:

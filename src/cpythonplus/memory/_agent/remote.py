@@ -17,7 +17,7 @@ __all__ = ["check", "listening"]
 _SINCE_MINOR = 14
 _LIMIT_S = 10.0
 _LOOK_S = 0.005
-_OWNERS = ("real", "effective", "saved", "of files")
+_OWNERS = ("real", "effective", "saved", "file system")
 _LONGEST = 4000
 """As much is read of what the process says."""
 _IDLE_MS = 30_000
@@ -74,7 +74,7 @@ def check(process: Process) -> None:
     if minor is not None and minor < _SINCE_MINOR:
         raise Unreachable(
             f"process {pid} (Python 3.{minor}) does not listen: start it with `cpythonplus run`"
-            " (Python 3.14 and later can be asked at any time)"
+            " (Python 3.14 and later can be asked to listen at any time)"
         )
     if minor not in (None, sys.version_info.minor):
         raise Unreachable(
@@ -84,12 +84,12 @@ def check(process: Process) -> None:
     if not hasattr(sys, "remote_exec"):
         raise Unreachable(
             f"process {pid} does not listen: start it with `cpythonplus run`, or use a doctor on"
-            " Python 3.14 or later, which can ask it to"
+            " Python 3.14 or later, which can ask it to listen"
         )
     if elsewhere(pid):
         raise Unreachable(
-            f"process {pid} sees other files (a container?) and does not listen: start it with"
-            " `cpythonplus run`, or the doctor beside it"
+            f"process {pid} has another root file system (a container?) and does"
+            " not listen: start it with `cpythonplus run`, or run the doctor beside it"
         )
     _check_owners(process)
 
@@ -108,7 +108,7 @@ def _check_owners(process: Process) -> None:
             )
             raise Unreachable(
                 f"process {process.pid} has more than one {kind} ({named}) and does not listen: it"
-                " is asked for nothing that one of them could not do; start it with"
+                " is not asked to, as code would run with the rights of all of them; start it with"
                 " `cpythonplus run`"
             )
 
@@ -157,7 +157,7 @@ def _write(file: BinaryIO, text: str) -> None:
 
 def _unwritable(process: Process, error: OSError) -> Unreachable:
     return Unreachable(
-        f"process {process.pid} cannot be asked to listen: no temporary folder can be written to"
+        f"process {process.pid} cannot be asked to listen: no temporary folder is writable"
         f" ({error.strerror or 'see TMPDIR'})"
     )
 
@@ -187,8 +187,9 @@ def _execute(pid: int, script: str) -> None:
         sys.remote_exec(pid, script)  # type: ignore[attr-defined,unused-ignore]
     except PermissionError as error:
         raise Unreachable(
-            f"process {pid} cannot be asked to listen: {error.strerror or error} (ask as its user"
-            " or as root; /proc/sys/kernel/yama/ptrace_scope above 0 asks for root, too)"
+            f"process {pid} cannot be asked to listen: {error.strerror or error}"
+            " (run the doctor as its user or as root;"
+            " a /proc/sys/kernel/yama/ptrace_scope above 0 requires root)"
         ) from None
     except ProcessLookupError:
         raise Unreachable(f"process {pid} has ended") from None
@@ -205,7 +206,7 @@ def _wait(pid: int, result: BinaryIO) -> None:
         if text.startswith("done"):
             if text != "done ":
                 why = " ".join(text.removeprefix("done ").split())
-                raise Unreachable(f"process {pid} cannot be looked at: {why}")
+                raise Unreachable(f"process {pid} cannot be examined: {why}")
             return
         find(pid)  # Unreachable when it has ended meanwhile
         time.sleep(_LOOK_S)

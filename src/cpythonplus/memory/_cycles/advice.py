@@ -25,18 +25,18 @@ def for_exception(steps: Sequence[str], others: Sequence[str] = ()) -> str:
         return for_attribute(name, rest)
     names = ", ".join([name, *others])
     if rest and not (len(rest) == 1 and rest[0][1:-1].isdecimal()):
-        return f"keep e.with_traceback(None), or clear {name} on every way out (finally)"
-    return f"del {names} on every way out (finally: del {names})"
+        return f"keep e.with_traceback(None), or clear {name} on every exit path (finally)"
+    return f"del {names} on every exit path (finally: del {names})"
 
 
 def for_attribute(name: str, rest: Sequence[str]) -> str:
     """Return how to let go of an exception in an attribute of `name`, or in what that has."""
     last = max(n for n, step in enumerate(rest) if step.startswith("."))
     if rest[last].startswith("._") and name != "self":
-        return f"del {name} on every way out (finally: del {name})"
+        return f"del {name} on every exit path (finally: del {name})"
     attribute = name + "".join(rest[: last + 1])
     verb = f"clear {attribute}" if rest[last + 1 :] else f"set {attribute} to None"
-    return f"{verb} once it was used, or keep e.with_traceback(None)"
+    return f"{verb} after use, or keep e.with_traceback(None)"
 
 
 def _has_attribute(steps: Sequence[str]) -> bool:
@@ -46,7 +46,8 @@ def _has_attribute(steps: Sequence[str]) -> bool:
 def for_snapshot() -> str:
     """Return what to do about a copy of a frame's variables that stays in the frame."""
     return (
-        "its f_locals were read, which keeps a copy before 3.13: traceback.clear_frames() after it"
+        "its f_locals were read, which keeps a copy before 3.13: call"
+        " traceback.clear_frames() afterwards"
     )
 
 
@@ -64,7 +65,7 @@ def for_closure(steps: Sequence[str], function: str) -> str:
 
 def for_class(name: str) -> str:
     """Return what to do about a class that is made again and again."""
-    return f"make {name} once, at module level, or cache it"
+    return f"create {name} once, at module level, or cache it"
 
 
 def for_frame(steps: Sequence[str]) -> str:
@@ -72,12 +73,12 @@ def for_frame(steps: Sequence[str]) -> str:
     name = steps[0]
     if name == "self" and len(steps) > 1:
         return f"set {''.join(steps)} to None when done"
-    return f"del {name} on every way out (finally: del {name})"
+    return f"del {name} on every exit path (finally: del {name})"
 
 
 def for_namespace(name: str) -> str:
     """Return what to do about functions that were made by ``exec``."""
-    return f"keep {name} and use it again, or clear its namespace when done"
+    return f"keep {name} and reuse it, or clear its namespace when done"
 
 
 def for_instances(steps: Sequence[str]) -> str:

@@ -268,7 +268,7 @@ class Watch:
     def report(self) -> Report:
         """What was found; RuntimeError before `stop`."""
         if self._report is None:
-            raise RuntimeError("the watch has no report before it has been stopped")
+            raise RuntimeError("the watch has no report until it has been stopped")
         return self._report
 
     @property
@@ -284,7 +284,7 @@ class Watch:
         works otherwise.
         """
         if self.running:
-            raise RuntimeError("the watch runs already")
+            raise RuntimeError("the watch is already running")
         _native.memory_refuse_free_threaded()
         if self._collect:
             gc.collect()
@@ -306,7 +306,7 @@ class Watch:
         False.
         """
         if self._began is None:
-            raise RuntimeError("the watch does not run")
+            raise RuntimeError("the watch is not running")
         hoards: tuple[Hoard, ...] = ()
         try:
             if self._collect:

@@ -60,10 +60,10 @@ class ReferencePath(Examined):
 
 
 def referrers(kind: str | type, top: int) -> Referrers:
-    """Count who refers to the objects of a class; raises LookupError for an unknown name."""
+    """Count what refers to the objects of a class; raises LookupError for an unknown name."""
     target: Any = _class(kind) if type(kind) is str else kind
     if not is_type(target):
-        raise TypeError("what refers to the objects of a class is asked by the class, or its name")
+        raise TypeError("expected a class or the name of one")
     sums: dict[str, int] = {}
     for how, owner, name, references in _native.memory_referrers_of(target):
         words = _referrer(how, owner, name)

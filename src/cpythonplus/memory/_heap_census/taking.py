@@ -132,7 +132,7 @@ def _module_parts(
 
 def _left_out(*, keys: bool, values: bool) -> str:
     missing = {
-        "attributes that lie inside or beside instances": not values,
+        "attributes stored inside or beside instances": not values,
         "dicts whose keys are shared": not keys,
     }
     return ", ".join(what for what, is_missing in missing.items() if is_missing)

@@ -17,7 +17,7 @@ def clear_rows(rows: Sequence[Cache], names: Sequence[str]) -> dict[str, int]:
     clear = dict(CLEAR_BY) | {row.name: row.clear for row in rows}
     for name in names:
         if name not in clear:
-            raise ValueError(f"there is no cache {name!r}, but {', '.join(clear)}")
+            raise ValueError(f"unknown cache {name!r}; expected one of {', '.join(clear)}")
         if not clear[name]:
             raise ValueError(f"the cache {name!r} cannot be cleared")
     chosen = list(dict.fromkeys(names)) if names else [row.name for row in rows if row.worth_it]

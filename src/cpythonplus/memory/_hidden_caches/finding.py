@@ -17,10 +17,10 @@ __all__ = ["caches", "find_rows", "wrappers"]
 
 _ABC_DATA: Any = type(type_dict(ABC).get("_abc_impl"))
 _FIXED: Final = (
-    ("code", "byte code, line tables, constants: the fewer modules imported, the less"),
-    ("docstrings", "python -OO leaves them out"),
+    ("code", "byte code, line tables, constants: grows with each imported module"),
+    ("docstrings", "python -OO omits them"),
     ("annotations", "what they refer to is not counted"),
-    ("interned strings", "names and the like, each text once"),
+    ("interned strings", "names and similar strings, each stored once"),
 )
 _TYPE_CACHE: Final = (4096, 3 * 8)
 """Entries, and bytes of each (Include/internal/pycore_typeobject.h, the same from 3.11 to 3.15)."""
@@ -64,7 +64,7 @@ def wrappers() -> list[Any]:
 def _free_lists(left_out: list[str]) -> Iterator[Cache]:
     text = _native.memory_free_lists_text()
     if text is None or " free Py" not in text:
-        left_out.append("Free lists: this interpreter does not tell what is in them.")
+        left_out.append("Free lists: this interpreter does not report what is in them.")
     else:
         yield from free_list_rows(text)
 
@@ -93,5 +93,5 @@ def _fixed_costs(left_out: list[str]) -> Iterator[FixedCost]:
     for (name, note), (objects, size_bytes) in zip(_FIXED, found, strict=True):
         yield FixedCost(name, objects, size_bytes, note)
     if sys.version_info >= (3, 12):
-        note = "those of them that stay until the process ends"
+        note = "those of them that are kept until the process ends"
         yield FixedCost("immortal strings", *immortal, note)

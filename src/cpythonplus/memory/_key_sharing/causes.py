@@ -29,24 +29,24 @@ class Counts:
 
 
 _READ = (
-    "a dict because vars() or __dict__ was read (cached_property, copy and pickle do it, too)",
+    "a dict because vars() or __dict__ was read (cached_property, copy and pickle do so too)",
     "Read attributes by name or getattr(), or give the class __slots__",
 )
 _MANY = (
     f"more than {SHARED_NAMES} attributes, and no more can be shared",
-    "Give the class __slots__, or divide it",
+    "Give the class __slots__, or split it",
 )
 _GENERAL = (
-    "keys in __dict__ that are no strings",
+    "keys in __dict__ that are not strings",
     "Keep such keys in a dict of their own",
 )
 _FOREIGN = (
-    "attributes whose names are not shared: the class has the first {names}, and no more room",
+    "attributes whose names are not shared: the class shares {names} others and no more",
     "Set the same attributes in every __init__, None where there is no value, or use __slots__",
 )
 _PUT = (
     "a __dict__ assigned or filled as a whole (__dict__ = ..., __dict__.update())",
-    "Set each attribute by name (setattr() in a loop does), or give the class __slots__",
+    "Set each attribute by name (setattr() in a loop is enough), or give the class __slots__",
 )
 
 

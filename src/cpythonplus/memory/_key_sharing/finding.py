@@ -82,7 +82,9 @@ def _table_row(found: tuple[Any, int, int, int, int], holder: str) -> Oversized:
 
 def _remedy(kind: str, entries: int) -> str:
     if entries == 0:
-        return "clear() it, or make a new one"
+        return "clear() it, or create a new one"
     return (
-        f"replace it by {kind}(it)" if kind in ("dict", "set") else "make a new one of its entries"
+        f"replace it by {kind}(it)"
+        if kind in ("dict", "set")
+        else "create a new one from its entries"
     )

@@ -1,4 +1,4 @@
-"""The edit that clears variables on every way out: `try: ... finally: del last`.
+"""The edit that clears variables on every exit path: `try: ... finally: del last`.
 
 The last statements of a block go under `try:`, and `finally:` deletes the variables, or sets them
 to None where they may be unbound. The block is the innermost one that has all that speaks of them;
@@ -56,7 +56,7 @@ def fix(
         with _changed(block, start, final):
             is_right = _is_text_of(_new_text(source, node, edit), node)
         if is_right:
-            return Fix(f"Clear {', '.join(f'`{name}`' for name in names)} on every way out", edit)
+            return Fix(f"Clear {', '.join(f'`{name}`' for name in names)} on every exit path", edit)
     return None
 
 

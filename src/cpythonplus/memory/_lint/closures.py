@@ -208,5 +208,5 @@ def _classes(source: Source) -> Iterator[Violation]:
     for one in source.classes:
         if one.outer is not None:
             name = one.node.name
-            text = f"class `{name}` is made anew by each call, and every class is a cycle"
+            text = f"class `{name}` is created by each call, and every class is a reference cycle"
             yield at(one.node, "CYC203", text)

@@ -27,7 +27,7 @@ def check(source: Source) -> Iterator[Violation]:
         enabling = [call for call in calls if source.full_name(call.func) == "gc.enable"]
         if enabling and not _restores(scope, calls, source):
             for call in enabling:
-                yield at(call, "CYC401", "`gc.enable()` in a library overrules the application")
+                yield at(call, "CYC401", "`gc.enable()` in a library overrides the application")
 
 
 def _is_application(source: Source) -> bool:

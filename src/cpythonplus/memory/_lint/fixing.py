@@ -158,7 +158,7 @@ def _fix_unread(source: Source, function: Function, hits: list[Violation]) -> di
                 text = f"{kind} = {ast.unparse(called)}()[0]" if seen else "pass"
                 edit = clearing.line_edit(source, node, text)
                 if edit is not None:
-                    fix = Fix("Leave out what nobody reads", edit)
+                    fix = Fix("Remove variables that are never read", edit)
                     place = (node.lineno, node.col_offset)
                     found |= {hit: fix for hit in hits if (hit.row, hit.column) == place}
             case _:

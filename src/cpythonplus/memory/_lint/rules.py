@@ -32,8 +32,8 @@ RULES = {
             "exception-kept-in-local",
             "exception kept in a local variable",
             """\
-A caught exception has its handler's frame on its traceback. A variable of that frame that still
-holds the exception when the function is left makes a cycle: exception, traceback, frame, variable.
+The traceback of a caught exception refers to its handler's frame. If a variable of that frame still
+holds the exception when the function returns, it is a cycle: exception, traceback, frame, variable.
 Everything else that the frames of the traceback hold stays until the garbage collector runs.
 Python deletes the variable of `except ... as error` itself; a copy of it is not deleted.
 
@@ -46,7 +46,7 @@ Python deletes the variable of `except ... as error` itself; a copy of it is not
                 last = error            # CYC101
         raise last
 
-Clear the variable on every way out, that of a second attempt that succeeds included:
+Clear the variable on every exit path, including that of a second attempt that succeeds:
 
     def fetch(call):
         last = None
@@ -76,7 +76,7 @@ does not. Where no exception is being handled in the function itself, nothing is
 
 Write `except Exception as error:`, or delete the variables in a `finally`.
 """,
-            fixable=_FIX + "; variables that nothing reads are not assigned any more",
+            fixable=_FIX + "; variables that are never read are no longer assigned",
         ),
         Rule(
             "CYC103",
@@ -93,7 +93,7 @@ The frame holds the container, the container holds the exception, its traceback 
             errors.append(error)        # CYC103
 
 Keep what is needed of it (`str(error)`), keep it without its frames (`exceptions.detach(error)` of
-`cpythonplus.memory`, `error.with_traceback(None)`), or empty the container on every way out. What
+`cpythonplus.memory`, `error.with_traceback(None)`), or empty the container on every exit path. What
 is put into a queue is not reported.
 """,
             fixable=_FIX,
@@ -114,7 +114,7 @@ exception; where one of these frames holds the object, as a method's `self`, it 
                 self.error = error      # CYC104
 
 Keep it without its frames (`exceptions.detach(error)` of `cpythonplus.memory`,
-`error.with_traceback(None)`), or clear the attribute when it has been looked at.
+`error.with_traceback(None)`), or clear the attribute after use.
 
 A class of which another method clears the attribute is not reported; nor are
 `future.set_exception(error)`, `new.__cause__ = error` and `sys.last_exc = error`.
@@ -123,7 +123,7 @@ A class of which another method clears the attribute is not reported; nor are
         Rule(
             "CYC105",
             "raised-from-local",
-            "exception raised from a local variable that goes on holding it",
+            "exception raised from a local variable that still holds it",
             """\
 `raise error` puts this frame on the traceback of an exception that this frame's variable holds.
 
@@ -139,8 +139,8 @@ Raise the expression itself, or delete the variable:
         finally:
             del error
 
-It is reported where the variable got a new exception, or is a parameter whose name or annotation
-says that it is one; not where it may be an exception's class.
+It is reported if the variable was assigned a new exception, or is a parameter whose name or
+annotation says that it is one; not where it may be an exception's class.
 """,
             fixable=_FIX,
         ),
@@ -150,17 +150,17 @@ says that it is one; not where it may be an exception's class.
             "inner function that refers to itself",
             """\
 The function holds a cell that holds the function. Each call of the outer function leaves such a
-cycle behind, with everything else that the inner function took from its surroundings.
+cycle behind, with everything else that the inner function took from the enclosing scopes.
 
     def depth(tree):
         def walk(node):                 # CYC201
             return 1 + max(map(walk, node), default=0)
         return walk(tree)
 
-Make it a function of the module, decorate the outer function with
-`cpythonplus.memory.closures.closing`, or delete the name on every way out.
+Move it to module level, decorate the outer function with
+`cpythonplus.memory.closures.closing`, or delete the name on every exit path.
 
-The wrappers of decorators (`functools.wraps`) are not reported: they are made once and kept.
+The wrappers of decorators (`functools.wraps`) are not reported: they are created once and kept.
 """,
             fixable="where it is only called, and only while the outer function runs",
         ),
@@ -180,7 +180,7 @@ As CYC201, with two functions or more. Deleting one name of the cycle is enough.
         Rule(
             "CYC203",
             "class-in-function",
-            "class made in a function",
+            "class created in a function",
             """\
 Every class is in cycles with its own method resolution order and attributes: each call leaves some
 behind. Often a class in a function is meant to stay, so this rule is off unless selected.
@@ -190,9 +190,9 @@ behind. Often a class in a function is meant to stay, so this rule is off unless
         Rule(
             "CYC301",
             "layers-of-wrappers",
-            "wrappers that hand `*args, **kwargs` to wrappers",
+            "wrappers that pass `*args, **kwargs` to wrappers",
             """\
-Each layer packs and unpacks the arguments once more, stands in every traceback, and hides what is
+Each layer packs and unpacks the arguments once more, appears in every traceback, and hides what is
 called with what.
 
     def call_later(function, *args, **kwargs):
@@ -201,7 +201,7 @@ called with what.
     def call_timed(function, *args, **kwargs):          # CYC301
         return call_later(function, *args, **kwargs)
 
-Take a callable without arguments; who needs arguments says `partial(function, 1, key=2)`. One
+Accept a callable without arguments; callers with arguments pass `partial(function, 1, key=2)`. One
 layer, as a decorator has it, is not reported.
 """,
         ),
@@ -210,7 +210,7 @@ layer, as a decorator has it, is not reported.
             "gc-enabled-in-library",
             "`gc.enable()` in a library",
             """\
-Whether the garbage collector runs is for the application to say: it may have switched it off to
+The application decides whether the garbage collector runs: it may have switched it off to
 keep its pauses or its shared pages under control.
 
 Not reported: what a `finally` or an `__exit__` restores, what depends on `gc.isenabled()`, scripts

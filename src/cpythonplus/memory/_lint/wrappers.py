@@ -39,8 +39,8 @@ def check(source: Source) -> Iterator[Violation]:
     for layer in _upper(layers, by_name, known):
         name = layer.function.node.name
         text = (
-            f"`{name}` hands `*args, **kwargs` on to `{layer.target}`, which hands them on again;"
-            " take a callable without arguments"
+            f"`{name}` passes `*args, **kwargs` on to `{layer.target}`, which passes them on again;"
+            " accept a callable without arguments"
         )
         yield at(layer.function.node, "CYC301", text)
 

@@ -46,10 +46,10 @@ class Pattern:
 def parse(text: object) -> Pattern:
     """Read one entry; ValueError says what is wrong in it."""
     if not isinstance(text, str):
-        raise ValueError(f"{text!r} is no pattern module:function:variable")
+        raise ValueError(f"expected a pattern module:function:variable, got {text!r}")
     parts = [part.strip() for part in text.split(":", _MOST_PARTS - 1)]
     if not all(parts):
-        raise ValueError(f"{text!r} is not module:function:variable (use * for any of them)")
+        raise ValueError(f"expected module:function:variable (* matches anything), got {text!r}")
     parts += ["*"] * (_MOST_PARTS - len(parts))
     return Pattern(text, *parts)
 

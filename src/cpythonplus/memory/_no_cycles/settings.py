@@ -57,7 +57,7 @@ def _kinds_of(mark: pytest.Mark, kinds: frozenset[Kind]) -> frozenset[Kind]:
     _check_words(mark, {"on", "kinds"})
     on = [*mark.args, *(mark.kwargs[word] for word in ("on",) if word in mark.kwargs)]
     if len(on) > 1 or not all(isinstance(each, bool) for each in on):
-        raise ValueError(f"{CHECK_MARK} takes True or False and kinds=[...], not {mark.args}")
+        raise ValueError(f"{CHECK_MARK} takes True or False and kinds=[...], got {mark.args}")
     if "kinds" in mark.kwargs:
         kinds = parse_kinds(mark.kwargs["kinds"])
     return frozenset() if on == [False] else kinds
@@ -67,7 +67,7 @@ def _check_words(mark: pytest.Mark, known: set[str]) -> None:
     """A misspelt word would switch off what it was to limit."""
     for word in mark.kwargs:
         if word not in known:
-            raise ValueError(f"the mark {mark.name} has no {word}=, but {', '.join(sorted(known))}")
+            raise ValueError(f"the mark {mark.name} takes {', '.join(sorted(known))}, got {word}=")
 
 
 def from_config(config: pytest.Config, *, everywhere: bool) -> Settings:
@@ -106,7 +106,7 @@ def parse_kinds(given: object) -> frozenset[Kind]:
         names = given
     kinds = frozenset(_kind(str(name).strip()) for name in names if name)
     if not kinds:
-        raise ValueError(f"kinds of cycles are {', '.join(Kind)}, not {given!r}")
+        raise ValueError(f"expected kinds of cycles among {', '.join(Kind)}, got {given!r}")
     return kinds
 
 
@@ -114,4 +114,6 @@ def _kind(name: str) -> Kind:
     try:
         return Kind(name)
     except ValueError:
-        raise ValueError(f"kinds of cycles are {', '.join(Kind)}, not {name!r}") from None
+        raise ValueError(
+            f"expected kinds of cycles among {', '.join(Kind)}, got {name!r}"
+        ) from None

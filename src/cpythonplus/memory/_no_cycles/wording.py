@@ -37,7 +37,7 @@ def text(found: Sequence[Cycle], root: Path) -> str:
     for cycle in found[:MOST_CAUSES]:
         lines += [line(cycle, root), f"    {cycle.cause.advice}"]
     if len(found) > MOST_CAUSES:
-        lines.append(f"and {len(found) - MOST_CAUSES} root causes more")
+        lines.append(f"and {len(found) - MOST_CAUSES} more root causes")
     return "\n".join(lines)
 
 
@@ -53,7 +53,7 @@ def line(cycle: Cycle, root: Path) -> str:
 
 def _kept(cause: Cause) -> str:
     if cause.kind is Kind.CLASS:
-        return f"class '{cause.variable}' is made anew, and every class refers to itself"
+        return f"class '{cause.variable}' is created each time, and every class refers to itself"
     kept = f"variable '{cause.variable}' keeps"
     if cause.kind is Kind.CLOSURE:
         return f"{kept} {cause.what}, which refers to itself"

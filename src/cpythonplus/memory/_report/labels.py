@@ -28,7 +28,7 @@ LABELS: Final = {
         "free in Python's arenas", "free", "free in arenas that still have a block in use"
     ),
     "arena_overhead": Label(
-        "overhead of the arenas", "over", "headers of pools, and what no whole block fits into"
+        "overhead of the arenas", "over", "headers of pools, and remainders too small for a block"
     ),
     "c_heap_used": Label(
         "C heap in use", "used2", "blocks over 512 bytes of objects, and what C code allocated"
@@ -42,22 +42,22 @@ LABELS: Final = {
     "thread_caches": Label(
         "C heap's thread caches",
         "free2",
-        "freed, and kept by the C library for the next request of a thread",
+        "freed, but kept by the C library for the next request of a thread",
     ),
     "thread_heaps_used": Label(
         "threads' heaps in use",
         "used3",
-        "the same as the C heap in use, in {} heaps that threads got for themselves",
+        "the same as the C heap in use, in {} heaps of individual threads",
     ),
     "thread_heaps_free": Label("free inside threads' heaps", "free2", "free in these heaps"),
     "large_blocks": Label(
         "large blocks of the C heap",
         "used2",
-        "{} blocks that malloc mapped each for itself: they go back when freed",
+        "{} blocks that malloc mapped separately: returned as soon as they are freed",
     ),
     "other_allocator": Label("another allocator, in use", "used2", "in use in {}"),
     "other_allocator_free": Label(
-        "another allocator, free", "free2", "free in {}, which gives it back by and by"
+        "another allocator, free", "free2", "free in {}, which returns it gradually"
     ),
     "stacks": Label(
         "thread stacks",

@@ -23,7 +23,7 @@ from cpythonplus.memory._report.sections import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
 
@@ -34,6 +34,7 @@ __all__ = ["line", "screen"]
 
 _COLOURS: Final = ("green", "cyan", "blue", "magenta", "yellow", "red", "white", "bright_black")
 _BLOCK: Final = "█"
+_GAP: Final = "   "
 _LEAST_WIDTH: Final = 20
 _IN_SAMPLES: Final = ("resident", "census", "gil", "samples")
 """Examinations whose numbers are in each sample, and drawn from there."""
@@ -74,10 +75,10 @@ def screen(examination: Examination, top: int, width: int) -> RenderableType:
     drawn += _map(last, width)
     grown = table("", _GROWTH, entries(last, "growth"), top)
     drawn += [
-        Text("grown since the beginning:"),
+        Text("grown since the start:"),
         *(map(_drawn, grown) if grown else [Text("nothing")]),
     ]
-    unknown = "not known, it is not scheduled"
+    unknown = "unknown, the GIL is not scheduled"
     waits = (_waited(samples) or "-") if last.get("gil") else unknown
     drawn.append(Text(f"waiting for the GIL: {waits}"))
     workers = entries(last, "workers")
@@ -87,7 +88,7 @@ def screen(examination: Examination, top: int, width: int) -> RenderableType:
     for name, title in titles(examination).items():
         if name not in _IN_SAMPLES:
             drawn += _section(section(examination, name, title, top))
-    return Group(*drawn, Text("q or Ctrl-C ends", style="dim"))
+    return Group(*drawn, Text("press q or Ctrl-C to stop", style="dim"))
 
 
 def _resident(samples: Sequence[Part]) -> str:
@@ -107,14 +108,25 @@ def _map(sample: Part, width: int) -> list[RenderableType]:
     whole = sum(size(row, "resident_bytes") for row in found)
     if not whole:
         return []
-    bar, legend = Text(), Text()
+    bar, legend = Text(), list[Text]()
     for row, colour in zip(found, _COLOURS, strict=False):
         cells = round(size(row, "resident_bytes") / whole * max(width - 1, _LEAST_WIDTH))
         bar.append(_BLOCK * cells, style=colour)
-        legend.append(f"{_BLOCK} ", style=colour)
         name = label(words(row, "name")).title
-        legend.append(f"{name} {format_size(size(row, 'resident_bytes'))}   ")
-    return [bar, legend]
+        text = f" {name} {format_size(size(row, 'resident_bytes'))}"
+        legend.append(Text.assemble((_BLOCK, colour), text))
+    return [bar, *_lines(legend, width)]
+
+
+def _lines(legend: Iterable[Text], width: int) -> list[RenderableType]:
+    """Return the entries in lines of so many columns; none is broken that fits into one."""
+    lines: list[Text] = []
+    for entry in legend:
+        if lines and lines[-1].cell_len + len(_GAP) + entry.cell_len <= width:
+            lines[-1].append(_GAP).append_text(entry)
+        else:
+            lines.append(entry)
+    return [*lines]
 
 
 def _section(found: Section) -> list[RenderableType]:

@@ -79,9 +79,7 @@ def taken(name: str, argument: str = "") -> dict[str, object]:
     if known is None or known.take is None:
         raise LookupError(f"no examination has the name {name!r}")
     if known.of_type != bool(argument):
-        raise ValueError(
-            f"{name}: the name of a type is {'one too many' if argument else 'missing'}"
-        )
+        raise ValueError(f"{name}: {'unexpected' if argument else 'expected the'} name of a type")
     found = known.take(argument) if argument else known.take()
     result: dict[str, object] = found if isinstance(found, dict) else found.as_json()
     return result
@@ -100,7 +98,7 @@ _EXAMINING = "memory._agent.examining"
 
 register("resident", "Resident memory", _from("memory", "resident"))
 register("census", "Objects on the heap", _from("memory", "census"))
-register("difference", "What two censuses differ by", at=())
+register("difference", "Difference between two censuses", at=())
 register("cycles", "Cyclic garbage", at=())
 register("exceptions", "Exceptions still held", _from(_EXAMINING, "exceptions"), ("pid",))
 register("caches", "Caches", _from("memory", "caches"), ("run", "pid"))
@@ -118,14 +116,14 @@ register(
 )
 register(
     "blame",
-    "Pages of its own, and why",
+    "Private pages and their causes",
     _from("prefork", "blame"),
     at=(),
     layout=_from("prefork._tables", "blame_layout"),
 )
-register("trim", "Given back", _from("memory", "trim"), at=())
+register("trim", "Memory given back", _from("memory", "trim"), at=())
 register("referrers", "What refers to it", _from(_EXAMINING, "referrers"), at=(), of_type=True)
-register("path", "What keeps it", _from(_EXAMINING, "path"), at=(), of_type=True)
-register("path_keys", "What keeps it", _from(_EXAMINING, "path_keys"), at=(), of_type=True)
-register("hello", "What process it is", _from(_EXAMINING, "hello"), at=())
-register("samples", "While it was watched", at=())
+register("path", "What keeps it alive", _from(_EXAMINING, "path"), at=(), of_type=True)
+register("path_keys", "What keeps it alive", _from(_EXAMINING, "path_keys"), at=(), of_type=True)
+register("hello", "The process", _from(_EXAMINING, "hello"), at=())
+register("samples", "While watched", at=())

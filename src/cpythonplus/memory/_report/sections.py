@@ -57,11 +57,11 @@ _GIL_COUNTERS: Final = {
 _MOST_PINS: Final = 12
 _MOST_STEPS: Final = 100
 _NOT_COUNTED: Final = (
-    "not counted: free lists that the interpreter does not tell of (frames, contexts, asynchronous"
-    " generators and the like); together they hold less than 100 KiB"
+    "not counted: free lists that the interpreter does not report (frames, contexts, asynchronous"
+    " generators and others); together they hold less than 100 KiB"
 )
 _NOTHING: Final = "nothing found"
-_NOT_ACTIVE: Final = "not scheduled: it is in what `cpythonplus run` starts, but for --no-gil"
+_NOT_ACTIVE: Final = "not scheduled: only `cpythonplus run` without --no-gil schedules it"
 
 
 class Section(NamedTuple):
@@ -134,17 +134,17 @@ def _resident(found: Part, top: int) -> Layout:
             max(top, 20),
         ),
         *table(
-            "What pins memory that is free otherwise",
+            "What pins otherwise free memory",
             "held back:size=held_bytes|blocks:count=objects|of:size=size_bytes|type|where"
-            "|one of them is held by=holder",
+            "|one is held by=holder",
             [{**row, "where": words(row, "place").replace("_", " ")} for row in pins],
             min(top, _MOST_PINS),
         ),
         *table("How full the arenas are", "arenas:count|in use", full, top),
     ]
-    line = f"{format_size(whole)} resident" if whole else "its size is not known"
+    line = f"{format_size(whole)} resident" if whole else "size unknown"
     unseen = words(inside(found, "arenas"), "unknown")
-    notes = [f"the arenas could not be seen: {unseen}"] if unseen else []
+    notes = [f"the arenas could not be read: {unseen}"] if unseen else []
     return (line + _pause(found), *notes, *texts(found, "notes")), tuple(tables)
 
 
@@ -169,7 +169,7 @@ def _census(found: Part, top: int) -> Layout:
         if size(found, f"{name}_objects"):
             line += f", {size(found, f'{name}_objects'):,} of them {name}"
     left_out = words(found, "left_out")
-    notes = [f"not in these numbers: {left_out}"] if left_out else []
+    notes = [f"not included in these numbers: {left_out}"] if left_out else []
     tables = _views(found, "size:size=size_bytes|share:share|objects:count", top)
     return (line + _pause(found), *notes), tables
 
@@ -319,12 +319,12 @@ def _key_sharing(found: Part, top: int) -> Layout:
     )
     count = size(found, "oversized_count")
     lines = [
-        *([] if lost else ["no class has instances that need dicts of their own and cost much"]),
+        *([] if lost else ["no class has instances whose separate dicts cost much"]),
         *([] if oversized else ["no dict or set is much larger than what it holds"]),
     ]
     if count:
         too_much = format_size(size(found, "oversized_bytes"))
-        lines.append(f"{count:,} larger than what is in them, {too_much} too much")
+        lines.append(f"{count:,} larger than their contents, {too_much} too much")
     return (*lines, *texts(found, "left_out")), (*lost, *oversized)
 
 
@@ -360,7 +360,7 @@ def _gil(found: Part, top: int) -> Layout:
         threads,
         top,
     )
-    state = "scheduled" if scheduled else "not scheduled any more"
+    state = "scheduled" if scheduled else "no longer scheduled"
     return (f"{state}; {counts}", atomic), tuple(tables)
 
 
@@ -378,7 +378,7 @@ def _threads(found: Part, top: int) -> Layout:
 
 def _samples(samples: Sequence[Part], top: int) -> Layout:
     if not samples:
-        return ("not a single sample",), ()
+        return ("no samples",), ()
     first, last = samples[0], samples[-1]
     seconds = amount(last, "t_s") - amount(first, "t_s")
     grown = size(last, "rss_bytes") - size(first, "rss_bytes")

@@ -30,7 +30,7 @@ _SMALLEST_BYTES: Final = 1 << 20
 """What is less than both is not worth a sentence."""
 _LATER_SHARE: Final = 0.05
 _PARTS_NAMED: Final = 3
-_NOTHING: Final = "Nothing stands out that would be worth doing something about."
+_NOTHING: Final = "Nothing stands out as worth acting on."
 _TELLING_SHARE: Final = 0.05
 _DOCTOR: Final = "cpythonplus doctor "
 _ALARMING_SHARE: Final = 1 / 3
@@ -41,18 +41,18 @@ _CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 _DICT_OF: Final = "dict of "
 _PINS_NAMED: Final = 3
 _PROBLEMS: Final = {
-    "c_heap": "{size} are free inside the C library's heap, which gives back only what lies above "
+    "c_heap": "{size} is free inside the C library's heap, which returns only what lies above "
     "its last block.{top}",
-    "thread_heaps": "{size} are free in {heaps:,} heaps that the C library made for threads: what "
+    "thread_heaps": "{size} is free in {heaps:,} heaps that the C library made for threads: what "
     "one thread freed is kept for that heap's threads.",
-    "arenas": "{size} are free in {few:,} of pymalloc's {arenas:,} arenas, but {blocks:,} blocks "
-    "lie there{who}. An arena goes back only when nothing is left in it.",
-    "other_allocator": "{size} are free in {allocator}, which keeps them for a while.",
-    "files": "{size} are pages of files.",
-    "shared": "{size} are shared memory, which no file on a disk lies behind: it counts in each "
+    "arenas": "{size} is free in {few:,} of pymalloc's {arenas:,} arenas, but {blocks:,} blocks "
+    "are in use there{who}. An arena is returned only when it is empty.",
+    "other_allocator": "{size} is free in {allocator}, which keeps it for a while.",
+    "files": "{size} is pages of files.",
+    "shared": "{size} is shared memory without a file on disk: it counts in each "
     "process that maps it.",
-    "in_use": "{size} are in use: they do not come back because something holds them.",
-    "nothing": "{size} are free and kept by the allocators.",
+    "in_use": "{size} is in use: it is not returned because something holds it.",
+    "nothing": "{size} is free but kept by the allocators.",
 }
 """What each kind of advice on resident memory is about."""
 
@@ -125,7 +125,7 @@ def _held(examination: Examination) -> Iterator[Statement]:
     large = [row for row in rows if row.size_bytes >= _TELLING_SHARE * whole]
     telling = next((row for row in large if "." in row.name), rows[0])
     if telling is not rows[0]:
-        sentence += f", of the program's and the libraries' classes {telling.text()}"
+        sentence += f", and of the classes of the program and its libraries {telling.text()}"
     ask = "." in telling.name or telling.size_bytes >= max(whole * _ALARMING_SHARE, _ALARMING_BYTES)
     remedy = _who_refers(examination, telling.name) if ask else ()
     yield Statement(f"{sentence}.", whole, *remedy)
@@ -137,9 +137,9 @@ def _who_refers(examination: Examination, name: str) -> tuple[str, str]:
         return "", ""
     target = part(examination, "target") or {}
     if "cycles" in examination or not known(target, "pid"):
-        return f"memory.census().referrers({name!r}) tells who refers to them.", ""
+        return f"memory.census().referrers({name!r}) shows what refers to them.", ""
     asked = f"cpythonplus doctor referrers {size(target, 'pid')} {name}"
-    return f"Ask who refers to those of {name}:", asked
+    return f"To see what refers to {name} objects:", asked
 
 
 class _Class(NamedTuple):
@@ -204,12 +204,12 @@ def _advised(examination: Examination, row: Part) -> Statement:
     sentence = _PROBLEMS.get(kind, "{size}: {kind}.").format(
         size=format_size(size(row, "size_bytes")),
         kind=kind,
-        top=f" At its upper end lie {above}." if above else "",
+        top=f" Its upper end is occupied by {above}." if above else "",
         heaps=size(parts.get("thread_heaps_free", {}), "count"),
         few=size(arenas, "mostly_free"),
         arenas=size(arenas, "count"),
         blocks=sum(size(each, "objects") for each in within),
-        who=f"; first of all {who}" if who else "",
+        who=f", mainly {who}" if who else "",
         allocator=words(parts.get("other_allocator", {}), "allocator") or "another allocator",
     )
     remedy, command = _sentence(words(row, "remedy")), words(row, "command")
@@ -263,10 +263,11 @@ def _hoards(examination: Examination) -> Iterator[Statement]:
         else f"{count:,} exceptions that are still held keep"
     )
     yield Statement(
-        f"{kept} {format_size(whole)} by their tracebacks' frames; the largest part is held by "
+        f"{kept} {format_size(whole)} alive through the frames of their tracebacks;"
+        " the largest part is held by "
         f"{words(rows[0], 'holder')}.",
         whole,
-        "Let go of them once they were handled, or keep them with memory.exceptions.detach().",
+        "Drop them once they have been handled, or keep them with memory.exceptions.detach().",
     )
 
 
@@ -298,7 +299,7 @@ def _key_sharing(found: Part | None) -> Iterator[Statement]:
             f" {size(row, 'capacity'):,} entries and {size(row, 'entries'):,} in it, which takes"
             f" {format_size(saved)} more than needed.",
             saved,
-            _sentence(words(row, "remedy")) or "Copy it: a copy is as small as it can be.",
+            _sentence(words(row, "remedy")) or "Copy it: a copy is as small as possible.",
         )
 
 
@@ -310,7 +311,7 @@ def _growth(examination: Examination) -> Iterator[Statement]:
     grown = size(last, "rss_bytes") - size(first, "rss_bytes")
     seconds = amount(last, "t_s") - amount(first, "t_s")
     how = "grew" if grown >= 0 else "shrank"
-    sentence = f"While it was watched, for {seconds:.0f} s, its memory {how} by"
+    sentence = f"While it was watched for {seconds:.0f} s, its memory {how} by"
     sentence += f" {format_size(abs(grown))}"
     for most in largest(last, "growth", "size_bytes")[:1]:
         sentence += (

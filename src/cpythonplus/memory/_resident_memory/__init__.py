@@ -4,6 +4,8 @@ Imports next to nothing: what is imported after a burst of allocations lies in t
 burst left behind, and would be found there.
 """
 
+import sys
+
 from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
@@ -22,9 +24,9 @@ __all__ = ["Advice", "Arenas", "Pin", "Resident", "ResidentPart", "resident"]
 def resident(*, pins: bool = True) -> "Resident":
     """Return what of this process is in memory, what keeps it there, and what would free it.
 
-    pins: find out which objects keep free memory. The program stands still for about as long as
-    a full garbage collection takes, and longer where the holder of a pin has to be looked for;
-    without it, only while the arenas are read: about 10 ms for a GiB.
+    pins: find out which objects keep free memory. The program is paused about as long as for a
+    census, and again for each step of the way to the holder of a pin; other threads run between
+    two pauses. Without it, it is paused once, while the arenas are read: about 10 ms for a GiB.
 
     Reads `/proc/self/smaps`, pymalloc's arenas and the C library's heaps from outside; changes
     nothing and runs none of the program's code. What is not arranged as it is known to be is left
@@ -33,9 +35,13 @@ def resident(*, pins: bool = True) -> "Resident":
     from cpythonplus.memory._resident_memory.snapshot import take
 
     snapshot = take(pins=pins)  # before anything else is imported or made
+    before = len(sys.modules)
     from cpythonplus.memory._resident_memory.examining import examine
+    from cpythonplus.memory._resident_memory.own import note
 
-    return examine(snapshot)
+    found = examine(snapshot)
+    note(before)
+    return found
 
 
 _HOMES = dict.fromkeys(["Advice", "Arenas", "Pin", "Resident", "ResidentPart"], ".model")

@@ -1,6 +1,5 @@
 """Reading the mappings, the heaps and the arenas, one after the other."""
 
-import time
 from collections.abc import Mapping
 
 from cpythonplus import _native
@@ -23,17 +22,14 @@ _LARGEST_FILES = 3
 
 def examine(snapshot: Snapshot) -> Resident:
     """Return what is in memory; snapshot: which objects keep free memory."""
-    began = time.perf_counter_ns()
     found = pins.name(snapshot)
-    pause_ns = snapshot.pause_ns + (time.perf_counter_ns() - began)
     text = smaps.read()
-    began = time.perf_counter_ns()
     rows = _native.memory_arenas([], 0)  # at once: what is made from here on is in memory, too
-    pause_ns += time.perf_counter_ns() - began
     ledger = Ledger(list(smaps.parse(text)))
     arenas = _arenas(ledger, rows)
     head = splitting.c_heaps(ledger)
-    return _report(ledger, arenas, head, found, pause_ns)
+    of_arenas_ns = 0 if isinstance(rows, str) else rows[7]
+    return _report(ledger, arenas, head, found, max(snapshot.pause_ns, of_arenas_ns, head.pause_ns))
 
 
 def _report(
@@ -81,12 +77,12 @@ def _largest(kind: str, sizes: Mapping[tuple[str, str], int]) -> tuple[MappedFil
 def _notes(ledger: Ledger, arenas: Arenas, head: CHead, other: str) -> list[str]:
     notes = []
     if arenas.unknown:
-        notes.append(f"Python's arenas are not told apart: {arenas.unknown}.")
+        notes.append(f"Python's arenas are not split up: {arenas.unknown}.")
     has_heap = any(mapping.path == "[heap]" for mapping in ledger.mappings)
     if has_heap and not head.known and not other:
-        notes.append("The C heap is split by the C library's own sums: it could not be read.")
+        notes.append("The C heap could not be read: it is split up by the C library's own totals.")
     if other == "mimalloc":
-        notes.append("mimalloc does not tell what of its memory is free.")
+        notes.append("mimalloc does not report how much of its memory is free.")
     return notes
 
 

@@ -34,9 +34,10 @@ class ResidentPart:
 class Pin:
     """What keeps free memory from going back.
 
-    type: of the objects, or "memory of TYPE" for blocks that such objects refer to. objects: how
-    many blocks. size_bytes: of these. held_bytes: the free bytes around them, those of each arena
-    shared out equally among its blocks. holder: who refers to the one that keeps most. place:
+    type: of the objects, "memory of TYPE" for blocks that such objects refer to, or "the doctor's
+    own" for the modules that examinations have loaded. objects: how many blocks. size_bytes: of
+    these. held_bytes: the free bytes around them, those of each arena shared out equally among its
+    blocks. holder: who refers to the one that keeps most. place:
     "arenas", or "c_heap_top" for blocks above the largest free piece of the C library's heap,
     which share what is free there.
     """
@@ -94,7 +95,7 @@ class Resident(Examined):
     rss_bytes: all of it. parts: what it consists of, largest first; they add up to it.
     pins: what keeps free memory, most bytes first. verdict: what can be done, most bytes first.
     returnable_bytes: free memory of the C library's heaps that `trim()` gives back.
-    pause_ns: how long the program stood still for it. notes: what could not be found out.
+    pause_ns: the longest time for which it was paused. notes: what could not be found out.
     """
 
     examination = "resident"

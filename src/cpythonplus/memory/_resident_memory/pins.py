@@ -12,12 +12,13 @@ from cpythonplus.memory._resident_memory.snapshot import Snapshot
 __all__ = ["name"]
 
 _NAMED = 5
-"""For so many pins of each kind a holder is looked for: each time the heap is gone through."""
+"""For so many pins of each kind a holder is looked for."""
 _CHUNK_HEAD_BYTES = 16
 _OWN = __file__.rpartition("/")[0]
 _SHORTEST = 2  # steps of a way: where it begins, and a name
 _WAY_CHARACTERS = 80
 _CACHED = "free, in a thread's cache"
+_OWN_KIND = "the doctor's own"
 _UNKNOWN = "memory of C code, or kept for reuse"
 
 
@@ -28,6 +29,8 @@ def name(snapshot: Snapshot) -> tuple[Pin, ...]:
         Pin(type_name(row[0], is_object=row[1]), *row[2:5], holders.get(("arenas", place), ""))
         for place, row in enumerate(snapshot.rows)
     ]
+    if snapshot.own[0]:
+        found.append(Pin(_OWN_KIND, *snapshot.own, ""))
     found.extend(_of_heap(snapshot, holders))
     snapshot.rows.clear()
     snapshot.owners.clear()
@@ -61,7 +64,8 @@ def _owner_name(snapshot: Snapshot, place: int) -> str:
     """Return what a block of the C heap is, as far as that is known."""
     if place < 0 or snapshot.owners[place][1] is None:
         return _UNKNOWN
-    return type_name(type(snapshot.owners[place][1]), is_object=True)
+    _start, owner, is_own = snapshot.owners[place]
+    return _OWN_KIND if is_own else type_name(type(owner), is_object=True)
 
 
 def type_name(kind: type | None, *, is_object: bool) -> str:
@@ -76,20 +80,27 @@ def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
     rows, owners = snapshot.rows, snapshot.owners
     first = max(0, len(owners) - _NAMED)  # those nearest to the upper end
     in_arenas = [place for place in range(len(rows))[:_NAMED] if rows[place][0] is not None]
-    in_heap = [place for place in range(len(owners))[first:] if owners[place][1] is not None]
-    found = {("arenas", place): _holder(rows[place][5]) for place in in_arenas}
-    found.update({("c_heap_top", place): _holder(owners[place][1]) for place in in_heap})
-    return found
-
-
-def _holder(target: object) -> str:
-    """Return the shortest way to an object: `app.cache['use...].name`; "" if none is seen."""
+    in_heap = [
+        place
+        for place in range(len(owners))[first:]
+        if owners[place][1] is not None and not owners[place][2]
+    ]
+    places = [("arenas", place) for place in in_arenas] + [("c_heap_top", p) for p in in_heap]
+    examples = [rows[place][5] for place in in_arenas] + [owners[p][1] for p in in_heap]
     try:
-        root, name, objects = _native.memory_root_path(target, False, None, _OWN)  # noqa: FBT003
-    except (LookupError, UnsupportedPlatform):
-        return ""
+        paths, pause_ns = _native.memory_root_paths(tuple(examples), _OWN)
+    except UnsupportedPlatform:
+        return {}
+    snapshot.pause_ns = max(snapshot.pause_ns, pause_ns)
+    return {
+        place: _way(*path) for place, path in zip(places, paths, strict=True) if path is not None
+    }
+
+
+def _way(root: object, name: str | None, objects: list[object]) -> str:
+    """Return the way to an object: `app.cache['use...].name`; "" if it has no step."""
     steps = [step.rpartition(" (")[0] or step for step in path_steps(root, name, objects)]
-    if root is None or len(steps) < _SHORTEST:
+    if len(steps) < _SHORTEST:
         return ""
     way = "".join(step if step[0] in ".[" else f", {step}," for step in steps[1:])
     return _shortened(steps[0].removeprefix("module ") + way.removesuffix(","))

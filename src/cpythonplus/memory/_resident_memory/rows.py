@@ -1,10 +1,11 @@
 """The tuples that the extension returns; its docstrings say what is in them."""
 
-__all__ = ["ArenaRow", "ArenaRows", "CHeapRow", "ChunkRow", "OwnerRow", "PinRow"]
+__all__ = ["ArenaRow", "ArenaRows", "CHeapRow", "ChunkRow", "OwnRow", "OwnerRow", "PinRow"]
 
 ArenaRow = tuple[int, int, int, int, int, int, int]
 ChunkRow = tuple[int, int, int, bool]
-CHeapRow = tuple[int, int, int, int, int, int, list[ChunkRow]]
-OwnerRow = tuple[int, object]
+CHeapRow = tuple[int, int, int, int, int, int, list[ChunkRow], int]
+OwnerRow = tuple[int, object, bool]
+OwnRow = tuple[int, int, int]
 PinRow = tuple[type | None, bool, int, int, int, object]
-ArenaRows = tuple[int, int, list[ArenaRow], list[PinRow], list[OwnerRow], int, bool]
+ArenaRows = tuple[int, int, list[ArenaRow], list[PinRow], list[OwnerRow], int, bool, int, OwnRow]

@@ -1,12 +1,17 @@
 """What lies where it keeps free memory: found out first, with as little of our own as can be."""
 
-from time import perf_counter_ns
-
 from cpythonplus import _native
+from cpythonplus.memory._resident_memory.own import namespaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cpythonplus.memory._resident_memory.rows import CHeapRow, ChunkRow, OwnerRow, PinRow
+    from cpythonplus.memory._resident_memory.rows import (
+        CHeapRow,
+        ChunkRow,
+        OwnerRow,
+        OwnRow,
+        PinRow,
+    )
 
 __all__ = ["TRY_AGAIN", "Snapshot", "main_heap", "take", "walk"]
 
@@ -21,15 +26,17 @@ class Snapshot:
     """Which objects keep free memory, as the extension returned it.
 
     chunks: blocks at the upper end of the C heap; kept_bytes: what is free between and above them.
+    own: blocks of what the examinations have brought, their bytes, and what these hold back.
     """
 
-    __slots__ = ("chunks", "kept_bytes", "owners", "pause_ns", "rows")
+    __slots__ = ("chunks", "kept_bytes", "own", "owners", "pause_ns", "rows")
 
     def __init__(self) -> None:
         self.chunks: list[ChunkRow] = []
         self.kept_bytes = 0
         self.rows: list[PinRow] = []
         self.owners: list[OwnerRow] = []
+        self.own: OwnRow = (0, 0, 0)
         self.pause_ns = 0
 
     def read_heap(self, start: int, end: int) -> None:
@@ -38,7 +45,10 @@ class Snapshot:
         They keep that piece, and what is free between them, from going back.
         """
         row = walk(start, end, is_main=True)
-        if row is None or not row[6]:
+        if row is None:
+            return
+        self.pause_ns = max(self.pause_ns, row[7])
+        if not row[6]:
             return
         chunks = row[6]
         free = [chunk[2] for chunk in chunks]
@@ -61,11 +71,10 @@ def take(*, pins: bool) -> Snapshot:
         for start, size_bytes, _free_below, is_cached in snapshot.chunks
         if not is_cached
     ]
-    began = perf_counter_ns()
-    found = _native.memory_arenas(blocks, _TYPES)
-    snapshot.pause_ns = perf_counter_ns() - began
+    found = _native.memory_arenas(blocks, _TYPES, namespaces())
     if not isinstance(found, str):
-        snapshot.rows, snapshot.owners = found[3], found[4]
+        snapshot.pause_ns = max(snapshot.pause_ns, found[7])
+        snapshot.rows, snapshot.owners, snapshot.own = found[3], found[4], found[8]
     return snapshot
 
 

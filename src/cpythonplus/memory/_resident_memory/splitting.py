@@ -25,7 +25,7 @@ __all__ = [
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _HEAP_BYTES = 64 << 20  # glibc's heaps of other arenas begin at multiples of it
-_PROBES = 400_000  # pages looked at one by one, for half a second at most
+_PROBES = 400_000  # pages looked at one by one, for half a second at most, without the GIL
 _UNLIMITED_BYTES = 2 << 20  # glibc's stacks where there is no limit, on x86-64
 _THREAD_BYTES = 4096  # more than glibc's struct pthread takes, at the upper end of a stack
 
@@ -71,11 +71,16 @@ class Ledger:
 
 @dataclass(slots=True)
 class CHead:
-    """The C library's heaps. known: the main one could be read; returnable: by malloc_trim()."""
+    """The C library's heaps.
+
+    known: the main one could be read; returnable: by malloc_trim(). pause_ns: the GIL was held for
+    so long at most.
+    """
 
     top_bytes: int = 0
     returnable_bytes: int = 0
     thread_heaps: int = 0
+    pause_ns: int = 0
     known: bool = False
 
 
@@ -100,7 +105,8 @@ def _main_heap(ledger: Ledger, heap: list[Mapping], head: CHead) -> None:
     if row is None:
         _by_totals(ledger, heap)
         return
-    _end, used, cached, free, top, returnable, _chunks = row
+    _end, used, cached, free, top, returnable, _chunks, pause_ns = row
+    head.pause_ns = max(head.pause_ns, pause_ns)
     head.known = True
     head.top_bytes = top
     head.returnable_bytes += returnable
@@ -140,7 +146,8 @@ def _thread_heap(ledger: Ledger, start: int, mapping: Mapping, head: CHead) -> N
     row = walk(start, min(mapping.end, start + _HEAP_BYTES), is_main=False)
     if row is None:
         return
-    end, used, cached, free, top, returnable, _chunks = row
+    end, used, cached, free, top, returnable, _chunks, pause_ns = row
+    head.pause_ns = max(head.pause_ns, pause_ns)
     ledger.taken.append((start, -(-end // _PAGE_BYTES) * _PAGE_BYTES))
     head.thread_heaps += 1
     head.returnable_bytes += returnable

@@ -32,7 +32,7 @@ def of(parts: Sequence[ResidentPart], arenas: Arenas, head: CHead) -> tuple[Advi
     found = [each for each in _all(sizes, arenas, head) if each.size_bytes >= worth]
     in_use = sum(sizes.get(name, 0) for name in _IN_USE)
     if in_use > rss_bytes // 2 and in_use >= worth:
-        remedy = "memory.census() tells what it is by type, and who refers to it."
+        remedy = "memory.census() shows what it is by type, and what refers to it."
         found.append(Advice("in_use", in_use, remedy, "cpythonplus doctor run SCRIPT"))
     if not any(advice.command or advice.frees_bytes for advice in found):
         free = sum(sizes[name] for name in sizes if name.endswith(("_free", "c_heap_top")))
@@ -45,7 +45,7 @@ def _all(sizes: Mapping[str, int], arenas: Arenas, head: CHead) -> Iterator[Advi
     yield Advice(
         "c_heap",
         sum(sizes.get(name, 0) for name in ("c_heap_top", "c_heap_free", "thread_caches")),
-        "memory.trim() gives them back now; for good, start the program under an allocator that "
+        "memory.trim() returns it now; for good, start the program under an allocator that "
         "does so by itself.",
         "cpythonplus run --malloc glibc-tuned SCRIPT",
         head.returnable_bytes or None,
@@ -53,7 +53,7 @@ def _all(sizes: Mapping[str, int], arenas: Arenas, head: CHead) -> Iterator[Advi
     yield Advice(
         "thread_heaps",
         sizes.get("thread_heaps_free", 0),
-        "memory.trim() gives them back now; for good, start the program under an allocator that "
+        "memory.trim() returns it now; for good, start the program under an allocator that "
         "does so by itself. Fewer heaps (MALLOC_ARENA_MAX) made it worse when measured.",
         _JEMALLOC,
         head.returnable_bytes or None,
@@ -61,26 +61,26 @@ def _all(sizes: Mapping[str, int], arenas: Arenas, head: CHead) -> Iterator[Advi
     yield Advice(
         "arenas",
         arenas.free_in_them_bytes,
-        "Make what lives long before the work that needs much memory; or do that work in "
+        "Create long-lived objects before the work that needs much memory; or do that work in "
         "memory.in_subprocess(); or have objects allocated by jemalloc.",
         _JEMALLOC,
     )
     yield Advice(
         "other_allocator",
         sizes.get("other_allocator_free", 0),
-        "With a short decay and a thread in the background it gives them back within seconds, also "
+        "With a short decay and a background thread it returns it within seconds, even "
         "while the program is idle.",
         _JEMALLOC,
     )
     yield Advice(
         "files",
         sizes.get("files", 0) + sizes.get("code", 0),
-        "Nothing to do: other processes use the same pages, and the kernel takes them away when it "
-        "needs them.",
+        "Nothing to do: other processes use the same pages, and the kernel reclaims them when it "
+        "needs memory.",
     )
     yield Advice(
         "shared",
         sizes.get("shared", 0),
-        "It goes back when the last process has let go of it (mmap.close(), "
+        "It is returned when the last process has released it (mmap.close(), "
         "SharedMemory.unlink()).",
     )

@@ -43,7 +43,7 @@ def _number(file: FileDescriptorLike) -> int:
     fileno = None if isinstance(file, int) else getattr(file, "fileno", None)
     number = fileno() if fileno is not None else file
     if not isinstance(number, int):
-        raise TypeError("a descriptor's number, or an object whose fileno() returns it, is needed")
+        raise TypeError("expected a file descriptor or an object with a fileno() method")
     if number < 0:
         raise ValueError(f"file descriptor cannot be a negative integer ({number})")
     return number

@@ -74,7 +74,7 @@ def patch(
 
 
 def unpatch() -> None:
-    """Put the standard objects back wherever patch() replaced them and nobody else has since.
+    """Restore the standard objects wherever patch() replaced them and no other code has since.
 
     Sockets that were made meanwhile go on working. Does nothing when not patched.
     """

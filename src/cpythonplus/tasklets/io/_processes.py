@@ -94,7 +94,7 @@ class Pipe(_stock.FileIO):
         return blocks
 
     def close(self) -> None:
-        """Close it; who waits for it gets OSError."""
+        """Close it; tasklets that wait for it get OSError."""
         if not self.closed and self.closefd:
             io_forget(self.fileno())
         super().close()

@@ -34,7 +34,7 @@ _KILLED_S = 1.0  # for the `finally` clauses of those that stop() kills
 
 
 class StreamServer:
-    """Accepts connections; each is handled in a tasklet of its own, of the thread that starts it.
+    """Accepts connections; each is handled in its own tasklet, in the thread that starts it.
 
     listener: an address, ``(host, port)`` or a Unix socket's path, or a socket that listens, also a
     standard one, which the server takes over.  handle: called with the connection's socket and the
@@ -103,7 +103,7 @@ class StreamServer:
         self._end.wait()
 
     def close(self) -> None:
-        """Accept no more; the connections that are open go on."""
+        """Accept no more; open connections continue."""
         self._listener.close()  # the acceptor ends by that
         if self._room is not None:
             self._room.deliver()

@@ -122,7 +122,7 @@ def in_thread(func: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) ->
 
 
 def set_thread_limit(limit: int) -> None:
-    """Have at most so many calls of in_thread() under way at once; others wait for their turn.
+    """Allow at most so many calls of in_thread() at once; others wait for their turn.
 
     The default is the number of processors and four, at most 32. ValueError below 1, TypeError for
     what is no integer.

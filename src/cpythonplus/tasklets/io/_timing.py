@@ -19,7 +19,7 @@ REPLACEMENTS = {"time": {"sleep": _native.io_sleep}}
 
 
 def sleep(seconds: float) -> None:
-    """Block the running tasklet for so many seconds; the others of its thread go on.
+    """Block the running tasklet for so many seconds; the others of its thread continue.
 
     seconds: 0 lets the others run once.
 
@@ -51,7 +51,7 @@ class Timer:
 
 
 def call_later(delay: float, func: Callable[..., object], /, *args: object) -> Timer:
-    """Call func(*args) in a tasklet of its own, so many seconds from now.
+    """Call func(*args) in its own tasklet, so many seconds from now.
 
     delay: seconds; negative ones count as 0.
 
@@ -97,7 +97,7 @@ class timeout:  # noqa: N801  # as asyncio's
         return self._expired is not None
 
     def reschedule(self, seconds: float | None) -> None:
-        """Have the time be over so many seconds from now; None: never.
+        """Let the time-out end so many seconds from now; None: never.
 
         RuntimeError if the body has ended, has not begun, or its time is over.
         """
@@ -126,7 +126,7 @@ class timeout:  # noqa: N801  # as asyncio's
 
     def __enter__(self) -> Self:
         if self._used:
-            raise RuntimeError("a timeout serves for one `with`")
+            raise RuntimeError("a timeout can be used for one `with` only")
         self._used = True
         self._tasklet = getcurrent()
         try:

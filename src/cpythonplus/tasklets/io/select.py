@@ -232,7 +232,7 @@ class epoll(_Fair):  # noqa: N801  # the standard name
         self.close()
 
     def close(self) -> None:
-        """Close it; who waits for it gets OSError(EBADF)."""
+        """Close it; tasklets that wait for it get OSError(EBADF)."""
         if not self._real.closed:
             _native.io_forget(self._real.fileno())
             self._real.close()

@@ -122,7 +122,7 @@ class socket(_stock.socket):
     # ---- time-outs ---------------------------------------------------------------------------
 
     def settimeout(self, value: float | None, /) -> None:
-        """Have calls wait for at most so many seconds; None: without end; 0: not at all."""
+        """Let calls wait for at most so many seconds; None: without limit; 0: not at all."""
         timeout = _seconds(value)
         self._check_open()
         self._timeout = timeout

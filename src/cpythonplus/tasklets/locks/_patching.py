@@ -118,7 +118,7 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
 
 
 def unpatch() -> None:
-    """Put back what ``patch`` replaced, wherever nobody else has replaced it since.
+    """Restore what ``patch`` replaced, wherever no other code has replaced it since.
 
     Objects that exist go on working.  Does nothing when not patched.
     """

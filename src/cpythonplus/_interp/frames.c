@@ -1,0 +1,440 @@
+/* The only file that knows what interpreter frames own. */
+#include "pyframe.h"
+
+#include "frames.h"
+#include "pystate.h"
+#include "stack_depth.h"
+
+typedef struct _PyInterpreterFrame Frame;
+
+/* ---- the chain ------------------------------------------------------------------------------- */
+
+/* Where a frame can be read. */
+static Frame *
+located(const struct plus_frames *frames, Frame *frame)
+{
+    char *address = (char *)frame;
+
+    if (address >= frames->moved.low && address < frames->moved.high) {
+        return (Frame *)(address + frames->moved.moved);
+    }
+    return frame;
+}
+
+static int
+offset_of(Frame *frame)
+{
+    return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+}
+
+static bool
+has_begun(Frame *frame)
+{
+    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
+}
+
+/* ---- what a frame owns ----------------------------------------------------------------------- */
+
+#if PY_VERSION_HEX >= 0x030E0000
+
+/* Two low bits tell; none is set in a reference that owns.  The others are NULL, tagged integers,
+ * and references to what is immortal or kept alive by a variable.  A call in 3.14 leaves its
+ * argument in place while that is being deallocated: no references are left then. */
+static int
+visit_reference(_PyStackRef ref, visitproc visit, void *arg)
+{
+    PyObject *owned = (PyObject *)ref.bits;
+
+    if (owned == NULL || (ref.bits & 3) != 0 || Py_REFCNT(owned) == 0) {
+        return 0;
+    }
+    return visit(owned, arg);
+}
+
+/* `frame` is where it is read, `home` where its pointers say that it is. */
+static int
+visit_frame(Frame *frame, Frame *home, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+    ptrdiff_t count = code == NULL ? 0 : code->co_nlocalsplus;
+    int stop;
+
+    if (frame->stackpointer != NULL && code != NULL) {
+        count = frame->stackpointer - home->localsplus;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        if ((stop = visit_reference(frame->localsplus[i], visit, arg)) != 0) {
+            return stop;
+        }
+    }
+    if ((stop = visit_reference(frame->f_executable, visit, arg)) != 0 ||
+        (stop = visit_reference(frame->f_funcobj, visit, arg)) != 0) {
+        return stop;
+    }
+    Py_VISIT(frame->f_locals);
+    Py_VISIT(frame->frame_obj);
+    return 0;
+}
+
+int
+plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
+{
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = located(frames, home);
+        if (frame->owner == FRAME_OWNED_BY_THREAD) {
+            int stop = visit_frame(frame, home, visit, arg);
+            if (stop != 0) {
+                return stop;
+            }
+        }
+    }
+    return 0;
+}
+
+#else
+
+static PyObject *
+function_of(Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
+}
+
+/* Stands for the variable of an argument that inner functions use, too. */
+static PyObject *
+argument_of(Frame *frame, int index)
+{
+    PyObject *argument = frame->localsplus[index];
+
+    return argument != NULL && PyCell_Check(argument) ? PyCell_GET(argument) : argument;
+}
+
+static bool
+is_dead_reference(PyObject *reference)
+{
+    return reference != NULL && PyWeakref_Check(reference) &&
+           ((PyWeakReference *)reference)->wr_object == Py_None;
+}
+
+static bool
+is_named(PyCodeObject *code, const char *name)
+{
+    return PyUnicode_CompareWithASCIIString(code->co_name, name) == 0;
+}
+
+/* Whether this is what is called for an object that goes.  That can be an argument of the caller's
+ * call, let go after the call, next to others that have gone already. */
+static bool
+is_finaliser(Frame *frame, PyCodeObject *code)
+{
+    int count = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0);
+
+    for (int i = 0; i < count; i++) {
+        PyObject *argument = argument_of(frame, i);
+        if (is_dead_reference(argument)) {
+            return true;
+        }
+        Py_ssize_t more = argument != NULL && PyTuple_CheckExact(argument) ? Py_SIZE(argument) : 0;
+        while (more > 0) {
+            if (is_dead_reference(PyTuple_GET_ITEM(argument, --more))) {
+                return true;
+            }
+        }
+    }
+    return is_named(code, "__del__");
+}
+
+/* Whether what runs is a method through which `callable`, a class, an object or an iterator, is
+ * called. */
+static bool
+is_method_of(PyObject *callable, Frame *frame, PyCodeObject *code)
+{
+    PyObject *first = code->co_argcount > 0 ? argument_of(frame, 0) : NULL;
+
+    if (first == NULL) {
+        return false;
+    }
+    if (first == callable) {
+        return is_named(code, "__new__") || is_named(code, "__call__") ||
+               is_named(code, "__next__");
+    }
+    return (PyObject *)Py_TYPE(first) == callable && is_named(code, "__init__");
+}
+
+/* Whether the call of `operands` runs `callee`: its function is one of them, or it is a method of
+ * the first.  They are compared, not looked at: if the call is over, they may be freed. */
+static bool
+is_run_by(PyObject **operands, int count, Frame *callee)
+{
+    PyCodeObject *code = plus_pyframe_code(callee);
+
+    if (code == NULL || callee->owner != FRAME_OWNED_BY_THREAD || is_finaliser(callee, code)) {
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        if (operands[i] == function_of(callee)) {
+            return true;
+        }
+    }
+    /* Up to 3.12 a NULL lies below what is not a method. */
+    return is_method_of(operands[PY_VERSION_HEX < 0x030D0000 && operands[0] == NULL], callee, code);
+}
+
+/* What lies at the base of a call is replaced by its result; both are alive.  The evaluation loop
+ * runs signal handlers and pending calls between the two. */
+static bool
+is_unfinished(PyObject *base)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return base != NULL && PyCallable_Check(base);
+#else
+    return base == NULL || PyType_HasFeature(Py_TYPE(base), Py_TPFLAGS_METHOD_DESCRIPTOR);
+#endif
+}
+
+/* The call that is going on in a frame inside C, or NULL.  `callee` is the next Python frame that C
+ * called, NULL in the innermost. */
+static const struct plus_call_site *
+call_in_progress(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled)
+{
+    if (callee == NULL ? uncalled : frame->frame_obj != NULL) {
+        return NULL;
+    }
+    const struct plus_call_site *site = plus_stack_depth_at(code, offset_of(frame));
+    if (site == NULL) {
+        return NULL;
+    }
+    PyObject **operands = &frame->localsplus[code->co_nlocalsplus + site->base];
+    if (callee != NULL && !is_run_by(operands, site->depth - site->base, callee)) {
+        return NULL;
+    }
+    return site->is_for || is_unfinished(operands[0]) ? site : NULL;
+}
+
+static int
+visit_slots(Frame *frame, int from, int to, visitproc visit, void *arg)
+{
+    for (int i = from; i < to; i++) {
+        Py_VISIT(frame->localsplus[i]);
+    }
+    return 0;
+}
+
+/* f(*iterable) turns the iterable into a tuple, lets go of it and leaves it on the stack: it may be
+ * freed already.  A tuple stays as it is, but it must not be looked at before it is known to be
+ * alive: that is when a variable holds it. */
+static bool
+is_tuple_of_a_variable(Frame *frame, PyCodeObject *code, PyObject *unpacked)
+{
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        if (unpacked != NULL && frame->localsplus[i] == unpacked) {
+            return PyTuple_CheckExact(unpacked);
+        }
+    }
+    return false;
+}
+
+static int
+visit_call(Frame *frame, PyCodeObject *code, const struct plus_call_site *site, visitproc visit,
+           void *arg)
+{
+    int bottom = code->co_nlocalsplus, top = bottom + site->depth;
+    int stop;
+
+    if (site->unpacked < 0 ||
+        is_tuple_of_a_variable(frame, code, frame->localsplus[bottom + site->unpacked])) {
+        return visit_slots(frame, bottom, top, visit, arg);
+    }
+    stop = visit_slots(frame, bottom, bottom + site->unpacked, visit, arg);
+    return stop != 0 ? stop : visit_slots(frame, bottom + site->unpacked + 1, top, visit, arg);
+}
+
+static int
+visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, visitproc visit,
+                void *arg)
+{
+    if (frame->stacktop >= 0) {
+#if PY_VERSION_HEX < 0x030C0000
+        /* Inside C only tracing gets here, and that makes a frame object.  A frame that is being
+         * cleared would look alike; 3.11.7 takes it out of the chain before, so this is a belt. */
+        if ((callee == NULL || callee->is_entry) && frame->frame_obj == NULL) {
+            return 0;
+        }
+#endif
+        return visit_slots(frame, 0, frame->stacktop, visit, arg);
+    }
+    int stop = visit_slots(frame, 0, code->co_nlocalsplus, visit, arg);
+    const struct plus_call_site *site = call_in_progress(frame, code, callee, uncalled);
+    if (stop != 0 || site == NULL) {
+        return stop;
+    }
+    return visit_call(frame, code, site, visit, arg);
+}
+
+static int
+visit_frame(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+
+    if (code != NULL) {
+        int stop = visit_variables(frame, code, callee, uncalled, visit, arg);
+        if (stop != 0) {
+            return stop;
+        }
+    }
+    Py_VISIT(function_of(frame));
+    Py_VISIT(code);
+    Py_VISIT(frame->f_locals);
+    Py_VISIT(frame->frame_obj);
+    return 0;
+}
+
+int
+plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
+{
+    Frame *frame, *callee = NULL;
+
+    for (Frame *home = frames->top; home != NULL; home = frame->previous) {
+        frame = located(frames, home);
+        if (!plus_pyframe_is_python(frame)) {
+            continue;
+        }
+        if (frame->owner == FRAME_OWNED_BY_THREAD) {
+            int stop = visit_frame(frame, callee, frames->uncalled, visit, arg);
+            if (stop != 0) {
+                return stop;
+            }
+        }
+        callee = frame;
+    }
+    return 0;
+}
+
+#endif
+
+/* ---- what a frame says ----------------------------------------------------------------------- */
+
+struct plus_frames
+plus_frames_of_thread(PyThreadState *tstate)
+{
+    return (struct plus_frames){.top = plus_pyframe_top(tstate)};
+}
+
+int
+plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, int, void *),
+                 void *arg)
+{
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = located(frames, home);
+        if (has_begun(frame)) {
+            int stop = each(plus_pyframe_code(frame), offset_of(frame), arg);
+            if (stop != 0) {
+                return stop;
+            }
+        }
+    }
+    return 0;
+}
+
+const size_t plus_frames_stand_in_bytes = sizeof(Frame);
+
+Frame *
+plus_frames_stand_in(void *memory, PyCodeObject *code, Frame *previous)
+{
+    Frame *frame = memory;
+
+#if PY_VERSION_HEX >= 0x030E0000
+    frame->f_executable = PyStackRef_FromPyObjectBorrow((PyObject *)code);
+    frame->stackpointer = frame->localsplus; /* empty: as of a frame that has called C code */
+#elif PY_VERSION_HEX >= 0x030D0000
+    frame->f_executable = (PyObject *)code;
+#else
+    frame->f_code = code;
+#endif
+    frame->owner = FRAME_OWNED_BY_THREAD;
+    frame->previous = previous;
+    return frame;
+}
+
+int
+plus_frames_line(PyCodeObject *code, int offset)
+{
+    return PyCode_Addr2Line(code, offset);
+}
+
+/* Not the sentinel below everything that a thread runs. */
+static bool
+is_entry(Frame *frame, const Frame *home)
+{
+#if PY_VERSION_HEX >= 0x030F0000
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+
+    for (; tstate != NULL && !plus_pyframe_is_python(frame); tstate = PyThreadState_Next(tstate)) {
+        if (tstate->base_frame == home) {
+            return false;
+        }
+    }
+#endif
+    (void)home;
+#if PY_VERSION_HEX >= 0x030C0000
+    return !plus_pyframe_is_python(frame);
+#else
+    return frame->is_entry;
+#endif
+}
+
+int
+plus_frames_nesting(const struct plus_frames *frames)
+{
+    int entries = 0;
+
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = located(frames, home);
+        entries += is_entry(frame, home);
+    }
+    return entries > 0 ? entries - 1 : 0;
+}
+
+bool
+plus_frames_may_move(const struct plus_frames *frames)
+{
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = located(frames, home);
+        if (plus_pyframe_is_python(frame) &&
+            (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* PyThreadState_GetFrame() is the one exported function that makes a frame object, and it starts at
+ * the thread's current frame.  Making one allocates, and up to 3.11 a collection can start there
+ * and run finalisers: not on top of somebody else's frames. */
+PyObject *
+plus_frames_object(const struct plus_frames *frames)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    Frame **current = plus_pystate_current_frame(tstate), *kept = *current;
+
+    if (frames->top == NULL || frames->moved.moved != 0) {
+        return NULL;
+    }
+    int collects = PyGC_Disable();
+    *current = frames->top;
+    PyFrameObject *made = PyThreadState_GetFrame(tstate);
+    *current = kept;
+    if (collects) {
+        PyGC_Enable();
+    }
+    return (PyObject *)made;
+}
+
+struct _PyInterpreterFrame *
+plus_frames_of_object(PyObject *frame)
+{
+    return ((PyFrameObject *)frame)->f_frame;
+}

@@ -1,0 +1,59 @@
+/* Which monitoring events code has been given, from 3.12 on: the interpreter numbers the changes of what tools ask for,
+ * and each code object knows the number it was last brought up to date for.
+ *
+ * All with the GIL held.
+ */
+#ifndef PLUS_INTERP_INSTRUMENTATION_H
+#define PLUS_INTERP_INSTRUMENTATION_H
+
+#include "../_base/compat.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define PLUS_INSTRUMENTED 1
+
+#if PY_VERSION_HEX < 0x030D0000
+uint64_t
+plus_instrumentation_version(PyThreadState *tstate);
+#else
+/* Changes whenever a tool asks for other events. */
+static inline uint64_t
+plus_instrumentation_version(PyThreadState *tstate)
+{
+    /* Its low byte are requests to the evaluation loop, which other threads may set at any time. */
+    return __atomic_load_n(&tstate->eval_breaker, __ATOMIC_RELAXED) & ~(uintptr_t)0xff;
+}
+#endif
+
+/* The same of a code object, when it was last brought up to date. */
+static inline uint64_t
+plus_instrumentation_version_of(const PyCodeObject *code)
+{
+    return code->_co_instrumentation_version;
+}
+
+/* A piece of the interpreter has no instruction that could report anything, and refuses to be asked for it. */
+static inline bool
+plus_instrumentation_is_possible(const PyCodeObject *code)
+{
+    return code->_co_firsttraceable < Py_SIZE(code);
+}
+
+#else
+#define PLUS_INSTRUMENTED 0
+#endif
+
+/* Not now: from 3.14 on the interpreter rewrites code with the lock of the list of threads held, and lets a list go
+ * meanwhile.  That runs whatever deallocations were put off, finalisers among them; one that switches, or calls
+ * sys.settrace(), waits for that lock for ever. */
+static inline bool
+plus_instrumentation_must_wait(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return tstate->delete_later != NULL;
+#else
+    (void)tstate;
+    return false;
+#endif
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* pymalloc, as far as it has to be known from outside: blocks of one size lie in a pool, 16 KiB that begin at a
+ * multiple of 16 KiB with a header, which counts the blocks that are taken.  (Objects/obmalloc.c, 'pool_header'; the
+ * same from 3.11 to 3.15.)  Pools change only while somebody has the GIL. */
+#ifndef PLUS_INTERP_POOLS_H
+#define PLUS_INTERP_POOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLUS_POOL_BYTES ((uintptr_t)16 * 1024)
+#define PLUS_BLOCK_STEP 16u
+#define PLUS_LARGEST_BLOCK 512u
+
+struct plus_pool_header {
+    uint32_t taken;
+    uint32_t padding;
+    void *free_block, *next, *prev;
+    uint32_t arena;
+    uint32_t size_index;
+    uint32_t next_offset, last_offset;
+};
+
+static inline uintptr_t
+plus_pool_of(const void *address)
+{
+    return (uintptr_t)address & ~(PLUS_POOL_BYTES - 1);
+}
+
+/* Bytes of each block of the pool. */
+static inline size_t
+plus_pool_block_bytes(const struct plus_pool_header *header)
+{
+    return ((size_t)header->size_index + 1) * PLUS_BLOCK_STEP;
+}
+
+/* Blocks that fit into the pool. */
+static inline size_t
+plus_pool_blocks(const struct plus_pool_header *header)
+{
+    return (PLUS_POOL_BYTES - sizeof(*header)) / plus_pool_block_bytes(header);
+}
+
+/* Whether it can be the header of a pool at least one of whose blocks is taken. */
+static inline bool
+plus_pool_is_used(const struct plus_pool_header *header)
+{
+    return header->size_index < PLUS_LARGEST_BLOCK / PLUS_BLOCK_STEP && header->taken >= 1u &&
+           header->taken <= plus_pool_blocks(header) &&
+           header->last_offset == PLUS_POOL_BYTES - plus_pool_block_bytes(header);
+}
+
+/* Copies `count_bytes` of this process's own memory through the kernel: whatever the address is, nothing is
+ * harmed.  By process_vm_readv, or /proc/thread-self/mem where that is refused.  Whether all of it was there.
+ * Needs no GIL. */
+bool
+plus_read_memory(uintptr_t address, void *copy, size_t count_bytes);
+
+#define PLUS_POOLS_AT_ONCE 128
+
+/* The same with the headers of up to PLUS_POOLS_AT_ONCE pools that follow each other. */
+bool
+plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count);
+
+/* Whether any of it can be read: with both ways refused, no address can, which says nothing about what lies there. */
+bool
+plus_memory_is_readable(void);
+
+#define PLUS_MEMORY_UNREADABLE "process_vm_readv and /proc/thread-self/mem are refused here"
+
+#endif

@@ -1,0 +1,64 @@
+/* What every reader of interpreter frames needs of their layout, which has changed in each version.
+ *
+ * To be included first, by files that look into frames only: it takes CPython's internal headers, of which
+ * structures and inline functions are used; the functions that they declare are not exported. */
+#ifndef PLUS_INTERP_PYFRAME_H
+#define PLUS_INTERP_PYFRAME_H
+
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#endif
+#include "../_base/compat.h"
+
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_frame.h>
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_stackref.h>
+#else
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#endif
+
+/* The innermost frame of a thread, NULL: it runs no Python. */
+static inline struct _PyInterpreterFrame *
+plus_pyframe_top(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#else
+    return tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
+#endif
+}
+
+/* From 3.12 on C code that calls Python code leaves a frame of the interpreter in the chain. */
+static inline bool
+plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return frame->owner < FRAME_OWNED_BY_INTERPRETER;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->owner != FRAME_OWNED_BY_CSTACK;
+#else
+    (void)frame; /* 3.11 marks the frame that is called */
+    return true;
+#endif
+}
+
+/* Borrowed; NULL when the frame executes something else. */
+static inline PyCodeObject *
+plus_pyframe_code(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *code = PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    PyObject *code = frame->f_executable;
+#else
+    PyObject *code = (PyObject *)frame->f_code;
+#endif
+
+    return plus_pyframe_is_python(frame) && code != NULL && PyCode_Check(code)
+               ? (PyCodeObject *)code
+               : NULL;
+}
+
+#endif

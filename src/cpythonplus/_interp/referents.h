@@ -1,0 +1,50 @@
+/* What an object refers to: more than tp_traverse tells.
+ *
+ * The collector asks only for what can be in a cycle.  Parts of code objects, string keys of dicts, names of
+ * classes and the like are left out by tp_traverse, and it must not be called for a class that is not on the
+ * heap. */
+#ifndef PLUS_INTERP_REFERENTS_H
+#define PLUS_INTERP_REFERENTS_H
+
+#include "../_base/compat.h"
+
+/* Calls `visit` for each reference that `op` has, some of them twice; returns the first result that is not 0,
+ * else 0.  Runs no Python code and makes nothing.  With the GIL held; `visit` must not change `op`. */
+int
+plus_referents_visit(PyObject *op, visitproc visit, void *arg);
+
+/* Whether plus_referents_visit may find anything: not for strings, numbers and the like. */
+static inline bool
+plus_referents_possible(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+
+    return type->tp_traverse != NULL || type == &PyCode_Type || PyType_Check(op);
+}
+
+/* As PyObject_IS_GC(), without the call. */
+static inline bool
+plus_gc_has_header(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+
+    return PyType_IS_GC(type) && (type->tp_is_gc == NULL || type->tp_is_gc(op));
+}
+
+/* As PyObject_IS_GC() and PyObject_GC_IsTracked() together, without the calls: both are asked for each
+ * reference in the heap.  The collector's header lies in front of the object, and its first word links those
+ * that are tracked (Include/internal/pycore_gc.h, the same from 3.11 to 3.15). */
+static inline bool
+plus_gc_is_tracked(PyObject *op)
+{
+    if (!plus_gc_has_header(op)) {
+        return false;
+    }
+#ifdef Py_GIL_DISABLED
+    return PyObject_GC_IsTracked(op) != 0;
+#else
+    return ((const uintptr_t *)op)[-2] != 0;
+#endif
+}
+
+#endif

@@ -1,0 +1,153 @@
+#include "own_objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../_interp/referents.h"
+#include "../_interp/layouts.h"
+
+struct search {
+    struct plus_own_objects *own;
+    PyObject *modules, *module_key;
+    struct plus_granules others; /* namespaces of other modules */
+    PyObject **stack;
+    size_t depth, capacity;
+};
+
+static int
+push(struct search *search, PyObject *op)
+{
+    if (search->depth == search->capacity) {
+        size_t capacity = search->capacity > 0 ? 2 * search->capacity : 1024;
+        PyObject **stack = realloc(search->stack, capacity * sizeof *stack);
+
+        if (stack == NULL) {
+            return -ENOMEM;
+        }
+        search->stack = stack;
+        search->capacity = capacity;
+    }
+    search->stack[search->depth++] = op;
+    return 0;
+}
+
+static bool
+is_name_of_one(const struct search *search, PyObject *name)
+{
+    return name != NULL && PyUnicode_CheckExact(name) &&
+           PyDict_Contains(search->modules, name) == 1;
+}
+
+static bool
+is_of_another(struct search *search, PyObject *op)
+{
+    if (PyFrame_Check(op)) {
+        return true;
+    }
+    if (PyModule_Check(op)) {
+        return !plus_granules_has(&search->own->found, PyModule_GetDict(op));
+    }
+    if (PyFunction_Check(op)) {
+        /* A decorator's function has the name of the module that it is used in. */
+        return plus_granules_has(&search->others, PyFunction_GET_GLOBALS(op)) &&
+               !is_name_of_one(search, PyFunction_GET_MODULE(op));
+    }
+    if (PyType_Check(op)) {
+        PyObject *names = plus_class_dict((PyTypeObject *)op);
+        return !PyType_HasFeature((PyTypeObject *)op, Py_TPFLAGS_HEAPTYPE) || names == NULL ||
+               !is_name_of_one(search, PyDict_GetItemWithError(names, search->module_key));
+    }
+    return PyDict_CheckExact(op) && plus_granules_has(&search->others, op);
+}
+
+static int
+meet(PyObject *op, void *arg)
+{
+    struct search *search = arg;
+
+    if (op == NULL || is_of_another(search, op)) {
+        return 0;
+    }
+    int is_new = plus_granules_add(&search->own->found, op);
+    if (is_new <= 0) {
+        return is_new;
+    }
+    search->own->count++;
+    return plus_referents_possible(op) ? push(search, op) : 0;
+}
+
+/* First of all: functions and dicts are told apart by them. */
+static int
+add_namespaces(struct search *search)
+{
+    PyObject *all = PyImport_GetModuleDict(), *name, *module;
+    Py_ssize_t position = 0;
+    int status = 0;
+
+    while (status >= 0 && PyDict_Next(search->modules, &position, &name, &module)) {
+        status = PyDict_CheckExact(module) ? meet(module, search) : 0;
+    }
+    if (status >= 0 && PyDict_CheckExact(all)) {
+        status = plus_granules_add(&search->others, all);
+    }
+    for (position = 0;
+         status >= 0 && PyDict_CheckExact(all) && PyDict_Next(all, &position, &name, &module);) {
+        PyObject *names = PyModule_Check(module) ? PyModule_GetDict(module) : NULL;
+        if (names != NULL && !plus_granules_has(&search->own->found, names)) {
+            status = plus_granules_add(&search->others, names);
+        }
+    }
+    return status < 0 ? status : 0;
+}
+
+int
+plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
+{
+    struct search search = {.own = own, .modules = modules};
+
+    search.module_key = PyUnicode_InternFromString("__module__");
+    int status = search.module_key == NULL ? -ENOMEM : add_namespaces(&search);
+
+    while (status == 0 && search.depth > 0) {
+        PyObject *op = search.stack[--search.depth];
+        status = plus_referents_visit(op, meet, &search);
+#if PY_VERSION_HEX >= 0x030D0000
+        if (status == 0 && PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_INLINE_VALUES)) {
+            status = meet(plus_instance_dict(op), &search);
+        }
+#endif
+    }
+    Py_XDECREF(search.module_key);
+    free(search.stack);
+    plus_granules_clear(&search.others);
+    return status;
+}
+
+/* Its class has a weak reference to each class that is derived from it, which nothing else leads to. */
+bool
+plus_own_objects_has(struct plus_own_objects *own, PyObject *op)
+{
+    if (PyWeakref_CheckRefExact(op)) {
+        op = ((PyWeakReference *)op)->wr_object;
+    }
+    return own->count > 0 && plus_granules_has(&own->found, op) &&
+           !plus_granules_has(&own->shared, op);
+}
+
+int
+plus_own_objects_see(struct plus_own_objects *own, PyObject *from, PyObject *to)
+{
+    if (own->count == 0 || !PyUnicode_CheckExact(to) || !plus_granules_has(&own->found, to) ||
+        plus_granules_has(&own->found, from)) {
+        return 0;
+    }
+    return plus_granules_add(&own->shared, to) < 0 ? -ENOMEM : 0;
+}
+
+void
+plus_own_objects_clear(struct plus_own_objects *own)
+{
+    plus_granules_clear(&own->found);
+    plus_granules_clear(&own->shared);
+    own->count = 0;
+}

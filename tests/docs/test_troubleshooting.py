@@ -1,0 +1,37 @@
+"""The page of messages and the sources: each message has an entry, each entry a message."""
+
+import pytest
+
+from tools import messages as sources
+
+
+def test_page_and_sources_agree() -> None:
+    wrong = sources.differences(sources.messages(), sources.PAGE.read_text("utf-8"))
+    assert not wrong, (
+        "docs/reference/troubleshooting.md does not fit the sources; change the fragments in the "
+        "first column (python -m tools.messages prints the same):\n" + "\n".join(wrong)
+    )
+
+
+def test_a_message_and_an_entry_that_are_alone_are_reported_with_what_is_near() -> None:
+    found = [sources.Message("a.py:1", "the folder {} does not exist")]
+    page = "| `the folder … is not there` | text |\n"
+    bare, dead = sources.differences(found, page)
+    assert bare.startswith("no entry covers a.py:1: the folder {} does not exist; ")
+    assert bare.endswith("reworded from 'the folder … is not there'?")
+    assert dead.startswith("no message has 'the folder … is not there'; ")
+    assert dead.endswith("now 'the folder {} does not exist'?")
+    assert sources.differences(found, "| `the folder … does` | text |\n") == []
+
+
+@pytest.mark.parametrize(
+    "place", ["_cli/", "_compare/", "gil/", "memory/", "prefork/", "tasklets/", "threads/"]
+)
+def test_every_room_has_messages(place: str) -> None:
+    assert any(each.place.startswith(place) for each in sources.messages())
+
+
+def test_messages_of_both_languages_are_found() -> None:
+    texts = {each.text for each in sources.messages()}
+    assert any("the GIL cannot be scheduled here" in text for text in texts)
+    assert any("another library has redirected" in text for text in texts)
