@@ -81,7 +81,7 @@ def test_another_value_is_one_line(value: str, tmp_path: Path) -> None:
 
 
 def test_nothing_to_run_is_no_session() -> None:
-    assert_refused(run(CPYTHONPLUS_DISABLE="1"), "nothing to run")
+    assert_refused(run(CPYTHONPLUS_DISABLE="1"), "expected a script, -m MODULE")
 
 
 def test_show_has_everything_off() -> None:

@@ -257,7 +257,7 @@ def test_watched_on_a_terminal() -> None:
             ) as watching:
                 os.close(slave)
                 seen = b""
-                while b"ends" not in seen:
+                while b"to stop" not in seen:
                     seen += os.read(master, 4096)
                 if key is None:
                     watching.send_signal(signal.SIGINT)

@@ -1,7 +1,7 @@
 /* What key_sharing/ needs of C. */
 #include "binding.h"
 
-#include "../_base/pools.h"
+#include "../_interp/pools.h"
 #include "../_base/raise.h"
 #include "dict_tally.h"
 #include "heap_walk.h"
