@@ -1,8 +1,8 @@
 /* What key_sharing/ needs of C. */
 #include "binding.h"
 
-#include "../_interp/pools.h"
 #include "../_base/raise.h"
+#include "../_interp/pools.h"
 #include "dict_tally.h"
 #include "heap_walk.h"
 
