@@ -8,8 +8,8 @@ A page is written by hand but for what stands between `<!-- generated: NAME -->`
 `doctor live help`, `doctor run help`, `doctor cycles help`, `compare options`, `lint options`,
 `lint rules`, `environment keys`, `serve options`, or the dotted name of a public class, function,
 method or object of the package. The installed package is what is read; the text is the same on
-every version of Python. griffe would not do: written in C are the classes of `threads` and `gil.atomic`, which it
-finds in the sources without a docstring or not at all.
+every version of Python. griffe would not do: written in C are the classes of `threads` and
+`gil.atomic`, which it finds in the sources without a docstring or not at all.
 """
 
 import argparse
