@@ -309,7 +309,7 @@ def serve_options() -> str:
     ]
     for each in OPTIONS:
         default = "on" if each.default is True else f"{each.default or 'none'}"
-        text = each.text if each.shape else f"Switch this off: {each.text}"
+        text = each.text if each.shape else f"Turn off: {each.text}"
         names = (f"`{each.setting}`", f"`{each.variable}`")
         rows.append((f"`{f'{each.word} {each.shape}'.strip()}`", text, default, *names))
     return table(rows)
