@@ -116,8 +116,8 @@ def test_a_read_only_root_costs_the_doctor_only(root: None) -> None:
         assert said[2:4] == [True, True]
         done = doctor(pid)
         assert done.returncode == 1
-        assert "there is no place for its socket: " in done.stderr
-        assert "is on a file system that is read-only; a folder of its user's own" in done.stderr
+        assert "it has no folder for its socket: " in done.stderr
+        assert "is on a read-only file system; set its XDG_RUNTIME_DIR" in done.stderr
 
 
 def test_with_a_writable_tmp_the_doctor_is_there(root: None) -> None:
