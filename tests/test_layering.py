@@ -65,6 +65,7 @@ DOORS_OF_CLI = {
     "memory._lint": "has no other face than `lint`",
     "prefork._gunicorn_application": "has no other face than `serve`",
     "prefork._gunicorn_versions": "likewise",
+    "prefork._options": "which options gunicorn itself does not have",
     "threads._patching": "the start-up does without the loading of names on demand",
     "threads._primitives": "an uncaught exception's words name natives, if they are loaded",
 }

@@ -6,10 +6,10 @@
 A page is written by hand but for what stands between `<!-- generated: NAME -->` and
 `<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
 `doctor live help`, `doctor run help`, `doctor cycles help`, `compare options`, `lint options`,
-`lint rules`, `environment keys`, or the dotted name of a public class, function, method or object
-of the package. The installed package is what is read; the text is the same on every version of
-Python. griffe would not do: written in C are the classes of `threads` and `gil.atomic`, which it
-finds in the sources without a docstring or not at all.
+`lint rules`, `environment keys`, `serve options`, or the dotted name of a public class, function,
+method or object of the package. The installed package is what is read; the text is the same on
+every version of Python. griffe would not do: written in C are the classes of `threads` and
+`gil.atomic`, which it finds in the sources without a docstring or not at all.
 """
 
 import argparse
@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any, ParamSpecArgs, ParamSpecKwargs
 
 from cpythonplus._cli import main
-from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run
+from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run, serve
 from cpythonplus._cli.features import FEATURES
 from cpythonplus.gil._limits import LIMITS
 from cpythonplus.memory._lint import RULES
+from cpythonplus.prefork._options import OPTIONS
 from tools import results_page
 from tools.results_page import PAGES, PageError
 
@@ -300,6 +301,20 @@ def environment_keys() -> str:
     return table(rows)
 
 
+def serve_options() -> str:
+    """Return the options of `cpythonplus serve` that gunicorn does not have."""
+    rows = [("option", "what it does", "default", "in a configuration file", "in the environment")]
+    rows += [
+        (f"`{f'{word} {shape}'.strip()}`", text, "", "", "") for word, shape, text in serve.OWN
+    ]
+    for each in OPTIONS:
+        default = "on" if each.default is True else f"{each.default or 'none'}"
+        text = each.text if each.shape else f"Turn off: {each.text}"
+        names = (f"`{each.setting}`", f"`{each.variable}`")
+        rows.append((f"`{f'{each.word} {each.shape}'.strip()}`", text, default, *names))
+    return table(rows)
+
+
 RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
     "main help": lambda: fenced(main.help_text()),
@@ -314,6 +329,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "compare options": lambda: options_of(compare.add_options),
     "lint rules": lint_rules,
     "environment keys": environment_keys,
+    "serve options": serve_options,
 }
 
 

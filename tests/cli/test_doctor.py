@@ -185,18 +185,18 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
     for words, told in (
         (["cycle"], "unknown examination 'cycle' (did you mean cycles?); see cpythonplus doctor"),
         (["--help me"], "unknown option '--help me'"),
-        (["cycles"], "nothing to run"),
+        (["cycles"], "expected a script, -m MODULE"),
         (["cycles", "--top", "0", "x.py"], "--top: expected a number of 1 or more, got '0'"),
         (["cycles", "--top"], "--top: expected a value"),
-        (["cycles", "--kinds", "x", "x.py"], "exception, closure, class, other, not 'x'"),
+        (["cycles", "--kinds", "x", "x.py"], "exception, closure, class, other, got 'x'"),
         (["cycles", "--output", "no/x", "x.py"], f"the folder '{tmp_path}/no' does not exist"),
         (
             ["cycles", "--format", "htm", "x.py"],
-            "text or json or html, not 'htm' (did you mean html?)",
+            "text or json or html, got 'htm' (did you mean html?)",
         ),
         (["cycles", "--policy", "spin_us=1", "x.py"], "see cpythonplus doctor cycles --help"),
         (["cycles", "none.py"], "the script 'none.py' does not exist"),
-        (["cycles", "-S", "-c", ""], "nothing could be activated (leave out -S)"),
+        (["cycles", "-S", "-c", ""], "nothing could be activated (omit -S)"),
     ):
         assert_refused(execute([*MODULE, "doctor", *words], cwd=tmp_path), told)
 

@@ -257,7 +257,7 @@ def test_watched_on_a_terminal() -> None:
             ) as watching:
                 os.close(slave)
                 seen = b""
-                while b"ends" not in seen:
+                while b"to stop" not in seen:
                     seen += os.read(master, 4096)
                 if key is None:
                     watching.send_signal(signal.SIGINT)
@@ -421,13 +421,13 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["12", "--output", f"{tmp_path}/no/x"], "does not exist"),
         (["12", "--format", "jsn"], "--format: expected text or json or html, got 'jsn' (did you"),
         (["trim", "12", "--format", "html"], "--format: expected text or json, got 'html'"),
-        (["watch", "12", "--format", "html"], "--format goes with --output"),
+        (["watch", "12", "--format", "html"], "--format requires --output"),
         (["12", "--top", "0"], "--top: expected a number of 1 or more"),
         (["watch", "12", "--interval", "x"], "--interval: expected a number, got 'x'"),
         (["watch", "12", "--interval", "0"], "--interval: expected 0.1 seconds or more, got '0'"),
         (["path", "12", "a b"], "expected the name of a type, got 'a b'"),
         (["run", "--top", "0", "x.py"], "--top: expected a number of 1 or more, got '0'"),
-        (["run"], "nothing to run"),
+        (["run"], "expected a script, -m MODULE"),
     ):
         assert main(["doctor", *words]) == 2
         out, err = capsys.readouterr()

@@ -50,6 +50,11 @@ def serve(folder: Path, *words: str, env: dict[str, str] | None = None, **files:
         (["app:app", "--warm-up", "index html"], WRONG_USE, "or a callable, got 'index html'"),
         (["app:app", "--metrics", "here"], WRONG_USE, "[::1]:9100, got 'here'"),
         (["app:app", "--metrics", "99999"], WRONG_USE, "[::1]:9100, got '99999'"),
+        (["app:app", "--policy", "slice_us=1"], WRONG_USE, "slice_us must be from 100"),
+        (["app:app", "--policy=slice=1"], WRONG_USE, "no key 'slice' (did you mean slice_us?)"),
+        (["app:app", "--no-doctor=1"], WRONG_USE, "--no-doctor takes no value"),
+        (["app:app", "--no-doc"], WRONG_USE, "--no-doctor counts on the command line alone"),
+        (["app:app", "--malloc"], WRONG_USE, "--malloc: expected a value"),
         (["app:app", "--no-such-option"], WRONG_USE, "--no-such-option"),
         (["app:app", "--workers", "many"], WRONG_USE, "--workers"),
         (["app:app", "-c", "wrong.py"], FAILED, "or 1.5G, got 'lots'"),
@@ -146,8 +151,17 @@ def test_help_has_our_options_in_a_group_of_their_own(tmp_path: Path) -> None:
     ours, theirs = done.out.split("\ngunicorn:\n")
     _, ours = ours.split("\ncpythonplus:\n")
     options = ("--max-private-memory SIZE", "--warm-up PATH", "--metrics PATH", "--no-immortal")
-    more = ("--prepare-again SIZE", "--keep-mortal NAME")
-    for option in (*options, *more, "--no-fast-exit", "--no-gil", "--no-threads", "--preload"):
+    more = ("--prepare-again SIZE", "--keep-mortal NAME", "--policy KEY=VALUE,...")
+    before = ("--no-doctor", "--malloc KIND")
+    for option in (
+        *options,
+        *more,
+        *before,
+        "--no-fast-exit",
+        "--no-gil",
+        "--no-threads",
+        "--preload",
+    ):
         assert option in ours
     assert "--worker-class" in theirs
     assert "--warm-up" not in theirs
@@ -174,6 +188,48 @@ def test_gunicorns_ways_to_configure_work_with_our_settings(tmp_path: Path) -> N
     assert found["prefork_gil"] == "False"
     assert found["preload_app"] == "True"
     assert found.get("control_socket_disable", "True") == "True"
+
+
+def test_what_is_read_before_gunicorn_is_not_in_its_variable(tmp_path: Path) -> None:
+    done = serve(tmp_path, "app:app", env={"GUNICORN_CMD_ARGS": "--malloc jemalloc"})
+    assert done.status == WRONG_USE
+    assert done.err == (
+        "cpythonplus serve: --malloc counts on the command line alone, written out;"
+        " see cpythonplus serve --help\n"
+    )
+
+
+@pytest.mark.needs_gil
+@pytest.mark.parametrize("way", ["--policy", "GUNICORN_CMD_ARGS", "CPYTHONPLUS_PREFORK_POLICY"])
+def test_the_workers_have_the_policy(tmp_path: Path, way: str) -> None:
+    app = """
+        from cpythonplus import gil
+        installed, install = [], gil.install
+        gil.install = lambda policy=None: installed.append(policy) or install(policy)
+        def app(environ, start_response):
+            start_response("200 OK", [("Connection", "close")])
+            return [str(installed[-1]).encode()]
+    """
+    text = "slice_us=5000,spin_us=3"
+    words = [way, text] if way == "--policy" else []
+    env = {"--policy": {}, "GUNICORN_CMD_ARGS": {way: f"--policy {text}"}}.get(way, {way: text})
+    with running(tmp_path, *words, app=app, env=env) as server:
+        assert server.get() == "Policy(slice_us=5000, batch_share=0.05, spin_us=3)"
+        assert server.stop() == 0
+
+
+@pytest.mark.needs_gil
+@pytest.mark.parametrize("words", [[], ["--no-doctor"], ["--no-doctor", "--malloc", "glibc-tuned"]])
+def test_the_doctor_can_be_left_out(tmp_path: Path, words: list[str]) -> None:
+    with running(tmp_path, *words) as server:
+        command = [sys.executable, "-m", "cpythonplus", "doctor", "list"]
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=child_environment()
+        )
+        pids = {int(word) for word in done.stdout.split() if word.isdecimal()}
+        there = {server.process.pid, *server.workers()} & pids
+        assert bool(there) == (not words), done.stdout
+        assert server.stop() == 0
 
 
 def test_a_control_socket_is_there_when_asked_for(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_each_part_of_a_request_may_come_alone() -> None:
         assert _native.memory_agent_parse(line[:length]) is None
     for message, reason in (
         (b"GET / HTTP/1.1\n", "not a request"),
-        (b"cpythonplus 1 Eval()\n", "name has"),
+        (b"cpythonplus 1 Eval()\n", "name consists"),
         (b"cpythonplus 2 hello\n", "version 1"),
         (b"cpythonplus 1 hello " + b"x" * 600, "too long"),
         (b"cpythonplus 1 path \n", "name of a type"),
@@ -168,7 +168,7 @@ def test_parts_are_json_and_a_part_that_fails_says_why(monkeypatch: pytest.Monke
     assert answer("gil", "") == (True, b'{"error": "KeyError: \'two\\\\nlines\'"}')
     assert answer("eval", "") == (True, b'{"error": "no examination has the name \'eval\'"}')
     assert b"unexpected name of a type" in answer("census", "app.Order")[1]
-    assert b"missing" in answer("path", "")[1]
+    assert b"expected the name of a type" in answer("path", "")[1]
     failed, text = answer("hello", "")
     assert not failed
     assert json.loads(text)["version"] == 1
@@ -237,7 +237,7 @@ with connected() as s:
 # What is not a request ends the connection, after one answer.
 for line, reason in (
     (b"GET / HTTP/1.1\\r\\n", "not a request"),
-    (b"cpythonplus 1 Eval(1)\\n", "name has"),
+    (b"cpythonplus 1 Eval(1)\\n", "name consists"),
     (b"cpythonplus 9 hello\\n", "version 1"),
     (b"cpythonplus 1 path " + b"x" * 1000, "too long"),
 ):

@@ -303,7 +303,7 @@ def test_an_application_that_cannot_be_loaded_at_hup(tmp_path: Path) -> None:
             os.utime(path, (4_000_000_000 + number,) * 2)
             server.signal(signal.SIGHUP)
             until(
-                lambda number=number: server.output().count("HUP changes nothing") == number + 1,  # type: ignore[misc]
+                lambda number=number: server.output().count("HUP failed") == number + 1,  # type: ignore[misc]
                 "the line",
             )
         assert server.workers() == before

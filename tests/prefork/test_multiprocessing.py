@@ -238,7 +238,7 @@ def test_a_fork_server_that_runs_already_is_told(tmp_path: Path) -> None:
             answer.append(pool.apply(catalogue.look))
         """,
     )
-    assert err.count("the fork server runs already") == 1
+    assert err.count("the fork server is already running") == 1
     assert not any(each["immortal"] for each in answer)
 
 

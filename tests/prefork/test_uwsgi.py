@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -83,8 +84,9 @@ def catches_sigterm(pid: int) -> bool:
 class Site:
     """The server, and a client of it."""
 
-    def __init__(self, server: servers.Server, *, ready: bool) -> None:
+    def __init__(self, server: servers.Server, stats: Path, *, ready: bool) -> None:
         self.server = server
+        self._stats = stats
         self._workers: set[int] = set()
         server.says("spawned uWSGI worker 2")
         if ready:
@@ -99,8 +101,20 @@ class Site:
         self._workers.add(answer["worker"])
         return answer
 
+    def busy(self) -> bool:
+        """Whether a worker has not done with its request: the answer is sent before."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._stats))
+            with connection.makefile("rb") as answer:
+                workers = json.load(answer)["workers"]
+        return any(worker["status"].startswith("busy") for worker in workers)
+
     def ends(self) -> None:
-        """Stopped, it leaves nothing behind, and workers that served called exit functions."""
+        """Stopped, it leaves nothing behind, and workers that served called exit functions.
+
+        uWSGI has a worker call none that is stopped while it is busy.
+        """
+        self.server.until("all are idle", lambda: not self.busy())
         assert self.server.stop() == 0, self.server.text()
         assert self.server.processes() == set()
         text = self.server.text()
@@ -118,9 +132,10 @@ def serving(
     (folder / "shop.py").write_text(dedent(APP) + last_line)
     path = os.pathsep.join([str(folder), str(Path(uwsgi).parent.parent), *filter(None, sys.path)])
     usual = ["--http-socket", "127.0.0.1:0", "--master", "--processes", "2", "--die-on-term"]
-    command = [uwsgi, *usual, "--need-app", *options]
+    stats = folder / "stats"
+    command = [uwsgi, *usual, "--need-app", "--stats", str(stats), *options]
     with servers.running(command, folder=folder, env={"PYTHONPATH": path, **env}) as server:
-        yield Site(server, ready=ready)
+        yield Site(server, stats, ready=ready)
 
 
 @pytest.mark.slow

@@ -371,7 +371,9 @@ class TestDump:
         output = text_of()
         waiting.remove()
         line = pauser.__code__.co_firstlineno
-        assert f'pauser: runnable, not begun, defined at File "{__file__}", line {line}\n' in output
+        assert (
+            f'pauser: runnable, not started, defined at File "{__file__}", line {line}\n' in output
+        )
 
     def test_recursion_is_shortened(self, parked: list[tasklet]) -> None:
         def down(levels: int) -> None:

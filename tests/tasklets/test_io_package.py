@@ -42,5 +42,5 @@ else:
 @pytest.mark.parametrize("wrong", ["x", None, 1.5, object()])
 def test_what_has_no_descriptor(wrong: object) -> None:
     for wait in (io.wait_readable, io.wait_writable):
-        with pytest.raises(TypeError, match="a descriptor's number, or an object"):
+        with pytest.raises(TypeError, match="expected a file descriptor or an object"):
             wait(wrong)

@@ -58,7 +58,8 @@ def shown(value: object) -> str:
     if isinstance(value, dict | list):
         return "a table" if isinstance(value, dict) else "an array"
     if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
-        return "one that long"  # Python refuses to print one of many thousand digits
+        # Python refuses to print one of many thousand digits.
+        return "a number with too many digits"
     return f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
 
 

@@ -1,19 +1,15 @@
 """Reading a command line by hand: what all commands have in common, below them.
 
-Imports nothing: argparse costs 5 ms, and `cpythonplus run` is on the way of every start.
+Imports next to nothing: argparse costs 5 ms, and `cpythonplus run` is on the way of every start.
 """
+
+from cpythonplus._base.suggesting import suggestion
+
+__all__ = ["UsageError", "help_line", "suggestion", "take_value", "unknown"]
 
 
 class UsageError(Exception):
     """Something that the caller has to put right; its text is the line that is shown."""
-
-
-def suggestion(word: str, known: list[str]) -> str:
-    """` (did you mean X?)` where one of the `known` words is close, else nothing."""
-    from difflib import get_close_matches  # on the way to an error only: it costs milliseconds
-
-    close = get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def unknown(what: str, word: str, known: list[str], command: str) -> UsageError:

@@ -14,6 +14,8 @@ by its `activate`.
 
 import os
 
+from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
@@ -253,46 +255,24 @@ def allocator(text: str) -> str:
     return os.path.abspath(text) if os.sep in text else text
 
 
-def _policy_kinds() -> "dict[str, type[int | float]]":
-    from cpythonplus.gil._limits import LIMITS
-
-    return {limit.name: type(limit.default) for limit in LIMITS}
-
-
 def policy(text: str) -> str:
     """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
-    from cpythonplus.gil._limits import checked
+    from cpythonplus.gil._limits import read, written
 
-    kinds = _policy_kinds()
-    pairs = []
-    for pair in text.split(","):
-        name, _, value = (part.strip() for part in pair.partition("="))
-        if name not in kinds:
-            from cpythonplus._cli.arguments import suggestion
-
-            hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
-            raise ValueError(f"the policy has no key {name!r}{hint}")
-        try:
-            pairs.append(f"{name}={whole_number(value) if kinds[name] is int else number(value)}")
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    carried = ",".join(pairs)
-    checked(policy_numbers(carried))
-    return carried
+    return written(read(text))
 
 
 def policy_numbers(text: str) -> "dict[str, object]":
     """Return the fields of a policy that `policy` has made a text of."""
-    kinds = _policy_kinds()
-    return {
-        name: kinds[name](value) for name, _, value in (x.partition("=") for x in text.split(","))
-    }
+    from cpythonplus.gil._limits import read
+
+    return read(text)
 
 
 def _policy_default() -> "dict[str, object]":
-    from cpythonplus.gil._limits import LIMITS
+    from cpythonplus.gil._limits import LIMITS, written
 
-    return {"policy": ",".join(f"{limit.name}={limit.default}" for limit in LIMITS)}
+    return {"policy": written({limit.name: limit.default for limit in LIMITS})}
 
 
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -408,9 +388,7 @@ def top_option(default: str = "") -> Option:
 
 HELP_OPTION = Option("--help", "help", "show this message and exit")
 _OUTPUT = output_option("write the report to FILE instead of standard error")
-_POLICY = Option(
-    "--policy", "policy", "scheduler parameters", "KEY=VALUE,...", policy, policy_numbers
-)
+_POLICY = Option("--policy", "policy", POLICY_TEXT, POLICY_SHAPE, policy, policy_numbers)
 _DUMP_ON = Option(
     "--dump-on",
     "signal",

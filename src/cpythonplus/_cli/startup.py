@@ -16,6 +16,7 @@ import atexit
 import os
 import sys
 
+from cpythonplus._base.switch import disabled
 from cpythonplus._cli.features import FEATURES, MARK, VARIABLE, Feature, Run, python_tag
 
 HOME = os.path.dirname(os.path.dirname(__file__))
@@ -29,7 +30,8 @@ def activate() -> None:
 
     In the process that `cpythonplus run` became, a failure ends the process: one line on standard
     error, status 2. In its children it is told in one line and the child goes on as stock Python:
-    a program that works must not lose its workers over it.
+    a program that works must not lose its workers over it. Nor is anything activated where
+    CPYTHONPLUS_DISABLE says so.
     """
     global _activated  # noqa: PLW0603
     take_mark()
@@ -38,6 +40,8 @@ def activate() -> None:
         return
     _activated = True
     try:
+        if disabled():
+            return
         run = Run.decode(text)
     except ValueError as error:
         # Not written by `run`: set by hand, or by another version for its own interpreters.

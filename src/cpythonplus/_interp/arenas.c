@@ -41,6 +41,7 @@ struct table {
 };
 
 static const char no_pymalloc[] = "objects do not come from pymalloc here";
+static const char unreadable[] = PLUS_MEMORY_UNREADABLE;
 static const char not_as_known[] = "pymalloc is not laid out as expected";
 
 /* ---- the table of half-used pools ---------------------------------------------------------------- */
@@ -289,6 +290,9 @@ plus_arenas_find(struct plus_arenas *arenas, const struct plus_segments *segment
 #ifdef Py_GIL_DISABLED
     return no_pymalloc;
 #endif
+    if (!plus_memory_is_readable()) {
+        return unreadable;
+    }
     uintptr_t table = find_table(&pool);
     const char *refusal = table == 0 ? no_pymalloc : read_all(arenas, table, pool, segments);
     if (refusal != NULL) {

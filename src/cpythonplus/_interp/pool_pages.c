@@ -254,6 +254,9 @@ plus_pool_pages_release(struct plus_pool_pages *done)
 #ifdef Py_GIL_DISABLED
     return PLUS_POOL_PAGES_NO_POOLS;
 #endif
+    if (!plus_memory_is_readable()) {
+        return PLUS_POOL_PAGES_UNREADABLE;
+    }
     if (!knows_pools(&taking)) {
         return PLUS_POOL_PAGES_NO_POOLS;
     }

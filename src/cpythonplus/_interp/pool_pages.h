@@ -10,6 +10,7 @@
 enum plus_pool_pages_result {
     PLUS_POOL_PAGES_DONE,
     PLUS_POOL_PAGES_NO_POOLS, /* objects do not come from pymalloc: PYTHONMALLOC, a profiler, another build */
+    PLUS_POOL_PAGES_UNREADABLE,  /* the kernel lets nobody look where blocks come from */
     PLUS_POOL_PAGES_LARGE_PAGES, /* a page of the kernel is as large as a pool */
     PLUS_POOL_PAGES_OTHERS,      /* called in an interpreter that is not the main one */
 };

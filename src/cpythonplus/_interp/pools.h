@@ -51,7 +51,8 @@ plus_pool_is_used(const struct plus_pool_header *header)
 }
 
 /* Copies `count_bytes` of this process's own memory through the kernel: whatever the address is, nothing is
- * harmed.  Whether all of it was there.  Needs no GIL. */
+ * harmed.  By process_vm_readv, or /proc/thread-self/mem where that is refused.  Whether all of it was there.
+ * Needs no GIL. */
 bool
 plus_read_memory(uintptr_t address, void *copy, size_t count_bytes);
 
@@ -60,5 +61,11 @@ plus_read_memory(uintptr_t address, void *copy, size_t count_bytes);
 /* The same with the headers of up to PLUS_POOLS_AT_ONCE pools that follow each other. */
 bool
 plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count);
+
+/* Whether any of it can be read: with both ways refused, no address can, which says nothing about what lies there. */
+bool
+plus_memory_is_readable(void);
+
+#define PLUS_MEMORY_UNREADABLE "process_vm_readv and /proc/thread-self/mem are refused here"
 
 #endif

@@ -4,6 +4,7 @@ import sys
 from time import monotonic, sleep
 
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.switch import skipped
 from cpythonplus.gil._limits import LIMITS, checked
 
 try:
@@ -40,9 +41,9 @@ def install(policy: "Policy | None" = None) -> bool:
     May be called again at any time, by any thread, also to change the policy.
 
     Returns True when the GIL is scheduled now, False on a free-threaded build, where nothing was
-    done, whether its GIL is on or not.  Raises UnsupportedPlatform with the reason where the
-    interpreter or the system is not as expected (checked with a probe); then nothing has been
-    changed.
+    done, whether its GIL is on or not, and with CPYTHONPLUS_DISABLE set.  Raises
+    UnsupportedPlatform with the reason where the interpreter or the system is not as expected
+    (checked with a probe); then nothing has been changed.
     """
     if policy is None:
         return install_numbers({})
@@ -52,7 +53,7 @@ def install(policy: "Policy | None" = None) -> bool:
 def install_numbers(values: dict[str, object]) -> bool:
     """Do what ``install`` does, with the policy's fields as a mapping; saves start-up time."""
     numbers = checked(values)
-    if free_threaded():
+    if free_threaded() or skipped("gil.install()"):
         return False
     if _native is None:
         raise UnsupportedPlatform(f"the GIL cannot be scheduled here: {_why_not}")

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LIMITS", "Limit", "checked"]
+__all__ = ["LIMITS", "Limit", "checked", "read", "written"]
 
 
 class Limit:
@@ -79,3 +79,28 @@ def _checked_one(limit: Limit, value: object) -> float:
             f"{limit.name} must be from {limit.least} to {limit.greatest}, not {value!r}"
         )
     return value
+
+
+def read(text: str) -> dict[str, object]:
+    """Return the fields that `slice_us=5000,spin_us=0` gives; ValueError says what is wrong."""
+    kinds = {limit.name: type(limit.default) for limit in LIMITS}
+    values: dict[str, object] = {}
+    for pair in text.split(","):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name not in kinds:
+            from cpythonplus._base.suggesting import suggestion
+
+            hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
+            raise ValueError(f"the policy has no key {name!r}{hint}")
+        try:
+            values[name] = kinds[name](value)
+        except ValueError:
+            kind = "a whole number" if kinds[name] is int else "a number"
+            raise ValueError(f"{name}: expected {kind}, got {value!r}") from None
+    checked(values)
+    return values
+
+
+def written(values: "Mapping[str, object]") -> str:
+    """Return the text that `read` makes the values of."""
+    return ",".join(f"{name}={value!r}" for name, value in values.items())

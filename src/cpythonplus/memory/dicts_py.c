@@ -2,6 +2,7 @@
 #include "binding.h"
 
 #include "../_base/raise.h"
+#include "../_interp/pools.h"
 #include "dict_tally.h"
 #include "heap_walk.h"
 
@@ -78,7 +79,9 @@ memory_walk_dicts(PyObject *module, PyObject *args)
         return NULL;
     }
     if (!plus_layouts_verify()->values) { /* nor without those of the keys */
-        PyErr_SetString(PyExc_RuntimeError, "instances and dicts are not laid out as expected");
+        PyErr_SetString(PyExc_RuntimeError, plus_memory_is_readable()
+                                                ? "instances and dicts are not laid out as expected"
+                                                : PLUS_MEMORY_UNREADABLE);
         return NULL;
     }
     if (plus_dict_walk_run(&walk, worth_bytes, limit) < 0) {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../_interp/referents.h"
 #include "../_interp/layouts.h"
+#include "../_interp/referents.h"
 
 struct search {
     struct plus_own_objects *own;

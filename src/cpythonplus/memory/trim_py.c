@@ -14,6 +14,7 @@ trim_pools(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     static const char *const results[] = {
         [PLUS_POOL_PAGES_DONE] = "done",
         [PLUS_POOL_PAGES_NO_POOLS] = "no-pools",
+        [PLUS_POOL_PAGES_UNREADABLE] = "unreadable",
         [PLUS_POOL_PAGES_LARGE_PAGES] = "large-pages",
         [PLUS_POOL_PAGES_OTHERS] = "sub-interpreter",
     };

@@ -6,18 +6,34 @@ The only file of this room that knows of them.
 from collections.abc import Callable
 
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus.gil import _limits
 
-__all__ = ["gil_statistics", "rehearse_gil", "schedule_gil", "use_native_locks"]
+__all__ = [
+    "checked_policy",
+    "gil_statistics",
+    "rehearse_gil",
+    "schedule_gil",
+    "use_native_locks",
+]
 
 
-def schedule_gil() -> str:
+def checked_policy(text: str) -> str:
+    """Return the policy that a text like `slice_us=5000,spin_us=0` means, as a text; ValueError."""
+    return _limits.written(_limits.read(text))
+
+
+def schedule_gil(policy: str | None = None) -> str:
     """Have this process's GIL scheduled; return why that cannot be, or an empty text.
 
-    One that is scheduled already keeps its policy.
+    policy: a text as `checked_policy` returns it.  Without one, a GIL that is scheduled already
+    keeps its own.
     """
     from cpythonplus import gil
 
-    return "" if gil.active() else _tried(gil.install)
+    if policy is None:
+        return "" if gil.active() else _tried(gil.install)
+    chosen = gil.Policy(**_limits.read(policy))  # type: ignore[arg-type]
+    return _tried(lambda: gil.install(chosen))
 
 
 def rehearse_gil() -> None:

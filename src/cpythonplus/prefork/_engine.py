@@ -208,7 +208,7 @@ class Engine:
     def activate(self) -> None:
         """Schedule the GIL and patch the locks of this process, as far as that is wanted."""
         if self.options.gil:
-            self._tell("the GIL is not scheduled", schedule_gil())
+            self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
         if self.options.threads:
             self._tell("native locks are not used", use_native_locks())
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._exiting import end_lightly
 from cpythonplus.prefork._options import read, refuse
 
@@ -28,7 +29,7 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     other options: then the next fork is a first one.
 
     What is no fork of a worker is left alone: `subprocess` with a `preexec_fn`, and `os.forkpty`,
-    also through `pty.fork`.
+    also through `pty.fork`.  With CPYTHONPLUS_DISABLE set it does nothing.
 
     Args:
         options: fields of `Options`; what is not given is what the environment says.  `gil` and
@@ -39,7 +40,9 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """
     from cpythonplus.prefork._engine import Engine  # large, and needed by those only who fork
 
-    watch(Engine(refuse(replace(read("os.fork"), **options), "os.fork")))
+    chosen = refuse(replace(read("os.fork"), **options), "os.fork")
+    if not skipped("prefork.install()"):
+        watch(Engine(chosen))
 
 
 def uninstall() -> None:

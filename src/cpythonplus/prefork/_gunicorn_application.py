@@ -28,6 +28,8 @@ from cpythonplus.prefork._options import OPTIONS, Option
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    Others = Sequence[tuple[str, str, str]]
+
 __all__ = ["Application", "serve"]
 
 PROG = "cpythonplus serve"
@@ -122,10 +124,19 @@ class _Parser(argparse.ArgumentParser):
         _end(f"{message}; see {PROG} --help", _WRONG_USE_STATUS)
 
 
+class _ElsewhereError(argparse.Action):
+    """An option that has been read, and taken off the command line, before gunicorn came in."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Say why it is found here."""
+        parser.error(f"{self.option_strings[0]} counts on the command line alone, written out")
+
+
 class _Config(config.Config):
     """gunicorn's configuration, with our options in a group of their own."""
 
     words: Sequence[str] = ()
+    others: Others = ()
 
     def parser(self) -> argparse.ArgumentParser:
         """Return the parser for the command line and GUNICORN_CMD_ARGS."""
@@ -135,6 +146,11 @@ class _Config(config.Config):
         version = f"{PROG} (gunicorn {gunicorn.__version__})"
         parser.add_argument("-v", "--version", action="version", version=version)
         ours = parser.add_argument_group("cpythonplus", GROUP)
+        for flag, metavar, text in self.others:
+            kind: dict[str, Any] = {"metavar": metavar} if metavar else {"nargs": 0}
+            ours.add_argument(
+                flag, action=_ElsewhereError, default=argparse.SUPPRESS, help=text, **kind
+            )
         theirs = parser.add_argument_group("gunicorn")
         for setting in sorted(self.settings.values(), key=lambda setting: setting.order):
             group: Any = ours if setting.section == SECTION else theirs
@@ -145,9 +161,10 @@ class _Config(config.Config):
 class Application(WSGIApplication):
     """gunicorn's application, preloaded, with our hooks beside the user's."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        """Read the configuration.  words: the command line behind `serve`."""
+    def __init__(self, words: Sequence[str], others: Others = ()) -> None:
+        """Read the configuration.  words, others: see `serve`."""
         self._words = words
+        self._others = others
         super().__init__(USAGE, prog=PROG)
 
     def load_default_config(self) -> None:
@@ -155,6 +172,7 @@ class Application(WSGIApplication):
         SERVICE.options = SERVICE.defaults
         self.cfg = _Config(self.usage, prog=self.prog)
         self.cfg.words = self._words
+        self.cfg.others = self._others
         if "control_socket_disable" in self.cfg.settings:
             # Its thread runs in the master while it forks, and can hold a lock for ever then.
             self.cfg.settings["control_socket_disable"].value = True
@@ -200,10 +218,14 @@ class Application(WSGIApplication):
             )
 
 
-def serve(words: Sequence[str]) -> NoReturn:
-    """Serve what the command line `words` says, until the server is stopped; SystemExit ends it."""
+def serve(words: Sequence[str], others: Others = ()) -> NoReturn:
+    """Serve what the command line `words` says, until the server is stopped; SystemExit ends it.
+
+    words: those behind `serve`, without the options that were read before.  others: these, for
+    --help: what is typed, how its value is called (empty: a switch), what it does.
+    """
     install()
-    Application(words).run()
+    Application(words, others).run()
     sys.exit(0)
 
 

@@ -237,7 +237,7 @@ class Service(Engine):
             prefork.child()
         self.claim()
         if self.options.gil:
-            self._tell("the GIL is not scheduled", schedule_gil())
+            self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
 
     def post_worker_init(self, worker: Any) -> None:
         """Watch over a worker whose application is there, and answer for the metrics."""

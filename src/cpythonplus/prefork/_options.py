@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
 from cpythonplus._base.sizes import parse_size
+from cpythonplus.prefork._activation import checked_policy
 
 __all__ = ["OPTIONS", "PATH", "SERVERS", "Option", "Options", "is_path", "log", "read", "refuse"]
 
@@ -47,6 +49,10 @@ def _size(value: object) -> int:
     if size < 0:
         raise ValueError(f"expected a size of 0 or more, got {value!r}")
     return size
+
+
+def _policy(value: object) -> str | None:
+    return None if value is None else checked_policy(str(value))
 
 
 def is_path(target: object) -> bool:
@@ -153,6 +159,9 @@ class Options:
     """
 
     gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)
+    policy: str | None = _option(
+        f"{POLICY_TEXT[0].upper()}{POLICY_TEXT[1:]}.", _policy, POLICY_SHAPE, default=None
+    )
     threads: bool = _option("Use the native locks and queues.", _switch, default=True)
     warm_up: tuple[str | Callable[[], object], ...] = _option(
         "Before the fork, request the path /..., import package.module, or call"

@@ -19,6 +19,7 @@ from celery import signals
 from celery.concurrency import get_implementation
 from celery.concurrency.prefork import TaskPool
 
+from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._options import OPTIONS, log, read
 from cpythonplus.prefork._sharing import private_bytes
@@ -106,7 +107,8 @@ def _on_task_postrun(**_: object) -> None:
         _engine.write_waits()
 
 
-signals.worker_init.connect(_on_worker_init)
-signals.worker_before_create_process.connect(_on_before_create_process)
-signals.worker_process_init.connect(_on_worker_process_init)
-signals.task_postrun.connect(_on_task_postrun)
+if not skipped(__name__):
+    signals.worker_init.connect(_on_worker_init)
+    signals.worker_before_create_process.connect(_on_before_create_process)
+    signals.worker_process_init.connect(_on_worker_process_init)
+    signals.task_postrun.connect(_on_task_postrun)

@@ -7,32 +7,20 @@ of the file are called as ever, ours beside them.  It takes effect when gunicorn
 What else there is, is chosen by calling `configure`, which the same line brings.
 
 Importing this module puts the native locks and queues in the place of those of `threading`, before
-the application is imported; `configure(threads=False)` takes that back.
+the application is imported; `configure(threads=False)` takes that back.  With CPYTHONPLUS_DISABLE
+set the line defines `configure` alone, which then only checks what it is given.
 """
 
-# other versions of gunicorn may lack what the rest imports
-
+from dataclasses import replace
 from typing import Any
 
 from cpythonplus._base.errors import UnsupportedPlatform
-from cpythonplus.prefork._gunicorn_versions import require
+from cpythonplus._base.switch import skipped
+from cpythonplus.prefork._options import Options, read
 
-try:
-    require()
-except UnsupportedPlatform as error:
-    # gunicorn shows any other exception of a configuration file with its traceback.
-    raise SystemExit(f"cpythonplus.prefork.gunicorn: {error}") from None
+__all__ = ["configure"]
 
-from dataclasses import replace
-
-from cpythonplus.prefork._gunicorn_master import install
-from cpythonplus.prefork._gunicorn_service import SERVICE
-
-__all__ = ["configure", "control_socket_disable", "preload_app"]
-
-preload_app = True
-# Its thread runs in the master while it forks, and can hold a lock for ever then.
-control_socket_disable = True
+_OFF = skipped(__name__)
 
 
 def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
@@ -41,9 +29,38 @@ def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's ty
     What is not given is what the environment says.  Raises ValueError for a wrong value, TypeError
     for what is no option.
     """
-    SERVICE.options = replace(SERVICE.defaults, **options)
+    if _OFF:
+        replace(read("gunicorn"), **options)
+    else:
+        _use(options)
+
+
+def _use(options: dict[str, Any]) -> None:
+    # Other versions of gunicorn may lack what this imports.
+    from cpythonplus.prefork._gunicorn_service import SERVICE
+
+    chosen: Options = replace(SERVICE.defaults, **options)
+    SERVICE.options = chosen
     SERVICE.patch_threads()
 
 
-install()
-SERVICE.patch_threads()
+def _begin() -> None:
+    from cpythonplus.prefork._gunicorn_versions import require
+
+    try:
+        require()
+    except UnsupportedPlatform as error:
+        # gunicorn shows any other exception of a configuration file with its traceback.
+        raise SystemExit(f"cpythonplus.prefork.gunicorn: {error}") from None
+    from cpythonplus.prefork._gunicorn_master import install
+
+    install()
+    _use({})
+
+
+if not _OFF:
+    preload_app = True
+    # Its thread runs in the master while it forks, and can hold a lock for ever then.
+    control_socket_disable = True
+    __all__ += ["control_socket_disable", "preload_app"]
+    _begin()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import rq
 
+from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._options import read
 
@@ -36,9 +37,13 @@ class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is 
 
     def fork_work_horse(self, job: "Job", queue: "Queue") -> None:
         """Prepare if that is worth it, then fork."""
+        if not skipped(__name__):
+            self._prepare()
+        super().fork_work_horse(job, queue)
+
+    def _prepare(self) -> None:
         if self._engine is None:
             own = {} if self.warm_up is None else {"warm_up": self.warm_up}
             self._engine = Engine(read("RQ", own))
             self._engine.activate()
         self._engine.before_fork()
-        super().fork_work_horse(job, queue)

@@ -23,6 +23,7 @@ from typing import Any
 
 import uwsgi  # type: ignore[import-untyped,unused-ignore]  # inside of uWSGI only
 
+from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._forking import child
 from cpythonplus.prefork._guarding import in_one_line
@@ -139,4 +140,5 @@ def _chain(name: str, hook: Callable[[], None]) -> None:
     setattr(uwsgi, name, both)
 
 
-_install(Engine(read("uWSGI")))
+if not skipped(__name__):
+    _install(Engine(read("uWSGI")))

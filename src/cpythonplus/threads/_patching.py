@@ -26,6 +26,7 @@ import sys
 
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.replacing import Replacer, namespace_of, original
+from cpythonplus._base.switch import skipped
 
 try:
     from cpythonplus.threads import _primitives as primitives
@@ -153,11 +154,13 @@ def patch() -> None:
     3.13 `queue` gets ShutDown too.  Objects that exist go on working, and mix with native ones.
 
     May be called again, by any thread, at any time.  The sooner it is called, the more it reaches.
-    A forked child is patched as its parent is.
+    A forked child is patched as its parent is.  With CPYTHONPLUS_DISABLE set it does nothing.
 
     Raises UnsupportedPlatform, with the reason and having changed nothing, where there are no
     native types, and where another package (gevent, eventlet) has replaced the interpreter's locks.
     """
+    if skipped("threads.patch()"):
+        return
     if primitives is None:
         raise UnsupportedPlatform(_why_not)
     refuse_green_threads()

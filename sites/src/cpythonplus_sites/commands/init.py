@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_reader(values.subnet),
         default=tunnel,
         metavar="SUBNET",
-        help=f"({tunnel})",
+        help=f"addresses of the tunnels' ends ({tunnel})",
     )
     add(
         "--topology", choices=("mesh", "hub"), default="mesh", help="topology of the network (mesh)"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus import _compare as compare
 from cpythonplus._base.files import write_output
+from cpythonplus._base.switch import VARIABLE, disabled
 from cpythonplus._base.visible import visible
 from cpythonplus._cli.arguments import UsageError
 from cpythonplus._cli.parser import Parser
@@ -59,6 +60,11 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError("expected a program after --")
     if options.output is not None:
         _check_output(options.output)
+    try:
+        if disabled():
+            raise UsageError(f"{VARIABLE} is set: both sides would be stock Python")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     try:
         settings = _settings(options)
         commands = compare.sides(program, options.plus)

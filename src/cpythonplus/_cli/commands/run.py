@@ -24,6 +24,8 @@ with -I or -E ignores the variable as it ignores PYTHON*; `run -I` itself says b
 this one counts. Rejected for that: the pid in the variable, which exec keeps, since who sets the
 variable may know the pid (a set-user-ID program that becomes `python -I`). A
 `cpythonplus run` inside of one replaces the outer one's choice as a whole, nothing is merged.
+
+With CPYTHONPLUS_DISABLE set (_base/switch.py) no feature is on: it is `python` with the program.
 """
 
 # On the start-up path: importing pathlib would cost more than all of this.
@@ -32,7 +34,7 @@ variable may know the pid (a set-user-ID program that becomes `python -I`). A
 import os
 import sys
 
-from cpythonplus._base import exec_watch
+from cpythonplus._base import exec_watch, switch
 from cpythonplus._cli import interpreter_options
 from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknown
 from cpythonplus._cli.features import (
@@ -88,6 +90,7 @@ OWN_OPTIONS = (
     Option("--show", "show", "show what would be switched on and run, and exit"),
     HELP_OPTION,
 )
+NOTHING_TO_RUN = "expected a script, -m MODULE, -c CODE or -"
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
@@ -132,16 +135,34 @@ def main(arguments: list[str]) -> int:
         from cpythonplus._cli.terminal import show
 
         inherit_options(request)
-        return show(show_text(request))
+        is_off = switch_off(request)
+        line = f"{switch.VARIABLE} is set: nothing is switched on\n" if is_off else ""
+        return show(line + show_text(request))
     return become(request)
 
 
-def become(request: Request) -> int:
+def become(request: Request) -> "NoReturn":
     """Become the program that is asked for (does not return); UsageError if it cannot be."""
     inherit_options(request)
-    if not request.python.telling:
+    if switch_off(request):
+        # What is wrong with the program is told by Python, in its words and with its status.
+        if not request.python.kind and not request.python.telling:
+            raise UsageError(NOTHING_TO_RUN)
+        switch.tell(f"{switch.VARIABLE} is set: this is stock Python")
+    elif not request.python.telling:
         check_program(request.python)
-    return start(request)
+    start(request)
+
+
+def switch_off(request: Request) -> bool:
+    """Switch each feature off if CPYTHONPLUS_DISABLE says so; returns whether it does."""
+    try:
+        is_off = switch.disabled()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if is_off:
+        request.off.update(feature.name for feature in FEATURES)
+    return is_off
 
 
 def inherit_options(request: Request) -> None:
@@ -224,7 +245,7 @@ def check_program(options: interpreter_options.Options) -> None:
     Python itself, in one line: finding out here would mean importing the program's packages twice.
     """
     if not options.kind:
-        raise UsageError("expected a script, -m MODULE, -c CODE or -")
+        raise UsageError(NOTHING_TO_RUN)
     if options.kind == "-m":
         check_module(options.name, safe_path=bool(options.letters & {"I", "P"}))
     elif options.kind == "script":

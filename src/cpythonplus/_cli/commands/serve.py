@@ -1,25 +1,44 @@
 """`cpythonplus serve`: gunicorn, with workers that go on sharing their memory.
 
 gunicorn's options are gunicorn's to read; here only what has to be known before it is imported.
+
+With CPYTHONPLUS_DISABLE set (_base/switch.py) it becomes the stock gunicorn, without our options.
 """
 
 import os
+import shlex
 import sys
+import sysconfig
 from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
 
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._cli.arguments import UsageError, take_value
+from cpythonplus._cli.commands import run
+from cpythonplus._cli.features import FEATURES
 
-MALLOC = "--malloc"
+_FEATURES = {feature.name: feature for feature in FEATURES}
+_ALLOCATOR = _FEATURES["malloc"].options[0]
+MALLOC = _ALLOCATOR.flag
+NO_DOCTOR = _FEATURES["doctor"].switch_off
+OWN = (
+    (NO_DOCTOR, "", f"Turn off: {_FEATURES['doctor'].summary}."),
+    (MALLOC, _ALLOCATOR.metavar or "", f"{_ALLOCATOR.help[0].upper()}{_ALLOCATOR.help[1:]}."),
+)
+"""Options that are read here: what is typed, how its value is called (empty: a switch), help."""
 
 
 def main(arguments: list[str]) -> int:
     """Serve until the server is stopped, then SystemExit; UsageError without a gunicorn to use."""
     if find_spec("gunicorn") is None:
         raise UsageError("requires the extra: pip install 'cpythonplus[serve]'")
-    rest, allocator = without_malloc(arguments)
-    if allocator:
-        use(allocator, rest, arguments)
+    request = run.Request()
+    if run.switch_off(request):
+        serve_stock(request, arguments)
+    rest, given = without_own(arguments)
+    if given[MALLOC]:
+        use(given[MALLOC], rest, given, arguments)
     from cpythonplus.memory import _agent as agent
     from cpythonplus.prefork import _gunicorn_versions as gunicorn_versions
 
@@ -29,30 +48,33 @@ def main(arguments: list[str]) -> int:
         raise UsageError(str(error)) from None
     from cpythonplus.prefork import _gunicorn_application as gunicorn_application
 
-    agent.start()  # the workers, which are forked, have sockets of their own
-    gunicorn_application.serve(rest)
+    if not given[NO_DOCTOR]:
+        agent.start()  # the workers, which are forked, have sockets of their own
+    gunicorn_application.serve(rest, OWN)
 
 
-def without_malloc(arguments: list[str]) -> tuple[list[str], str]:
-    """Return the other arguments, and the value of the last `--malloc`; UsageError without one."""
-    rest, value = [], ""
+def without_own(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the other arguments, and what was given last for each of OWN; UsageError."""
+    rest: list[str] = []
+    given = {flag: "" for flag, _, _ in OWN}
+    metavars = {flag: metavar for flag, metavar, _ in OWN}
     words = list(arguments)
     while words:
-        if words[0].partition("=")[0] != MALLOC:
+        flag = words[0].partition("=")[0]
+        if flag not in given:
             rest.append(words.pop(0))
             continue
-        value = take_value(MALLOC, words, wanted=True)
-        if not value:
-            raise UsageError(f"{MALLOC}: expected a value")
-    return rest, value
+        given[flag] = take_value(flag, words, wanted=bool(metavars[flag]))
+        if not given[flag]:
+            raise UsageError(f"{flag}: expected a value")
+    return rest, given
 
 
-def use(allocator: str, rest: list[str], arguments: list[str]) -> None:
+def use(allocator: str, rest: list[str], given: dict[str, str], arguments: list[str]) -> None:
     """Begin anew under the allocator, without the option; glibc's own is only told."""
-    from cpythonplus._cli.commands.run import original_environment
     from cpythonplus.memory import allocators
 
-    environment = original_environment()
+    environment = run.original_environment()
     try:
         if allocators.kind_of(allocator) == "glibc-tuned":
             allocators.find_library(allocator)
@@ -62,7 +84,60 @@ def use(allocator: str, rest: list[str], arguments: list[str]) -> None:
     except ValueError as error:
         raise UsageError(f"{MALLOC}: {error}") from None
     front = sys.orig_argv[: len(sys.orig_argv) - len(arguments)]
+    again = [NO_DOCTOR] if given[NO_DOCTOR] else []
     try:
-        os.execve(sys.executable, [*front, *rest], environment)
+        os.execve(sys.executable, [*front, *again, *rest], environment)
     except OSError as error:
         raise UsageError(f"cannot start {sys.executable!r}: {error}") from None
+
+
+# ---- switched off -------------------------------------------------------------------------------
+
+
+def serve_stock(request: run.Request, arguments: list[str]) -> NoReturn:
+    """Become the stock gunicorn with those of the arguments that are its own (does not return)."""
+    from_environment = shlex.split(os.environ.get("GUNICORN_CMD_ARGS", ""))
+    rest = stock_words(from_environment)
+    if rest != from_environment:
+        os.environ["GUNICORN_CMD_ARGS"] = shlex.join(rest)
+    words = stock_words(arguments)
+    script = Path(sysconfig.get_path("scripts"), "gunicorn")
+    if script.is_file():
+        request.python.set_script([str(script), *words])
+    else:
+        # Its second choice: after USR2 it would begin anew as a file, beside which `http` lies.
+        request.python.program = ["-m", "gunicorn", *words]
+    request.python.kind = "script"
+    run.become(request)
+
+
+def stock_words(words: list[str]) -> list[str]:
+    """Return the words of a command line without the options that gunicorn does not have.
+
+    Abbreviations count as argparse has them: what one of gunicorn's options begins with is its.
+    """
+    from gunicorn.config import KNOWN_SETTINGS
+
+    from cpythonplus.prefork._options import OPTIONS
+
+    ours = {flag: metavar for flag, metavar, _ in OWN}
+    ours.update({option.word: option.shape for option in OPTIONS})
+    theirs = {word for setting in KNOWN_SETTINGS for word in setting.cli or ()}
+    rest: list[str] = []
+    left = list(words)
+    while left:
+        flag = left[0].partition("=")[0]
+        meant = {flag} & {*ours} or {word for word in ours if word.startswith(flag)}
+        if left[0] == "--":
+            return rest + left
+        if not flag.startswith("--") or len(meant) != 1 or _begins_one(flag, theirs):
+            rest.append(left.pop(0))
+            continue
+        word = left.pop(0)
+        if ours[meant.pop()] and "=" not in word and left:
+            left.pop(0)
+    return rest
+
+
+def _begins_one(flag: str, options: set[str]) -> bool:
+    return any(option.startswith(flag) for option in options)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from multiprocessing import forkserver
 from typing import Any
 
+from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._forking import forget, watch
 from cpythonplus.prefork._options import log, read, refuse
@@ -38,10 +39,12 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
 
     Calling it again changes the options.  Raises ValueError for a wrong value or for what
     `multiprocessing` cannot have, TypeError for what is no option.  Where it cannot work a line is
-    logged.
+    logged.  With CPYTHONPLUS_DISABLE set it does nothing.
     """
     chosen = refuse(replace(read("multiprocessing"), **options), "multiprocessing")
     uninstall()
+    if skipped("prefork.multiprocessing.install()"):
+        return
     values = {name: getattr(chosen, name) for name in options}
     os.environ[HANDED] = json.dumps({name: each for name, each in values.items() if _is_text(each)})
     watch(Engine(chosen), "multiprocessing")

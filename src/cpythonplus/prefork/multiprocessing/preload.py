@@ -8,6 +8,7 @@ the last one.  Whatever goes wrong is told, not raised: an exception here would 
 import json
 import os
 
+from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._forking import watch
 from cpythonplus.prefork._options import read
@@ -15,8 +16,9 @@ from cpythonplus.prefork.multiprocessing._installing import HANDED
 
 __all__: list[str] = []
 
-_fork_server = Engine(read("multiprocessing", json.loads(os.environ.get(HANDED, "{}"))))
-_fork_server.before_fork()
-# The rest of the list is loaded by then.
-_fork_server.prepare_anew()
-watch(_fork_server, "multiprocessing")
+if not skipped(__name__):
+    _fork_server = Engine(read("multiprocessing", json.loads(os.environ.get(HANDED, "{}"))))
+    _fork_server.before_fork()
+    # The rest of the list is loaded by then.
+    _fork_server.prepare_anew()
+    watch(_fork_server, "multiprocessing")

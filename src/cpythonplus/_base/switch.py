@@ -1,0 +1,60 @@
+"""CPYTHONPLUS_DISABLE: one variable that leaves programs on stock Python, without an edit.
+
+Read by everything that starts a program or changes how one runs: `cpythonplus run` and `serve`, the
+start-up of their children, the modules for servers, `gil.install`, `threads.patch`. What a program
+is made of (tasklets, channels, natives that it names) stays, as does what only examines.
+
+It is read with -I and -E too: a switch for emergencies that some command lines ignore is none, and
+whoever can set it gets nothing by it but stock Python.
+
+On the start-up path: it imports nothing that is not loaded.
+"""
+
+import os
+
+__all__ = ["VARIABLE", "disabled", "skipped"]
+
+VARIABLE = "CPYTHONPLUS_DISABLE"
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off", ""})
+
+_told: set[str] = set()
+
+
+def disabled() -> bool:
+    """Return whether the package is switched off; ValueError, in one line, for another value."""
+    text = os.environ.get(VARIABLE, "")
+    word = text.strip().lower()
+    if word not in _YES | _NO:
+        raise ValueError(
+            f"{VARIABLE} must be 1 or 0 (or true, yes, on, false, no, off), not {text!r}"
+        )
+    return word in _YES
+
+
+def skipped(what: str) -> bool:
+    """Return whether `what` is to do nothing, which is then one line on standard error, once.
+
+    A value that means nothing is told likewise, and counts as switched off: somebody has tried to,
+    and a service must not go down over it.
+    """
+    why = f"{VARIABLE} is set"
+    try:
+        if not disabled():
+            return False
+    except ValueError as error:
+        why = str(error)
+    if what not in _told:
+        _told.add(what)
+        tell(f"{what} does nothing: {why}")
+    return True
+
+
+def tell(message: str) -> None:
+    """Write one line on standard error, past sys.stderr: it can be missing, or hold data."""
+    try:
+        os.write(
+            2, f"cpythonplus: {' '.join(message.split())}\n".encode("utf-8", "backslashreplace")
+        )
+    except OSError:
+        return
