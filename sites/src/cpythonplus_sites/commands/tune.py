@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's own options: it has none, and changes nothing."""
     parser.epilog = (
         f"Put it into {tuning.FOLDER} on the hosts at both ends, then run sysctl --system. "
-        "On a gateway, cpythonplus-sites apply --tune does so."
+        "On a gateway, cpythonplus-sites apply --tune does this."
     )
 
 

@@ -222,7 +222,11 @@ def _pinned(pins: list[Part], where: str) -> Iterator[str]:
     """Yield who keeps free memory in one place, the first few."""
     for pin in [each for each in pins if words(each, "place") == where][:_PINS_NAMED]:
         kind, holder = words(pin, "type"), words(pin, "holder")
-        what = "blocks: " if kind.startswith(("free,", "memory of ", "of ", "the doctor's")) else "of type "
+        what = (
+            "blocks: "
+            if kind.startswith(("free,", "memory of ", "of ", "the doctor's"))
+            else "of type "
+        )
         held = f", held by {holder}" if holder not in ("", "?") else ""
         yield f"{size(pin, 'objects'):,} {what}{kind}{held}"
 
