@@ -5,9 +5,9 @@
 compares them with docs/reference/troubleshooting.md: messages that no entry covers, and entries
 that no message has.  --all lists each message with its place first.
 
-Collected are refusals, warnings and errors: what is raised, logged or printed as an error.  Left
-out is what a wrong argument of a function raises (TypeError, and ValueError outside of `VALUES`):
-such a message names the argument itself.
+Collected are refusals, warnings and errors: what is raised, returned as an exception, logged or
+printed as an error, and notes of what was skipped.  Left out is what a wrong argument of a function
+raises (TypeError, and ValueError outside of `VALUES`): such a message names the argument itself.
 """
 
 import ast
@@ -24,9 +24,12 @@ PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"
 
 ARGUMENT_ERRORS = {"TypeError", "AttributeError", "OverflowError", "_AnswerError"}
 VALUE_ERRORS = {"ValueError", "LookupError"}
+EXCEPTION = re.compile(r"\w+Error$|Unreachable$|UnsupportedPlatform$")
+NOTE = "skipped: "
 # Here a ValueError is the text of a refused option or setting.
 VALUES = (
     "_base/sizes.py",
+    "_base/switch.py",
     "_cli/",
     "gil/_limits.py",
     "memory/_no_cycles/",
@@ -68,14 +71,17 @@ def _text(node: ast.expr) -> str | None:
     return None
 
 
-def _texts(node: ast.expr) -> Iterator[str]:
+def _texts(node: ast.expr, assigned: dict[str, list[ast.expr]]) -> Iterator[str]:
     text = _text(node)
     if text is not None:
         yield text
+    elif isinstance(node, ast.Name):
+        for value in assigned.get(node.id, []):
+            yield from _texts(value, {})
     elif isinstance(node, ast.BinOp | ast.IfExp | ast.Tuple):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
-                yield from _texts(child)
+                yield from _texts(child, assigned)
 
 
 def _name(function: ast.expr) -> str:
@@ -94,10 +100,18 @@ def _is_message(call: ast.Call, path: str, raised: set[ast.Call]) -> bool:
 def _in_python(path: str, source: str) -> Iterator[Message]:
     nodes = list(ast.walk(ast.parse(source)))
     raised = {n.exc for n in nodes if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)}
+    returned = [n.value for n in nodes if isinstance(n, ast.Return)]
+    raised |= {n for n in returned if isinstance(n, ast.Call) and EXCEPTION.match(_name(n.func))}
+    assigned: dict[str, list[ast.expr]] = {}
     for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            assigned.setdefault(node.targets[0].id, []).append(node.value)
+    for node in nodes:
+        if isinstance(node, ast.Constant) and str(node.value).startswith(NOTE):
+            yield Message(f"{path}:{node.lineno}", str(node.value))
         if isinstance(node, ast.Call) and _is_message(node, path, raised):
             for argument in node.args:
-                for text in _texts(argument):
+                for text in _texts(argument, assigned):
                     yield Message(f"{path}:{node.lineno}", text)
 
 

@@ -35,3 +35,17 @@ def test_messages_of_both_languages_are_found() -> None:
     texts = {each.text for each in sources.messages()}
     assert any("the GIL cannot be scheduled here" in text for text in texts)
     assert any("another library has redirected" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{} must be 1 or 0",
+        "does not listen any longer",
+        "expected a script, -m MODULE, -c CODE or -",
+        "skipped: process_vm_readv and /proc/thread-self/mem are refused here",
+    ],
+    ids=["a setting", "returned", "a constant", "a note"],
+)
+def test_messages_of_each_form_are_found(text: str) -> None:
+    assert any(text in each.text for each in sources.messages())
