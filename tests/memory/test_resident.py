@@ -231,6 +231,7 @@ print(json.dumps({"pins": pins, "own": own}))
 
 
 @pytest.mark.needs_gil
+@pytest.mark.skipif(SANITIZED, reason="objects do not come from pymalloc there")
 def test_the_doctor_does_not_blame_itself() -> None:
     found = json.loads(run_child(OWN).out)
     looks = [[pin for pin in pins if pin["place"] == "arenas"] for pins in found["pins"]]
@@ -241,7 +242,12 @@ def test_the_doctor_does_not_blame_itself() -> None:
     # What the first one has loaded is most of what lies there.
     largest = looks[-1][0]
     assert largest["type"] == "the doctor's own"
-    doctors = [pin for pin in looks[-1] if pin["holder"].startswith("cpythonplus.memory")]
+    # One holder stands for all of a type, and names are shared with the modules of others.
+    doctors = [
+        pin
+        for pin in looks[-1]
+        if pin["type"] != "str" and pin["holder"].startswith("cpythonplus.memory")
+    ]
     assert sum(pin["objects"] for pin in doctors) < largest["objects"] / 10
     alone, with_others = found["own"]
     assert with_others == pytest.approx(alone / 2, rel=0.1)
