@@ -73,6 +73,10 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 	$(in_env) --group test -- tools/sanitize.sh thread || status=1; \
 	exit $$status
 
+.PHONY: test-lies
+test-lies: ## each fact about CPython's private structures made false: every feature must refuse
+	@$(in_env) --variant lies --group test -- python -m pytest tests/interp/test_lies.py $(PYTEST_ARGS)
+
 .PHONY: fuzz
 fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_SECONDS (60)
 	@tools/fuzz.sh $(FUZZ_SECONDS)

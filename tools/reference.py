@@ -23,6 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ParamSpecArgs, ParamSpecKwargs
 
+from cpythonplus import _interp
 from cpythonplus._cli import main
 from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run, serve
 from cpythonplus._cli.features import FEATURES
@@ -315,6 +316,16 @@ def serve_options() -> str:
     return table(rows)
 
 
+def facts_table() -> str:
+    """Return what is known of private structures."""
+    rows = [("fact", "versions", "structure", "how it is proven", "needed by")]
+    for each in _interp.facts(ask=False):
+        since, until = (".".join(map(str, version)) for version in (each.since, each.until))
+        versions = since if since == until else f"{since} to {until}"
+        rows.append((f"`{each.name}`", versions, each.what, each.proof, each.features))
+    return table(rows)
+
+
 RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
     "main help": lambda: fenced(main.help_text()),
@@ -329,6 +340,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "compare options": lambda: options_of(compare.add_options),
     "lint rules": lint_rules,
     "environment keys": environment_keys,
+    "facts": facts_table,
     "serve options": serve_options,
 }
 

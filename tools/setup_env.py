@@ -1,6 +1,6 @@
 """Makes a virtual environment with the wheels of this repository in it, and runs a command there.
 
-    python tools/setup_env.py [--group NAME]... [--variant asan] -- COMMAND [ARG...]
+    python tools/setup_env.py [--group NAME]... [--variant asan|lies] -- COMMAND [ARG...]
 
 Run by the interpreter that the environment is for, with nothing but the standard library. Each step
 is left out when its inputs are as they were at the last run: the environment (.venv-<version>), the
@@ -37,6 +37,7 @@ SITES = ROOT / "sites"  # a distribution of its own
 # The test hooks are never in a released wheel, but always in the one that the tests see.
 VARIANTS = {
     "": ["-Dtest_hooks=true", "-Dbuildtype=release"],
+    "lies": ["-Dtest_hooks=true", "-Dbuildtype=release", "-Dlies=true"],
     "asan": [
         "-Dtest_hooks=true",
         "-Dbuildtype=debugoptimized",

@@ -33,6 +33,18 @@ _T = TypeVar("_T")
 
 def exec_watch(function: Callable[..., object] | None, /) -> bool: ...
 
+# ---- interp -------------------------------------------------------------------------------------
+
+_FactState: TypeAlias = Literal["proven", "refused", "not asked", "absent"]
+
+def interp_facts(
+    ask: bool, /
+) -> list[tuple[str, tuple[int, int], tuple[int, int], str, str, str, _FactState, str]]: ...
+
+# Only in builds with -Dlies=true.
+def interp_lie(name: str, offset_bytes: int, /) -> None: ...
+def interp_pretend(major: int, minor: int, /) -> None: ...
+
 # ---- gil ----------------------------------------------------------------------------------------
 
 def gil_start(slice_us: int, batch_share: float, spin_us: int, eager: int, /) -> None: ...

@@ -24,8 +24,9 @@ needs_depths = pytest.mark.skipif(
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder that has the extension frames_probe."""
     folder = tmp_path_factory.mktemp("frames")
-    sources = [HERE / "frames_probe.c", *(SOURCES / "_interp").glob("frames.c")]
-    sources += (SOURCES / "_interp").glob("stack_depth.c")
+    room = [path for path in (SOURCES / "_interp").glob("*.c") if path.name != "facts_py.c"]
+    base = [SOURCES / "_base" / name for name in ("own_memory.c", "segments.c")]
+    sources = [HERE / "frames_probe.c", *room, *base]
     include = f"-I{sysconfig.get_path('include')}"
     compile_c(folder / "frames_probe.so", sources, "-shared", "-fPIC", "-DNDEBUG", include)
     return folder

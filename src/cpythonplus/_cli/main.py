@@ -25,6 +25,9 @@ GROUPS = {
     "measure": {
         "compare": "run your program with and without cpythonplus, and report the differences",
     },
+    "look at the interpreter": {
+        "facts": "prove what is taken for granted of its private structures",
+    },
     "link offices": {
         "sites": "link the networks of several sites",
         "clock": "keep the time of a machine without a clock chip",

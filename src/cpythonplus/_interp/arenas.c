@@ -1,5 +1,8 @@
 #include "arenas.h"
 
+#include "facts.h"
+#include "probes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +70,8 @@ table_is_sound(uintptr_t address)
         if (next == head) {
             continue; /* no pool of this class is half used */
         }
-        if (next % PLUS_POOL_BYTES != 0 || !plus_read_memory(next, &header, sizeof header) ||
+        if (next % PLUS_POOL_BYTES != 0 ||
+            !plus_read_memory(plus_pool_header_at(next), &header, sizeof header) ||
             !plus_pool_is_used(&header) || header.size_index != i ||
             (uintptr_t)header.prev != head) {
             return false;
@@ -86,7 +90,8 @@ find_table(uintptr_t *pool)
         struct plus_pool_header header;
         void *block = PyObject_Malloc(size);
         uintptr_t own = plus_pool_of(block);
-        bool known = block != NULL && plus_read_memory(own, &header, sizeof header) &&
+        bool known = block != NULL &&
+                     plus_read_memory(plus_pool_header_at(own), &header, sizeof header) &&
                      plus_pool_is_used(&header) && header.taken < plus_pool_blocks(&header);
 
         PyObject_Free(block);
@@ -183,7 +188,8 @@ read_vector(struct plus_arenas *arenas, uintptr_t vector, size_t capacity, bool 
 {
     for (size_t i = 0; i < capacity; i++) {
         struct entry entry;
-        if (!plus_read_memory(vector + i * sizeof entry, &entry, sizeof entry)) {
+        if (!plus_read_memory(PLUS_AT(PLUS_FACT_ARENAS, vector + i * sizeof entry), &entry,
+                              sizeof entry)) {
             return exactly ? not_as_known : NULL;
         }
         if (entry.address == 0) {
@@ -212,8 +218,8 @@ read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
     struct entry entry;
 
     if (!plus_read_memory(table + sizeof(struct table), &management, sizeof management) ||
-        !plus_read_memory(pool, &header, sizeof header) || header.arena >= management.capacity ||
-        management.capacity > ENTRIES_LIMIT ||
+        !plus_read_memory(plus_pool_header_at(pool), &header, sizeof header) ||
+        header.arena >= management.capacity || management.capacity > ENTRIES_LIMIT ||
         !plus_read_memory(management.vector + header.arena * sizeof entry, &entry, sizeof entry) ||
         !has_pool(&entry, pool)) {
         return not_as_known;
@@ -270,7 +276,7 @@ read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
     const struct plus_segment *segment = plus_segments_at(segments, table);
     struct plus_pool_header header;
 
-    if (segment == NULL || !plus_read_memory(pool, &header, sizeof header)) {
+    if (segment == NULL || !plus_read_memory(plus_pool_header_at(pool), &header, sizeof header)) {
         return not_as_known;
     }
     if (!is_vector(vector, pool, header.arena)) { /* it moves when it grows */
@@ -287,9 +293,6 @@ plus_arenas_find(struct plus_arenas *arenas, const struct plus_segments *segment
     uintptr_t pool;
 
     *arenas = (struct plus_arenas){.larger_blocks = -1};
-#ifdef Py_GIL_DISABLED
-    return no_pymalloc;
-#endif
     if (!plus_memory_is_readable()) {
         return unreadable;
     }
@@ -308,4 +311,29 @@ plus_arenas_free(struct plus_arenas *arenas)
 {
     free(arenas->list);
     *arenas = (struct plus_arenas){.larger_blocks = -1};
+}
+
+const char *
+plus_probe_arenas(void)
+{
+    const char *refusal = plus_fact_refusal(PLUS_FACT_POOLS);
+    struct plus_segments segments = {0};
+    struct plus_arenas arenas;
+    int status = 0;
+
+    if (refusal != NULL) {
+        return refusal;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    status = plus_segments_read(&segments);
+    Py_END_ALLOW_THREADS;
+    if (status < 0) {
+        return "out of memory";
+    }
+    refusal = plus_arenas_find(&arenas, &segments);
+    if (refusal == NULL) {
+        plus_arenas_free(&arenas);
+    }
+    plus_segments_free(&segments);
+    return refusal;
 }

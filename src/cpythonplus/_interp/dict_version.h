@@ -2,7 +2,7 @@
 #ifndef PLUS_INTERP_DICT_VERSION_H
 #define PLUS_INTERP_DICT_VERSION_H
 
-#include "../_base/compat.h"
+#include "facts.h"
 
 #include <stdint.h>
 
@@ -10,7 +10,7 @@
 static inline uint64_t
 plus_dict_version(PyObject *dict)
 {
-    return ((PyDictObject *)dict)->ma_version_tag;
+    return PLUS_AT(PLUS_FACT_DICT_VERSION, (PyDictObject *)dict)->ma_version_tag;
 }
 #endif
 

@@ -3,29 +3,11 @@
  * Rejected: `frame.f_locals`.  Until 3.12 it is a copy, which stays with the frame and holds all its
  * variables once more; from 3.14 on the frame keeps each object that is overwritten through it, for
  * the sake of operands that borrow from the variable, and so keeps the cycle that is to be broken. */
-#define Py_BUILD_CORE 1
+#include "pyframe.h"
+
 #include "frame_locals.h"
 
-#include <internal/pycore_code.h>
-#include <internal/pycore_frame.h>
-#if PY_VERSION_HEX >= 0x030E0000
-#include <internal/pycore_interpframe_structs.h>
-#include <internal/pycore_stackref.h>
-#endif
-
 typedef struct _PyInterpreterFrame Frame;
-
-/* Borrowed; NULL for a variable without a value. */
-static PyObject *
-variable(const Frame *frame, int index)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    _PyStackRef slot = frame->localsplus[index];
-    return PyStackRef_IsNull(slot) ? NULL : PyStackRef_AsPyObjectBorrow(slot);
-#else
-    return frame->localsplus[index];
-#endif
-}
 
 /* Not deleted, which compiled code may rely on not to happen. */
 static void
@@ -71,13 +53,13 @@ forget_in_copy(Frame *frame, PyObject *op)
 int
 plus_frame_forget(PyFrameObject *running, PyObject *op)
 {
-    Frame *frame = running->f_frame;
+    Frame *frame = plus_pyframe_of(running);
     PyCodeObject *code = PyFrame_GetCode(running);
     int found = 0;
 
     if (code->co_flags & CO_OPTIMIZED) {
         for (int i = 0; i < code->co_nlocalsplus; i++) {
-            PyObject *value = variable(frame, i);
+            PyObject *value = plus_pyframe_variable(frame, i);
 
             if (value == op) {
                 set_to_none(frame, i);

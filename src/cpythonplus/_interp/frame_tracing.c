@@ -1,6 +1,9 @@
 #define Py_BUILD_CORE 1
 #include "frame_tracing.h"
 
+#include "probe_call.h"
+#include "probes.h"
+
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
@@ -30,15 +33,15 @@ plus_tracing_jumps_to_itself(PyCodeObject *code, int offset)
 void
 plus_tracing_ask_for_opcodes(PyFrameObject *frame)
 {
-    if (!frame->f_trace_opcodes) {
-        frame->f_trace_opcodes = OPCODES_FOR_US;
+    if (!PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes) {
+        PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes = OPCODES_FOR_US;
     }
 }
 
 bool
 plus_tracing_asked_for_opcodes(const PyFrameObject *frame)
 {
-    return frame->f_trace_opcodes == OPCODES_FOR_US;
+    return PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes == OPCODES_FOR_US;
 }
 
 void
@@ -46,7 +49,7 @@ plus_tracing_stop_opcodes(PyFrameObject *frame)
 {
     for (_PyInterpreterFrame *it = frame->f_frame; it != NULL; it = it->previous) {
         if (it->frame_obj != NULL && plus_tracing_asked_for_opcodes(it->frame_obj)) {
-            it->frame_obj->f_trace_opcodes = 0;
+            PLUS_AT(PLUS_FACT_FRAME_TRACING, it->frame_obj)->f_trace_opcodes = 0;
         }
     }
 }
@@ -58,4 +61,61 @@ plus_tracing_is_at_nop(PyFrameObject *frame)
 
     return offset >= 0 && _Py_OPCODE(instruction(frame->f_frame->f_code, offset)) == NOP;
 }
+
+static bool
+says_opcodes(PyObject *frame, bool expected)
+{
+    PyObject *value = PyObject_GetAttrString(frame, "f_trace_opcodes");
+    bool same = value == (expected ? Py_True : Py_False);
+
+    Py_XDECREF(value);
+    return same;
+}
+
+static void
+look_at_frame(const struct plus_probe_call *call, void *arg)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    bool *fits = arg;
+
+    (void)call;
+    if (frame == NULL) {
+        return;
+    }
+    /* Through the attribute first: then nothing was written where it does not belong. */
+    *fits = PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes == 0 &&
+            says_opcodes((PyObject *)frame, false) &&
+            PyObject_SetAttrString((PyObject *)frame, "f_trace_opcodes", Py_True) == 0 &&
+            PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes == 1 &&
+            PyObject_SetAttrString((PyObject *)frame, "f_trace_opcodes", Py_False) == 0 &&
+            PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes == 0;
+    if (*fits) {
+        plus_tracing_ask_for_opcodes(frame);
+        *fits = plus_tracing_asked_for_opcodes(frame) && says_opcodes((PyObject *)frame, true);
+        plus_tracing_stop_opcodes(frame);
+        *fits &= says_opcodes((PyObject *)frame, false);
+    }
+    Py_DECREF(frame);
+}
+
+const char *
+plus_probe_frame_tracing(void)
+{
+    bool fits = false;
+
+    if (plus_fact_refusal(PLUS_FACT_FRAMES) == NULL && plus_probe_call(look_at_frame, &fits) < 0) {
+        fits = false;
+    }
+    PyErr_Clear();
+    return fits ? NULL : "a frame object does not note tracing as expected";
+}
+
+#else
+
+const char *
+plus_probe_frame_tracing(void)
+{
+    return NULL;
+}
+
 #endif

@@ -5,7 +5,7 @@
 #ifndef PLUS_INTERP_FRAME_TRACING_H
 #define PLUS_INTERP_FRAME_TRACING_H
 
-#include "../_base/compat.h"
+#include "facts.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 

@@ -1,14 +1,6 @@
-#include <Python.h>
-
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_BUILD_CORE                                                                              \
-    1 /* PyFrame_GetVar came with 3.12: the frame's variables are read where they lie */
-#include <internal/pycore_frame.h>
-#endif
+#include "pyframe.h"
 
 #include "frame_variables.h"
-
-#include <frameobject.h>
 
 #if PY_VERSION_HEX < 0x030C0000
 
@@ -17,7 +9,7 @@ static PyObject *
 variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t index, PyObject *name)
 {
     (void)code, (void)name;
-    struct _PyInterpreterFrame *home = frame->f_frame;
+    const struct _PyInterpreterFrame *home = plus_pyframe_of(frame);
     /* A frame that was cleared has none; one that executes says -1. */
     PyObject *value =
         home->stacktop >= 0 && index >= home->stacktop ? NULL : home->localsplus[index];
@@ -71,6 +63,12 @@ names_of(PyCodeObject *code)
 PyObject *
 plus_frame_variables(PyObject *frame)
 {
+#if PY_VERSION_HEX < 0x030C0000
+    if (plus_fact_refusal(PLUS_FACT_FRAMES) != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, plus_fact_refusal(PLUS_FACT_FRAMES));
+        return NULL;
+    }
+#endif
     PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)frame);
     PyObject *names = names_of(code), *found = PyDict_New();
     int status = names == NULL || found == NULL ? -1 : 0;

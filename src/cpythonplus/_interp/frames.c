@@ -1,7 +1,10 @@
 /* The only file that knows what interpreter frames own. */
 #include "pyframe.h"
 
+#include "../_base/own_memory.h"
 #include "frames.h"
+#include "probe_call.h"
+#include "probes.h"
 #include "pystate.h"
 #include "stack_depth.h"
 
@@ -16,9 +19,9 @@ located(const struct plus_frames *frames, Frame *frame)
     char *address = (char *)frame;
 
     if (address >= frames->moved.low && address < frames->moved.high) {
-        return (Frame *)(address + frames->moved.moved);
+        return plus_pyframe_at((Frame *)(address + frames->moved.moved));
     }
-    return frame;
+    return plus_pyframe_at(frame);
 }
 
 static int
@@ -373,7 +376,7 @@ is_entry(Frame *frame, const Frame *home)
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
 
     for (; tstate != NULL && !plus_pyframe_is_python(frame); tstate = PyThreadState_Next(tstate)) {
-        if (tstate->base_frame == home) {
+        if (PLUS_AT(PLUS_FACT_FRAMES, tstate)->base_frame == home) {
             return false;
         }
     }
@@ -436,5 +439,152 @@ plus_frames_object(const struct plus_frames *frames)
 struct _PyInterpreterFrame *
 plus_frames_of_object(PyObject *frame)
 {
-    return ((PyFrameObject *)frame)->f_frame;
+    return ((PyFrameObject *)frame)->f_frame; /* where its pointers say that it is */
+}
+
+/* ---- whether it is so ------------------------------------------------------------------------ */
+
+static bool
+read_frame(Frame *frame, Frame *copy)
+{
+    return plus_read_memory((uintptr_t)plus_pyframe_at(frame), copy, sizeof *copy);
+}
+
+#if PY_VERSION_HEX >= 0x030E0000
+#define REFERENCE_BITS(reference) ((reference).bits & ~(uintptr_t)3)
+#define CODE_BITS(frame) REFERENCE_BITS((frame)->f_executable)
+#elif PY_VERSION_HEX >= 0x030D0000
+#define REFERENCE_BITS(reference) ((uintptr_t)(reference))
+#define CODE_BITS(frame) ((uintptr_t)(frame)->f_executable)
+#else
+#define REFERENCE_BITS(reference) ((uintptr_t)(reference))
+#define CODE_BITS(frame) ((uintptr_t)(frame)->f_code)
+#endif
+
+struct look {
+    bool frames, operands;
+};
+
+/* The chain has an end; the last frame may be any thread's sentinel. */
+static bool
+chain_ends(Frame *frame)
+{
+    Frame copy;
+
+    for (int count = 0; count < 100000; count++) {
+        if (frame == NULL) {
+            return true;
+        }
+        if (!read_frame(frame, &copy)) {
+            return false;
+        }
+        frame = copy.previous;
+    }
+    return false;
+}
+
+/* As plus_pyframe_top(), through the kernel; NULL: it leads nowhere. */
+static Frame *
+top_of(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return plus_pyframe_top(tstate);
+#else
+    _PyCFrame copy;
+
+    return plus_read_memory((uintptr_t)PLUS_AT(PLUS_FACT_FRAMES, tstate)->cframe, &copy,
+                            sizeof copy)
+               ? copy.current_frame
+               : NULL;
+#endif
+}
+
+/* Nothing is followed before it is known where it leads. */
+static void
+look_at_frame(const struct plus_probe_call *call, void *arg)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyFrameObject *object = PyThreadState_GetFrame(tstate);
+    Frame *top = top_of(tstate), copy;
+    struct look *found = arg;
+
+    found->frames = object != NULL && top != NULL && read_frame(top, &copy) &&
+                    CODE_BITS(&copy) == (uintptr_t)call->code && copy.frame_obj == object &&
+                    copy.owner == FRAME_OWNED_BY_THREAD && copy.previous != NULL &&
+                    REFERENCE_BITS(copy.localsplus[0]) == (uintptr_t)call->first && chain_ends(top);
+    if (found->frames) {
+        found->frames = offset_of(plus_pyframe_at(top)) == PyFrame_GetLasti(object);
+    }
+    Py_XDECREF(object);
+}
+
+const char *
+plus_probe_frames(void)
+{
+    struct look found = {false};
+
+    if (!plus_memory_is_readable()) {
+        return PLUS_MEMORY_UNREADABLE;
+    }
+    if (plus_probe_call(look_at_frame, &found) < 0) {
+        PyErr_Clear();
+    }
+    return found.frames ? NULL : "the frames of running functions are not laid out as expected";
+}
+
+/* Whether the words of a frame's operand stack are these, from its bottom on; NULL: any. */
+static bool
+has_operands(Frame *frame, const PyCodeObject *code, int from, PyObject *const *expected, int count)
+{
+    for (int i = 0; i < count; i++) {
+        __typeof__(frame->localsplus[0]) word;
+        uintptr_t place = (uintptr_t)&frame->localsplus[code->co_nlocalsplus + from + i];
+
+        if (!plus_read_memory(place, &word, sizeof word) ||
+            (expected[i] != NULL && REFERENCE_BITS(word) != (uintptr_t)expected[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+look_at_operands(const struct plus_probe_call *call, void *arg)
+{
+    Frame *frame = PLUS_AT(PLUS_FACT_OPERANDS, plus_pyframe_top(PyThreadState_Get()));
+    /* first, and the call: in which order callable and NULL lie has changed. */
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *const expected[] = {call->first, call->callable, NULL, call->first, call->first};
+#else
+    PyObject *const expected[] = {call->first, NULL, call->callable, call->first, call->first};
+#endif
+    struct look *found = arg;
+    int count = (int)(sizeof expected / sizeof expected[0]);
+
+    found->operands = has_operands(frame, call->code, 0, expected, count);
+#if PY_VERSION_HEX >= 0x030E0000
+    found->operands &=
+        frame->stackpointer >= &frame->localsplus[call->code->co_nlocalsplus + 1] &&
+        frame->stackpointer <= &frame->localsplus[call->code->co_nlocalsplus + count];
+#else
+    const struct plus_call_site *site = plus_stack_depth_at(call->code, offset_of(frame));
+
+    found->operands &= site != NULL && site->depth == count && site->base == 1 &&
+                       site->unpacked < 0 && !site->is_for;
+#endif
+}
+
+const char *
+plus_probe_operands(void)
+{
+    const char *refusal = plus_fact_refusal(PLUS_FACT_FRAMES);
+    struct look found = {false};
+
+    if (refusal != NULL) {
+        return refusal;
+    }
+    if (plus_probe_call(look_at_operands, &found) < 0) {
+        PyErr_Clear();
+    }
+    return found.operands ? NULL : "operands of running functions do not lie where expected";
 }

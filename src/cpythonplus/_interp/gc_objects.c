@@ -10,6 +10,10 @@
  * out, which in a server that calls gc.freeze() before it forks are most of the heap. */
 #include "gc_objects.h"
 
+#include "../_base/own_memory.h"
+#include "facts.h"
+#include "probes.h"
+
 #include <stddef.h>
 
 #define GENERATIONS 3
@@ -50,11 +54,20 @@ object_of(struct link *link)
     return (PyObject *)(link + 1);
 }
 
+/* Through the kernel, as an address that was read may be anything. */
+static bool
+read_link(const struct link *address, struct link *copy)
+{
+    return plus_read_memory((uintptr_t)address, copy, sizeof *copy);
+}
+
 static bool
 is_ring(const struct link *head)
 {
-    return next_of(head) != NULL && prev_of(head) != NULL && prev_of(next_of(head)) == head &&
-           next_of(prev_of(head)) == head;
+    struct link own, next, prev;
+
+    return read_link(head, &own) && read_link(next_of(&own), &next) &&
+           read_link(prev_of(&own), &prev) && prev_of(&next) == head && next_of(&prev) == head;
 }
 
 /* The thresholds are what the program sees of the state, so they tell whether this is it. */
@@ -96,11 +109,16 @@ youngest(void)
         PyErr_Clear();
         return NULL;
     }
-    struct link *link = (struct link *)probe - 1;
-    struct link *head = next_of(link);
-    bool fits = head != NULL && prev_of(head) == link;
+    struct link *link = PLUS_AT(PLUS_FACT_GC_RINGS, (struct link *)probe - 1), own, behind;
+    struct generation *head = NULL, copy[GENERATIONS + 1];
+
+    /* And that there are as many rings behind the head as have to be looked at. */
+    if (read_link(link, &own) && read_link(next_of(&own), &behind) && prev_of(&behind) == link &&
+        plus_read_memory((uintptr_t)next_of(&own), copy, sizeof copy)) {
+        head = (struct generation *)next_of(&own);
+    }
     Py_DECREF(probe);
-    return fits ? (struct generation *)head : NULL;
+    return head;
 }
 
 /* In this order: each check makes the next one safe. */
@@ -123,18 +141,19 @@ find_rings(void)
 }
 
 const char *
-plus_gc_objects_refusal(void)
+plus_probe_gc_rings(void)
 {
-#ifdef Py_GIL_DISABLED
-    return PLUS_FREE_THREADED;
-#else
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != rings.interpreter || !rings.tried) {
         rings.generations = NULL;
         find_rings();
     }
-    return rings.generations != NULL ? NULL
-                                     : "the garbage collector's lists are not laid out as expected";
-#endif
+    if (rings.generations != NULL) {
+        return NULL;
+    }
+    if (!plus_memory_is_readable()) {
+        return PLUS_MEMORY_UNREADABLE;
+    }
+    return "the garbage collector's lists are not laid out as expected";
 }
 
 static int

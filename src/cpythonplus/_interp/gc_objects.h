@@ -7,12 +7,7 @@
 
 #include "../_base/compat.h"
 
-/* NULL if the collector's lists are as they are known; else why plus_gc_objects_visit must not be called.  Makes
- * an object for it the first time. */
-const char *
-plus_gc_objects_refusal(void);
-
-/* Calls `visit` for each, the frozen ones last and with frozen = true, until it returns something else than 0,
+/* PLUS_FACT_GC_RINGS.  Calls `visit` for each, the frozen ones last and with frozen = true, until it returns something else than 0,
  * which is returned; else 0.  `visit` must neither make nor free objects that the collector knows, nor give
  * the GIL up. */
 int

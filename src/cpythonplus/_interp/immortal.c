@@ -1,6 +1,22 @@
 #include "immortal.h"
 
+#include "probes.h"
+
 #ifdef PLUS_HAS_IMMORTAL
+
+/* Before anything is written: the count is where it is known to be. */
+static bool
+count_is_there(PyObject *op)
+{
+    const PyObject *at = PLUS_AT(PLUS_FACT_IMMORTAL, op);
+    Py_ssize_t before = Py_REFCNT(op);
+    bool there = at->ob_refcnt == before;
+
+    Py_IncRef(op); /* the function, which the interpreter has compiled */
+    there &= at->ob_refcnt == before + 1;
+    Py_DecRef(op);
+    return there && at->ob_refcnt == before;
+}
 
 static bool
 counts_stay(PyObject *op)
@@ -8,46 +24,54 @@ counts_stay(PyObject *op)
     Py_ssize_t before = Py_REFCNT(op);
 
     Py_INCREF(op);
-    Py_INCREF(op);
-    Py_DECREF(op);
+    Py_IncRef(op);
+    Py_DecRef(op);
     Py_DECREF(op);
     Py_DECREF(op);
     return plus_immortal_is(op) && Py_REFCNT(op) == before;
 }
 
 const char *
-plus_immortal_refusal(void)
+plus_probe_immortal(void)
 {
-    static PyObject *probe; /* leaked, as it has to be */
-
     /* Not exactly: extensions that were compiled before 3.12 count references to it. */
     if (Py_REFCNT(Py_None) < (Py_ssize_t)(PLUS_IMMORTAL_COUNT / 2)) {
         return "None is not immortal";
     }
+    PyObject *probe = PyBytes_FromString("cpythonplus"); /* leaked, as it has to be */
     if (probe == NULL) {
-        probe = PyBytes_FromString("cpythonplus");
-        if (probe == NULL) {
-            PyErr_Clear();
-            return "out of memory";
-        }
-        if (plus_immortal_is(probe)) {
-            return "a new object is immortal";
-        }
-        plus_immortal_make(probe);
+        PyErr_Clear();
+        return "out of memory";
     }
+    if (!count_is_there(probe)) {
+        return "an object's references are not counted where expected";
+    }
+    if (plus_immortal_is(probe)) {
+        return "a new object is immortal";
+    }
+    plus_immortal_make(probe);
     return counts_stay(probe) ? NULL : "an object that was made immortal is still counted";
 }
 
 #else
 
 const char *
-plus_immortal_refusal(void)
+plus_probe_immortal(void)
 {
-#ifdef Py_GIL_DISABLED
-    return PLUS_FREE_THREADED;
-#else
-    return "immortal objects require CPython 3.12 or later";
-#endif
+    return NULL;
 }
 
 #endif
+
+const char *
+plus_immortal_refusal(void)
+{
+    const char *refusal = plus_fact_refusal(PLUS_FACT_IMMORTAL);
+
+#ifndef PLUS_HAS_IMMORTAL
+    if (refusal == NULL) {
+        return "immortal objects require CPython 3.12 or later";
+    }
+#endif
+    return refusal;
+}

@@ -1,12 +1,12 @@
 /* Objects whose references are not counted: from 3.12 on, and not on a free-threaded build, whose counts work
  * otherwise.
  *
- * All with the GIL held.  Only what plus_immortal_refusal() has found to be so may be changed.
+ * All with the GIL held.  For whom plus_immortal_refusal() is NULL.
  */
 #ifndef PLUS_INTERP_IMMORTAL_H
 #define PLUS_INTERP_IMMORTAL_H
 
-#include "../_base/compat.h"
+#include "facts.h"
 
 #include <stdint.h>
 
@@ -14,8 +14,7 @@
 #define PLUS_HAS_IMMORTAL 1
 #endif
 
-/* NULL if this interpreter treats an object that plus_immortal_make() has changed as immortal; else the reason why
- * nothing may be made immortal.  No exception is set. */
+/* NULL, or why nothing can be made immortal here: PLUS_FACT_IMMORTAL, and that a version has it at all. */
 const char *
 plus_immortal_refusal(void);
 
@@ -34,9 +33,10 @@ static inline bool
 plus_immortal_is(PyObject *op)
 {
 #if PY_VERSION_HEX >= 0x030E0000
+    op = PLUS_AT(PLUS_FACT_IMMORTAL, op);
     return _Py_IsImmortal(op) && (op->ob_flags & PLUS_IMMORTAL_FLAG) != 0;
 #else
-    return (uint32_t)op->ob_refcnt == PLUS_IMMORTAL_COUNT;
+    return (uint32_t)PLUS_AT(PLUS_FACT_IMMORTAL, op)->ob_refcnt == PLUS_IMMORTAL_COUNT;
 #endif
 }
 
@@ -71,9 +71,11 @@ plus_immortal_set_interned_state(PyObject *op, unsigned state)
 static inline void
 plus_immortal_make(PyObject *op)
 {
-    op->ob_refcnt = PLUS_IMMORTAL_COUNT;
+    PyObject *at = PLUS_AT(PLUS_FACT_IMMORTAL, op);
+
+    at->ob_refcnt = PLUS_IMMORTAL_COUNT;
 #if PY_VERSION_HEX >= 0x030E0000
-    op->ob_flags |= PLUS_IMMORTAL_FLAG;
+    at->ob_flags |= PLUS_IMMORTAL_FLAG;
 #endif
     plus_immortal_set_interned_state(op, SSTATE_INTERNED_IMMORTAL);
 }
@@ -82,9 +84,11 @@ plus_immortal_make(PyObject *op)
 static inline void
 plus_immortal_undo(PyObject *op, Py_ssize_t count)
 {
-    op->ob_refcnt = count;
+    PyObject *at = PLUS_AT(PLUS_FACT_IMMORTAL, op);
+
+    at->ob_refcnt = count;
 #if PY_VERSION_HEX >= 0x030E0000
-    op->ob_flags &= (uint16_t)~PLUS_IMMORTAL_FLAG;
+    at->ob_flags &= (uint16_t)~PLUS_IMMORTAL_FLAG;
 #endif
     plus_immortal_set_interned_state(op, SSTATE_INTERNED_MORTAL);
 }

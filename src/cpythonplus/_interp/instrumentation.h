@@ -1,12 +1,12 @@
 /* Which monitoring events code has been given, from 3.12 on: the interpreter numbers the changes of what tools ask for,
  * and each code object knows the number it was last brought up to date for.
  *
- * All with the GIL held.
+ * All with the GIL held; for whom PLUS_FACT_INSTRUMENTATION holds.
  */
 #ifndef PLUS_INTERP_INSTRUMENTATION_H
 #define PLUS_INTERP_INSTRUMENTATION_H
 
-#include "../_base/compat.h"
+#include "facts.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 #define PLUS_INSTRUMENTED 1
@@ -20,7 +20,9 @@ static inline uint64_t
 plus_instrumentation_version(PyThreadState *tstate)
 {
     /* Its low byte are requests to the evaluation loop, which other threads may set at any time. */
-    return __atomic_load_n(&tstate->eval_breaker, __ATOMIC_RELAXED) & ~(uintptr_t)0xff;
+    return __atomic_load_n(&PLUS_AT(PLUS_FACT_INSTRUMENTATION, tstate)->eval_breaker,
+                           __ATOMIC_RELAXED) &
+           ~(uintptr_t)0xff;
 }
 #endif
 
@@ -28,14 +30,14 @@ plus_instrumentation_version(PyThreadState *tstate)
 static inline uint64_t
 plus_instrumentation_version_of(const PyCodeObject *code)
 {
-    return code->_co_instrumentation_version;
+    return PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_instrumentation_version;
 }
 
 /* A piece of the interpreter has no instruction that could report anything, and refuses to be asked for it. */
 static inline bool
 plus_instrumentation_is_possible(const PyCodeObject *code)
 {
-    return code->_co_firsttraceable < Py_SIZE(code);
+    return PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_firsttraceable < Py_SIZE(code);
 }
 
 #else
@@ -49,7 +51,7 @@ static inline bool
 plus_instrumentation_must_wait(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030E0000
-    return tstate->delete_later != NULL;
+    return PLUS_AT(PLUS_FACT_INSTRUMENTATION, tstate)->delete_later != NULL;
 #else
     (void)tstate;
     return false;

@@ -8,10 +8,13 @@
  * Up to 3.12 the values are a block of their own: order | size | bytes of these | values. */
 #include "layouts.h"
 
+#include "facts.h"
+#include "probes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pools.h"
+#include "../_base/own_memory.h"
 #include "sizes.h"
 
 #define WORD ((Py_ssize_t)sizeof(void *))
@@ -43,8 +46,6 @@ struct inline_values {
     PyObject *values[];
 };
 #endif
-
-static struct plus_layouts verified;
 
 /* ---- dicts ---------------------------------------------------------------------------------------- */
 
@@ -110,11 +111,17 @@ values_bytes_of(PyObject *const *values, const struct key_table *table)
 }
 #endif
 
+static const struct key_table *
+keys_of(const PyDictObject *dict)
+{
+    return PLUS_AT(PLUS_FACT_DICT_KEYS, (const struct key_table *)dict->ma_keys);
+}
+
 void
 plus_dict_parts(PyObject *dict, Py_ssize_t *keys_bytes, Py_ssize_t *values_bytes)
 {
     const PyDictObject *parts = (PyDictObject *)dict;
-    const struct key_table *table = (const struct key_table *)parts->ma_keys;
+    const struct key_table *table = keys_of(parts);
 
     *keys_bytes = *values_bytes = 0;
     if (parts->ma_values == NULL) {
@@ -134,7 +141,11 @@ plus_dict_parts(PyObject *dict, Py_ssize_t *keys_bytes, Py_ssize_t *values_bytes
 static const struct key_table *
 names_of(PyTypeObject *type)
 {
-    return (const struct key_table *)((PyHeapTypeObject *)type)->ht_cached_keys;
+    const PyHeapTypeObject *heap_type = (PyHeapTypeObject *)type;
+
+    return heap_type->ht_cached_keys == NULL
+               ? NULL
+               : PLUS_AT(PLUS_FACT_DICT_KEYS, (const struct key_table *)heap_type->ht_cached_keys);
 }
 
 bool
@@ -153,7 +164,8 @@ plus_has_inline_values(PyTypeObject *type)
 static const struct inline_values *
 values_of(PyObject *op)
 {
-    return (const struct inline_values *)((char *)op + Py_TYPE(op)->tp_basicsize);
+    return PLUS_AT(PLUS_FACT_INLINE_VALUES,
+                   (const struct inline_values *)((char *)op + Py_TYPE(op)->tp_basicsize));
 }
 
 Py_ssize_t
@@ -181,7 +193,7 @@ first_value(PyObject *op, Py_ssize_t *count)
 static PyObject *
 managed_dict(PyObject *op)
 {
-    return ((PyObject **)op)[-3];
+    return ((PyObject **)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-3];
 }
 #else
 /* NULL if there is a dict instead, or nothing yet. */
@@ -189,11 +201,11 @@ static PyObject *const *
 values_of(PyObject *op)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    uintptr_t word = ((uintptr_t *)op)[-3];
+    uintptr_t word = ((uintptr_t *)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-3];
 
     return (word & 1) != 0 ? (PyObject *const *)(word + 1) : NULL;
 #else
-    return ((PyObject ***)op)[-4];
+    return ((PyObject ***)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-4];
 #endif
 }
 
@@ -226,7 +238,7 @@ first_value(PyObject *op, Py_ssize_t *count)
 static PyObject *
 managed_dict(PyObject *op)
 {
-    uintptr_t word = ((uintptr_t *)op)[-3];
+    uintptr_t word = ((uintptr_t *)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-3];
 
     return (word & 1) != 0 ? NULL : (PyObject *)word;
 }
@@ -256,7 +268,7 @@ plus_instance_dict(PyObject *op)
     PyObject *dict = NULL;
 
     if (PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT)) {
-        dict = verified.values ? managed_dict(op) : NULL;
+        dict = plus_fact_refusal(PLUS_FACT_INLINE_VALUES) == NULL ? managed_dict(op) : NULL;
     }
     else if (offset > 0) {
         dict = *(PyObject **)((char *)op + offset);
@@ -373,7 +385,7 @@ log2_size_for(Py_ssize_t entries)
 static bool
 read_dict(const PyDictObject *dict, struct plus_table *table)
 {
-    const struct key_table *keys = (const struct key_table *)dict->ma_keys;
+    const struct key_table *keys = keys_of(dict);
 
     /* Empty dicts have one that is the interpreter's, split ones have their class's. */
     if (dict->ma_values != NULL || keys->owners != 1) {
@@ -450,7 +462,7 @@ keys_fit(long count, bool strings)
         fits = key != NULL && PyDict_SetItem(dict, key, Py_None) == 0;
         Py_XDECREF(key);
     }
-    if (fits && can_read(((PyDictObject *)dict)->ma_keys, sizeof(struct key_table))) {
+    if (fits && can_read(keys_of((PyDictObject *)dict), sizeof(struct key_table))) {
         plus_dict_parts(dict, &keys_bytes, &values_bytes);
         Py_ssize_t itself = PyDict_Type.tp_basicsize + 2 * WORD;
         fits = plus_object_bytes(dict) == itself + keys_bytes && values_bytes == 0;
@@ -516,19 +528,26 @@ try_values(void)
     return fits;
 }
 
-const struct plus_layouts *
-plus_layouts_verify(void)
-{
-    static bool tried;
+static const char unexpected[] = "instances and dicts are not laid out as expected";
 
-    if (tried) {
-        return &verified;
-    }
+const char *
+plus_probe_dict_keys(void)
+{
     bool keys = keys_fit(0, true) && keys_fit(1, true) && keys_fit(1, false) && keys_fit(9, true) &&
                 keys_fit(400, true) && keys_fit(400, false);
-    bool values = keys && try_values();
+
     PyErr_Clear();
-    verified = (struct plus_layouts){keys, values};
-    tried = true;
-    return &verified;
+    return keys ? NULL : plus_memory_is_readable() ? unexpected : PLUS_MEMORY_UNREADABLE;
+}
+
+const char *
+plus_probe_inline_values(void)
+{
+    const char *refusal = plus_fact_refusal(PLUS_FACT_DICT_KEYS);
+
+    if (refusal == NULL && !try_values()) {
+        refusal = unexpected;
+    }
+    PyErr_Clear();
+    return refusal;
 }

@@ -1,24 +1,12 @@
 /* Where CPython keeps the keys of a dict and the attributes of an instance: what its public headers do not tell.
  * The same from 3.11 to 3.15 but for what is said in the .c.
  *
- * All with the GIL held; nothing is made or changed, but for plus_layouts_verify().  What was not verified must
- * not be asked for. */
+ * All with the GIL held; nothing is made or changed.  plus_dict_parts() and plus_table_of() are for whom
+ * PLUS_FACT_DICT_KEYS holds, what is about instances for whom PLUS_FACT_INLINE_VALUES does. */
 #ifndef PLUS_INTERP_LAYOUTS_H
 #define PLUS_INTERP_LAYOUTS_H
 
-#include "../_base/compat.h"
-
-/* What was found to be as it is known, by objects made for the purpose. */
-struct plus_layouts {
-    bool keys; /* plus_dict_parts() */
-    bool
-        values; /* plus_inline_bytes(), plus_inline_attribute(), plus_instance_dict() of managed dicts */
-};
-
-/* The first call makes objects, and compares; the interpreter's memory is read through the kernel until it is
- * known to be there.  No exception may be set before, none is afterwards. */
-const struct plus_layouts *
-plus_layouts_verify(void);
+#include "facts.h"
 
 /* Bytes that a dict has outside of itself: its table of keys, 0 if it is shared with others or the empty one, and
  * its values, 0 if they lie in the table or in the instance. */

@@ -4,19 +4,6 @@
 
 typedef struct _PyInterpreterFrame Frame;
 
-/* Borrowed; NULL: not bound. */
-static PyObject *
-variable(const Frame *frame, int index)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    _PyStackRef reference = frame->localsplus[index];
-
-    return PyStackRef_IsNull(reference) ? NULL : PyStackRef_AsPyObjectBorrow(reference);
-#else
-    return frame->localsplus[index];
-#endif
-}
-
 static int
 visit_frame(const Frame *frame, int (*visit)(PyCodeObject *, int, PyObject *, void *), void *arg)
 {
@@ -24,7 +11,7 @@ visit_frame(const Frame *frame, int (*visit)(PyCodeObject *, int, PyObject *, vo
     int stop = visit(code, -1, (PyObject *)code, arg);
 
     for (int i = 0; stop == 0 && i < code->co_nlocalsplus; i++) {
-        PyObject *value = variable(frame, i);
+        PyObject *value = plus_pyframe_variable(frame, i);
         if (value != NULL) {
             stop = visit(code, i, value, arg);
         }
@@ -46,8 +33,8 @@ plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *val
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
 
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
-        Frame *frame = plus_pyframe_top(tstate);
-        for (; frame != NULL; frame = frame->previous) {
+        for (Frame *home = plus_pyframe_top(tstate), *frame; home != NULL; home = frame->previous) {
+            frame = plus_pyframe_at(home);
             int stop = has_begun(frame) ? visit_frame(frame, visit, arg) : 0;
             if (stop != 0) {
                 return stop;

@@ -1,5 +1,8 @@
 #include "object_parts.h"
 
+#include "facts.h"
+#include "probes.h"
+
 #include "layouts.h"
 #include "sizes.h"
 
@@ -15,9 +18,21 @@ is_measured_as(PyTypeObject *type, PyTypeObject *base)
            !Py_IS_TYPE(method, &PyMethodDescr_Type);
 }
 
+static bool probing;
+
+static bool
+sizes_are_known(void)
+{
+    return probing || plus_fact_refusal(PLUS_FACT_OBJECT_SIZES) == NULL;
+}
+
 static enum plus_measure
 measure_of(PyTypeObject *type)
 {
+    if (type != &PyBool_Type && type != &PyCode_Type && !sizes_are_known() &&
+        !is_measured_as(type, &PyBaseObject_Type)) {
+        return PLUS_TOLD;
+    }
     if (PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS)) {
         return type == &PyBool_Type ? PLUS_FIXED : PLUS_INT; /* whose basic size has the digit */
     }
@@ -28,7 +43,8 @@ measure_of(PyTypeObject *type)
         return is_measured_as(type, &PyList_Type) ? PLUS_LIST : PLUS_TOLD;
     }
     if (PyType_HasFeature(type, Py_TPFLAGS_DICT_SUBCLASS)) {
-        bool known = plus_layouts_verify()->keys && is_measured_as(type, &PyDict_Type);
+        bool known =
+            plus_fact_refusal(PLUS_FACT_DICT_KEYS) == NULL && is_measured_as(type, &PyDict_Type);
         return known ? PLUS_DICT : PLUS_TOLD;
     }
     if (PyType_IsSubtype(type, &PySet_Type) || PyType_IsSubtype(type, &PyFrozenSet_Type)) {
@@ -57,7 +73,8 @@ plus_measuring_of(PyTypeObject *type)
     struct plus_measuring how = {.measure = measure_of(type), .item_bytes = type->tp_itemsize};
 
     how.fixed_bytes = type->tp_basicsize + front_bytes(type);
-    how.inline_values = plus_layouts_verify()->values && plus_has_inline_values(type);
+    how.inline_values =
+        plus_fact_refusal(PLUS_FACT_INLINE_VALUES) == NULL && plus_has_inline_values(type);
     /* Room for one more than is asked for (PyType_GenericAlloc), which built-in types do without. */
     how.extra_items = type->tp_itemsize > 0 && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
     return how;
@@ -68,7 +85,7 @@ plus_measuring_of(PyTypeObject *type)
 static Py_ssize_t
 digits_of(PyObject *op)
 {
-    const PyLongObject *number = (PyLongObject *)op;
+    const PyLongObject *number = PLUS_AT(PLUS_FACT_OBJECT_SIZES, (PyLongObject *)op);
 #if PY_VERSION_HEX >= 0x030C0000
     Py_ssize_t digits = (Py_ssize_t)(number->long_value.lv_tag >> 3);
 #else
@@ -99,7 +116,7 @@ items_bytes(const struct plus_measuring *how, PyObject *op)
 static void
 measure_str(const struct plus_measuring *how, PyObject *op, struct plus_parts *parts)
 {
-    const PyASCIIObject *head = (PyASCIIObject *)op;
+    const PyASCIIObject *head = PLUS_AT(PLUS_FACT_OBJECT_SIZES, (PyASCIIObject *)op);
     const PyCompactUnicodeObject *compact = (PyCompactUnicodeObject *)op;
     Py_ssize_t characters = (head->length + 1) * (Py_ssize_t)head->state.kind;
 
@@ -148,13 +165,13 @@ plus_parts_of(const struct plus_measuring *how, PyObject *op)
         measure_str(how, op, &parts);
         break;
     case PLUS_LIST:
-        parts.table = list_table_bytes((PyListObject *)op);
+        parts.table = list_table_bytes(PLUS_AT(PLUS_FACT_OBJECT_SIZES, (PyListObject *)op));
         break;
     case PLUS_DICT:
         plus_dict_parts(op, &parts.table, &parts.values);
         break;
     case PLUS_SET:
-        parts.table = set_table_bytes((PySetObject *)op);
+        parts.table = set_table_bytes(PLUS_AT(PLUS_FACT_OBJECT_SIZES, (PySetObject *)op));
         break;
     case PLUS_TOLD:
         parts.object = plus_object_bytes(op);
@@ -168,4 +185,58 @@ plus_parts_of(const struct plus_measuring *how, PyObject *op)
 #endif
     }
     return parts;
+}
+
+/* ---- whether it is so ----------------------------------------------------------------------------- */
+
+/* What sys.getsizeof() has for it; -1 with an exception. */
+static Py_ssize_t
+size_told(PyObject *op)
+{
+    PyObject *getsizeof = PySys_GetObject("getsizeof"); /* borrowed */
+    PyObject *told = getsizeof == NULL ? NULL : PyObject_CallOneArg(getsizeof, op);
+    Py_ssize_t size = told == NULL ? -1 : PyLong_AsSsize_t(told);
+
+    Py_XDECREF(told);
+    return size;
+}
+
+static bool
+size_fits(PyObject *op)
+{
+    struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
+    struct plus_parts parts = plus_parts_of(&how, op);
+
+    Py_ssize_t size = parts.object + parts.table + parts.values;
+
+    /* A small number takes a whole word more than it says. */
+    return (size + WORD - 1) / WORD == (size_told(op) + WORD - 1) / WORD;
+}
+
+const char *
+plus_probe_object_sizes(void)
+{
+    PyObject *samples = Py_BuildValue("(i, L, L, s, s, s, [i, i, i], [], N)", 1, INT64_C(1) << 40,
+                                      -(INT64_C(1) << 61), "ascii", "gr\xc3\xbc\xc3\x9f",
+                                      "\xf0\x9d\x95\xa1", 1, 2, 3, PyFrozenSet_New(NULL));
+    PyObject *many = PyList_New(0), *set = NULL;
+    bool fits = samples != NULL && many != NULL;
+
+    probing = true;
+    for (long i = 0; fits && i < 100; i++) {
+        PyObject *number = PyLong_FromLong(i);
+        fits = number != NULL && PyList_Append(many, number) == 0;
+        Py_XDECREF(number);
+    }
+    set = fits ? PySet_New(many) : NULL;
+    fits = set != NULL && size_fits(many) && size_fits(set);
+    for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(samples); i++) {
+        fits = size_fits(PyTuple_GET_ITEM(samples, i));
+    }
+    probing = false;
+    Py_XDECREF(set);
+    Py_XDECREF(many);
+    Py_XDECREF(samples);
+    PyErr_Clear();
+    return fits ? NULL : "objects do not note their sizes as expected";
 }

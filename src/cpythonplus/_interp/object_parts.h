@@ -31,7 +31,7 @@ struct plus_parts {
     Py_ssize_t object, table, values;
 };
 
-/* plus_layouts_verify() has been called before. */
+/* Where a fact does not hold, the type's __sizeof__ is asked instead. */
 struct plus_measuring
 plus_measuring_of(PyTypeObject *type);
 

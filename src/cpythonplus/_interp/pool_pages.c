@@ -108,7 +108,7 @@ arenas_end(void)
 static struct plus_pool_header *
 pool_of(const void *block)
 {
-    return (struct plus_pool_header *)plus_pool_of(block);
+    return (struct plus_pool_header *)plus_pool_header_at(plus_pool_of(block));
 }
 
 /* Whether this is the header of a pool of blocks of BLOCK_BYTES that `block` is one of. */
@@ -127,7 +127,7 @@ is_in_pool(const struct taking *this, const void *block)
 {
     struct plus_pool_header header;
 
-    return plus_read_memory(plus_pool_of(block), &header, sizeof(header)) &&
+    return plus_read_memory(plus_pool_header_at(plus_pool_of(block)), &header, sizeof(header)) &&
            describes(&header, this, block);
 }
 
@@ -251,13 +251,10 @@ plus_pool_pages_release(struct plus_pool_pages *done)
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         return PLUS_POOL_PAGES_OTHERS;
     }
-#ifdef Py_GIL_DISABLED
-    return PLUS_POOL_PAGES_NO_POOLS;
-#endif
     if (!plus_memory_is_readable()) {
         return PLUS_POOL_PAGES_UNREADABLE;
     }
-    if (!knows_pools(&taking)) {
+    if (plus_fact_refusal(PLUS_FACT_POOLS) != NULL || !knows_pools(&taking)) {
         return PLUS_POOL_PAGES_NO_POOLS;
     }
     arenas_begin();

@@ -4,6 +4,9 @@
 #ifndef PLUS_INTERP_POOLS_H
 #define PLUS_INTERP_POOLS_H
 
+#include "../_base/own_memory.h"
+#include "facts.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +28,13 @@ static inline uintptr_t
 plus_pool_of(const void *address)
 {
     return (uintptr_t)address & ~(PLUS_POOL_BYTES - 1);
+}
+
+/* Where the header of a pool is read. */
+static inline uintptr_t
+plus_pool_header_at(uintptr_t pool)
+{
+    return PLUS_AT(PLUS_FACT_POOLS, pool);
 }
 
 /* Bytes of each block of the pool. */
@@ -50,22 +60,10 @@ plus_pool_is_used(const struct plus_pool_header *header)
            header->last_offset == PLUS_POOL_BYTES - plus_pool_block_bytes(header);
 }
 
-/* Copies `count_bytes` of this process's own memory through the kernel: whatever the address is, nothing is
- * harmed.  By process_vm_readv, or /proc/thread-self/mem where that is refused.  Whether all of it was there.
- * Needs no GIL. */
-bool
-plus_read_memory(uintptr_t address, void *copy, size_t count_bytes);
+#define PLUS_POOLS_AT_ONCE PLUS_RANGES_AT_ONCE
 
-#define PLUS_POOLS_AT_ONCE 128
-
-/* The same with the headers of up to PLUS_POOLS_AT_ONCE pools that follow each other. */
+/* Copies the headers of up to PLUS_POOLS_AT_ONCE pools that follow each other. */
 bool
 plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count);
-
-/* Whether any of it can be read: with both ways refused, no address can, which says nothing about what lies there. */
-bool
-plus_memory_is_readable(void);
-
-#define PLUS_MEMORY_UNREADABLE "process_vm_readv and /proc/thread-self/mem are refused here"
 
 #endif

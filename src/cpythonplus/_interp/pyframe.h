@@ -8,7 +8,7 @@
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
 #endif
-#include "../_base/compat.h"
+#include "facts.h"
 
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_frame.h>
@@ -19,14 +19,23 @@
 #include <internal/pycore_frame.h>
 #endif
 
+/* Where the frame is read: all functions that take a `const` one take this. */
+static inline struct _PyInterpreterFrame *
+plus_pyframe_at(struct _PyInterpreterFrame *frame)
+{
+    return PLUS_AT(PLUS_FACT_FRAMES, frame);
+}
+
 /* The innermost frame of a thread, NULL: it runs no Python. */
 static inline struct _PyInterpreterFrame *
 plus_pyframe_top(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030D0000
-    return tstate->current_frame;
+    return PLUS_AT(PLUS_FACT_FRAMES, tstate)->current_frame;
 #else
-    return tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
+    _PyCFrame *cframe = PLUS_AT(PLUS_FACT_FRAMES, tstate)->cframe;
+
+    return cframe != NULL ? cframe->current_frame : NULL;
 #endif
 }
 
@@ -59,6 +68,26 @@ plus_pyframe_code(const struct _PyInterpreterFrame *frame)
     return plus_pyframe_is_python(frame) && code != NULL && PyCode_Check(code)
                ? (PyCodeObject *)code
                : NULL;
+}
+
+/* The variable at `index` of co_localsplusnames, a cell as such; borrowed, NULL: not bound. */
+static inline PyObject *
+plus_pyframe_variable(const struct _PyInterpreterFrame *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef reference = frame->localsplus[index];
+
+    return PyStackRef_IsNull(reference) ? NULL : PyStackRef_AsPyObjectBorrow(reference);
+#else
+    return frame->localsplus[index];
+#endif
+}
+
+/* What a frame object stands for, where it is read. */
+static inline struct _PyInterpreterFrame *
+plus_pyframe_of(PyFrameObject *object)
+{
+    return plus_pyframe_at(object->f_frame);
 }
 
 #endif

@@ -4,34 +4,15 @@
 #endif
 #include "pystate.h"
 
+#include "../_base/own_memory.h"
+#include "probe_call.h"
+#include "probes.h"
+
 #if PY_VERSION_HEX >= 0x030E0000
 #include "internal/pycore_tstate.h"
 #endif
 
 #include <string.h>
-
-const char *
-plus_pystate_refusal(void)
-{
-#if defined(Py_GIL_DISABLED)
-    return "tasklets require an interpreter that is built with a GIL";
-#else
-    if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
-        return "compiled for another version of Python";
-    }
-    PyThreadState *tstate = PyThreadState_Get();
-
-    if (PyThreadState_GetInterpreter(tstate) != PyInterpreterState_Main()) {
-        return "tasklets work in the main interpreter only";
-    }
-    /* The frames that run now must lie in the data stack as this file sees it. */
-    if (tstate->datastack_chunk == NULL || tstate->datastack_top < tstate->datastack_chunk->data ||
-        tstate->datastack_top > tstate->datastack_limit || tstate->exc_info == NULL) {
-        return "the interpreter's thread state is not as expected";
-    }
-    return NULL;
-#endif
-}
 
 /* ---- context, tracing, recursion depth ---- */
 
@@ -55,62 +36,67 @@ fresh_rest(struct plus_pystate *state, PyObject *context)
 static void
 save_rest(struct plus_pystate *state, PyThreadState *tstate)
 {
-    state->context = tstate->context;
-    state->tracefunc = tstate->c_tracefunc;
-    state->profilefunc = tstate->c_profilefunc;
-    state->traceobj = tstate->c_traceobj;
-    state->profileobj = tstate->c_profileobj;
-    state->tracing = tstate->tracing;
+    state->context = PLUS_TSTATE(tstate)->context;
+    state->tracefunc = PLUS_TSTATE(tstate)->c_tracefunc;
+    state->profilefunc = PLUS_TSTATE(tstate)->c_profilefunc;
+    state->traceobj = PLUS_TSTATE(tstate)->c_traceobj;
+    state->profileobj = PLUS_TSTATE(tstate)->c_profileobj;
+    state->tracing = PLUS_TSTATE(tstate)->tracing;
 #if PY_VERSION_HEX < 0x030C0000
-    state->what_event = tstate->tracing_what;
-    state->recursion_depth = tstate->recursion_limit - tstate->recursion_remaining;
+    state->what_event = PLUS_TSTATE(tstate)->tracing_what;
+    state->recursion_depth =
+        PLUS_TSTATE(tstate)->recursion_limit - PLUS_TSTATE(tstate)->recursion_remaining;
 #else
-    state->what_event = tstate->what_event;
-    state->recursion_depth = tstate->py_recursion_limit - tstate->py_recursion_remaining;
+    state->what_event = PLUS_TSTATE(tstate)->what_event;
+    state->recursion_depth =
+        PLUS_TSTATE(tstate)->py_recursion_limit - PLUS_TSTATE(tstate)->py_recursion_remaining;
 #endif
 }
 
 static void
 load_rest(struct plus_pystate *state, PyThreadState *tstate)
 {
-    tstate->context = state->context;
+    PLUS_TSTATE(tstate)->context = state->context;
     state->context = NULL;
-    tstate->context_ver++; /* what context variables have cached is of the other context */
-    tstate->c_tracefunc = state->tracefunc;
-    tstate->c_profilefunc = state->profilefunc;
-    tstate->c_traceobj = state->traceobj;
-    tstate->c_profileobj = state->profileobj;
+    PLUS_TSTATE(tstate)
+        ->context_ver++; /* what context variables have cached is of the other context */
+    PLUS_TSTATE(tstate)->c_tracefunc = state->tracefunc;
+    PLUS_TSTATE(tstate)->c_profilefunc = state->profilefunc;
+    PLUS_TSTATE(tstate)->c_traceobj = state->traceobj;
+    PLUS_TSTATE(tstate)->c_profileobj = state->profileobj;
     state->traceobj = state->profileobj = NULL;
-    tstate->tracing = state->tracing;
+    PLUS_TSTATE(tstate)->tracing = state->tracing;
 #if PY_VERSION_HEX < 0x030C0000
-    tstate->tracing_what = state->what_event;
-    tstate->recursion_remaining = tstate->recursion_limit - state->recursion_depth;
+    PLUS_TSTATE(tstate)->tracing_what = state->what_event;
+    PLUS_TSTATE(tstate)->recursion_remaining =
+        PLUS_TSTATE(tstate)->recursion_limit - state->recursion_depth;
 #else
-    tstate->what_event = state->what_event;
-    tstate->py_recursion_remaining = tstate->py_recursion_limit - state->recursion_depth;
+    PLUS_TSTATE(tstate)->what_event = state->what_event;
+    PLUS_TSTATE(tstate)->py_recursion_remaining =
+        PLUS_TSTATE(tstate)->py_recursion_limit - state->recursion_depth;
 #endif
 }
 
 void
 plus_pystate_end(PyThreadState *tstate)
 {
-    if (tstate->c_tracefunc != NULL) {
+    if (PLUS_TSTATE(tstate)->c_tracefunc != NULL) {
         PyEval_SetTrace(NULL, NULL);
     }
-    if (tstate->c_profilefunc != NULL) {
+    if (PLUS_TSTATE(tstate)->c_profilefunc != NULL) {
         PyEval_SetProfile(NULL, NULL);
     }
-    Py_CLEAR(tstate->context);
-    tstate->context_ver++;
+    Py_CLEAR(PLUS_TSTATE(tstate)->context);
+    PLUS_TSTATE(tstate)->context_ver++;
 }
 
 PyObject *
 plus_pystate_exchange_context(PyThreadState *tstate, PyObject *context)
 {
-    PyObject *old = tstate->context;
+    PyObject *old = PLUS_TSTATE(tstate)->context;
 
-    tstate->context = context;
-    tstate->context_ver++;
+    PLUS_TSTATE(tstate)->context = context;
+    PLUS_TSTATE(tstate)->context_ver++;
     return old;
 }
 
@@ -126,22 +112,22 @@ flag_tracing(_PyCFrame *cframe, int tracing, bool traced)
 void
 plus_pystate_clear_again(PyThreadState *tstate)
 {
-    Py_CLEAR(tstate->dict);
+    Py_CLEAR(PLUS_TSTATE(tstate)->dict);
 }
 
 void
 plus_pystate_drop_context(PyThreadState *tstate)
 {
-    Py_CLEAR(tstate->context);
+    Py_CLEAR(PLUS_TSTATE(tstate)->context);
 }
 
 #if PY_VERSION_HEX < 0x030C0000
 void
 plus_pystate_set_tracefunc(PyThreadState *tstate, Py_tracefunc function)
 {
-    tstate->c_tracefunc = function;
-    flag_tracing(tstate->cframe, tstate->tracing,
-                 function != NULL || tstate->c_profilefunc != NULL);
+    PLUS_TSTATE(tstate)->c_tracefunc = function;
+    flag_tracing(PLUS_TSTATE(tstate)->cframe, PLUS_TSTATE(tstate)->tracing,
+                 function != NULL || PLUS_TSTATE(tstate)->c_profilefunc != NULL);
 }
 
 void
@@ -155,20 +141,23 @@ plus_pystate_set_parked_tracefunc(struct plus_pystate *state, Py_tracefunc funct
 void
 plus_pystate_swap_tracers(PyThreadState *tstate, struct plus_pystate *state)
 {
-    Py_tracefunc tracefunc = tstate->c_tracefunc, profilefunc = tstate->c_profilefunc;
-    PyObject *traceobj = tstate->c_traceobj, *profileobj = tstate->c_profileobj;
+    Py_tracefunc tracefunc = PLUS_TSTATE(tstate)->c_tracefunc,
+                 profilefunc = PLUS_TSTATE(tstate)->c_profilefunc;
+    PyObject *traceobj = PLUS_TSTATE(tstate)->c_traceobj,
+             *profileobj = PLUS_TSTATE(tstate)->c_profileobj;
 
-    tstate->c_tracefunc = state->tracefunc;
-    tstate->c_traceobj = state->traceobj;
-    tstate->c_profilefunc = state->profilefunc;
-    tstate->c_profileobj = state->profileobj;
+    PLUS_TSTATE(tstate)->c_tracefunc = state->tracefunc;
+    PLUS_TSTATE(tstate)->c_traceobj = state->traceobj;
+    PLUS_TSTATE(tstate)->c_profilefunc = state->profilefunc;
+    PLUS_TSTATE(tstate)->c_profileobj = state->profileobj;
     state->tracefunc = tracefunc;
     state->traceobj = traceobj;
     state->profilefunc = profilefunc;
     state->profileobj = profileobj;
 #if PY_VERSION_HEX < 0x030C0000
-    flag_tracing(tstate->cframe, tstate->tracing,
-                 tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL);
+    flag_tracing(PLUS_TSTATE(tstate)->cframe, PLUS_TSTATE(tstate)->tracing,
+                 PLUS_TSTATE(tstate)->c_tracefunc != NULL ||
+                     PLUS_TSTATE(tstate)->c_profilefunc != NULL);
 #endif
 }
 
@@ -230,10 +219,10 @@ fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plu
     state->datastack_limit = (PyObject **)stack->high;
 #if PY_VERSION_HEX < 0x030D0000
     memset(&state->root, 0, sizeof(state->root));
-    state->root.previous = &tstate->root_cframe;
+    state->root.previous = &PLUS_TSTATE(tstate)->root_cframe;
     state->cframe = &state->root;
 #elif PY_VERSION_HEX >= 0x030F0000
-    state->current_frame = tstate->base_frame;
+    state->current_frame = PLUS_TSTATE(tstate)->base_frame;
 #else
     state->current_frame = NULL;
 #endif
@@ -263,7 +252,7 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
         bytes >= THREAD_STACK_BYTES || fits > (size_t)limit ? limit : (int)fits;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    set_limits(state, (const _PyThreadStateImpl *)tstate, stack);
+    set_limits(state, (const _PyThreadStateImpl *)PLUS_TSTATE(tstate), stack);
     state->current_executor = NULL;
 #endif
 }
@@ -273,29 +262,29 @@ save(struct plus_pystate *state, PyThreadState *tstate)
 {
     save_rest(state, tstate);
 #if PY_VERSION_HEX < 0x030D0000
-    state->cframe = tstate->cframe;
+    state->cframe = PLUS_TSTATE(tstate)->cframe;
 #else
-    state->current_frame = tstate->current_frame;
+    state->current_frame = PLUS_TSTATE(tstate)->current_frame;
 #endif
-    state->datastack_chunk = tstate->datastack_chunk;
-    state->datastack_top = tstate->datastack_top;
-    state->datastack_limit = tstate->datastack_limit;
-    state->exc_info = tstate->exc_info;
+    state->datastack_chunk = PLUS_TSTATE(tstate)->datastack_chunk;
+    state->datastack_top = PLUS_TSTATE(tstate)->datastack_top;
+    state->datastack_limit = PLUS_TSTATE(tstate)->datastack_limit;
+    state->exc_info = PLUS_TSTATE(tstate)->exc_info;
 #if PY_VERSION_HEX < 0x030C0000
-    state->trash_nesting = tstate->trash_delete_nesting;
+    state->trash_nesting = PLUS_TSTATE(tstate)->trash_delete_nesting;
 #elif PY_VERSION_HEX < 0x030D0000
-    state->trash_nesting = tstate->trash.delete_nesting;
+    state->trash_nesting = PLUS_TSTATE(tstate)->trash.delete_nesting;
 #endif
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-    state->c_recursion_remaining = tstate->c_recursion_remaining;
+    state->c_recursion_remaining = PLUS_TSTATE(tstate)->c_recursion_remaining;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)PLUS_TSTATE(tstate);
 
     state->c_stack_top = impl->c_stack_top;
     state->c_stack_soft_limit = impl->c_stack_soft_limit;
     state->c_stack_hard_limit = impl->c_stack_hard_limit;
-    state->current_executor = Py_XNewRef(tstate->current_executor);
+    state->current_executor = Py_XNewRef(PLUS_TSTATE(tstate)->current_executor);
 #endif
 }
 
@@ -304,32 +293,33 @@ load(PyThreadState *tstate, struct plus_pystate *state)
 {
     load_rest(state, tstate);
 #if PY_VERSION_HEX < 0x030D0000
-    tstate->cframe = state->cframe;
+    PLUS_TSTATE(tstate)->cframe = state->cframe;
 #else
-    tstate->current_frame = state->current_frame;
+    PLUS_TSTATE(tstate)->current_frame = state->current_frame;
 #endif
-    tstate->datastack_chunk = state->datastack_chunk;
-    tstate->datastack_top = state->datastack_top;
-    tstate->datastack_limit = state->datastack_limit;
-    tstate->exc_info = state->exc_info;
+    PLUS_TSTATE(tstate)->datastack_chunk = state->datastack_chunk;
+    PLUS_TSTATE(tstate)->datastack_top = state->datastack_top;
+    PLUS_TSTATE(tstate)->datastack_limit = state->datastack_limit;
+    PLUS_TSTATE(tstate)->exc_info = state->exc_info;
 #if PY_VERSION_HEX < 0x030C0000
-    tstate->trash_delete_nesting = state->trash_nesting;
+    PLUS_TSTATE(tstate)->trash_delete_nesting = state->trash_nesting;
 #elif PY_VERSION_HEX < 0x030D0000
-    tstate->trash.delete_nesting = state->trash_nesting;
+    PLUS_TSTATE(tstate)->trash.delete_nesting = state->trash_nesting;
 #endif
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-    tstate->c_recursion_remaining = state->c_recursion_remaining;
+    PLUS_TSTATE(tstate)->c_recursion_remaining = state->c_recursion_remaining;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)tstate;
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)PLUS_TSTATE(tstate);
 
     impl->c_stack_top = state->c_stack_top;
     impl->c_stack_soft_limit = state->c_stack_soft_limit;
     impl->c_stack_hard_limit = state->c_stack_hard_limit;
-    tstate->current_executor = state->current_executor;
+    PLUS_TSTATE(tstate)->current_executor = state->current_executor;
 #endif
 #if PY_VERSION_HEX >= 0x030F0000
-    tstate->last_profiled_frame = NULL; /* a sampling profiler's note about the other stack */
+    PLUS_TSTATE(tstate)->last_profiled_frame =
+        NULL; /* a sampling profiler's note about the other stack */
 #endif
 }
 
@@ -398,4 +388,132 @@ plus_pystate_clear(struct plus_pystate *state)
 #if PY_VERSION_HEX >= 0x030E0000
     Py_CLEAR(state->current_executor); /* of one that was given up */
 #endif
+}
+
+/* ---- whether it is so ---- */
+
+struct seen {
+    PyThreadState *tstate;
+    int depth;
+    PyObject **datastack_top;
+};
+
+static void
+note(struct seen *seen)
+{
+    seen->depth = plus_pystate_depth(seen->tstate);
+    seen->datastack_top = PLUS_TSTATE(seen->tstate)->datastack_top;
+}
+
+static void
+note_inside(const struct plus_probe_call *call, void *arg)
+{
+    (void)call;
+    note(arg);
+}
+
+/* A call in Python counts, and its frame takes room. */
+static bool
+calls_count(PyThreadState *tstate)
+{
+    struct seen before = {tstate}, inside = {tstate}, after = {tstate};
+
+    note(&before);
+    if (plus_probe_call(note_inside, &inside) < 0) {
+        return false;
+    }
+    note(&after);
+    return inside.depth > before.depth && inside.depth < before.depth + 10 &&
+           after.depth == before.depth && inside.datastack_top != before.datastack_top &&
+           after.datastack_top == before.datastack_top;
+}
+
+static bool
+context_is_there(PyThreadState *tstate)
+{
+    PyObject *context = PyContext_New();
+
+    if (context == NULL || PyContext_Enter(context) < 0) {
+        Py_XDECREF(context);
+        return false;
+    }
+    bool there = plus_pystate_context(tstate) == context;
+    there &= PyContext_Exit(context) == 0;
+    Py_DECREF(context);
+    return there;
+}
+
+static bool
+handled_exception_is_there(PyThreadState *tstate)
+{
+    PyObject *outer = PyErr_GetHandledException();
+    PyObject *probe = PyObject_CallNoArgs(PyExc_ValueError);
+    _PyErr_StackItem item;
+
+    if (probe == NULL) {
+        Py_XDECREF(outer);
+        return false;
+    }
+    PyErr_SetHandledException(probe);
+    bool there = plus_read_memory((uintptr_t)PLUS_TSTATE(tstate)->exc_info, &item, sizeof item) &&
+                 item.exc_value == probe;
+    PyErr_SetHandledException(outer);
+    Py_XDECREF(outer);
+    Py_DECREF(probe);
+    return there;
+}
+
+/* What sys.gettrace() or getprofile() gives is the object where the function is the interpreter's own. */
+static bool
+tracer_is_there(const PyThreadState *tstate, bool profile)
+{
+    PyObject *get = PySys_GetObject(profile ? "getprofile" : "gettrace"); /* borrowed */
+    PyObject *told = get == NULL ? NULL : PyObject_CallNoArgs(get);
+    PyObject *object = plus_pystate_traceobj(tstate, profile);
+    bool there = told == NULL || object == (told == Py_None ? NULL : told);
+
+    Py_XDECREF(told);
+    return there;
+}
+
+static bool
+limits_are_there(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    const _PyThreadStateImpl *impl = (_PyThreadStateImpl *)PLUS_TSTATE(tstate);
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    return impl->c_stack_hard_limit < impl->c_stack_soft_limit &&
+           impl->c_stack_soft_limit < impl->c_stack_top && here < impl->c_stack_top &&
+           here > impl->c_stack_hard_limit;
+#elif PY_VERSION_HEX >= 0x030C0000
+    int before = PLUS_TSTATE(tstate)->c_recursion_remaining;
+
+    if (Py_EnterRecursiveCall(" in a probe") != 0) {
+        return false;
+    }
+    int inside = PLUS_TSTATE(tstate)->c_recursion_remaining;
+    Py_LeaveRecursiveCall();
+    return inside == before - 1 && PLUS_TSTATE(tstate)->c_recursion_remaining == before;
+#else
+    (void)tstate;
+    return true;
+#endif
+}
+
+const char *
+plus_probe_thread_state(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    const char *refusal = plus_fact_refusal(PLUS_FACT_FRAMES);
+
+    if (refusal != NULL) {
+        return refusal;
+    }
+    bool there = calls_count(tstate) && context_is_there(tstate) &&
+                 handled_exception_is_there(tstate) && tracer_is_there(tstate, false) &&
+                 tracer_is_there(tstate, true) && limits_are_there(tstate);
+
+    PyErr_Clear();
+    return there ? NULL : "the interpreter's thread state is not laid out as expected";
 }

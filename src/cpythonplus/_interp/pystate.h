@@ -1,12 +1,11 @@
 /* What of a thread state belongs to a tasklet, exchanged at a switch.
  *
- * The one place that writes into a PyThreadState.  Layouts are those of CPython 3.11 to 3.15 as compiled against;
- * plus_pystate_refusal says where the ground differs.  All with the GIL held.
+ * The one place that writes into a PyThreadState.  For whom PLUS_FACT_THREAD_STATE holds.  All with the GIL held.
  */
 #ifndef PLUS_INTERP_PYSTATE_H
 #define PLUS_INTERP_PYSTATE_H
 
-#include "../_base/compat.h"
+#include "facts.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +20,9 @@ struct plus_moved {
     const char *low, *high;
     ptrdiff_t moved;
 };
+
+/* Where the fields of a thread state are read and written. */
+#define PLUS_TSTATE(tstate) PLUS_AT(PLUS_FACT_THREAD_STATE, tstate)
 
 struct plus_pystate {
     PyObject *context; /* strong, or NULL */
@@ -50,10 +52,6 @@ struct plus_pystate {
     PyObject *current_executor;
 #endif
 };
-
-/* NULL if this interpreter's thread state is what this was compiled for, else the reason. */
-const char *
-plus_pystate_refusal(void);
 
 /* What a tasklet on a fresh stack starts with: no frames, no exception, full recursion limits; the tracers that
  * it was given, or none.  Takes over the reference to `context`. */
@@ -95,21 +93,21 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun);
 static inline unsigned long
 plus_pystate_ident(const PyThreadState *tstate)
 {
-    return tstate->thread_id;
+    return PLUS_TSTATE(tstate)->thread_id;
 }
 
 /* threading.get_native_id() of its thread. */
 static inline unsigned long
 plus_pystate_native_id(const PyThreadState *tstate)
 {
-    return tstate->native_thread_id;
+    return PLUS_TSTATE(tstate)->native_thread_id;
 }
 
 /* Borrowed, or NULL. */
 static inline PyObject *
 plus_pystate_context(const PyThreadState *tstate)
 {
-    return tstate->context;
+    return PLUS_TSTATE(tstate)->context;
 }
 
 /* Calls in Python that have not returned, as they count towards the recursion limit. */
@@ -117,9 +115,9 @@ static inline int
 plus_pystate_depth(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX < 0x030C0000
-    return tstate->recursion_limit - tstate->recursion_remaining;
+    return PLUS_TSTATE(tstate)->recursion_limit - PLUS_TSTATE(tstate)->recursion_remaining;
 #else
-    return tstate->py_recursion_limit - tstate->py_recursion_remaining;
+    return PLUS_TSTATE(tstate)->py_recursion_limit - PLUS_TSTATE(tstate)->py_recursion_remaining;
 #endif
 }
 
@@ -127,13 +125,13 @@ plus_pystate_depth(const PyThreadState *tstate)
 static inline Py_tracefunc
 plus_pystate_tracefunc(const PyThreadState *tstate, bool profile)
 {
-    return profile ? tstate->c_profilefunc : tstate->c_tracefunc;
+    return profile ? PLUS_TSTATE(tstate)->c_profilefunc : PLUS_TSTATE(tstate)->c_tracefunc;
 }
 
 static inline PyObject *
 plus_pystate_traceobj(const PyThreadState *tstate, bool profile)
 {
-    return profile ? tstate->c_profileobj : tstate->c_traceobj;
+    return profile ? PLUS_TSTATE(tstate)->c_profileobj : PLUS_TSTATE(tstate)->c_traceobj;
 }
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -149,7 +147,7 @@ plus_pystate_set_parked_tracefunc(struct plus_pystate *state, Py_tracefunc funct
 static inline bool
 plus_pystate_is_cleared(const PyThreadState *tstate)
 {
-    return tstate->dict == NULL;
+    return PLUS_TSTATE(tstate)->dict == NULL;
 }
 
 /* What a cleared one has got since, which nobody else would free. */
@@ -165,9 +163,9 @@ static inline struct _PyInterpreterFrame **
 plus_pystate_current_frame(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX < 0x030D0000
-    return &tstate->cframe->current_frame;
+    return &PLUS_TSTATE(tstate)->cframe->current_frame;
 #else
-    return &tstate->current_frame;
+    return &PLUS_TSTATE(tstate)->current_frame;
 #endif
 }
 

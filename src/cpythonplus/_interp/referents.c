@@ -1,5 +1,7 @@
 #include "referents.h"
 
+#include "probes.h"
+
 #include <stddef.h>
 
 static int
@@ -96,4 +98,37 @@ plus_referents_visit(PyObject *op, visitproc visit, void *arg)
         stop = type->tp_traverse(op, visit, arg);
     }
     return stop;
+}
+
+/* Two lists in a row: the first one's word leads to the second one's header, if no collection came in between.  That it
+ * is not 0 is so for the word behind it, too. */
+static bool
+leads_to_next(void)
+{
+    PyObject *first = PyList_New(0), *second = PyList_New(0);
+    bool leads = first != NULL && second != NULL && plus_gc_is_tracked(first) &&
+                 ((const uintptr_t *)PLUS_AT(PLUS_FACT_GC_HEADER, first))[-2] ==
+                     (uintptr_t)second - 2 * sizeof(uintptr_t);
+
+    if (leads) {
+        PyObject_GC_UnTrack(first);
+        leads = !plus_gc_is_tracked(first);
+        PyObject_GC_Track(first);
+        leads &= plus_gc_is_tracked(first);
+    }
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    PyErr_Clear();
+    return leads;
+}
+
+const char *
+plus_probe_gc_header(void)
+{
+    for (int attempt = 0; attempt < 3; attempt++) {
+        if (leads_to_next()) {
+            return NULL;
+        }
+    }
+    return "the words in front of an object are not as expected";
 }

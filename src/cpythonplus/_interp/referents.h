@@ -6,7 +6,7 @@
 #ifndef PLUS_INTERP_REFERENTS_H
 #define PLUS_INTERP_REFERENTS_H
 
-#include "../_base/compat.h"
+#include "facts.h"
 
 /* Calls `visit` for each reference that `op` has, some of them twice; returns the first result that is not 0,
  * else 0.  Runs no Python code and makes nothing.  With the GIL held; `visit` must not change `op`. */
@@ -43,7 +43,7 @@ plus_gc_is_tracked(PyObject *op)
 #ifdef Py_GIL_DISABLED
     return PyObject_GC_IsTracked(op) != 0;
 #else
-    return ((const uintptr_t *)op)[-2] != 0;
+    return ((const uintptr_t *)PLUS_AT(PLUS_FACT_GC_HEADER, op))[-2] != 0;
 #endif
 }
 

@@ -17,7 +17,7 @@ _STATM_RESIDENT = 1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _WHY_NO_POOLS = {
     "no-pools": "skipped: Python's small objects do not come from pymalloc's pools here",
-    "unreadable": "skipped: process_vm_readv and /proc/thread-self/mem are refused here",
+    "unreadable": "skipped: process_vm_readv and pipe2 are refused here",
     "large-pages": "skipped: a page of this kernel is as large as a pool",
     "sub-interpreter": "skipped: only the main interpreter can do it",
 }

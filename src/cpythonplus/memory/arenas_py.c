@@ -282,14 +282,17 @@ plus_memory_arenas(PyObject *module, PyObject *args)
         return PyErr_NoMemory();
     }
     view.since = plus_now_ns();
-    /* What it makes the first time may start the collector, which may free an arena that was found. */
+    /* What these make the first time may start the collector, which may free an arena that was found. */
     (void)plus_heap_walk_refusal();
+    const char *refusal = plus_fact_refusal(PLUS_FACT_ARENAS);
     if (modules != NULL && plus_own_objects_find(&own, modules) < 0) {
         plus_own_objects_clear(&own);
         plus_segments_free(&segments);
         return PyErr_NoMemory();
     }
-    const char *refusal = plus_arenas_find(&view.arenas, &segments);
+    if (refusal == NULL) {
+        refusal = plus_arenas_find(&view.arenas, &segments);
+    }
     if (refusal != NULL) {
         result = PyUnicode_FromString(refusal);
     }

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/own_memory.h"
 #include "../_base/page.h"
-#include "../_interp/pools.h"
 #include "pages.h"
 
 #define HEAP_BYTES                                                                                 \

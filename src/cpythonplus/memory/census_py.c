@@ -68,12 +68,13 @@ size_rows(const struct plus_tally *tally)
 static PyObject *
 census_of(const struct plus_tally *tally, uint64_t pause_ns, size_t extra_bytes)
 {
-    const struct plus_layouts *known = plus_layouts_verify();
+    bool keys = plus_fact_refusal(PLUS_FACT_DICT_KEYS) == NULL;
+    bool values = plus_fact_refusal(PLUS_FACT_INLINE_VALUES) == NULL;
 
     return Py_BuildValue("(nnLnNNNNOO)", tally->frozen, tally->immortal, (long long)pause_ns,
                          (Py_ssize_t)extra_bytes, class_rows(tally), place_rows(&tally->places),
-                         place_rows(&tally->files), size_rows(tally),
-                         known->keys ? Py_True : Py_False, known->values ? Py_True : Py_False);
+                         place_rows(&tally->files), size_rows(tally), keys ? Py_True : Py_False,
+                         values ? Py_True : Py_False);
 }
 
 /* Before any walk; -1 with UnsupportedPlatform. */
@@ -86,7 +87,6 @@ prepare(void)
         plus_raise_unsupported(refusal);
         return -1;
     }
-    plus_layouts_verify();
     return 0;
 }
 
@@ -122,7 +122,6 @@ memory_object_parts(PyObject *module, PyObject *op)
     if (plus_refuses_free_threaded()) {
         return NULL;
     }
-    plus_layouts_verify();
     struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
     struct plus_parts parts = plus_parts_of(&how, op);
 

@@ -2,7 +2,6 @@
 #include "binding.h"
 
 #include "../_base/raise.h"
-#include "../_interp/pools.h"
 #include "dict_tally.h"
 #include "heap_walk.h"
 
@@ -78,10 +77,10 @@ memory_walk_dicts(PyObject *module, PyObject *args)
     if (plus_heap_walk_raises()) {
         return NULL;
     }
-    if (!plus_layouts_verify()->values) { /* nor without those of the keys */
-        PyErr_SetString(PyExc_RuntimeError, plus_memory_is_readable()
-                                                ? "instances and dicts are not laid out as expected"
-                                                : PLUS_MEMORY_UNREADABLE);
+    const char *refusal = plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
+
+    if (refusal != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, refusal);
         return NULL;
     }
     if (plus_dict_walk_run(&walk, worth_bytes, limit) < 0) {
@@ -106,7 +105,7 @@ memory_attributes_of(PyObject *module, PyObject *op)
     if (plus_refuses_free_threaded()) {
         return NULL;
     }
-    if (!plus_layouts_verify()->values || !plus_type_shares_keys(Py_TYPE(op))) {
+    if (plus_fact_refusal(PLUS_FACT_INLINE_VALUES) != NULL || !plus_type_shares_keys(Py_TYPE(op))) {
         Py_RETURN_NONE;
     }
     plus_attributes_of(op, &attributes);
@@ -122,7 +121,7 @@ memory_table_of(PyObject *module, PyObject *op)
     if (plus_refuses_free_threaded()) {
         return NULL;
     }
-    if (!plus_layouts_verify()->keys || !plus_table_of(op, &table)) {
+    if (plus_fact_refusal(PLUS_FACT_DICT_KEYS) != NULL || !plus_table_of(op, &table)) {
         Py_RETURN_NONE;
     }
     return Py_BuildValue("(nnnn)", table.entries, table.capacity, table.size_bytes,

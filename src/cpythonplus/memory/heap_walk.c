@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/layouts.h"
 #include "../_interp/live_frames.h"
@@ -182,12 +183,11 @@ meet_in_frame(PyCodeObject *code, int index, PyObject *value, void *arg)
 const char *
 plus_heap_walk_refusal(void)
 {
-    const char *refusal = plus_gc_objects_refusal();
+    static const enum plus_fact needed[] = {PLUS_FACT_GC_HEADER, PLUS_FACT_GC_RINGS,
+                                            PLUS_FACT_FRAMES};
 
-    if (refusal == NULL) {
-        plus_layouts_verify();
-    }
-    return refusal;
+    plus_fact_refusal(PLUS_FACT_INLINE_VALUES); /* without it some dicts are not found */
+    return plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
 }
 
 int

@@ -3,6 +3,7 @@
 
 #include <frameobject.h>
 
+#include "../_interp/facts.h"
 #include "../_interp/frame_locals.h"
 #include "islands.h"
 
@@ -54,8 +55,10 @@ memory_reraise(PyObject *module, PyObject *raised)
         Py_DECREF(method);
         return done;
     }
+    bool forgets = caller != NULL && plus_fact_refusal(PLUS_FACT_FRAMES) == NULL;
+
     PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
-    if (caller != NULL) {
+    if (forgets) {
         plus_frame_forget(caller, raised); /* the exception that is set keeps it */
     }
     return NULL;

@@ -26,7 +26,7 @@ plus_attributes_visit(PyObject *op, visitor visit, void *arg)
     PyObject *name, *value;
     int stop = 0;
 
-    if (plus_layouts_verify()->values && plus_has_inline_values(Py_TYPE(op))) {
+    if (plus_fact_refusal(PLUS_FACT_INLINE_VALUES) == NULL && plus_has_inline_values(Py_TYPE(op))) {
         for (Py_ssize_t i = 0; stop == 0 && plus_inline_attribute(op, i, &name, &value); i++) {
             stop = value == NULL || name == NULL ? 0 : visit(name, NULL, value, arg);
         }

@@ -1,6 +1,6 @@
 /* By which attribute, key or index one object refers to another: names for what the walk over the heap finds.
  *
- * All with the GIL held; nothing is made or changed.  plus_layouts_verify() has been called before. */
+ * All with the GIL held; nothing is made or changed. */
 #ifndef PLUS_MEMORY_REFERENCES_H
 #define PLUS_MEMORY_REFERENCES_H
 

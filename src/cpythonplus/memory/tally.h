@@ -49,7 +49,7 @@ struct plus_tally {
     struct plus_sum sizes[PLUS_SIZE_CLASSES];
 };
 
-/* 0, or -ENOMEM.  plus_layouts_verify() has been called before. */
+/* 0, or -ENOMEM. */
 int
 plus_tally_init(struct plus_tally *tally);
 

@@ -42,7 +42,8 @@ is_fresh(void *block, size_t size, uintptr_t *pool)
         return 0;
     }
     /* Through the kernel: an address that another allocator gave out may lie at the beginning of a mapping. */
-    if (!plus_read_memory(own, &header, sizeof(header)) || !fits(&header, block, size)) {
+    if (!plus_read_memory(plus_pool_header_at(own), &header, sizeof(header)) ||
+        !fits(&header, block, size)) {
         return -1;
     }
     *pool = own;
@@ -89,9 +90,9 @@ plus_pools_fill(void)
     void *before = taken;
     Py_ssize_t filled = 0;
 
-#ifdef Py_GIL_DISABLED
-    return -1;
-#endif
+    if (plus_fact_refusal(PLUS_FACT_POOLS) != NULL) {
+        return -1;
+    }
     for (size_t size = PLUS_BLOCK_STEP; size <= PLUS_LARGEST_BLOCK; size += PLUS_BLOCK_STEP) {
         Py_ssize_t more = fill_size(size, FILL_LIMIT - taken_bytes - filled);
         if (more < 0) {

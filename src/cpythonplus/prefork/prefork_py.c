@@ -2,13 +2,25 @@
 #include "binding.h"
 #include "heap.h"
 
+#include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/immortal.h"
+
+/* NULL, or why nothing can be made immortal: the walk to it reads more than the count. */
+static const char *
+why_not(void)
+{
+    static const enum plus_fact needed[] = {PLUS_FACT_GC_HEADER, PLUS_FACT_GC_RINGS,
+                                            PLUS_FACT_FRAMES};
+    const char *refusal = plus_immortal_refusal();
+
+    return refusal != NULL ? refusal : plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
+}
 
 static PyObject *
 prefork_refusal(PyObject *module, PyObject *ignored)
 {
-    const char *refusal = plus_immortal_refusal();
+    const char *refusal = why_not();
 
     if (refusal == NULL) {
         Py_RETURN_NONE;
@@ -21,7 +33,7 @@ static PyObject *
 prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct plus_heap_report report;
-    const char *refusal = plus_immortal_refusal();
+    const char *refusal = why_not();
 
     if (count != 4 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || !PyList_Check(args[2])) {
         PyErr_SetString(PyExc_TypeError, "prefork_immortalize takes three lists and a number");
@@ -73,7 +85,7 @@ select_instance(PyObject *op, bool frozen, void *arg)
 static PyObject *
 prefork_instances_of(PyObject *module, PyObject *root)
 {
-    const char *refusal = plus_gc_objects_refusal();
+    const char *refusal = plus_fact_refusal(PLUS_FACT_GC_RINGS);
 
     if (refusal != NULL) {
         return PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);

@@ -372,13 +372,30 @@ tasklets_stop_deadlines(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-/* NULL, or why there can be no tasklets here. */
+/* NULL, or why there can be no tasklets on this processor or in this interpreter.  Asked at each start. */
+static const char *
+place_refusal(void)
+{
+#ifdef Py_GIL_DISABLED
+    return "tasklets need an interpreter that is built with a GIL";
+#endif
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        return "tasklets work in the main interpreter only";
+    }
+    return plus_switch_refusal();
+}
+
+/* NULL, or why there can be no tasklets.  Asked when they are imported. */
 static const char *
 why_not(void)
 {
-    const char *refusal = plus_switch_refusal();
+    static const enum plus_fact needed[] = {
+        PLUS_FACT_THREAD_STATE,    PLUS_FACT_FRAMES,        PLUS_FACT_OPERANDS,
+        PLUS_FACT_INSTRUMENTATION, PLUS_FACT_FRAME_TRACING,
+    };
+    const char *refusal = place_refusal();
 
-    return refusal != NULL ? refusal : plus_pystate_refusal();
+    return refusal != NULL ? refusal : plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
 }
 
 static PyObject *
@@ -637,7 +654,7 @@ plus_tasklets_exec(PyObject *module)
     if (PyModule_AddFunctions(module, refusal_method) < 0) {
         return -1;
     }
-    if (why_not() != NULL) {
+    if (place_refusal() != NULL) {
         return 0;
     }
     if (PyModule_AddFunctions(module, tasklets_methods) < 0 ||

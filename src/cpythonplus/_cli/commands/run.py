@@ -433,6 +433,16 @@ def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" =
     )
 
 
+def _refused_facts() -> list[str]:
+    from cpythonplus import _interp
+
+    return [
+        f"refused     {fact.name}: {fact.refusal} ({fact.features})"
+        for fact in _interp.facts()
+        if fact.state == "refused"
+    ]
+
+
 def show_text(request: Request) -> str:
     """Return what `--show` prints: each feature, on or off, its values, and the command."""
     enabled = request.enabled()
@@ -452,6 +462,7 @@ def show_text(request: Request) -> str:
                 lines.append(f"            {option.flag} {defaults[option.field]} (default)")
         if feature.by_default:
             lines.append(f"            {feature.switch_off} switches it off")
+    lines += _refused_facts()
     lines.append(f"children    {'off' if NO_CHILDREN.field in request.given else 'on'}")
     command = [sys.executable, *request.python.words, *request.python.program]
     if request.python.program:

@@ -1,0 +1,89 @@
+/* The room's functions of the extension module; facts.py gives them their public form. */
+#include "binding.h"
+#include "facts.h"
+
+static const char *const states[] = {
+    [PLUS_FACT_NOT_ASKED] = "not asked",
+    [PLUS_FACT_PROVEN] = "proven",
+    [PLUS_FACT_REFUSED] = "refused",
+    [PLUS_FACT_ABSENT] = "absent",
+};
+
+static PyObject *
+row(enum plus_fact fact)
+{
+    const struct plus_fact_description *about = &plus_fact_descriptions[fact];
+    const char *refusal;
+    enum plus_fact_state state = plus_fact_state(fact, &refusal);
+
+    return Py_BuildValue("(s(II)(II)sssss)", about->name, about->from >> 8, about->from & 0xff,
+                         about->until >> 8, about->until & 0xff, about->what, about->proof,
+                         about->features, states[state], refusal == NULL ? "" : refusal);
+}
+
+static PyObject *
+interp_facts(PyObject *module, PyObject *ask)
+{
+    int asks = PyObject_IsTrue(ask);
+    PyObject *rows = asks < 0 ? NULL : PyList_New(0);
+
+    for (int fact = 0; rows != NULL && fact < PLUS_FACTS; fact++) {
+        if (asks) {
+            (void)plus_fact_refusal((enum plus_fact)fact);
+        }
+        PyObject *one = row((enum plus_fact)fact);
+        if (one == NULL || PyList_Append(rows, one) < 0) {
+            Py_CLEAR(rows);
+        }
+        Py_XDECREF(one);
+    }
+    return rows;
+}
+
+#ifdef PLUS_LIES
+static PyObject *
+interp_lie(PyObject *module, PyObject *args)
+{
+    const char *name;
+    Py_ssize_t offset_bytes;
+
+    if (!PyArg_ParseTuple(args, "sn:interp_lie", &name, &offset_bytes)) {
+        return NULL;
+    }
+    for (int fact = 0; fact < PLUS_FACTS; fact++) {
+        if (strcmp(plus_fact_descriptions[fact].name, name) == 0) {
+            plus_lies[fact] = (ptrdiff_t)offset_bytes;
+            Py_RETURN_NONE;
+        }
+    }
+    return PyErr_Format(PyExc_ValueError, "there is no fact %s", name);
+}
+
+static PyObject *
+interp_pretend(PyObject *module, PyObject *args)
+{
+    unsigned major, minor;
+
+    if (!PyArg_ParseTuple(args, "II:interp_pretend", &major, &minor)) {
+        return NULL;
+    }
+    plus_pretended_version = major << 8 | minor;
+    Py_RETURN_NONE;
+}
+#endif
+
+PyMethodDef plus_interp_methods[] = {
+    {"interp_facts", interp_facts, METH_O,
+     PyDoc_STR("interp_facts($module, ask, /)\n--\n\n"
+               "Return (name, first version, last version, what, proof, features, state, refusal)\n"
+               "of each fact.  ask: prove those first that nobody has asked for.")},
+#ifdef PLUS_LIES
+    {"interp_lie", interp_lie, METH_VARARGS,
+     PyDoc_STR("interp_lie($module, name, offset_bytes, /)\n--\n\n"
+               "Have the structure of a fact read so many bytes further on than it lies.")},
+    {"interp_pretend", interp_pretend, METH_VARARGS,
+     PyDoc_STR("interp_pretend($module, major, minor, /)\n--\n\n"
+               "Take the interpreter for another version where facts are asked for.")},
+#endif
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,22 @@
+/* A Python function that is made for probes and calls back: what the interpreter holds of it is known.
+ *
+ *     def probe(first, look):
+ *         second = first
+ *         return first, look(first, second)
+ */
+#ifndef PLUS_INTERP_PROBE_CALL_H
+#define PLUS_INTERP_PROBE_CALL_H
+
+#include "../_base/compat.h"
+
+struct plus_probe_call {
+    PyCodeObject *code; /* of the function */
+    PyObject *first;    /* its argument, of which nobody else knows */
+    PyObject *callable; /* `look` */
+};
+
+/* Calls look(call, arg) from inside of it; all is borrowed.  0, or -1 with an exception. */
+int
+plus_probe_call(void (*look)(const struct plus_probe_call *call, void *arg), void *arg);
+
+#endif

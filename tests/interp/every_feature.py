@@ -1,0 +1,144 @@
+"""Run in a child: what each feature gives, or that it refuses, as JSON."""
+
+import gc
+import json
+import os
+import threading
+from collections.abc import Callable
+
+import cpythonplus
+from cpythonplus import _interp, gil, memory, threads
+
+
+class Session:
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.names = {"name": str(number), "kind": "session"}
+
+
+HELD = [Session(number) for number in range(100)]
+SAID: dict[str, str] = {}
+
+
+def feature(function: Callable[[], object]) -> Callable[[], object]:
+    name = function.__name__.removeprefix("use_")
+    try:
+        SAID[name] = f"{function()}"
+    except (cpythonplus.UnsupportedPlatform, RuntimeError, OSError) as error:
+        SAID[name] = f"refused: {error}"
+    return function
+
+
+@feature
+def use_gil() -> object:
+    gil.install()
+    thread = threading.Thread(target=sum, args=(range(1000),))
+    thread.start()
+    thread.join()
+    gil.uninstall()
+    return "ran"
+
+
+@feature
+def use_threads() -> object:
+    lock = threads.Lock()
+    queue: threads.Queue[int] = threads.Queue()
+    with lock:
+        queue.put(1)
+    return queue.get()
+
+
+@feature
+def use_tasklets() -> object:
+    from cpythonplus import tasklets
+
+    gate = tasklets.channel()
+    got: list[object] = []
+
+    def work(name: str) -> None:
+        try:
+            got.append(gate.receive())
+        finally:
+            got.append(name)
+
+    for name in "ab":
+        tasklets.tasklet(work)(name)
+    tasklets.run()
+    gc.collect()
+    for number in range(2):
+        gate.send(number)
+    tasklets.run()
+    return got
+
+
+@feature
+def use_census() -> object:
+    census = memory.census()
+    if census.left_out:
+        raise RuntimeError(census.left_out)
+    return [
+        (row.name, row.objects, row.size_bytes)
+        for row in census.by_type
+        if row.name.endswith("Session")
+    ]
+
+
+@feature
+def use_key_sharing() -> object:
+    memory.key_sharing()
+    return "ran"
+
+
+@feature
+def use_resident() -> object:
+    arenas = memory.resident().arenas
+    if arenas.unknown:
+        raise RuntimeError(arenas.unknown)
+    return arenas.count > 0
+
+
+@feature
+def use_trim() -> object:
+    notes = [step.note for step in memory.trim().steps if "skipped" in step.note]
+    if notes:
+        raise RuntimeError("; ".join(notes))
+    return "ran"
+
+
+@feature
+def use_caches() -> object:
+    memory.caches()
+    return "ran"
+
+
+@feature
+def use_helpers() -> object:
+    def fail() -> None:
+        try:
+            dict[str, int]()["x"]
+        except KeyError as error:
+            kept = error
+        memory.exceptions.reraise(kept)
+
+    try:
+        fail()
+    except KeyError as error:
+        return str(error)
+    return "nothing was raised"
+
+
+@feature
+def use_prefork() -> object:
+    from cpythonplus import prefork
+
+    report = prefork.prepare()
+    if not report.immortal:
+        raise RuntimeError(str(report))
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if HELD[3].names["name"] == "3" else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+SAID["facts"] = json.dumps({fact.name: fact.state for fact in _interp.facts()})
+print(json.dumps(SAID))

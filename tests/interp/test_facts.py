@@ -1,0 +1,100 @@
+"""What is known of this interpreter's private structures is proven before it is used."""
+
+import json
+import sys
+
+import pytest
+
+from cpythonplus import _interp
+from tests.cli.support import MODULE, execute
+from tests.support import PYMALLOC, SANITIZED, run_child
+
+pytestmark = pytest.mark.needs_gil
+
+
+def found(program: str, **environment: str) -> dict[str, str]:
+    child = run_child(f"import json\n{program}", env={**PYMALLOC, **environment})
+    result: dict[str, str] = json.loads(child.out)
+    return result
+
+
+STATES = "from cpythonplus import _interp\nprint(json.dumps({f.name: f.state for f in %s}))"
+
+
+def test_each_is_proven_here() -> None:
+    states = found(STATES % "_interp.facts()")
+    here = sys.version_info[:2]
+    expected = {
+        fact.name: "proven" if fact.since <= here <= fact.until else "absent"
+        for fact in _interp.facts(ask=False)
+    }
+    assert len(expected) == 14
+    if SANITIZED:  # its allocator takes the place of pymalloc
+        expected |= {"pools": "refused", "arenas": "refused"}
+    assert states == expected
+
+
+def test_a_start_asks_for_none() -> None:
+    """Proofs cost: they wait for the first feature that needs them."""
+    asked = found(
+        "import cpythonplus.gil, cpythonplus.memory, cpythonplus.prefork, cpythonplus.threads\n"
+        + STATES % "_interp.facts(ask=False)"
+    )
+    assert set(asked.values()) <= {"not asked", "absent"}
+
+
+def test_a_feature_asks_for_what_it_needs() -> None:
+    asked = found("import cpythonplus.tasklets\n" + STATES % "_interp.facts(ask=False)")
+    proven = {name for name, state in asked.items() if state == "proven"}
+    assert {"thread-state", "frames", "operands"} <= proven
+    assert not proven & {"immortal", "pools", "arenas", "dict-keys"}
+
+
+def test_an_allocator_of_its_own() -> None:
+    states = found(STATES % "_interp.facts()", PYTHONMALLOC="malloc")
+    refused = {name for name, state in states.items() if state == "refused"}
+    assert refused == {"pools", "arenas"}
+
+
+def test_an_exception_that_is_handled_stays() -> None:
+    child = run_child(
+        """
+        import sys
+        from cpythonplus import _interp
+        try:
+            raise KeyError(1)
+        except KeyError as error:
+            _interp.facts()
+            print(sys.exc_info()[1] is error)
+        """,
+        env=PYMALLOC,
+    )
+    assert child.out == "True\n"
+
+
+class TestCommand:
+    def test_table(self) -> None:
+        done = execute([*MODULE, "facts"], env=PYMALLOC)
+        assert (done.status, done.err) == (int(SANITIZED), "")
+        lines = done.out.splitlines()
+        lines = [line for line in lines if not line.startswith(" ")]
+        assert len(lines) == 14
+        states = {line.split()[1] for line in lines}
+        assert states <= ({"proven", "absent", "refused"} if SANITIZED else {"proven", "absent"})
+
+    def test_json(self) -> None:
+        done = execute([*MODULE, "facts", "--json"], env=PYMALLOC)
+        rows = json.loads(done.out)
+        assert rows[0].keys() >= {"name", "since", "until", "what", "proof", "features", "state"}
+
+    def test_what_is_refused_is_said(self) -> None:
+        done = execute([*MODULE, "facts"], env={"PYTHONMALLOC": "malloc"})
+        assert done.status == 1
+        assert "objects do not come from pymalloc here" in done.out
+        shown = execute([*MODULE, "run", "--show", "-c", ""], env={"PYTHONMALLOC": "malloc"})
+        assert "refused     pools: objects do not come from pymalloc here" in shown.out
+
+    def test_wrong_words(self) -> None:
+        done = execute([*MODULE, "facts", "--jsno"])
+        assert done.status == 2
+        assert done.err.count("\n") == 1
