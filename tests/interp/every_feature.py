@@ -114,6 +114,7 @@ def use_caches() -> object:
 @feature
 def use_helpers() -> object:
     def fail() -> None:
+        kept: Exception = KeyError("y")
         try:
             dict[str, int]()["x"]
         except KeyError as error:
