@@ -50,6 +50,16 @@ def test_a_feature_asks_for_what_it_needs() -> None:
     assert not proven & {"immortal", "pools", "arenas", "dict-keys"}
 
 
+def test_a_walk_over_the_heap_asks_before_it_begins() -> None:
+    """A proof makes objects, which nothing may do while the collector's lists are gone along."""
+    asked = found(
+        "from cpythonplus import _native\n_native.memory_referrers_of(bytearray)\n"
+        + STATES % "_interp.facts(ask=False)"
+    )
+    during = {"gc-header", "gc-rings", "frames", "dict-keys", "inline-values", "object-sizes"}
+    assert {asked[name] for name in during} == {"proven"}
+
+
 def test_an_allocator_of_its_own() -> None:
     states = found(STATES % "_interp.facts()", PYTHONMALLOC="malloc")
     refused = {name for name, state in states.items() if state == "refused"}
