@@ -109,9 +109,6 @@ ground(void)
     if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
         return "this extension was compiled for another version of Python";
     }
-    if (!plus_compat_is_of_this_build()) {
-        return "this extension was compiled for " PLUS_COMPAT_BUILD " of Python";
-    }
     return NULL;
 }
 

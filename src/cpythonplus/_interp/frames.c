@@ -436,12 +436,6 @@ plus_frames_object(const struct plus_frames *frames)
     return (PyObject *)made;
 }
 
-struct _PyInterpreterFrame *
-plus_frames_of_object(PyObject *frame)
-{
-    return ((PyFrameObject *)frame)->f_frame; /* where its pointers say that it is */
-}
-
 /* ---- whether it is so ------------------------------------------------------------------------ */
 
 static bool

@@ -82,10 +82,6 @@ plus_frames_nesting(const struct plus_frames *frames);
 bool
 plus_frames_may_move(const struct plus_frames *frames);
 
-/* What a frame object stands for (borrowed from it). */
-struct _PyInterpreterFrame *
-plus_frames_of_object(PyObject *frame);
-
 /* The frame object of the innermost Python frame that has begun, made if there is none yet; a new
  * reference.  NULL without an exception: there is no such frame, no memory, or the frames have been
  * moved, and a frame object would point to where they were.  From then on plus_frames_may_move()

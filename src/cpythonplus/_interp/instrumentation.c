@@ -17,8 +17,8 @@ plus_instrumentation_version(PyThreadState *tstate)
 }
 #endif
 
-static int
-restart_events(void)
+int
+plus_instrumentation_restart(void)
 {
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
     PyObject *result =
@@ -49,7 +49,7 @@ plus_probe_instrumentation(void)
     PyThreadState *tstate = PyThreadState_Get();
     struct numbers numbers = {0};
     uint64_t before = plus_instrumentation_version(tstate);
-    bool fits = restart_events() == 0;
+    bool fits = plus_instrumentation_restart() == 0;
     uint64_t after = plus_instrumentation_version(tstate);
 
     /* A function that runs after the change is brought up to date at its first instruction. */

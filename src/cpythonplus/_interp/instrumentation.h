@@ -26,6 +26,11 @@ plus_instrumentation_version(PyThreadState *tstate)
 }
 #endif
 
+/* sys.monitoring.restart_events(): has the interpreter look at the frames of all threads, and is a change itself.  0, or
+ * -1 with an exception. */
+int
+plus_instrumentation_restart(void);
+
 /* The same of a code object, when it was last brought up to date. */
 static inline uint64_t
 plus_instrumentation_version_of(const PyCodeObject *code)

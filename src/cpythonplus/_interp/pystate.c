@@ -17,9 +17,8 @@
 /* ---- context, tracing, recursion depth ---- */
 
 static void
-fresh_rest(struct plus_pystate *state, PyObject *context)
+fresh_rest(struct plus_pystate *state)
 {
-    state->context = context;
     state->tracing = 0;
     state->what_event = -1;
     if (!state->tracers_given) {
@@ -230,10 +229,10 @@ fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plu
 
 void
 plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
-                   const struct plus_bounds *stack, PyObject *context)
+                   const struct plus_bounds *stack)
 {
     fresh_frames(state, tstate, stack);
-    fresh_rest(state, context);
+    fresh_rest(state);
     state->exc_item.exc_value = NULL;
     state->exc_item.previous_item = NULL;
     state->exc_info = &state->exc_item;

@@ -53,11 +53,11 @@ struct plus_pystate {
 #endif
 };
 
-/* What a tasklet on a fresh stack starts with: no frames, no exception, full recursion limits; the tracers that
- * it was given, or none.  Takes over the reference to `context`. */
+/* What a tasklet on a fresh stack starts with: no frames, no exception, full recursion limits; the context
+ * that is in `state`, and the tracers that it was given, or none. */
 void
 plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
-                   const struct plus_bounds *stack, PyObject *context);
+                   const struct plus_bounds *stack);
 
 /* Notes in `from` what runs, and makes `to` what runs: what that refers to is the thread state's from then on. */
 void

@@ -54,7 +54,7 @@ plus_fiber_fresh(struct plus_fiber *fiber, PyThreadState *tstate, const struct p
 {
     struct plus_bounds bounds = {stack->low, stack->top, stack->high};
 
-    plus_pystate_fresh(&fiber->state, tstate, &bounds, fiber->state.context);
+    plus_pystate_fresh(&fiber->state, tstate, &bounds);
     describe(fiber, stack);
 }
 

@@ -72,17 +72,6 @@ note_all(struct shown *shown)
 }
 
 static int
-restart_events(void)
-{
-    PyObject *monitoring = PySys_GetObject("monitoring");
-    PyObject *result =
-        monitoring != NULL ? PyObject_CallMethod(monitoring, "restart_events", NULL) : NULL;
-
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
-static int
 show(PyThreadState *tstate, PyObject *codes)
 {
     Py_ssize_t count = PyDict_GET_SIZE(codes), position = 0;
@@ -101,7 +90,7 @@ show(PyThreadState *tstate, PyObject *codes)
         next += plus_frames_stand_in_bytes;
     }
     *current = top;
-    int result = restart_events();
+    int result = plus_instrumentation_restart();
 
     *current = real;
     PyMem_Free(memory);
