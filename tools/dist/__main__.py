@@ -11,7 +11,6 @@ installs it where no compiler is, and tries it.
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -21,7 +20,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from tools.dist import target
 from tools.dist.release import objections
+from tools.dist.target import DistError as DistError
 from tools.sbom import version
 from tools.setup_env import BUILD, ROOT, SITES, headers_environment, lock_file
 
@@ -48,25 +49,9 @@ class Row:
         return self.archive.name, size, self.contents, "; ".join(self.checks)
 
 
-class DistError(Exception):
-    """What is wrong with an archive, or which step failed."""
-
-
 def run(*command: str | Path) -> str:
     """Run a command in the checkout and return what it printed; DistError where it fails."""
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=os.environ | headers_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise DistError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}")
-    return done.stdout.strip()
+    return target.run(command, os.environ | headers_environment(), ROOT)
 
 
 def say(text: str) -> None:

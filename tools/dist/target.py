@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,8 +27,12 @@ def clean(path: str) -> dict[str, str]:
     return kept | {"PATH": path}
 
 
-def run(command: list[str | Path], variables: Mapping[str, str], folder: Path) -> str:
-    """Run a command in a folder and return what it printed; this process ends where it fails."""
+class DistError(Exception):
+    """What is wrong with an archive, or which step failed."""
+
+
+def run(command: Sequence[str | Path], variables: Mapping[str, str], folder: Path) -> str:
+    """Run a command in a folder and return what it printed; DistError where it fails."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -40,8 +44,8 @@ def run(command: list[str | Path], variables: Mapping[str, str], folder: Path) -
         check=False,
     )
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}")
-    return done.stdout
+        raise DistError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}")
+    return done.stdout.strip()
 
 
 @contextmanager
@@ -72,7 +76,7 @@ def tried(archive: Path, folder: Path, variables: Mapping[str, str]) -> str:
     """Return what works of an archive that was installed into the environment of a folder."""
     name, number = archive.name.removesuffix(".tar.gz").split("-")[:2]
     python = folder / "venv" / "bin" / "python"
-    return run([python, SMOKE, name, number], variables, folder).strip()
+    return run([python, SMOKE, name, number], variables, folder)
 
 
 def build(sdist: Path, lock: Path, out: Path) -> None:
@@ -97,7 +101,7 @@ def check(archive: Path, extra: str = "") -> str:
     with environment() as (folder, pip):
         variables = clean(str(folder / "venv" / "bin"))
         if found := [name for name in COMPILERS if shutil.which(name, path=variables["PATH"])]:
-            sys.exit(f"{', '.join(found)} found, where no compiler was expected")
+            raise DistError(f"{', '.join(found)} found, where no compiler was expected")
         only = ("--only-binary", ":all:")
         run([*pip, "install", *only, wanted(archive, extra)], variables, folder)
         return tried(archive, folder, variables)
@@ -115,4 +119,7 @@ def main(action: str, archive: str, *more: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except DistError as error:
+        sys.exit(str(error))

@@ -12,7 +12,7 @@ On the start-up path: it imports nothing that is not loaded.
 
 import os
 
-__all__ = ["VARIABLE", "disabled", "skipped"]
+__all__ = ["VARIABLE", "disabled", "is_on", "skipped", "tell"]
 
 VARIABLE = "CPYTHONPLUS_DISABLE"
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -21,15 +21,21 @@ _NO = frozenset({"0", "false", "no", "off", ""})
 _told: set[str] = set()
 
 
+def is_on(text: str) -> bool | None:
+    """Return what a switch says that is set to `text`; None: it means neither."""
+    word = text.strip().lower()
+    return word in _YES if word in _YES | _NO else None
+
+
 def disabled() -> bool:
     """Return whether the package is switched off; ValueError, in one line, for another value."""
     text = os.environ.get(VARIABLE, "")
-    word = text.strip().lower()
-    if word not in _YES | _NO:
+    off = is_on(text)
+    if off is None:
         raise ValueError(
             f"{VARIABLE} must be 1 or 0 (or true, yes, on, false, no, off), not {text!r}"
         )
-    return word in _YES
+    return off
 
 
 def skipped(what: str) -> bool:
@@ -50,11 +56,9 @@ def skipped(what: str) -> bool:
     return True
 
 
-def tell(message: str) -> None:
+def tell(message: str, command: str = "cpythonplus") -> None:
     """Write one line on standard error, past sys.stderr: it can be missing, or hold data."""
     try:
-        os.write(
-            2, f"cpythonplus: {' '.join(message.split())}\n".encode("utf-8", "backslashreplace")
-        )
+        os.write(2, f"{command}: {' '.join(message.split())}\n".encode("utf-8", "backslashreplace"))
     except OSError:
         return

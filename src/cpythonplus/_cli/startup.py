@@ -10,13 +10,13 @@ several lines of complaint: so little is imported, and nothing is raised.
 """
 
 # Importing pathlib and contextlib would cost more than all of this.
-# ruff: noqa: PTH120, PTH121, S110, SIM105
+# ruff: noqa: PTH120, PTH121, S110
 
 import atexit
 import os
 import sys
 
-from cpythonplus._base.switch import disabled
+from cpythonplus._base.switch import disabled, tell
 from cpythonplus._cli.features import FEATURES, MARK, VARIABLE, Feature, Run, python_tag
 
 HOME = os.path.dirname(os.path.dirname(__file__))
@@ -45,7 +45,7 @@ def activate() -> None:
         run = Run.decode(text)
     except ValueError as error:
         # Not written by `run`: set by hand, or by another version for its own interpreters.
-        _tell(f"{VARIABLE} is ignored: {error}")
+        tell(f"{VARIABLE} is ignored: {error}", "cpythonplus run")
         return
     if not is_meant(run):
         return
@@ -60,7 +60,7 @@ def activate() -> None:
             values = {field: fields[field].decode(value) for field, value in carried.items()}
             feature.activate(values, run)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is told and handled
-            _tell(explain(feature, error), feature.command)
+            tell(explain(feature, error), feature.command)
             if os.getpid() == run.pid:
                 # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.
                 os._exit(FAILED_STATUS)
@@ -149,12 +149,3 @@ def explain(feature: Feature, error: Exception) -> str:
         message = f"{type(error).__name__}: {message}"
     hint = f" ({feature.switch_off} runs the program without it)" if feature.by_default else ""
     return f"{feature.name}: {message}{hint}"
-
-
-def _tell(message: str, command: str = "cpythonplus run") -> None:
-    """One line on standard error, past sys.stderr: it can be missing, and must not hold data."""
-    line = f"{command}: " + " ".join(message.split()) + "\n"
-    try:
-        os.write(2, line.encode("utf-8", "backslashreplace"))
-    except OSError:
-        pass

@@ -15,6 +15,7 @@ from typing import Any
 
 from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
 from cpythonplus._base.sizes import parse_size
+from cpythonplus._base.switch import is_on
 from cpythonplus.prefork._activation import checked_policy
 
 __all__ = ["OPTIONS", "PATH", "SERVERS", "Option", "Options", "is_path", "log", "read", "refuse"]
@@ -33,15 +34,11 @@ log = _Named(logging.getLogger("cpythonplus.prefork"))
 # ---- what values are read by; ValueError says what is wrong -------------------------------------
 
 
-_YES = frozenset({"1", "true", "yes", "on"})
-_NO = frozenset({"0", "false", "no", "off", ""})
-
-
 def _switch(value: object) -> bool:
-    text = str(value).strip().lower()
-    if text not in _YES | _NO:
+    on = is_on(str(value))
+    if on is None:
         raise ValueError(f"expected on or off, got {value!r}")
-    return text in _YES
+    return on
 
 
 def _size(value: object) -> int:
