@@ -11,6 +11,7 @@
 #include "../_interp/live_frames.h"
 #include "../_interp/referents.h"
 #include "granules.h"
+#include "object_stack.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \
@@ -21,27 +22,9 @@ struct walk {
     struct plus_granules met;
     PyTypeObject *types[TYPES]; /* those met last, by address: classes share places */
     PyObject *source;           /* whose references are being visited */
-    PyObject **stack;
-    size_t depth, capacity;
+    struct plus_object_stack stack;
     unsigned nesting;
 };
-
-static int
-push(struct walk *walk, PyObject *op)
-{
-    if (walk->depth == walk->capacity) {
-        size_t capacity = walk->capacity > 0 ? 2 * walk->capacity : 1024;
-        PyObject **stack = realloc(walk->stack, capacity * sizeof(PyObject *));
-
-        if (stack == NULL) {
-            return -ENOMEM;
-        }
-        walk->stack = stack;
-        walk->capacity = capacity;
-    }
-    walk->stack[walk->depth++] = op;
-    return 0;
-}
 
 static int
 meet_type(struct walk *walk, PyTypeObject *type);
@@ -55,7 +38,7 @@ follow_unlisted(struct walk *walk, PyObject *op)
     PyObject *source = walk->source;
 
     if (walk->nesting == NESTED) {
-        return push(walk, op);
+        return plus_object_stack_push(&walk->stack, op);
     }
     walk->nesting++;
     int stop = follow(walk, op);
@@ -149,8 +132,8 @@ follow_stack(struct walk *walk)
 {
     int stop = 0;
 
-    while (stop == 0 && walk->depth > 0) {
-        stop = follow(walk, walk->stack[--walk->depth]);
+    while (stop == 0 && walk->stack.depth > 0) {
+        stop = follow(walk, walk->stack.items[--walk->stack.depth]);
     }
     return stop;
 }
@@ -203,10 +186,10 @@ plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
         stop = plus_live_frames_visit(meet_in_frame, &walk);
     }
     if (extra_bytes != NULL) {
-        *extra_bytes = plus_granules_bytes(&walk.met) + walk.capacity * sizeof(PyObject *);
+        *extra_bytes = plus_granules_bytes(&walk.met) + walk.stack.capacity * sizeof(PyObject *);
     }
     plus_granules_clear(&walk.met);
-    free(walk.stack);
+    free(walk.stack.items);
     return stop;
 }
 

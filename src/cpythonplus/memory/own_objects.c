@@ -5,31 +5,14 @@
 
 #include "../_interp/layouts.h"
 #include "../_interp/referents.h"
+#include "object_stack.h"
 
 struct search {
     struct plus_own_objects *own;
     PyObject *modules, *module_key;
     struct plus_granules others; /* namespaces of other modules */
-    PyObject **stack;
-    size_t depth, capacity;
+    struct plus_object_stack stack;
 };
-
-static int
-push(struct search *search, PyObject *op)
-{
-    if (search->depth == search->capacity) {
-        size_t capacity = search->capacity > 0 ? 2 * search->capacity : 1024;
-        PyObject **stack = realloc(search->stack, capacity * sizeof *stack);
-
-        if (stack == NULL) {
-            return -ENOMEM;
-        }
-        search->stack = stack;
-        search->capacity = capacity;
-    }
-    search->stack[search->depth++] = op;
-    return 0;
-}
 
 static bool
 is_name_of_one(const struct search *search, PyObject *name)
@@ -73,7 +56,7 @@ meet(PyObject *op, void *arg)
         return is_new;
     }
     search->own->count++;
-    return plus_referents_possible(op) ? push(search, op) : 0;
+    return plus_referents_possible(op) ? plus_object_stack_push(&search->stack, op) : 0;
 }
 
 /* First of all: functions and dicts are told apart by them. */
@@ -108,8 +91,8 @@ plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
     search.module_key = PyUnicode_InternFromString("__module__");
     int status = search.module_key == NULL ? -ENOMEM : add_namespaces(&search);
 
-    while (status == 0 && search.depth > 0) {
-        PyObject *op = search.stack[--search.depth];
+    while (status == 0 && search.stack.depth > 0) {
+        PyObject *op = search.stack.items[--search.stack.depth];
         status = plus_referents_visit(op, meet, &search);
 #if PY_VERSION_HEX >= 0x030D0000
         if (status == 0 && PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_INLINE_VALUES)) {
@@ -118,7 +101,7 @@ plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
 #endif
     }
     Py_XDECREF(search.module_key);
-    free(search.stack);
+    free(search.stack.items);
     plus_granules_clear(&search.others);
     return status;
 }
