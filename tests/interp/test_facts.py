@@ -85,12 +85,10 @@ def test_an_exception_that_is_handled_stays() -> None:
 class TestCommand:
     def test_table(self) -> None:
         done = execute([*MODULE, "facts"], env=PYMALLOC)
-        assert (done.status, done.err) == (int(SANITIZED), "")
+        assert (done.status, done.err) == (0, "")
         lines = done.out.splitlines()
-        lines = [line for line in lines if not line.startswith(" ")]
         assert len(lines) == 14
-        states = {line.split()[1] for line in lines}
-        assert states <= ({"proven", "absent", "refused"} if SANITIZED else {"proven", "absent"})
+        assert all(line.split()[1] in ("proven", "absent") for line in lines)
 
     def test_json(self) -> None:
         done = execute([*MODULE, "facts", "--json"], env=PYMALLOC)
