@@ -268,6 +268,17 @@ search_vector(const struct plus_segment *segment, uintptr_t pool, uint32_t index
     return 0;
 }
 
+static bool
+includes(const struct plus_arenas *arenas, uintptr_t pool)
+{
+    for (size_t i = 0; i < arenas->count; i++) {
+        if (pool >= arenas->list[i].start && pool < arenas->list[i].end) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *
 read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
          const struct plus_segments *segments)
@@ -282,7 +293,12 @@ read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
     if (!is_vector(vector, pool, header.arena)) { /* it moves when it grows */
         vector = search_vector(segment, pool, header.arena);
     }
-    return vector == 0 ? not_as_known : read_vector(arenas, vector, ENTRIES_LIMIT, false);
+    if (vector == 0) {
+        return not_as_known;
+    }
+    const char *refusal = read_vector(arenas, vector, ENTRIES_LIMIT, false);
+    /* How many there are is not known: but this one is. */
+    return refusal == NULL && !includes(arenas, pool) ? not_as_known : refusal;
 }
 
 #endif
