@@ -4,9 +4,6 @@
 
 #include "../_base/compat.h"
 
-/* io_py.c, timing_py.c */
-extern PyMethodDef plus_io_methods[], plus_timing_methods[];
-
 /* Adds the types and functions, unless the interpreter cannot have them; then `tasklets_refusal` alone.  0 or -1
  * with an exception. */
 int

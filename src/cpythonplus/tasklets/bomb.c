@@ -1,5 +1,5 @@
 /* An exception on its way to the tasklet that will raise it. */
-#include "scheduler.h"
+#include "bomb.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,9 @@
 /* The type `channel`. */
-#include "scheduler.h"
+#include "channel_py.h"
 
 #include "../threads/binding.h"
+#include "bomb.h"
+#include "methods.h"
 
 #include <stddef.h>
 

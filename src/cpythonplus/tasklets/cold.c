@@ -1,5 +1,5 @@
 /* Tasklets that are parked for long keep what is in use of their stacks, and nothing else. */
-#include "scheduler.h"
+#include "cold.h"
 
 #include "../_base/clock.h"
 

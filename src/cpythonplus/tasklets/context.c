@@ -3,7 +3,7 @@
  * A tasklet's context is never *entered* in the sense of Context.run(): several tasklets may have the same one.
  * Semantics and wording: Stackless Python 3.8, Stackless/module/taskletobject.c.
  */
-#include "own_state.h"
+#include "context.h"
 
 /* Where its context is kept now. */
 static PyObject *

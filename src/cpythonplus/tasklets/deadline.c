@@ -4,8 +4,6 @@
  * that calls run_for() each time before the last dead line has passed makes no system calls. */
 #include "deadline.h"
 
-#include "scheduler.h"
-
 #include "../_base/clock.h"
 #include "../_base/futex.h"
 
@@ -54,7 +52,7 @@ expire_all(void)
     while (sched != NULL) {
         if (sched->watch.deadline_ns != 0 && sched->watch.deadline_ns <= now) {
             sched->watch.deadline_ns = 0;
-            plus_watchdog_expire(sched);
+            plus_above.expire(sched);
             sched = plus_schedulers; /* sys.unraisablehook may have let its thread end */
         }
         else {

@@ -8,7 +8,7 @@
 #ifndef PLUS_TASKLETS_DEADLINE_H
 #define PLUS_TASKLETS_DEADLINE_H
 
-#include "tasklet.h"
+#include "task.h"
 
 /* Starts the thread if there is none.  0, or -1 with RuntimeError: it cannot be started, or the interpreter ends. */
 int

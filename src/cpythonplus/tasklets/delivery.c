@@ -3,7 +3,11 @@
  * Not a channel: who delivers is a thread without tasklets, which must not wait when the receiver has been killed,
  * and gets no scheduler of its own.  All with the GIL held.
  */
-#include "hub.h"
+#include "delivery.h"
+
+#include "loop.h"
+#include "methods.h"
+#include "parking.h"
 
 #include <unistd.h>
 
@@ -59,12 +63,12 @@ delivery_wait(PyObject *op, PyObject *args)
 
         return delivered >= 0 ? PyBool_FromLong(delivered) : NULL;
     }
-    plus_hub_ask(sched, 1); /* run() is not to return meanwhile */
+    plus_loop_ask(sched, 1); /* run() is not to return meanwhile */
     while (!self->delivered && parked == PLUS_PARKED_WOKEN) {
         parked = plus_park(sched, self->queue, deadline_ns, false, NULL);
     }
     if (pid == getpid()) { /* the child of a fork begins with none */
-        plus_hub_ask(sched, -1);
+        plus_loop_ask(sched, -1);
     }
     return parked != PLUS_PARKED_RAISED ? PyBool_FromLong(self->delivered) : NULL;
 }

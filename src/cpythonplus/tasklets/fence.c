@@ -7,7 +7,8 @@
  */
 #include "fence.h"
 
-#include "scheduler.h"
+#include "methods.h"
+#include "task.h"
 
 /* Places in greenlet's table; they are part of its binary interface. */
 enum { TYPE = 0, THROW = 5, SWITCH = 6, ACTIVE = 10 };

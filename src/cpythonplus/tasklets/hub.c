@@ -1,7 +1,12 @@
 #include "hub.h"
 
 #include "../_base/clock.h"
-#include "../_base/raise.h"
+#include "lists.h"
+#include "loop.h"
+#include "parking.h"
+#include "poller.h"
+#include "switching.h"
+#include "watchdog.h"
 
 /* Between looks while tasklets are runnable: a system call is a small part of that. */
 #define LOOK_EVERY_SWITCHES 16u
@@ -20,133 +25,84 @@
 static void
 owe_turn(struct plus_scheduler *sched, uint64_t now_ns)
 {
-    if (sched->hub_sleeps || sched->hub_owed) {
-        sched->hub_sleeps = false;
-        sched->hub_owed = true;
-        plus_poller_arm(sched->poller, now_ns + OWED_NS);
+    if (sched->loop.sleeps || sched->loop.owed) {
+        sched->loop.sleeps = false;
+        sched->loop.owed = true;
+        plus_poller_arm(sched->io.poller, now_ns + OWED_NS);
     }
 }
 
 void
 plus_look(struct plus_scheduler *sched, uint64_t now_ns)
 {
-    sched->looked_ns = now_ns;
-    sched->look_in = LOOK_EVERY_SWITCHES;
-    if (sched->poller != NULL) {
-        plus_poller_look(sched->poller);
+    sched->loop.looked_ns = now_ns;
+    sched->loop.look_in = LOOK_EVERY_SWITCHES;
+    if (sched->io.poller != NULL) {
+        plus_poller_look(sched->io.poller);
         owe_turn(sched, now_ns);
     }
     plus_timers_fire(sched, now_ns); /* last: what is there in time is not too late */
-    if (plus_loop_waits(sched) && now_ns - sched->hub_turn_ns >= LOOP_EVERY_NS) {
-        sched->hub_due = true;
+    if (plus_loop_waits(sched) && now_ns - sched->loop.turn_ns >= LOOP_EVERY_NS) {
+        sched->loop.due = true;
     }
 }
 
 void
 plus_look_soon(struct plus_scheduler *sched)
 {
-    uint64_t now_ns = plus_now_ns(), since_ns = now_ns - sched->looked_ns;
+    uint64_t now_ns = plus_now_ns(), since_ns = now_ns - sched->loop.looked_ns;
 
-    sched->look_in = LOOK_EVERY_SWITCHES;
+    sched->loop.look_in = LOOK_EVERY_SWITCHES;
     /* What the loop calls switches, to one that may still be runnable when the loop goes on, and to sleep. */
-    if (sched->hub_sleeps) {
+    if (sched->loop.sleeps) {
         plus_hub_rouse(sched);
     }
     if (since_ns >= LOOK_EVERY_NS) {
         plus_look(sched, now_ns);
     }
     if (since_ns >= LOOK_OFTEN_NS) {
-        sched->look_in = 0;
-    }
-}
-
-void
-plus_hub_bring(struct plus_scheduler *sched, const struct plus_tasklet *next)
-{
-    struct plus_tasklet *hub = sched->hub;
-
-    sched->hub_due = false;
-    if (hub != NULL && hub != next && hub != sched->running && plus_is_runnable(hub)) {
-        plus_queue_remove(hub);
-        plus_queue_link(hub, next->next);
-        sched->runcount++;
+        sched->loop.look_in = 0;
     }
 }
 
 void
 plus_hub_rouse(struct plus_scheduler *sched)
 {
-    if (sched->hub_sleeps || sched->poller_sleeps) {
-        sched->hub_owed |= sched->hub_sleeps;
-        sched->hub_sleeps = sched->poller_sleeps = false;
-        plus_poller_rouse(sched->poller);
+    if (sched->loop.sleeps || sched->io.sleeps) {
+        sched->loop.owed |= sched->loop.sleeps;
+        sched->loop.sleeps = sched->io.sleeps = false;
+        plus_poller_rouse(sched->io.poller);
     }
 }
 
 void
 plus_hub_owe(struct plus_scheduler *sched)
 {
-    if (sched->poller != NULL) {
-        sched->hub_sleeps = false;
-        sched->hub_owed = true;
-        plus_poller_rouse(sched->poller);
-    }
-}
-
-static void
-end_rest(struct plus_scheduler *sched)
-{
-    if (sched->hub != NULL && sched->hub_rests && plus_is_floating(sched->hub)) {
-        plus_queue_insert((struct plus_tasklet *)Py_NewRef(sched->hub));
-    }
-    sched->hub_rests = false;
-}
-
-int
-plus_hub_ensure(struct plus_scheduler *sched)
-{
-    if (sched->hub != NULL) {
-        end_rest(sched);
-        return 0;
-    }
-    PyObject *start = plus_import_from("cpythonplus.tasklets.io._hub", "start");
-    PyObject *result = start != NULL ? PyObject_CallNoArgs(start) : NULL;
-
-    Py_XDECREF(start);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
-void
-plus_hub_ask(struct plus_scheduler *sched, int change)
-{
-    if (change > 0) {
-        sched->hub_asked += (uint32_t)change;
-        end_rest(sched);
-    }
-    else if (sched->hub_asked > 0) { /* in the child of a fork it began anew */
-        sched->hub_asked -= (uint32_t)-change;
+    if (sched->io.poller != NULL) {
+        sched->loop.sleeps = false;
+        sched->loop.owed = true;
+        plus_poller_rouse(sched->io.poller);
     }
 }
 
 static bool
 has_nothing_to_do(const struct plus_scheduler *sched)
 {
-    return sched->io_waiting == 0 && sched->hub_asked == 0;
+    return sched->io.waiting == 0 && sched->loop.asked == 0;
 }
 
 /* Lets the others run.  0, or -1 with an exception. */
 static int
 let_others_run(struct plus_scheduler *sched, struct plus_tasklet *hub, bool rest, bool replaced)
 {
-    sched->hub_rests = rest && !replaced;
+    sched->loop.rests = rest && !replaced;
     PyObject *result = plus_schedule_current(sched, Py_None, rest || replaced);
 
-    if (sched->hub == hub) {
-        sched->hub_rests = false;
+    if (sched->loop.hub == hub) {
+        sched->loop.rests = false;
     }
-    else if (sched->hub == NULL) {
-        sched->hub = hub; /* the other one's loop has ended, or it waits in the midst of it */
+    else if (sched->loop.hub == NULL) {
+        sched->loop.hub = hub; /* the other one's loop has ended, or it waits in the midst of it */
     }
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
@@ -158,19 +114,19 @@ give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
 {
     uint64_t start_ns = plus_now_ns(), now_ns = start_ns;
 
-    sched->hub_turn_ns = start_ns;
+    sched->loop.turn_ns = start_ns;
     plus_look(sched, now_ns);
     while (now_ns - start_ns < LOOP_EVERY_NS) {
-        bool alone = hub->next == hub, replaced = ours && sched->hub != hub;
+        bool alone = hub->next == hub, replaced = ours && sched->loop.hub != hub;
         bool rest = ours && has_nothing_to_do(sched);
 
         if (alone && !rest) {
-            if (sched->watching && plus_watchdog_wake_owner(sched)) {
+            if (sched->watch.on && plus_watchdog_wake_owner(sched)) {
                 continue;
             }
-            plus_poller_arm(sched->poller, plus_timers_earliest(&sched->timers));
-            sched->hub_sleeps = true;
-            sched->look_in = 0; /* the next switch is one that the loop has not given */
+            plus_poller_arm(sched->io.poller, plus_timers_earliest(&sched->parking.timers));
+            sched->loop.sleeps = true;
+            sched->loop.look_in = 0; /* the next switch is one that the loop has not given */
             plus_stacks_settle(&sched->stacks);
             return 0;
         }
@@ -193,12 +149,12 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
     if (plus_poller_get(sched) == NULL) {
         return -1;
     }
-    sched->hub = hub;
-    sched->hub_rests = sched->hub_sleeps = sched->hub_owed = false;
+    sched->loop.hub = hub;
+    sched->loop.rests = sched->loop.sleeps = sched->loop.owed = false;
     int result = give_turns(sched, hub, ours);
 
-    if (sched->hub == hub) {
-        sched->hub = NULL; /* it may end, or wait in the midst of its loop */
+    if (sched->loop.hub == hub) {
+        sched->loop.hub = NULL; /* it may end, or wait in the midst of its loop */
     }
     return result;
 }
@@ -206,13 +162,13 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
 void
 plus_hub_end(struct plus_scheduler *sched)
 {
-    sched->hub = sched->own_hub = NULL;
-    sched->hub_sleeps = sched->hub_owed = false;
-    Py_CLEAR(sched->loops);
-    plus_poller_free(sched->poller);
-    sched->poller = NULL;
-    Py_CLEAR(sched->sleepers);
-    Py_CLEAR(sched->askers);
+    sched->loop.hub = sched->loop.own_hub = NULL;
+    sched->loop.sleeps = sched->loop.owed = false;
+    Py_CLEAR(sched->loop.loops);
+    plus_poller_free(sched->io.poller);
+    sched->io.poller = NULL;
+    Py_CLEAR(sched->parking.sleepers);
+    Py_CLEAR(sched->loop.askers);
 }
 
 static void
@@ -227,20 +183,20 @@ leave_behind(const struct plus_scheduler *sched, struct plus_tasklet *hub)
 void
 plus_hub_after_fork(struct plus_scheduler *sched)
 {
-    struct plus_tasklet *own = sched->own_hub;
+    struct plus_tasklet *own = sched->loop.own_hub;
 
-    leave_behind(sched, sched->hub);
-    if (own != sched->hub) { /* it has not begun, or a loop of the program's runs */
+    leave_behind(sched, sched->loop.hub);
+    if (own != sched->loop.hub) { /* it has not begun, or a loop of the program's runs */
         leave_behind(sched, own);
     }
-    if (sched->hub != sched->running) {
-        sched->hub = NULL;
+    if (sched->loop.hub != sched->running) {
+        sched->loop.hub = NULL;
     }
-    sched->own_hub = NULL;
-    sched->hub_rests = sched->hub_sleeps = sched->hub_owed = false;
-    sched->hub_asked = 0;
+    sched->loop.own_hub = NULL;
+    sched->loop.rests = sched->loop.sleeps = sched->loop.owed = false;
+    sched->loop.asked = 0;
     plus_poller_after_fork(sched);
-    if (sched->io_waiting > 0 && sched->hub == NULL && plus_hub_ensure(sched) < 0) {
+    if (sched->io.waiting > 0 && sched->loop.hub == NULL && plus_loop_ensure(sched) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
 }

@@ -8,28 +8,7 @@
 #ifndef PLUS_TASKLETS_HUB_H
 #define PLUS_TASKLETS_HUB_H
 
-#include "parking.h"
-#include "poller.h"
-
-/* Whether something outside of the interpreter will make a tasklet runnable: a time, a descriptor. */
-static inline bool
-plus_outside(const struct plus_scheduler *sched)
-{
-    return (sched->timers.count | sched->io_waiting | sched->hub_asked) != 0;
-}
-
-/* Whether asyncio has something to do here, or may have: tasklets wait for coroutines, or the program runs a loop. */
-static inline bool
-plus_loop_waits(const struct plus_scheduler *sched)
-{
-    bool asked = sched->askers != NULL && sched->askers->head != NULL;
-
-    return sched->hub != NULL && (asked || sched->hub != sched->own_hub);
-}
-
-/* Puts the hub, which lets the others run, right behind `next`, which is about to run. */
-void
-plus_hub_bring(struct plus_scheduler *sched, const struct plus_tasklet *next);
+#include "task.h"
 
 /* Makes those runnable whose time has come or whose descriptors are ready. */
 void
@@ -43,10 +22,6 @@ plus_look_soon(struct plus_scheduler *sched);
 void
 plus_hub_rouse(struct plus_scheduler *sched);
 
-/* Sees to it that an event loop sleeps for the thread before it waits for descriptors.  0, or -1 with an exception. */
-int
-plus_hub_ensure(struct plus_scheduler *sched);
-
 /* The hub's turn in its loop: runs the other tasklets.  1: call it again soon; 0: when the descriptor is ready;
  * -1: an exception, for the hub.  `ours`: the loop has nothing to do but this. */
 int
@@ -55,10 +30,6 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours);
 /* The loop gave up a turn, or may have: it is to call for one when it next waits. */
 void
 plus_hub_owe(struct plus_scheduler *sched);
-
-/* `change` tasklets more wait for asyncio: the hub does not rest meanwhile. */
-void
-plus_hub_ask(struct plus_scheduler *sched, int change);
 
 /* In the child of a fork: the loop's descriptors are the parent's, so its hub is left as it is, and another one is
  * begun when needed. */

@@ -10,11 +10,11 @@ run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
     bool in_callback = sched->in_callback, in_handler = sched->in_handler;
 
     sched->in_callback = sched->in_handler = true;
-    sched->thread_blocked = false;
-    int failed = plus_run_handlers(&sched->idle, waiter);
+    sched->idle.blocked = false;
+    int failed = plus_run_handlers(&sched->idle.line, waiter);
 
     /* Unless somebody has ended the wait meanwhile. */
-    sched->thread_blocked = plus_waitq_length(&sched->idle) > 0;
+    sched->idle.blocked = plus_waitq_length(&sched->idle.line) > 0;
     sched->in_callback = in_callback;
     sched->in_handler = in_handler;
     return failed;
@@ -52,14 +52,14 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
     int failed = 0;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
-    plus_waitq_lock(&sched->idle);
-    plus_waitq_append(&sched->idle, &waiter);
-    plus_waitq_unlock(&sched->idle);
-    sched->thread_blocked = true;
+    plus_waitq_lock(&sched->idle.line);
+    plus_waitq_append(&sched->idle.line, &waiter);
+    plus_waitq_unlock(&sched->idle.line);
+    sched->idle.blocked = true;
     plus_stacks_settle(&sched->stacks);
     do {
         Py_BEGIN_ALLOW_THREADS
-        result = plus_waiter_wait_nogil(&sched->idle, &waiter, deadline_ns);
+        result = plus_waiter_wait_nogil(&sched->idle.line, &waiter, deadline_ns);
         Py_END_ALLOW_THREADS
         plus_waiter_arrived(&waiter);
         if (result == PLUS_WAIT_SIGNAL) {
@@ -67,17 +67,17 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
         }
     } while (result == PLUS_WAIT_SIGNAL && failed == 0);
     if (failed) {
-        (void)plus_waiter_leave(&sched->idle, &waiter);
+        (void)plus_waiter_leave(&sched->idle.line, &waiter);
     }
-    sched->thread_blocked = false;
+    sched->idle.blocked = false;
     return failed && sched->current != NULL ? raise_soon() : failed;
 }
 
 void
 plus_idle_wake(struct plus_scheduler *sched)
 {
-    sched->thread_blocked = false;
-    if (plus_waitq_length(&sched->idle) > 0) {
-        plus_waitq_wake(&sched->idle, 1);
+    sched->idle.blocked = false;
+    if (plus_waitq_length(&sched->idle.line) > 0) {
+        plus_waitq_wake(&sched->idle.line, 1);
     }
 }

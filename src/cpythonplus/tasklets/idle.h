@@ -8,7 +8,7 @@
 #ifndef PLUS_TASKLETS_IDLE_H
 #define PLUS_TASKLETS_IDLE_H
 
-#include "tasklet.h"
+#include "task.h"
 
 /* Gives the GIL up until plus_idle_wake(), or until deadline_ns (plus_now_ns()'s clock) has passed: the caller looks
  * which.  `thread_blocked` is set meanwhile; signal handlers run, but may not switch.

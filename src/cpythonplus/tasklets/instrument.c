@@ -114,7 +114,7 @@ plus_instrument_parked(void)
     }
     Py_XDECREF(shown.codes);
     for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
-        it->instrumented = plus_instrumentation_version(tstate);
+        it->turn.instrumented = plus_instrumentation_version(tstate);
     }
     PyErr_Restore(type, value, traceback);
 }

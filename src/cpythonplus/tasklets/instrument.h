@@ -6,7 +6,7 @@
 #define PLUS_TASKLETS_INSTRUMENT_H
 
 #include "../_interp/instrumentation.h"
-#include "scheduler.h"
+#include "task.h"
 
 #if PLUS_INSTRUMENTED
 
@@ -24,7 +24,7 @@ static inline void
 plus_instrument_if_changed(struct plus_scheduler *sched)
 {
 #if PLUS_INSTRUMENTED
-    if (sched->instrumented != plus_instrumentation_version(sched->tstate) &&
+    if (sched->turn.instrumented != plus_instrumentation_version(sched->tstate) &&
         !plus_instrumentation_must_wait(sched->tstate)) { /* else the next switch asks again */
         plus_instrument_parked();
     }

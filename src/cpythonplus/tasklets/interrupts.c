@@ -22,7 +22,6 @@
 #include "../_interp/frame_tracing.h"
 
 #include "instrument.h"
-#include "scheduler.h"
 
 #include "../_base/clock.h"
 
@@ -102,8 +101,8 @@ count_as_seen(uint64_t before, uint64_t after)
 {
 #ifndef Py_DEBUG
     for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
-        if (it->instrumented == before) {
-            it->instrumented = after;
+        if (it->turn.instrumented == before) {
+            it->turn.instrumented = after;
         }
     }
 #endif
@@ -156,7 +155,7 @@ report(PyObject *code)
         dismiss(code);
         return 0;
     }
-    return sched != NULL && sched->watch.counting ? plus_watchdog_event(sched, true) : 0;
+    return sched != NULL && sched->watch.counting ? plus_above.event(sched, true) : 0;
 }
 
 /* Keeps the exception for the next instruction of `code`, where the running tasklet is.  0, or -1 with it. */
@@ -550,7 +549,7 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
         return result;
     }
     if (result == 0 && (what == PyTrace_CALL || what == PyTrace_LINE || what == PyTrace_OPCODE)) {
-        result = plus_watchdog_event(sched, is_event(&sched->watch, frame, what));
+        result = plus_above.event(sched, is_event(&sched->watch, frame, what));
     }
     if (result < 0 && what != PyTrace_CALL && plus_tracing_is_at_nop(frame)) {
         keep_for_next_instruction(task, frame);

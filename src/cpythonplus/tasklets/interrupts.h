@@ -1,12 +1,12 @@
 /* Making Python code report the places where it can be interrupted: calls of functions, resumptions of generators,
- * jumps back.  What it reports goes to plus_watchdog_event().
+ * jumps back.  What it reports goes to plus_watchdog_event(), through struct plus_above.
  *
  * All with the GIL held; an exception that is set stays set.  While nobody has it on, nothing is installed.
  */
 #ifndef PLUS_TASKLETS_INTERRUPTS_H
 #define PLUS_TASKLETS_INTERRUPTS_H
 
-#include "tasklet.h"
+#include "task.h"
 
 /* 3.12+: takes a tool of sys.monitoring, once, and keeps it; several calls do no harm.  0, or -1 with RuntimeError:
  * all are taken. */

@@ -3,11 +3,14 @@
  * A call that does not wait keeps the GIL: it takes a microsecond or a few, less than to give the GIL up and to
  * get it back.  Beside a thread that computes, every release would cost that thread's whole turn.
  */
-#include "binding.h"
-#include "hub.h"
+#include "io_py.h"
 
 #include "../_base/clock.h"
 #include "../_base/raise.h"
+#include "hub.h"
+#include "methods.h"
+#include "parking.h"
+#include "poller.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

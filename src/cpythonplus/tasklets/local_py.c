@@ -4,7 +4,10 @@
  * the running tasklet's dict is put where the interpreter expects the object's; it is read there before any Python code
  * runs, so that nothing has to be locked.
  */
-#include "locks.h"
+#include "local_py.h"
+
+#include "methods.h"
+#include "task.h"
 
 #include <stddef.h>
 

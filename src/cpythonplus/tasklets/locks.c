@@ -2,6 +2,8 @@
 #include "locks.h"
 
 #include "../_base/clock.h"
+#include "lists.h"
+#include "switching.h"
 
 /* Who has waited for longer is handed the lock. */
 #define STARVING_NS PLUS_NS_PER_MS
@@ -135,7 +137,7 @@ try_it(void *lock)
 static int
 wait_beside(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t deadline_ns)
 {
-    if (lock->thread == plus_identity() && sched->parked > 1) {
+    if (lock->thread == plus_identity() && sched->parking.count > 1) {
         (void)plus_refuse_in_callback(sched);
         return -1;
     }

@@ -85,8 +85,6 @@ plus_task_lock_reinit(struct plus_task_lock *lock);
 void
 plus_task_locks_after_fork(struct plus_scheduler *sched);
 
-extern PyTypeObject plus_task_lock_type, plus_task_rlock_type; /* Lock, RLock (locks_py.c) */
-extern PyTypeObject plus_task_local_type;                      /* local (local_py.c) */
 extern const char plus_acquiring[]; /* what is said of who waits for a lock */
 
 #endif

@@ -1,8 +1,12 @@
 /* The types Lock and RLock: threading.Lock and threading.RLock, for tasklets and threads. */
-#include "locks.h"
+#include "locks_py.h"
 
 #include "../_base/raise.h"
 #include "../threads/binding.h"
+#include "channel_py.h"
+#include "locks.h"
+#include "methods.h"
+#include "tasklet_py.h"
 
 #include <limits.h>
 #include <stddef.h>

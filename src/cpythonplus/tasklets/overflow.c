@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* sigaltstack */
 #include "overflow.h"
 
-#include "scheduler.h"
+#include "task.h"
 
 #include <signal.h>
 #include <stdlib.h>

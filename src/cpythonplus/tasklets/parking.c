@@ -1,9 +1,10 @@
 /* Parking tasklets, and ending their waits. */
 #include "parking.h"
-#include "idle.h"
-#include "poller.h"
 
 #include "../_base/clock.h"
+#include "bomb.h"
+#include "lists.h"
+#include "switching.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -88,7 +89,7 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
     if (plus_refuse_in_callback(sched) || plus_raise_due(task)) {
         return PLUS_PARKED_RAISED;
     }
-    if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->timers)) {
+    if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->parking.timers)) {
         PyErr_NoMemory();
         return PLUS_PARKED_RAISED;
     }
@@ -99,9 +100,9 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
     plus_queue_remove(task);
     plus_channel_insert(queue, task, -1, again ? queue->head : NULL);
     task->parked = PARKED;
-    sched->parked++; /* plus_channel_remove() takes it back */
+    sched->parking.count++; /* plus_channel_remove() takes it back */
     if (deadline_ns != PLUS_NO_DEADLINE) {
-        plus_timers_add(&sched->timers, &task->timer, deadline_ns);
+        plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
     }
     Py_INCREF(queue); /* as long as somebody is in it */
     if (plus_schedule(sched, task, sched->current, &result) < 0) {
@@ -159,8 +160,8 @@ plus_unpark(struct plus_tasklet *task)
 void
 plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns)
 {
-    while (plus_timers_earliest(&sched->timers) <= now_ns) {
-        char *timer = (char *)sched->timers.heap[0];
+    while (plus_timers_earliest(&sched->parking.timers) <= now_ns) {
+        char *timer = (char *)sched->parking.timers.heap[0];
 
         end_wait((struct plus_tasklet *)(timer - offsetof(struct plus_tasklet, timer)), TIMED_OUT);
     }
@@ -169,10 +170,10 @@ plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns)
 static bool
 have_sleepers(struct plus_scheduler *sched)
 {
-    if (sched->sleepers == NULL) {
-        sched->sleepers = plus_waiters_make("sleeping");
+    if (sched->parking.sleepers == NULL) {
+        sched->parking.sleepers = plus_waiters_make("sleeping");
     }
-    return sched->sleepers != NULL;
+    return sched->parking.sleepers != NULL;
 }
 
 int
@@ -183,18 +184,18 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
     if (!have_sleepers(sched)) {
         return -1;
     }
-    if (!plus_timers_reserve(&sched->timers)) {
+    if (!plus_timers_reserve(&sched->parking.timers)) {
         PyErr_NoMemory();
         return -1;
     }
-    plus_channel_insert(sched->sleepers, task, -1, NULL);
+    plus_channel_insert(sched->parking.sleepers, task, -1, NULL);
     task->parked = PARKED;
-    sched->parked++;
-    plus_timers_add(&sched->timers, &task->timer, deadline_ns);
-    if (sched->hub_sleeps && plus_timers_earliest(&sched->timers) == deadline_ns) {
-        plus_poller_arm(sched->poller, deadline_ns); /* a callback of the loop asks for it */
+    sched->parking.count++;
+    plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
+    if (plus_timers_earliest(&sched->parking.timers) == deadline_ns) {
+        plus_scheduler_wake(
+            sched); /* a callback of the loop asks, or a signal's handler while all wait for later times */
     }
-    plus_idle_wake(sched); /* a signal's handler, while all wait for later times */
     return 0;
 }
 
@@ -221,8 +222,9 @@ plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
     if (!have_sleepers(sched)) {
         return -1;
     }
-    return plus_park(sched, sched->sleepers, deadline_ns, false, NULL) == PLUS_PARKED_RAISED ? -1
-                                                                                             : 0;
+    return plus_park(sched, sched->parking.sleepers, deadline_ns, false, NULL) == PLUS_PARKED_RAISED
+               ? -1
+               : 0;
 }
 
 bool

@@ -11,8 +11,7 @@
 #ifndef PLUS_TASKLETS_PARKING_H
 #define PLUS_TASKLETS_PARKING_H
 
-#include "scheduler.h"
-#include "timers.h"
+#include "task.h"
 
 enum plus_parked { PLUS_PARKED_WOKEN, PLUS_PARKED_TIMED_OUT, PLUS_PARKED_RAISED };
 

@@ -1,5 +1,6 @@
 #include "poller.h"
-#include "hub.h"
+#include "loop.h"
+#include "parking.h"
 
 #include "../_base/clock.h"
 
@@ -83,8 +84,8 @@ close_descriptors(struct plus_poller *poller)
 struct plus_poller *
 plus_poller_get(struct plus_scheduler *sched)
 {
-    if (sched->poller != NULL) {
-        return sched->poller;
+    if (sched->io.poller != NULL) {
+        return sched->io.poller;
     }
     struct plus_poller *poller = calloc(1, sizeof(*poller));
 
@@ -99,7 +100,7 @@ plus_poller_get(struct plus_scheduler *sched)
         free(poller);
         return NULL;
     }
-    sched->poller = poller;
+    sched->io.poller = poller;
     return poller;
 }
 
@@ -272,12 +273,12 @@ plus_poller_wait(struct plus_poller *poller, uint64_t deadline_ns)
     int count;
 
     plus_poller_arm(poller, deadline_ns);
-    poller->sched->poller_sleeps = true;
+    poller->sched->io.sleeps = true;
     plus_stacks_settle(&poller->sched->stacks);
     Py_BEGIN_ALLOW_THREADS
     count = epoll_wait(poller->epoll_fd, events, AT_ONCE, -1);
     Py_END_ALLOW_THREADS
-    poller->sched->poller_sleeps = false;
+    poller->sched->io.sleeps = false;
     handle_all(poller, events, count);
 }
 
@@ -379,7 +380,7 @@ static int
 await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bool stays,
       bool again)
 {
-    struct plus_poller *poller = sched->poller;
+    struct plus_poller *poller = sched->io.poller;
     struct watched *watched = &poller->watched[fd];
     int which = queue_for(events), ready;
     uint32_t serial = watched->serial;
@@ -445,19 +446,19 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
     if (watched == NULL || subscribe(poller, fd, watched, events, stays) < 0) {
         return -1;
     }
-    bool made = sched->hub == NULL;
+    bool made = sched->loop.hub == NULL;
     uint32_t serial = watched->serial;
     struct plus_tasklet *task = sched->running;
 
-    sched->io_waiting++;
+    sched->io.waiting++;
     task->awaits = true;
-    if (plus_hub_ensure(sched) == 0) {
+    if (plus_loop_ensure(sched) == 0) {
         ready = serial == poller->watched[fd].serial
                     ? await(sched, fd, events, deadline_ns, stays, made)
                     : raise_closed();
     }
     task->awaits = false;
-    sched->io_waiting--;
+    sched->io.waiting--;
     return ready;
 }
 
@@ -466,7 +467,7 @@ plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t dea
 bool
 plus_poller_is_drained(struct plus_scheduler *sched, int fd)
 {
-    struct watched *watched = sched->poller != NULL ? find(sched->poller, fd) : NULL;
+    struct watched *watched = sched->io.poller != NULL ? find(sched->io.poller, fd) : NULL;
 
     return watched != NULL && watched->drained;
 }
@@ -474,7 +475,7 @@ plus_poller_is_drained(struct plus_scheduler *sched, int fd)
 void
 plus_poller_set_drained(struct plus_scheduler *sched, int fd)
 {
-    struct watched *watched = sched->poller != NULL ? find(sched->poller, fd) : NULL;
+    struct watched *watched = sched->io.poller != NULL ? find(sched->io.poller, fd) : NULL;
 
     if (watched != NULL && watched->kind == STAYS && !watched->partial) {
         watched->drained = true;
@@ -487,7 +488,7 @@ plus_poller_note_urgent(int fd)
 {
     for (struct plus_scheduler *sched = plus_schedulers; sched != NULL;
          sched = sched->next_scheduler) {
-        struct watched *watched = sched->poller != NULL ? find(sched->poller, fd) : NULL;
+        struct watched *watched = sched->io.poller != NULL ? find(sched->io.poller, fd) : NULL;
 
         if (watched != NULL) {
             watched->partial = true;
@@ -518,10 +519,10 @@ plus_poller_forget(int fd)
 {
     for (struct plus_scheduler *sched = plus_schedulers; sched != NULL;
          sched = sched->next_scheduler) {
-        struct watched *watched = sched->poller != NULL ? find(sched->poller, fd) : NULL;
+        struct watched *watched = sched->io.poller != NULL ? find(sched->io.poller, fd) : NULL;
 
         if (watched != NULL) {
-            forget(sched->poller, fd, watched);
+            forget(sched->io.poller, fd, watched);
         }
     }
 }
@@ -551,13 +552,13 @@ watch_again(struct plus_poller *poller, int fd, struct watched *watched)
 void
 plus_poller_after_fork(struct plus_scheduler *sched)
 {
-    struct plus_poller *poller = sched->poller;
+    struct plus_poller *poller = sched->io.poller;
 
     if (poller == NULL) {
         return;
     }
     close_descriptors(poller);
-    sched->poller_sleeps = false;
+    sched->io.sleeps = false;
     if (!open_descriptors(poller)) {
         Py_FatalError("no descriptors for a poller in the child of a fork");
     }

@@ -19,7 +19,7 @@
 #ifndef PLUS_TASKLETS_POLLER_H
 #define PLUS_TASKLETS_POLLER_H
 
-#include "parking.h"
+#include "task.h"
 
 #include <sys/epoll.h>
 

@@ -6,7 +6,7 @@
  */
 #include "report.h"
 
-#include "scheduler.h"
+#include "task.h"
 
 #include "../_base/clock.h"
 #include "../_base/raise.h"
@@ -324,7 +324,7 @@ group_of(struct gathering *all, const struct plus_tasklet *task)
 static int
 gather(struct gathering *all, const struct plus_tasklet *task)
 {
-    if (task == task->sched->own_hub && task != task->sched->running) {
+    if (task == task->sched->loop.own_hub && task != task->sched->running) {
         return 0; /* what it does is shown where the others wait */
     }
     struct group *group = group_of(all, task);
@@ -427,7 +427,7 @@ thread_record(PyThreadState *tstate, Py_ssize_t most_alike)
 {
     struct plus_scheduler *sched = plus_scheduler_of(tstate);
     struct plus_frames frames = plus_frames_of_thread(tstate);
-    bool asleep = sched != NULL && sched->thread_blocked;
+    bool asleep = sched != NULL && sched->idle.blocked;
     PyObject *own = PyBool_FromLong(tstate == PyThreadState_Get());
 
     return Py_BuildValue("(kkNNNN)", plus_pystate_ident(tstate), plus_pystate_native_id(tstate),

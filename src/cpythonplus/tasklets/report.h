@@ -6,9 +6,7 @@
 #ifndef PLUS_TASKLETS_REPORT_H
 #define PLUS_TASKLETS_REPORT_H
 
-#include "../_base/compat.h"
-
-struct plus_scheduler;
+#include "task.h"
 
 enum plus_report_threads {
     PLUS_REPORT_OWN,    /* the calling thread */

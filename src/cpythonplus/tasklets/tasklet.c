@@ -2,10 +2,13 @@
  *
  * Semantics and wording: Stackless Python 3.x, Stackless/module/taskletobject.c.
  */
-#include "own_state.h"
-#include "scheduler.h"
+#include "tasklet.h"
 
 #include "../_base/clock.h"
+#include "bomb.h"
+#include "lists.h"
+#include "switching.h"
+#include "tracing.h"
 
 static int
 refuse(const char *text)
@@ -18,28 +21,6 @@ static bool
 has_c_stack(const struct plus_tasklet *task)
 {
     return task->alive && task->started && task->sched->tstate != NULL;
-}
-
-struct plus_frames
-plus_tasklet_frames(const struct plus_tasklet *task)
-{
-    struct plus_frames frames = {.uncalled = task->uncalled};
-
-    if (task->cold != NULL) {
-        frames.moved = (struct plus_moved){task->cold->low, task->cold->low + task->cold->bytes,
-                                           task->cold->data - task->cold->low};
-    }
-    frames.top = plus_pystate_frame(&task->fiber.state, &frames.moved);
-    return frames;
-}
-
-struct plus_frames
-plus_tasklet_frames_now(const struct plus_tasklet *task)
-{
-    if (plus_is_running(task)) {
-        return plus_frames_of_thread(task->sched->tstate);
-    }
-    return has_c_stack(task) ? plus_tasklet_frames(task) : (struct plus_frames){.top = NULL};
 }
 
 int
@@ -188,7 +169,7 @@ static PyObject *
 run_in_other_thread(struct plus_tasklet *task)
 {
     struct plus_scheduler *there = task->sched;
-    bool queued = task->next != NULL, idle = there->thread_blocked;
+    bool queued = task->next != NULL, idle = there->idle.blocked;
 
     if (there->tstate == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "tasklet has no thread");
@@ -239,11 +220,11 @@ plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
     if (remove_current && task != prev) {
         prev->parked_ns = plus_now_coarse_ns();
         plus_queue_remove(prev);
-        sched->after_switch = (PyObject *)prev;
+        sched->turn.after_switch = (PyObject *)prev;
     }
     if (plus_schedule(sched, prev, task, &result) < 0) {
         if (remove_current && task != prev) {
-            sched->after_switch = NULL;
+            sched->turn.after_switch = NULL;
             plus_queue_take_back(prev);
         }
         if (inserted) {
@@ -330,7 +311,7 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
 void
 plus_tasklet_abandon(struct plus_tasklet *task)
 {
-    task->sched->io_waiting -= task->awaits;
+    task->sched->io.waiting -= task->awaits;
     task->awaits = false;
     if (task->blocked) {
         plus_channel_remove(task);

@@ -1,8 +1,15 @@
 /* The type `tasklet`. */
-#include "own_state.h"
-#include "scheduler.h"
+#include "tasklet_py.h"
 
 #include "../threads/binding.h"
+#include "bomb.h"
+#include "channel_py.h"
+#include "cold.h"
+#include "context.h"
+#include "methods.h"
+#include "switching.h"
+#include "tasklet.h"
+#include "tracing.h"
 
 #include <stddef.h>
 
@@ -116,7 +123,7 @@ tasklet_finalize(PyObject *op)
     bool uncalled = killer->uncalled;
 
     killer->uncalled = true;
-    bool later = !here || task->sched->in_callback || task->sched->switch_trap > 0;
+    bool later = !here || task->sched->in_callback || task->sched->turn.trap > 0;
     PyObject *result = plus_tasklet_kill(task, later);
 
     killer->uncalled = uncalled;

@@ -1,17 +1,33 @@
 /* The room's functions of the extension module, and the context manager `atomic`. */
 #include "binding.h"
+
+#include "../_base/clock.h"
+#include "../threads/binding.h"
+#include "bomb.h"
+#include "channel_py.h"
+#include "cold.h"
 #include "deadline.h"
+#include "delivery.h"
 #include "dump_signal.h"
 #include "fence.h"
 #include "hub.h"
 #include "interrupts.h"
+#include "io_py.h"
+#include "local_py.h"
 #include "locks.h"
-#include "own_state.h"
+#include "locks_py.h"
+#include "methods.h"
+#include "outside.h"
+#include "own_stack.h"
+#include "parking.h"
 #include "report.h"
-#include "scheduler.h"
-
-#include "../_base/clock.h"
-#include "../threads/binding.h"
+#include "run.h"
+#include "switching.h"
+#include "tasklet.h"
+#include "tasklet_py.h"
+#include "thread.h"
+#include "timing_py.h"
+#include "tracing.h"
 
 #define METHOD(name, ...) PLUS_METHOD(#name, tasklets_##name, __VA_ARGS__)
 #define METHOD_KW(name, ...) PLUS_METHOD_KW(#name, tasklets_##name, __VA_ARGS__)
@@ -69,7 +85,7 @@ tasklets_run(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &to.threadblock, &to.soft, &to.ignore_nesting, &to.total)) {
         return NULL;
     }
-    return plus_watchdog_run(sched, &to);
+    return plus_run(sched, &to);
 }
 
 static PyObject *
@@ -88,7 +104,7 @@ tasklets_run_for(PyObject *module, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_ValueError, "seconds must be a non-negative number");
         return NULL;
     }
-    return plus_watchdog_run(sched, &to);
+    return plus_run(sched, &to);
 }
 
 /* ---- looking ---------------------------------------------------------------------------------- */
@@ -115,8 +131,8 @@ tasklets_getruncount(PyObject *module, PyObject *ignored)
     struct plus_scheduler *sched = plus_scheduler_get();
 
     /* A hub of ours has no work but the others'. */
-    bool hub = sched != NULL && sched->own_hub != NULL && sched->own_hub != sched->running &&
-               plus_is_runnable(sched->own_hub);
+    bool hub = sched != NULL && sched->loop.own_hub != NULL &&
+               sched->loop.own_hub != sched->running && plus_is_runnable(sched->loop.own_hub);
 
     return sched != NULL ? PyLong_FromLong(sched->runcount - hub) : NULL;
 }
@@ -247,9 +263,9 @@ tasklets_switch_trap(PyObject *module, PyObject *args)
     if (sched == NULL || !PyArg_ParseTuple(args, "|i:switch_trap", &change)) {
         return NULL;
     }
-    int old = sched->switch_trap;
+    int old = sched->turn.trap;
 
-    sched->switch_trap += change;
+    sched->turn.trap += change;
     return PyLong_FromLong(old);
 }
 
@@ -657,6 +673,7 @@ plus_tasklets_exec(PyObject *module)
     if (place_refusal() != NULL) {
         return 0;
     }
+    plus_threads_prepare();
     if (PyModule_AddFunctions(module, tasklets_methods) < 0 ||
         PyModule_AddFunctions(module, plus_io_methods) < 0 ||
         PyModule_AddFunctions(module, plus_timing_methods) < 0) {

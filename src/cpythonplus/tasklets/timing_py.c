@@ -1,7 +1,14 @@
 /* What io/timing.py and aio.py are made of: tasklets that begin later, exceptions that come from a timer, and
  * waiting for a coroutine. */
-#include "binding.h"
-#include "hub.h"
+#include "timing_py.h"
+
+#include "bomb.h"
+#include "lists.h"
+#include "loop.h"
+#include "methods.h"
+#include "parking.h"
+#include "tasklet.h"
+#include "tasklet_py.h"
 
 /* ---- timers ----------------------------------------------------------------------------------- */
 
@@ -107,18 +114,18 @@ io_await(PyObject *module, PyObject *ignored)
     if (sched == NULL) {
         return NULL;
     }
-    if (sched->askers == NULL) {
-        sched->askers = plus_waiters_make("waiting for a coroutine");
+    if (sched->loop.askers == NULL) {
+        sched->loop.askers = plus_waiters_make("waiting for a coroutine");
     }
-    if (sched->askers == NULL || plus_hub_ensure(sched) < 0) {
+    if (sched->loop.askers == NULL || plus_loop_ensure(sched) < 0) {
         return NULL;
     }
-    plus_hub_ask(sched, 1);
-    sched->hub_due = true; /* the loop has just been given something */
-    enum plus_parked parked = plus_park(sched, sched->askers, PLUS_NO_DEADLINE, false, NULL);
+    plus_loop_ask(sched, 1);
+    sched->loop.due = true; /* the loop has just been given something */
+    enum plus_parked parked = plus_park(sched, sched->loop.askers, PLUS_NO_DEADLINE, false, NULL);
 
     if (generation == plus_fork_generation) { /* the child of a fork begins with none */
-        plus_hub_ask(sched, -1);
+        plus_loop_ask(sched, -1);
     }
     return parked != PLUS_PARKED_RAISED ? Py_NewRef(Py_None) : NULL;
 }
@@ -131,7 +138,7 @@ io_awaited(PyObject *module, PyObject *arg)
     if (!PyArg_Parse(arg, "O!", &plus_tasklet_type, &task)) {
         return NULL;
     }
-    if (task->blocked && task->channel == task->sched->askers) {
+    if (task->blocked && task->channel == task->sched->loop.askers) {
         plus_unpark(task);
     }
     Py_RETURN_NONE;
@@ -146,7 +153,7 @@ io_own_hub(PyObject *module, PyObject *arg)
     if (sched == NULL) {
         return NULL;
     }
-    sched->own_hub = is ? (struct plus_tasklet *)arg : NULL;
+    sched->loop.own_hub = is ? (struct plus_tasklet *)arg : NULL;
     Py_RETURN_NONE;
 }
 
@@ -160,9 +167,9 @@ io_loops(PyObject *module, PyObject *args)
         return NULL;
     }
     if (loops != NULL) {
-        Py_XSETREF(sched->loops, Py_NewRef(loops));
+        Py_XSETREF(sched->loop.loops, Py_NewRef(loops));
     }
-    return Py_NewRef(sched->loops != NULL ? sched->loops : Py_None);
+    return Py_NewRef(sched->loop.loops != NULL ? sched->loop.loops : Py_None);
 }
 
 static PyObject *

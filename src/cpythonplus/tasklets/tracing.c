@@ -6,8 +6,11 @@
  * one's put in, sys.settrace() or PyEval_SetTrace() is called, and all is put back.  Rejected: writing into the
  * interpreter's counters, whose place changes with every version.
  */
+#include "tracing.h"
+
+#include "cold.h"
 #include "instrument.h"
-#include "own_state.h"
+#include "methods.h"
 
 enum plus_inheritance plus_inheritance = PLUS_OF_MAKER;
 

@@ -4,11 +4,12 @@
  * from that.  Rejected: raising an exception in it (it could not go on), and pending calls (only the main thread
  * makes them, one at a time: a tasklet parked in one would block all others).
  */
-#include "scheduler.h"
+#include "watchdog.h"
 
-#include "../_base/clock.h"
+#include "cold.h"
 #include "deadline.h"
 #include "interrupts.h"
+#include "switching.h"
 
 /* Looking for C calls costs as many steps as there are frames: not at every event.  Nor at each eighth: a loop may
  * be inside of C at exactly those. */
@@ -46,7 +47,7 @@ plus_watchdog_end(struct plus_scheduler *sched)
 
     if (watch->owner != NULL) {
         watch->owner = NULL;
-        sched->watching = false;
+        watch->on = false;
         plus_deadline_cancel(sched);
         stop_counting(sched);
         Py_CLEAR(watch->victim);
@@ -71,8 +72,8 @@ begin_by_time(struct plus_scheduler *sched, double seconds)
     return 0;
 }
 
-static int
-begin(struct plus_scheduler *sched, const struct plus_watch_options *options)
+int
+plus_watchdog_begin(struct plus_scheduler *sched, const struct plus_watch_options *options)
 {
     bool by_time = options->seconds >= 0;
 
@@ -85,6 +86,7 @@ begin(struct plus_scheduler *sched, const struct plus_watch_options *options)
     }
     sched->watch = (struct plus_watch){
         .owner = sched->running,
+        .on = true,
         .serial = last_serial,
         .interval = by_time ? 0 : options->timeout,
         .left = by_time ? 0 : options->timeout,
@@ -92,58 +94,11 @@ begin(struct plus_scheduler *sched, const struct plus_watch_options *options)
         .ignore_nesting = options->ignore_nesting,
         .total = by_time || options->total,
     };
-    sched->watching = true;
     if ((by_time ? begin_by_time(sched, options->seconds) : count_events(sched)) < 0) {
         plus_watchdog_end(sched);
         return -1;
     }
     return 0;
-}
-
-/* Takes the victim, gives what run() returns. */
-static PyObject *
-result_of(struct plus_scheduler *sched, struct plus_tasklet *victim, bool failed)
-{
-    if (failed) { /* an exception was sent to the owner meanwhile: the other one stays runnable */
-        Py_XDECREF(victim);
-        return NULL;
-    }
-    if (victim == NULL) {
-        Py_RETURN_NONE;
-    }
-    if (plus_is_runnable(victim) && victim != sched->running) {
-        victim->parked_ns = plus_now_coarse_ns();
-        plus_queue_remove(victim);
-        Py_DECREF(victim);
-    }
-    return (PyObject *)victim;
-}
-
-PyObject *
-plus_watchdog_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
-{
-    struct plus_watch *watch = &sched->watch;
-    struct plus_tasklet *victim = NULL;
-    bool wanted = options->timeout > 0 || options->seconds >= 0;
-    unsigned serial = 0;
-
-    if (plus_refuse_in_callback(sched)) {
-        return NULL;
-    }
-    if (wanted && watch->owner == NULL && (sched->runcount > 1 || options->threadblock)) {
-        if (begin(sched, options) < 0) {
-            return NULL;
-        }
-        serial = watch->serial;
-    }
-    bool failed = plus_run(sched, options->threadblock) < 0;
-
-    if (serial != 0 && watch->owner != NULL && watch->serial == serial) {
-        victim = watch->victim;
-        watch->victim = NULL;
-        plus_watchdog_end(sched);
-    }
-    return result_of(sched, victim, failed);
 }
 
 /* ---- interrupting ----------------------------------------------------------------------------- */
@@ -173,7 +128,7 @@ static bool
 may_interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
     /* It may have left the queue already, and run what a value lets go. */
-    return !task->atomic && sched->switch_trap == 0 && !sched->in_callback &&
+    return !task->atomic && sched->turn.trap == 0 && !sched->in_callback &&
            sched->current == task && plus_is_runnable(task) && nesting_allows(sched, task);
 }
 

@@ -8,33 +8,7 @@
 #ifndef PLUS_TASKLETS_WATCHDOG_H
 #define PLUS_TASKLETS_WATCHDOG_H
 
-#include "../_base/compat.h"
-
-#include <stdint.h>
-
-struct plus_scheduler;
-struct plus_tasklet;
-
-/* Part of a scheduler; written by watchdog.c, and deadline_ns by deadline.c. */
-struct plus_watch {
-    struct plus_tasklet
-        *owner; /* called run(); borrowed from the scheduler's watchdogs; NULL: no watch */
-    struct plus_tasklet *victim; /* interrupted just now, for the owner; strong */
-    uint64_t deadline_ns;        /* monotonic; 0: none, or passed */
-    long interval, left;         /* events until the time-out; interval 0: by time */
-    unsigned serial;             /* tells this watch from others; never 0 */
-    int pause;                   /* events until nesting is looked at again */
-    unsigned refusals;           /* because of nesting */
-    bool soft, ignore_nesting, total;
-    bool due;      /* the time-out of all of them together has passed */
-    bool counting; /* events are being reported */
-    bool stay;     /* the switch that comes next is not to be diverted; written by channel.c */
-#if PY_VERSION_HEX < 0x030C0000
-    const void
-        *last_frame; /* where the last event was, and at which offset in bytes: only compared */
-    int last_offset;
-#endif
-};
+#include "task.h"
 
 struct plus_watch_options {
     long timeout;                                 /* events; 0 or less: none */
@@ -42,9 +16,9 @@ struct plus_watch_options {
     int threadblock, soft, ignore_nesting, total; /* as PyArg_Parse writes truth values */
 };
 
-/* run() and run_for().  Gives the interrupted tasklet or None; NULL with an exception. */
-PyObject *
-plus_watchdog_run(struct plus_scheduler *sched, const struct plus_watch_options *options);
+/* Begins the thread's watch for the running tasklet, which calls run(); there is none.  0, or -1 with an exception. */
+int
+plus_watchdog_begin(struct plus_scheduler *sched, const struct plus_watch_options *options);
 
 /* A call, a resumption or a jump back in the running tasklet, of a thread whose watch is counting; or (not
  * `counts`) another place where it can be interrupted if that is overdue.  Returns when the tasklet is to go on: 0,

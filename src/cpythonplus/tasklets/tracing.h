@@ -1,23 +1,8 @@
-/* What a tasklet has of its own and others may look at and set: its context, its trace and profile functions.
- *
- * All with the GIL held.  The methods and attributes of the type; prototypes as its tables want them.
- */
-#ifndef PLUS_TASKLETS_OWN_STATE_H
-#define PLUS_TASKLETS_OWN_STATE_H
+/* The trace and profile functions of tasklets that do not run.  All with the GIL held. */
+#ifndef PLUS_TASKLETS_TRACING_H
+#define PLUS_TASKLETS_TRACING_H
 
-#include "scheduler.h"
-
-/* ---- context (context.c) ---- */
-
-/* id() of its context, or None when it has none yet. */
-PyObject *
-plus_tasklet_context_id(PyObject *op, void *ignored);
-PyObject *
-plus_tasklet_set_context(PyObject *op, PyObject *context);
-PyObject *
-plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames);
-
-/* ---- trace and profile functions (tracing.c) ---- */
+#include "task.h"
 
 /* Whether new tasklets have tracers. */
 extern enum plus_inheritance {

@@ -1,0 +1,15 @@
+/* Tasklets that are parked for long keep what is in use of their stacks, and nothing else.  All with the GIL held. */
+#ifndef PLUS_TASKLETS_COLD_H
+#define PLUS_TASKLETS_COLD_H
+
+#include "task.h"
+
+/* Makes those of a thread's tasklets cold that have been out of the run queue for so long; gives their number. */
+size_t
+plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns);
+
+/* Gives a cold tasklet its stack back, with its content where it was; else nothing. */
+void
+plus_tasklet_warm(struct plus_tasklet *task);
+
+#endif

@@ -1,0 +1,99 @@
+/* Which queue a tasklet is in: its scheduler's run queue, or a channel's.  A queue owns a reference to who is in it.
+ *
+ * All with the GIL held.
+ */
+#ifndef PLUS_TASKLETS_LISTS_H
+#define PLUS_TASKLETS_LISTS_H
+
+#include "task.h"
+
+/* ---- the run queue: circular, `current` first; takes a reference, remove gives it ---- */
+
+static inline void
+plus_queue_link(struct plus_tasklet *task, struct plus_tasklet *before)
+{
+    task->next = before;
+    task->prev = before->prev;
+    before->prev->next = task;
+    before->prev = task;
+}
+
+/* At the end: before current. */
+static inline void
+plus_queue_insert(struct plus_tasklet *task)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (sched->current == NULL) {
+        task->next = task->prev = task;
+        sched->current = task;
+    }
+    else {
+        plus_queue_link(task, sched->current);
+    }
+    sched->runcount++;
+}
+
+/* Right behind current, which must be there. */
+static inline void
+plus_queue_insert_next(struct plus_tasklet *task)
+{
+    plus_queue_link(task, task->sched->current->next);
+    task->sched->runcount++;
+}
+
+static inline void
+plus_queue_remove(struct plus_tasklet *task)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (task->next == task) {
+        sched->current = NULL;
+    }
+    else {
+        task->next->prev = task->prev;
+        task->prev->next = task->next;
+        if (sched->current == task) {
+            sched->current = task->next;
+        }
+    }
+    task->next = task->prev = NULL;
+    sched->runcount--;
+}
+
+/* Puts a removed current back to where it was. */
+static inline void
+plus_queue_unremove(struct plus_tasklet *task)
+{
+    plus_queue_insert(task);
+    task->sched->current = task;
+}
+
+/* The same, with the queue's reference, where threads or a signal's handler may have run since: one of them may
+ * have put it back already. */
+static inline void
+plus_queue_take_back(struct plus_tasklet *task)
+{
+    if (task->next == NULL) {
+        plus_queue_unremove(task);
+    }
+    else {
+        task->sched->current = task;
+        Py_DECREF(task);
+    }
+}
+
+/* ---- a channel's queue, which ends with NULL ---- */
+
+/* Gives the queue's reference.  A parked one's timer is gone, too. */
+void
+plus_channel_remove(struct plus_tasklet *task);
+/* Takes a reference; before NULL: at the end. */
+void
+plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,
+                    struct plus_tasklet *before);
+/* Lets all out who are in it, and gives them up. */
+void
+plus_channel_empty(struct plus_channel *channel);
+
+#endif
