@@ -5,9 +5,13 @@ import os
 
 from cpythonplus import _native
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.replacing import when_loaded
 
 if _native.tasklets_refusal() is not None:
     raise UnsupportedPlatform(f"cpythonplus.tasklets: {_native.tasklets_refusal()}")
+
+# Not before: a program that has no greenlets does without them.
+when_loaded("greenlet", _native.tasklets_fence_greenlets)
 
 # After the `finally` clauses, which may call run_for(), its thread stays away from the interpreter.
 atexit.register(_native.tasklets_stop_deadlines)

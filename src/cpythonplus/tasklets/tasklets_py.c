@@ -403,10 +403,14 @@ tasklets_refusal(PyObject *module, PyObject *ignored)
 {
     const char *refusal = why_not();
 
-    if (refusal == NULL) {
-        plus_fence_greenlets();
-    }
     return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
+}
+
+static PyObject *
+tasklets_fence_greenlets(PyObject *module, PyObject *ignored)
+{
+    plus_fence_greenlets();
+    Py_RETURN_NONE;
 }
 
 /* ---- dumps ------------------------------------------------------------------------------------ */
@@ -529,6 +533,8 @@ static PyMethodDef refusal_method[] = {
 static PyMethodDef tasklets_methods[] = {
     PLUS_METHOD("tasklets_kill_all", tasklets_kill_all, METH_NOARGS, "$module, /",
                 "End this thread's tasklets that have begun, as at the thread's end."),
+    PLUS_METHOD("tasklets_fence_greenlets", tasklets_fence_greenlets, METH_NOARGS, "$module, /",
+                "Have greenlet, which is loaded, refuse to switch in tasklets."),
     PLUS_METHOD("tasklets_after_fork", tasklets_after_fork, METH_NOARGS, "$module, /",
                 "For the child of a fork."),
     PLUS_METHOD(
