@@ -6,6 +6,7 @@
 #include "hub.h"
 #include "interrupts.h"
 #include "locks.h"
+#include "overflow.h"
 #include "own_state.h"
 #include "report.h"
 #include "scheduler.h"
@@ -413,6 +414,13 @@ tasklets_fence_greenlets(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+tasklets_decline_sigsegv(PyObject *module, PyObject *ignored)
+{
+    plus_overflow_decline();
+    Py_RETURN_NONE;
+}
+
 /* ---- dumps ------------------------------------------------------------------------------------ */
 
 static PyObject *
@@ -535,6 +543,8 @@ static PyMethodDef tasklets_methods[] = {
                 "End this thread's tasklets that have begun, as at the thread's end."),
     PLUS_METHOD("tasklets_fence_greenlets", tasklets_fence_greenlets, METH_NOARGS, "$module, /",
                 "Have greenlet, which is loaded, refuse to switch in tasklets."),
+    PLUS_METHOD("tasklets_decline_sigsegv", tasklets_decline_sigsegv, METH_NOARGS, "$module, /",
+                "Have no handler for SIGSEGV; before the first use of tasklets."),
     PLUS_METHOD("tasklets_after_fork", tasklets_after_fork, METH_NOARGS, "$module, /",
                 "For the child of a fork."),
     PLUS_METHOD(
