@@ -62,7 +62,7 @@ def large_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_c(library, [HERE / "large_pages.c"], "-shared", "-fPIC")
 
 
-sizes = pytest.mark.parametrize("page_bytes", [16 << 10, 64 << 10])
+sizes = pytest.mark.parametrize("page_bytes", [4 << 10, 16 << 10, 64 << 10])
 not_sanitized = pytest.mark.skipif(SANITIZED, reason="a sanitizer maps memory by itself")
 
 
@@ -70,9 +70,19 @@ not_sanitized = pytest.mark.skipif(SANITIZED, reason="a sanitizer maps memory by
 @is_built
 @not_sanitized
 @sizes
-@pytest.mark.parametrize("name", ["memory/test_pages", "tasklets/test_stacks"])
-def test_what_counts_in_pages(large_pages: Path, page_bytes: int, name: str) -> None:
-    env = {"LD_PRELOAD": str(large_pages), "PAGE_BYTES": str(page_bytes)}
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("memory/test_pages", {}),
+        ("tasklets/test_stacks", {}),
+        ("tasklets/test_stacks", {"NO_GUARD_PAGES": "1"}),
+    ],
+    ids=["pages", "stacks", "stacks before Linux 6.13"],
+)
+def test_what_counts_in_pages(
+    large_pages: Path, page_bytes: int, name: str, kernel: dict[str, str]
+) -> None:
+    env = {"LD_PRELOAD": str(large_pages), "PAGE_BYTES": str(page_bytes), **kernel}
     run_c_program(name, env)
 
 

@@ -102,6 +102,107 @@ class TestGreenletsBeside:
     def logged(self, program: str) -> object:
         return run_child(GREENLETS + dedent(program) + "\nprint(log)").out.rstrip()
 
+    def test_tasklets_do_not_import_it(self) -> None:
+        child = run_child(
+            """
+            import sys
+            from cpythonplus import tasklets
+            print("greenlet" in sys.modules)
+            """
+        )
+        assert child.out == "False\n"
+
+    @pytest.mark.parametrize(
+        "first",
+        [
+            "import greenlet, cpythonplus.tasklets",
+            "import cpythonplus.tasklets, greenlet",
+            "import gevent, cpythonplus.tasklets",
+            "import cpythonplus.tasklets, gevent",  # whose C looks the functions up in a table
+            "import cpythonplus.tasklets, importlib; importlib.import_module('greenlet')",
+        ],
+    )
+    def test_whichever_is_imported_first(self, first: str) -> None:
+        child = run_child(
+            first
+            + dedent(
+                """
+                import sys
+                before = list(sys.meta_path)
+                """
+            )
+            + GREENLETS
+            + dedent(
+                """
+                import gevent
+
+                def body():
+                    note(gevent.sleep, 0)
+                    note(greenlet.greenlet(int).switch)
+
+                tasklet(body)()
+                run()
+                gevent.sleep(0)
+                note(greenlet.greenlet(lambda: 5).switch)
+                assert sys.meta_path == before
+                assert type(greenlet.__spec__.loader) is type(gevent.__spec__.loader)
+                print(log)
+                """
+            )
+        )
+        assert child.out == f"{[REFUSED, REFUSED, 5]}\n"
+
+    def test_imported_in_a_tasklet(self) -> None:
+        child = run_child(
+            """
+            from cpythonplus.tasklets import run, tasklet
+
+            def body():
+                import greenlet
+                greenlet.greenlet(print).switch(5)
+
+            tasklet(body)()
+            try:
+                run()
+            except RuntimeError as error:
+                print(error)
+            """
+        )
+        assert child.out == f"{REFUSED}\n"
+
+    def test_it_is_loaded_again(self) -> None:
+        """From another place, as after a change of sys.path; or what was imported is half of it."""
+        child = run_child(
+            """
+            import sys
+            from cpythonplus.tasklets import run, tasklet
+
+            class Broken:
+                def find_spec(self, name, path=None, target=None):
+                    if name == "greenlet._greenlet":
+                        raise ImportError("not now")
+
+            broken = Broken()
+            sys.meta_path.insert(0, broken)
+            try:
+                import greenlet
+            except ImportError as error:
+                print(error)
+            sys.meta_path.remove(broken)
+            import greenlet
+
+            def body():
+                greenlet.greenlet(print).switch(5)
+
+            tasklet(body)()
+            try:
+                run()
+            except RuntimeError as error:
+                print(error)
+            """
+        )
+        assert child.out == f"not now\n{REFUSED}\n"
+
     def test_in_main(self) -> None:
         program = """
             import gevent

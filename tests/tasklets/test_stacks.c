@@ -77,12 +77,15 @@ check_faults(volatile char *address)
     assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
 }
 
-/* Only a guard of pages can be hit. */
+/* Whole pages, whatever their size: the kernel protects no less.  Only a guard of pages can be hit. */
 static void
 check_guard(const struct plus_stack_pool *pool, const struct plus_stack *stack)
 {
     size_t guard_bytes = pool->stack_bytes < PLUS_STACK_BYTES_WIDE ? 64 << 10 : 1 << 20;
 
+    assert((uintptr_t)stack->low % plus_page_bytes() == 0);
+    assert((uintptr_t)stack->high % plus_page_bytes() == 0);
+    assert(guard_bytes % plus_page_bytes() == 0);
     if (stack->guard == PLUS_GUARD_WORD) {
         return;
     }
@@ -226,9 +229,9 @@ check_settling(void)
 int
 main(void)
 {
-    size_t sizes[] = {PLUS_STACK_BYTES_MIN, PLUS_STACK_BYTES_WIDE, (size_t)8 << 20, 3333333};
+    size_t sizes[] = {PLUS_STACK_BYTES_MIN, 70001, PLUS_STACK_BYTES_WIDE, (size_t)8 << 20, 3333333};
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         check_stacks_of(sizes[i]);
         check_patterns(sizes[i]);
     }

@@ -309,7 +309,8 @@ def test_again_and_again() -> None:
         threads.unpatch()
         threads.unpatch()
         assert none_native()
-        assert "_Watcher" not in [type(finder).__name__ for finder in sys.meta_path]
+        watchers = [finder for finder in sys.meta_path if type(finder).__name__ == "_Watcher"]
+    assert not any(watcher._replacer.active for watcher in watchers)  # type: ignore[attr-defined]
         threads.patch()
         assert all_native()
         """
@@ -626,4 +627,5 @@ def test_this_process_is_not_patched() -> None:
     from cpythonplus import threads
 
     assert not threads.patched()
-    assert "_Watcher" not in [type(finder).__name__ for finder in sys.meta_path]
+    watchers = [finder for finder in sys.meta_path if type(finder).__name__ == "_Watcher"]
+    assert not any(watcher._replacer.active for watcher in watchers)  # type: ignore[attr-defined]

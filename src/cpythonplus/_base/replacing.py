@@ -10,12 +10,13 @@ On the start-up path of `run`: nothing is imported here that an interpreter does
 
 # ruff: noqa: PTH119, PTH120, PTH121
 
+import _thread
 import os
 import sys
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
 
     Pairs = Iterable[tuple[object, object]]
 
-__all__ = ["MISSING", "Loader", "Replacer", "everybodys", "namespace_of", "original"]
+__all__ = [
+    "MISSING",
+    "Loader",
+    "Replacer",
+    "everybodys",
+    "namespace_of",
+    "original",
+    "when_loaded",
+]
 
 MISSING = object()
 """The old value of a name that was not there."""
@@ -51,7 +60,7 @@ class Replacer:
         # Namespace, name, old, new.
         self.changes: list[tuple[dict[str, Any], str, object, object]] = []
         self._lock = lock
-        self._watcher = _Watcher(self)
+        self.watcher = _Watcher(self)
 
     def start(self, replacements: "Mapping[str, Mapping[str, object]]") -> None:
         """Replace, now and in home modules that are imported later.
@@ -69,8 +78,8 @@ class Replacer:
             self.active = True
             if self not in _replacers:
                 _replacers.append(self)
-            if self._watcher not in sys.meta_path:
-                sys.meta_path.insert(0, self._watcher)
+            if self.watcher not in sys.meta_path:
+                sys.meta_path.insert(0, self.watcher)
         for home in list(self.replacements):
             if sys.modules.get(home) is not None:
                 __import__(home)  # waits for another thread that is in the middle of it
@@ -84,8 +93,8 @@ class Replacer:
         with self._lock:
             self.active = False
             self.switched(on=False)
-            if self._watcher in sys.meta_path:
-                sys.meta_path.remove(self._watcher)
+            if self.watcher in sys.meta_path:
+                sys.meta_path.remove(self.watcher)
             if self in _replacers:
                 _replacers.remove(self)
             while self.changes:
@@ -180,6 +189,32 @@ class Replacer:
             if old is not MISSING and old is not new and not callable(old):
                 self.change(namespace, name, new)
         self.finish(home, namespace)
+
+
+def when_loaded(name: str, call: "Callable[[], object]") -> None:
+    """Have a function called, without arguments, as soon as a module is loaded.
+
+    At once where it is loaded already, else when its import has succeeded, before anybody has got
+    it; in rare cases twice, if another thread imports it at this moment.
+    """
+    awaited = _Awaited(name, call)
+    sys.meta_path.insert(0, awaited.watcher)
+    if sys.modules.get(name) is not None:
+        __import__(name)  # waits for another thread that is in the middle of it
+        awaited.replace_in(sys.modules[name])
+
+
+class _Awaited(Replacer):
+    """A module in which nothing is replaced; its watcher goes when it is there."""
+
+    def __init__(self, name: str, call: "Callable[[], object]") -> None:
+        super().__init__(_thread.allocate_lock(), (name,))
+        self._call = call
+
+    def replace_in(self, module: "ModuleType") -> None:  # noqa: ARG002
+        if self.watcher in sys.meta_path:
+            sys.meta_path.remove(self.watcher)
+        self._call()
 
 
 def original(module: "ModuleType", name: str) -> object:

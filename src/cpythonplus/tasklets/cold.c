@@ -1,4 +1,23 @@
-/* Tasklets that are parked for long keep what is in use of their stacks, and nothing else. */
+/* Tasklets that are parked for long keep what is in use of their stacks, and nothing else.
+ *
+ *     parked, sp set --trim--> cold: sp NULL, `cold` set, no pages --warm--> parked, sp set
+ *
+ * Trimmed are a thread's own tasklets when it needs many stacks more, and everybody's by trim_stacks(): with the GIL
+ * held, no other thread is in the middle of a switch.  What a thread runs is never cold, not even when it waits in C
+ * without the GIL.
+ *
+ * In use is one piece: from the C stack's pointer over its top to the end of the frames, which lie above it.  It comes
+ * back to the same addresses, so what points into it from within needs no change.  What points into it from elsewhere
+ * forbids it: see end_of_use().
+ *
+ * Warmed is who is about to be switched to, who is about to be written to (the frames of one that the watchdog makes
+ * report, a flag of 3.11's tracing), and whose frame is given out as an object, which points to it.  Who only reads
+ * (dumps, the garbage collector) goes by plus_tasklet_frames(), which knows how far the copy lies from where its
+ * addresses say.
+ *
+ * Rejected: to warm for reading.  One dump would fetch all of a hundred thousand stacks back.  Rejected: to move
+ * frames.  Generators and the evaluation loop on the C stack have their addresses.
+ */
 #include "cold.h"
 
 #include "../_base/clock.h"

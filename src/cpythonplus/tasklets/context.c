@@ -1,6 +1,19 @@
 /* The context (contextvars) that a tasklet runs in: looking at it, setting it, running code in it.
  *
- * A tasklet's context is never *entered* in the sense of Context.run(): several tasklets may have the same one.
+ * Where it is: of the running tasklet in the thread state; of any other in its fiber, from where the switch loads it.
+ * Each place has a reference of its own, and a switch moves it.  A tasklet gets a copy of the context of who gives it
+ * its arguments, unless it was given one before (own_context).
+ *
+ * A tasklet's context is never *entered* in the sense of Context.run(): several tasklets may have the same one.  So it
+ * is put into the thread state as it is.  One in which Context.run() is going on is not replaced: at its end
+ * that would find another one than it has entered.
+ *
+ * Who may set it: the tasklet itself; anybody in its thread; from another thread only that of one which is in no
+ * queue, as others may be running by the time that it is set.
+ *
+ * context_run() exchanges it around one call.  The call may switch: other tasklets load their own, and the exchange
+ * is undone by the same tasklet.
+ *
  * Semantics and wording: Stackless Python 3.8, Stackless/module/taskletobject.c.
  */
 #include "context.h"

@@ -1,7 +1,27 @@
 /* The thread that knows what time it is; see deadline.h.
  *
  * Setting and cancelling a dead line is a store: the thread is woken only if it would sleep too long.  So a loop
- * that calls run_for() each time before the last dead line has passed makes no system calls. */
+ * that calls run_for() each time before the last dead line has passed makes no system calls.
+ *
+ * Who writes what: `earliest`, with the GIL held; `sleeps_until`, the thread, before it sleeps.  Each writes its own
+ * and then reads the other's, in one order for all (sequentially consistent), so at least one of the two sees that
+ * the sleep is too long:
+ *
+ *     set      earliest = E;      then sleeps_until > E?  count `changes` up and wake
+ *     thread   read `changes`;    sleeps_until = S;  then earliest < S?  begin again;  else sleep on `changes`
+ *
+ * A cancelled dead line wakes the thread for nothing, once.
+ *
+ * When one has passed the thread raises `firing`, looks at `stopped`, takes a thread state and the GIL, and has the
+ * watchdogs whose time is over expire.  That may run Python code, in which schedulers come and go: the list is
+ * walked from its head again after each.  `own_tstate` is set before the GIL is asked for, as who holds it may be
+ * counting the threads that could wake a tasklet.
+ *
+ * stop, at the interpreter's end, raises `stopped` and then waits for `firing` to fall: either the thread sees the one,
+ * or stop sees the other.  From then on the thread never asks for the GIL again, which it would not get.
+ *
+ * Rejected: a timer of the kernel (timer_create) with a signal.  Programs' system calls would end with EINTR.
+ */
 #include "deadline.h"
 
 #include "../_base/clock.h"

@@ -1,5 +1,24 @@
-/* A semaphore and not a pipe or an eventfd: a program that closes all descriptors to become a daemon would get
- * what the handler writes into a file of its own.
+/* Three sides: handlers, which may run in any thread at any instruction; the thread that calls; and who switches it on
+ * and off, with the GIL held.
+ *
+ *   handler    sets pending[signum], then posts `wake`.  Nothing else: it may have interrupted malloc(), or who holds
+ *              the GIL.  In a child between fork and exec it does nothing, as `owner` is another process there.
+ *   thread     sleeps on `wake` without a thread state.  It takes the GIL, and calls once for each signal that is
+ *              pending then: signals that come during a call cause one more, however many they are.
+ *   on         starts the thread before it installs the handler.
+ *   off        forgets what is pending, and puts the earlier handler back, unless somebody has put another one since.
+ *              The last one ends the thread.
+ *
+ * The thread is ended by its own flag `*stopping` and a post.  It posts once more when it goes: the post may have been
+ * meant for a younger one.  Whoever ends it gives the GIL up and waits a second.  A call that takes longer is left
+ * alone, with its flag, which it frees when it comes to it.
+ *
+ * fork: pause ends the thread first, as from 3.12 on Python warns of forks beside threads.  Signals stay pending
+ * meanwhile.  resume starts it again in the parent.  In the child it makes the semaphore anew, whose count may be
+ * anything, forgets what is pending, and becomes `owner`.
+ *
+ * A semaphore and not a pipe or an eventfd: a program that closes all descriptors to become a daemon would get
+ * what the handler writes into a file of its own.  Rejected: Py_AddPendingCall(), which needs the main thread to run.
  */
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "dump_signal.h"

@@ -1,6 +1,9 @@
 /* greenlet's functions are replaced in its own tables, which is where all its callers find them: C code (gevent)
  * in the table "greenlet._C_API", Python code in the type's table of methods, whose entries the method objects
- * point to.
+ * point to.  C code that has looked the table up before has its address, and finds what is in it now.
+ *
+ * So it does not matter who has imported greenlet, and when, only that this comes before the first switch in a
+ * tasklet: at the import of tasklets if greenlet is there, else at its own (_life.py).
  *
  * Rejected: to find out at each switch of tasklets whether greenlets are about.  It would cost every program, and
  * a greenlet that begins in a tasklet cannot be seen there.

@@ -7,8 +7,8 @@
 #define PLUS_TASKLETS_FENCE_H
 
 /* From now on greenlet's switch() and throw() raise RuntimeError in all tasklets but the main ones, and greenlets
- * that are forgotten there are not ended but stay.  Imports greenlet; nothing happens where there is none, or one
- * that is not known.  With the GIL held; a second call does nothing. */
+ * that are forgotten there are not ended but stay.  To be called as soon as greenlet is loaded, and not before: it
+ * would be imported.  Nothing happens with one that is not known.  With the GIL held; a second call does nothing. */
 void
 plus_fence_greenlets(void);
 

@@ -1,4 +1,25 @@
-/* See fiber.h. */
+/* The order of a switch, from one fiber of a thread to another:
+ *
+ *   1. The thread state's part of `from` (frames, exceptions, depths, tracers, context, where its data stack is) is
+ *      noted in `from`, and that of `to` put in its place.  References move with it; no count changes but that of
+ *      compiled code (3.14 on).
+ *   2. AddressSanitizer, if it is there, is told which stack comes next.
+ *   3. The C stack is left: registers are kept on it, its pointer in from->sp.
+ *   4. Whoever switches back comes out of the same call, on the stack of `from`, whose part of the thread state is
+ *      there already.  The sanitizer is told that it has arrived; what step 1 has counted up is given back.
+ *
+ * Between 1 and 3 the interpreter would see the frames of one tasklet above the C stack of another.  So nothing is
+ * called there that allocates, frees, or lets go of the GIL.  What step 4 gives back may be freed by that, which is
+ * why it comes last.
+ *
+ * A fresh stack begins in the function that plus_switch_prepare() was given, and not behind step 3 of its own: that
+ * function calls plus_fiber_arrived() first.  A fiber that ends has nobody to come back to: plus_fiber_leave() notes
+ * nothing, and what is left on its stack is lost.  The stack itself is in use until the other side has arrived, so it
+ * is given back there.
+ *
+ * Rejected: to exchange whole thread states.  Thread-local storage, the identity of the thread and the interpreter's
+ * list of threads would come with them, and the GIL knows by its own variable who holds it.
+ */
 #include "fiber.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -1,3 +1,31 @@
+/* The protocol between tasklets and the event loop of their thread.
+ *
+ * The hub is the tasklet that is in the loop.  The loop calls it for a *turn* when the poller's descriptor is ready.
+ * In its turn the hub looks at descriptors and timers, and lets the others run.  It gives the turn back when nothing
+ * can run, or when the loop's own callbacks have waited for LOOP_EVERY_NS; in the second case it asks for another one
+ * at once.
+ *
+ *   hub          who is in its turn or waits for one; NULL: no loop, or it is in the midst of something of its own
+ *   rests        a loop of ours for which nobody waits: out of the run queue until somebody does
+ *   sleeps       the turn was given back with nothing runnable: the loop is about to wait, or waits
+ *   owed         the loop was roused, and has not had its turn since
+ *   due          the others have run for long, and the loop is wanted: plus_schedule() puts it right behind who comes
+ *                next
+ *
+ * The rule that all of it serves: a loop must not wait while a tasklet can run.  Before it waits the timer stands at
+ * the earliest dead line (give_turns).  From then on whoever makes a tasklet runnable writes to the poller's descriptor
+ * (plus_hub_rouse): another thread, a signal's handler, a callback of the loop itself.
+ *
+ * And one trap: what the descriptor tells is told once.  If somebody else looks at it before the loop does, the loop
+ * sleeps on.  So whoever looks while a turn is owed, or the loop sleeps, sets the timer to OWED_NS from now.
+ *
+ * Order in a look: descriptors first, then timers.  What was there in time is not too late.
+ *
+ * A thread that has nothing to run, and no loop to wait in, sleeps without one: see idle.c.
+ *
+ * fork: the loop's descriptors are the parent's.  Unless it is the hub that forks, it stays as it is, for ever, and the
+ * child begins another one when somebody waits.
+ */
 #include "hub.h"
 
 #include "../_base/clock.h"

@@ -1,3 +1,21 @@
+/* The wait of a thread, none of whose tasklets can run, for whoever makes one runnable.
+ *
+ *   thread   finds its run queue empty; stands in line at `line`; sets `blocked`; lets the GIL go
+ *   other    with the GIL: puts a tasklet into the run queue; plus_idle_wake() takes `blocked` back and wakes it
+ *
+ * The first three steps are one for others, as the GIL is held: no wake-up is lost.  `blocked` is taken back by
+ * who wakes, not by who is woken: the next thread that has nothing to run asks who could still wake it, and this one
+ * could, although it has not got the GIL yet.
+ *
+ * Signals: only the main thread's wait heeds them.  Its handlers run in the midst of the wait, with no tasklet current:
+ * they may put tasklets into the queue and wait for others, but not switch.  `blocked` is down meanwhile.  A
+ * handler that forks leaves the wait in the line, in the child as well.
+ *
+ * What a handler raises ends the wait.  If a tasklet can run by then, it was given something on the way, which an
+ * exception in its place would lose: the exception comes by a pending call, right after the switch.
+ *
+ * The caller looks at timers and descriptors; here is only the dead line that it has found.
+ */
 #include "idle.h"
 
 #include "../threads/waiting.h"

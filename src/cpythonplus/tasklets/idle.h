@@ -11,7 +11,7 @@
 #include "task.h"
 
 /* Gives the GIL up until plus_idle_wake(), or until deadline_ns (plus_now_ns()'s clock) has passed: the caller looks
- * which.  `thread_blocked` is set meanwhile; signal handlers run, but may not switch.
+ * which.  `blocked` is set meanwhile; signal handlers run, but may not switch.
  * 0, or -1 with what one of them raised, if no tasklet can run yet; else its exception follows at once. */
 int
 plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns);

@@ -4,9 +4,21 @@
  * runs: it goes through the frames of all threads, and looks at other code when it is called the next time.
  * Parked tasklets' frames are in no thread's chain: a loop in one of them would go on without events.  So their
  * code is shown to the interpreter: one made-up frame for each, in front of the thread's chain, while
- * sys.monitoring.restart_events() goes through all of them.  Rejected: hanging the real frames in, whose chains
- * would have to be walked twice and mended on each way out; a call for each tasklet, as calls are numbered and
- * the numbers run out.
+ * sys.monitoring.restart_events() goes through all of them.
+ *
+ * When: each change has a number, and each scheduler remembers the last one that it has seen.  Who comes back from a
+ * switch compares the two, and where they differ all parked tasklets of all threads are looked at: by whoever comes
+ * first, for everybody.  From 3.14 on there are moments in which that would wait for ever; the next switch asks then.
+ *
+ * Who: each code object once, however many tasklets are in it.  If all of them are up to date nothing is shown, as
+ * showing is a change itself.  If one is not, all are shown: the change makes all others out of date.
+ *
+ * The made-up frames are in place for that one call, which runs no Python code: nobody else sees them.
+ *
+ * The watchdog switches events on and off too often for that: see interrupts.c, which marks its own changes as seen.
+ *
+ * Rejected: hanging the real frames in, whose chains would have to be walked twice and mended on each way out; a call
+ * for each tasklet, as calls are numbered and the numbers run out.
  */
 #include "instrument.h"
 

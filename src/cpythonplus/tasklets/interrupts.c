@@ -1,12 +1,16 @@
 /* Where Python code can be interrupted; see interrupts.h.
  *
- * 3.12+: events of sys.monitoring.  Setting them changes the code that is executed somewhere in a thread's chain of
- * frames, and other code when it is entered; a loop in a parked tasklet is neither.  Setting and taking away
- * *local* events of its code object makes the interpreter look at it again, and leaves the global ones in place.
- * The same the other way round: a parked loop keeps its events when they are over, and gets rid of them at the
- * first one that it reports.  instrument.h would show all parked tasklets to the interpreter at each change, which
- * is too much for one that is made so often.  Rejected: remembering which code objects were changed (references to them, and a walk
- * over all at the end), and DISABLE (it outlasts the next watch).
+ * A watch that counts has it on: plus_interrupts_on() and off() come in pairs.  Each tasklet that such a thread goes on
+ * with passes plus_interrupts_extend() first if it was parked, plus_interrupts_begin() if it is new.  What is reported
+ * in threads whose watch does not count is dropped here.
+ *
+ * 3.12+: events of sys.monitoring, on while any scheduler wants them (`users`).  Setting them changes the code that is
+ * executed somewhere in a thread's chain of frames, and other code when it is entered; a loop in a parked tasklet is
+ * neither.  Setting and taking away *local* events of its code object makes the interpreter look at it again, and
+ * leaves the global ones in place.  The same the other way round: a parked loop keeps its events when they are over,
+ * and gets rid of them at the first one that it reports.  instrument.h would show all parked tasklets to the
+ * interpreter at each change, which is too much for one that is made so often.  Rejected: remembering which code
+ * objects were changed (references to them, and a walk over all at the end), and DISABLE (it outlasts the next watch).
  *
  * An exception for a tasklet that was interrupted at a jump is raised by the next instruction that is not a NOP.
  * Raised by the callback it would pass by handlers: up to 3.13 the interpreter looks for them at a wrong offset, and

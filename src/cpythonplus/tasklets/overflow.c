@@ -1,4 +1,32 @@
-/* The handler runs on the alternate stack; all that it calls is async-signal-safe. */
+/* One handler for the process, one alternate stack for each thread that uses tasklets.
+ *
+ * The protocol of a fault:
+ *
+ *   1. An instruction fails.  The C stack may be full, so the kernel calls the handler on the thread's alternate
+ *      stack.  Without one (sigaltstack() failed, or somebody has taken it away) the kernel ends the process.
+ *   2. The handler looks for the address in the guards of the running thread's own pool.  Nobody else changes that
+ *      pool, and a slab is whole before it is linked, so this holds wherever the thread was interrupted.
+ *   3. It puts back what was there when it came (SIG_DFL, faulthandler, a virtual machine), and returns.  The
+ *      instruction fails once more, and the kernel calls that one as if nobody had been before it: with the same
+ *      address, registers, mask and flags.
+ *
+ * So the handler is in front until the first fault of the process, whatever that is, and never comes back: a
+ * virtual machine that mends faults pays for it once, and from then on an overrun is its to tell.  Whoever
+ * installs a handler later is in front of this one; faulthandler then hands the signal on by raise().
+ *
+ * A signal that was sent (si_code <= 0) has no failed instruction, so it is raised again after step 3.  It is blocked
+ * while the handler runs, and comes when that returns.  Where the address would stand it has the sender's process
+ * and user, or what the sender likes: nothing is looked for.
+ *
+ * Who declines it loses step 2 only: overruns end the process by the same signal, and say nothing.  The alternate
+ * stacks are there all the same, as other handlers need them in a tasklet.
+ *
+ * Rejected: to call the earlier handler from this one.  Its mask, its flags (SA_NODEFER, SA_RESETHAND) and SIG_DFL
+ * would have to be imitated.  Rejected: to install at the import: a program that imports and does not use
+ * tasklets would have it.
+ *
+ * All that the handler calls is async-signal-safe.  fork: the child's handlers and stacks are copies.
+ */
 #define _GNU_SOURCE /* sigaltstack */
 #include "overflow.h"
 
@@ -12,6 +40,7 @@
 #define SIGNAL_STACK_BYTES ((size_t)32 << 10) /* faulthandler runs on it too */
 
 static struct sigaction previous;
+static bool declined;
 
 static void
 say(const char *text)
@@ -38,19 +67,25 @@ static void
 on_segv(int signal, siginfo_t *info, void *context)
 {
     struct plus_scheduler *sched = plus_scheduler_own;
+    bool was_sent = info->si_code <= 0;
     const struct plus_stack *stack =
-        sched != NULL ? plus_stack_guard_hit(&sched->stacks, info->si_addr) : NULL;
+        sched != NULL && !was_sent ? plus_stack_guard_hit(&sched->stacks, info->si_addr) : NULL;
 
     if (stack != NULL) {
         say("Fatal Python error: a tasklet has overrun its C stack of ");
         say_kib((size_t)(stack->top - stack->low));
         say(" KiB; see cpythonplus.tasklets.stack_size()\n");
     }
-    /* The instruction is run again, fails again, and goes where it would have gone. */
     (void)sigaction(SIGSEGV, &previous, NULL);
-    if (info->si_code <= 0) {
-        (void)raise(signal); /* somebody sent it: no instruction failed, nothing would come back */
+    if (was_sent) {
+        (void)raise(signal);
     }
+}
+
+void
+plus_overflow_decline(void)
+{
+    declined = true;
 }
 
 void
@@ -59,7 +94,7 @@ plus_overflow_install(void)
     static bool installed;
     struct sigaction action = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-    if (!installed) {
+    if (!installed && !declined) {
         sigemptyset(&action.sa_mask);
         installed = sigaction(SIGSEGV, &action, &previous) == 0;
     }

@@ -11,6 +11,10 @@
 void
 plus_overflow_install(void);
 
+/* Has it install none; only before the first scheduler is made. */
+void
+plus_overflow_decline(void);
+
 /* Gives the calling thread a stack for signal handlers, if it has none: the tasklet's own is full.  Returns
  * what plus_overflow_thread_end takes, or NULL. */
 void *

@@ -1,4 +1,26 @@
-/* Parking tasklets, and ending their waits. */
+/* Parking tasklets, and ending their waits.
+ *
+ * A wait, of the tasklet that runs, in plus_park():
+ *
+ *   1. What refuses it comes first: a callback, an exception that is due, no memory for its timer.  Until then nothing
+ *      is changed.
+ *   2. It leaves the run queue for the wait queue, as PARKED, and its timer goes into the heap.  From here on who ends
+ *      the wait needs to know nothing but the tasklet.
+ *   3. Another one runs, or the thread waits.
+ *   4. Back here, `parked` says how it ended: WOKEN (plus_unpark()), TIMED_OUT (plus_timers_fire()), or still PARKED:
+ *      an exception was sent, by kill() or throw().
+ *
+ * Whoever ends the wait does three things, in whatever thread, without letting the GIL go: plus_channel_remove(), which
+ * drops the timer, too; the word in `parked`; the run queue.  So a wait ends once, and what a lock has handed over or a
+ * descriptor's edge goes to exactly one.  If the thread of that tasklet sleeps, it is woken then.
+ *
+ * An exception may come after the wait was ended and before the tasklet runs.  `*woken` tells the caller: what it was
+ * given is to be passed on.
+ *
+ * The old value is kept aside: what is sent to the tasklet meanwhile is an exception, or nothing.
+ *
+ * begin_at() is the same for one that has not begun: its wait has no plus_park() to come back to.
+ */
 #include "parking.h"
 
 #include "../_base/clock.h"

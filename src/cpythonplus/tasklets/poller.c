@@ -1,3 +1,27 @@
+/* What is known of each descriptor of a thread, and what of it the kernel knows.
+ *
+ * A wait: registered first, then looked for an edge that has come already, then parked.  In this order an event
+ * between the caller's try and the wait is found either by the look or in the queue.
+ *
+ *   UNREGISTERED   The kernel knows nothing of it.
+ *   STAYS          Sockets of ours: edges of everything, until plus_poller_forget().  An edge that nobody waits for is
+ *                  kept in `readable` and `writable`, and given to the next wait, once.  `drained`: the last read took
+ *                  all that there was, and no edge has come since; the next one may wait without a try.  `partial`: a
+ *                  short read does not say that any more, since the other side has ended or sent urgent data.
+ *   ONCE           Any other descriptor: one event, for all that is waited for at the moment.  When it has come, what
+ *                  others still wait for is asked for again.
+ *
+ * A number may come to mean another file.  `serial` tells them apart: it is in what the kernel gives back, so an
+ * event of the file before is dropped, and a wait whose serial has changed ends with EBADF.  forget() is called
+ * before the file is closed, by whatever thread, and tells all threads.
+ *
+ * Everybody who waits for an event is woken by it, and tries again.
+ *
+ * The table grows while others wait, so no pointer into it is used after a wait.
+ *
+ * fork: new descriptors, and what is registered is registered again.  What the child has closed wakes who waits
+ * for it.  A thread that is gone has its poller still, with the parent's descriptors: what is registered there stays.
+ */
 #include "poller.h"
 #include "loop.h"
 #include "parking.h"

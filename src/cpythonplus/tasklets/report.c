@@ -1,8 +1,22 @@
 /* Walks the threads, their queues and their stacks, and groups the tasklets that are alike.
  *
+ * One go, with the GIL held, in which no Python code runs: so nobody is shown twice or left out, and no frame changes
+ * under the walk.  The garbage collector is off, as up to 3.11 making an object may start it.  Names are taken from
+ * objects whose types are known, since an attribute of another may run code.  Words, ages and files are Python's
+ * business (_reporting.py), after the walk.
+ *
+ * A thread's tasklets come in this order: who runs, the run queue as it stands, main, then all who have a C stack and
+ * are in none of these.  One that has not begun is found in the run queue only.  The hub of ours is left out unless it
+ * runs: what it waits for is shown where others wait for it.
+ *
  * A million tasklets are a million walks over frames, but objects are made only for those that are shown:
  * each tasklet is first written down as a row of addresses (state, function, channel's maker, frames), which
  * is looked up in a dict.  Rejected: letting Python group finished records, which takes a gigabyte for them.
+ *
+ * A cold tasklet is read where its content is, see cold.c.
+ *
+ * The note of a deadlock error is the one thing here that runs Python code, later, and with switches refused.  By then
+ * another thread may have made a tasklet runnable: the caller looks again.
  */
 #include "report.h"
 

@@ -1,7 +1,15 @@
 /* Whether the processor keeps a shadow stack for this thread; see plus_switch_refusal in switch.h.
  *
  * With one, a return to an address that was not called from there is a fault, and that is what any change of
- * stacks looks like.  Rejected: to switch the shadow stack as well.  It takes a second stack for each tasklet from
+ * stacks looks like.  So there are no tasklets then; better a refusal at the import than SIGSEGV at the first switch.
+ *
+ * The kernel is asked, not the processor or the C library: those tell what there could be.  A shadow stack is switched
+ * on before a program begins, and its threads inherit it, so one question for the process is enough.  A kernel that
+ * does not know the question has none.
+ *
+ * Where there is no switch for the processor, this file has its two functions, which are never called.
+ *
+ * Rejected: to switch the shadow stack as well.  It takes a second stack for each tasklet from
  * map_shadow_stack(2), and no distribution's Python runs with one yet.
  */
 #define _GNU_SOURCE /* syscall */

@@ -1,4 +1,37 @@
-/* Slabs of stacks; see stacks.h for the layout. */
+/* Slabs of stacks; see stacks.h for the layout.
+ *
+ * A stack's life.  Its thread changes it, and who trims or warms it from another one; all with the GIL held:
+ *
+ *     free --take()--> in use --give()--> free
+ *                      in use --trim(), where cool() agrees--> cold --put_back()--> in use
+ *
+ *   free    `owner` is NULL.  In the pool's list if it has the present size.  The others wait in their slabs until that
+ *           size comes again.
+ *   in use  It has an owner, and its guard is armed.
+ *   cold    It has an owner, and nothing in its pages: the owner has the content as a slice.  The addresses stay its
+ *           own.
+ *
+ * Guards are armed when a stack is taken, not when its slab is made: each has entries in a page of page tables.
+ * There are three kinds, tried in this order: MADV_GUARD_INSTALL, mprotect() for the first stacks of the process, a
+ * word at the low end that give() looks at.  Whether the first works is found out once.  An emulator takes any advice
+ * and does nothing, so what is guarded is read for a trial.
+ *
+ * trim() goes slab by slab.  First it asks the owners, each of which copies out what it needs before it says yes.
+ * Then it looks for runs of neighbours that are free or cold.  The whole units of TABLE_BYTES in a run are mapped
+ * afresh, which frees their page tables; at the edges, whose tables serve stacks in use as well, only pages are
+ * dropped.  A fresh mapping has lost the guards in it, and dropped pages a guard that is a word: those are forgotten
+ * here, and armed again by take() or put_back().  The guards at the edges stay.
+ *
+ * Free stacks keep their pages at first, so that the next user faults in none: *unsettled*.  They are the first of
+ * the list, so settle() needs not walk over the others.  give() drops the pages of those beyond KEPT_DIRTY at once, but
+ * calls one settled only if no unsettled one lies behind it.
+ *
+ * All bounds are whole pages, of whatever size the kernel has: advice for a part of a page fails, or reaches further
+ * than it was meant to.  The guards have 64 KiB and 1 MiB, and the largest pages have 64 KiB.
+ *
+ * plus_stack_guard_hit() runs in a signal handler.  It reads the list of slabs alone: a slab is whole before it is
+ * linked, and stays until its pool ends.
+ */
 #define _GNU_SOURCE /* madvise, syscall */
 #include "stacks.h"
 #include "switch.h"

@@ -1,4 +1,23 @@
-/* switch.h for aarch64 (AAPCS64). */
+/* switch.h for aarch64 (AAPCS64).
+ *
+ * As on x86-64, what a callee preserves is kept: x19 to x28, the frame pointer, the link register, the low halves of
+ * v8 to v15, the control register of floating point, the stack pointer.  x18 belongs to the platform and is left alone.
+ * The status register (exceptions that have come) is the thread's, not the tasklet's.
+ *
+ * What lies at a parked stack's pointer, 176 bytes:
+ *
+ *     sp ->  x19 ... x28  x29 (frame pointer)  x30 (where to go on)
+ *            d8 ... d15
+ *            fpcr  (padding)
+ *
+ * A fresh stack is made to look like that, with the trampoline in x30 and the entry in x19.  fpcr is written only
+ * where the two differ: to write it makes the processor wait for all before it.
+ *
+ * Pointer authentication: callers sign their own return addresses, by a stack pointer that is the same when they come
+ * back.  x30 here is never signed.  Branch targets: the `hint` is a landing pad; `ret` needs none.
+ *
+ * Unwinders find the caller by the CFI lines; in the trampoline x30 is undefined and x29 is 0.
+ */
 #include "switch.h"
 
 #if PLUS_HAS_SWITCH && defined(__aarch64__)
@@ -6,12 +25,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What lies at a parked stack's pointer, 176 bytes:
- *
- *     sp ->  x19 ... x28  x29 (frame pointer)  x30 (where to go on)
- *            d8 ... d15
- *            fpcr  (padding)
- */
 #define FRAME_WORDS 22
 
 __asm__(".text\n"

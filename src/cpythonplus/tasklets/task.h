@@ -54,7 +54,7 @@ struct plus_tasklet {
     bool started;         /* has Python frames or a C stack */
     bool is_main;
     bool abandoned;   /* never runs again, see plus_tasklet_abandon() */
-    bool awaits;      /* counted in its scheduler's io_waiting */
+    bool awaits;      /* counted in its scheduler's io.waiting */
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap;

@@ -18,6 +18,7 @@
 #include "locks_py.h"
 #include "methods.h"
 #include "outside.h"
+#include "overflow.h"
 #include "own_stack.h"
 #include "parking.h"
 #include "report.h"
@@ -419,10 +420,21 @@ tasklets_refusal(PyObject *module, PyObject *ignored)
 {
     const char *refusal = why_not();
 
-    if (refusal == NULL) {
-        plus_fence_greenlets();
-    }
     return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
+}
+
+static PyObject *
+tasklets_fence_greenlets(PyObject *module, PyObject *ignored)
+{
+    plus_fence_greenlets();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_decline_sigsegv(PyObject *module, PyObject *ignored)
+{
+    plus_overflow_decline();
+    Py_RETURN_NONE;
 }
 
 /* ---- dumps ------------------------------------------------------------------------------------ */
@@ -545,6 +557,10 @@ static PyMethodDef refusal_method[] = {
 static PyMethodDef tasklets_methods[] = {
     PLUS_METHOD("tasklets_kill_all", tasklets_kill_all, METH_NOARGS, "$module, /",
                 "End this thread's tasklets that have begun, as at the thread's end."),
+    PLUS_METHOD("tasklets_fence_greenlets", tasklets_fence_greenlets, METH_NOARGS, "$module, /",
+                "Have greenlet, which is loaded, refuse to switch in tasklets."),
+    PLUS_METHOD("tasklets_decline_sigsegv", tasklets_decline_sigsegv, METH_NOARGS, "$module, /",
+                "Have no handler for SIGSEGV; before the first use of tasklets."),
     PLUS_METHOD("tasklets_after_fork", tasklets_after_fork, METH_NOARGS, "$module, /",
                 "For the child of a fork."),
     PLUS_METHOD(

@@ -2,9 +2,21 @@
  *
  * The interpreter counts, from 3.12 on, how many threads trace, and instruments code while there are any; a
  * tasklet that has a tracer while it is parked counts as well.  Only the interpreter's own functions keep that
- * count.  So the running tasklet lends its place: its tracers are taken out of the thread state and the other
- * one's put in, sys.settrace() or PyEval_SetTrace() is called, and all is put back.  Rejected: writing into the
- * interpreter's counters, whose place changes with every version.
+ * count.  So the running tasklet lends its place (change()):
+ *
+ *   1. the tasklet is warmed, as 3.11 keeps a flag on its C stack
+ *   2. switches are refused in this thread: an audit hook in Python may run in step 4
+ *   3. the running tasklet's tracers and the other one's change places in the thread state
+ *   4. sys.settrace() or PyEval_SetTrace() is called
+ *   5. they change places again, and only then is the old tracer let go: its destructor finds all as it was
+ *
+ * Step 4 changes which code reports what.  Code that is parked is shown to the interpreter then (instrument.c).
+ *
+ * New tasklets inherit when they are given their arguments.  One that ends drops its tracers while it still runs
+ * (plus_pystate_end()).  One that has got some and never begins is relieved of them by plus_tracing_drop(): the
+ * interpreter would count them for ever.  It may be about to be freed, so nothing on that way takes a reference to it.
+ *
+ * Rejected: writing into the interpreter's counters, whose place changes with every version.
  */
 #include "tracing.h"
 

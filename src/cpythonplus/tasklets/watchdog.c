@@ -1,7 +1,29 @@
 /* When a tasklet is interrupted, and what becomes of it; see watchdog.h.
  *
+ * A watch begins with the outermost run() that has a time-out, and its caller is the owner:
+ *
+ *     counting  --so many events-->  over  --may_interrupt()-->  the owner runs, with the victim
+ *     asleep    --time has passed--> due, counting  --next event, if may_interrupt()-->  the same
+ *
+ *   counting   Events are being reported (interrupts.c): each comes to plus_watchdog_event().  By events from the
+ *              beginning; by time only once that has passed, so that until then nothing is slower (but for 3.14's JIT).
+ *   due        The time is over for all of them together: whoever runs is interrupted as soon as it may be.
+ *   pending_irq   in a tasklet: its own time was over while it could not be interrupted.  It holds the watch's serial:
+ *              a later watch does not take it for its own.
+ *   soft       Nobody is interrupted: the next switch goes to the owner (diverts()), and no events are counted once it
+ *              is due.
+ *
  * The victim is parked by an ordinary switch inside of the interpreter's event callback, and goes on by returning
- * from that.  Rejected: raising an exception in it (it could not go on), and pending calls (only the main thread
+ * from that.  It stays in the run queue meanwhile; run() takes it out and returns it.  `victim` has its own reference,
+ * which is dropped where the switch failed or the watch ends without the owner.
+ *
+ * May not be interrupted: the owner; who is atomic, in a callback, or in a thread with its switch_trap set; who has
+ * left the run queue already; and, unless told otherwise, who has a C call between its Python calls, as that may hold
+ * anything.
+ *
+ * Where nothing is runnable and the time has passed, the owner is woken instead.
+ *
+ * Rejected: raising an exception in it (it could not go on), and pending calls (only the main thread
  * makes them, one at a time: a tasklet parked in one would block all others).
  */
 #include "watchdog.h"
