@@ -1,7 +1,10 @@
 /* Lock and RLock: threading's.  An RLock begins as a Lock does, and shares some of its methods. */
-#include "binding.h"
+#include "lock_py.h"
 
 #include "../_base/futex.h"
+#include "../_base/raise.h"
+#include "arguments.h"
+#include "statistics_py.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -431,6 +434,21 @@ static PyType_Slot rlock_slots[] = {
     {Py_tp_doc, (void *)rlock_doc}, {0, NULL},
 };
 
+/* What threading.Lock is before 3.13. */
+static PyObject *
+allocate_lock(PyObject *module, PyObject *ignored)
+{
+    struct plus_threads_state *state = PyModule_GetState(module);
+
+    return PyObject_CallNoArgs((PyObject *)state->lock);
+}
+
+static PyMethodDef functions[] = {
+    {"allocate_lock", allocate_lock, METH_NOARGS,
+     PyDoc_STR("allocate_lock($module, /)\n--\n\nCreate a new lock object.")},
+    {NULL, NULL, 0, NULL},
+};
+
 /* Another package (gevent) may have put its own in the place. */
 static int
 find_stock_lock(struct plus_threads_state *state)
@@ -455,7 +473,8 @@ plus_lock_exec(PyObject *module, struct plus_threads_state *state)
     if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", sizeof(plus_lock_object), 0,
                       lock_slots, NULL) < 0 ||
         plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
-                      Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0) {
+                      Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0 ||
+        PyModule_AddFunctions(module, functions) < 0) {
         return -1;
     }
     state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
