@@ -61,4 +61,12 @@ plus_rlock_release(plus_rlock_object *self)
     return plus_rlock_release_slowly(self);
 }
 
+/* What threading.RLock of the running version says to arguments: 0, or -1 with an exception. */
+int
+plus_rlock_refuse_arguments(bool given);
+
+/* A tp_init that says so; of tasklets' RLock, too. */
+int
+plus_rlock_init(PyObject *op, PyObject *args, PyObject *kwargs);
+
 #endif

@@ -47,7 +47,8 @@ plus_none(int rc)
 static inline PyObject *
 plus_truth(int rc)
 {
-    return rc < 0 ? NULL : PyBool_FromLong(rc);
+    return rc < 0 ? NULL
+                  : Py_NewRef(rc != 0 ? Py_True : Py_False); /* without PyBool_FromLong's call */
 }
 
 int
