@@ -3,6 +3,7 @@
 
 #include "../_base/raise.h"
 #include "../threads/binding.h"
+#include "../threads/lock_py.h"
 #include "channel_py.h"
 #include "locks.h"
 #include "methods.h"
@@ -95,6 +96,26 @@ lock_dealloc(PyObject *op)
 
 /* ---- what both have --------------------------------------------------------------------------- */
 
+static inline int
+lock_take(PyObject *op, uint64_t deadline_ns)
+{
+    return plus_task_lock_try(self_of(op)) ? 1 : plus_task_lock_wait(self_of(op), deadline_ns);
+}
+
+static inline int
+lock_give(PyObject *op)
+{
+    if (!self_of(op)->locked) {
+        PyErr_SetString(PyExc_RuntimeError, "release unlocked lock");
+        return -1;
+    }
+    plus_task_lock_release(self_of(op));
+    return 0;
+}
+
+#define PLUS_LOCK(name) lock_##name
+#include "../threads/lock_methods.h"
+
 static PyObject *
 lock_locked(PyObject *op, PyObject *ignored)
 {
@@ -168,49 +189,6 @@ lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *
     return make((PyTypeObject *)type);
 }
 
-static PyObject *
-lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
-{
-    uint64_t deadline_ns;
-
-    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
-        return NULL;
-    }
-    if (plus_task_lock_try(self_of(op))) {
-        Py_RETURN_TRUE;
-    }
-    int acquired = plus_task_lock_wait(self_of(op), deadline_ns);
-
-    return acquired < 0 ? NULL : PyBool_FromLong(acquired);
-}
-
-static PyObject *
-lock_enter(PyObject *op, PyObject *ignored)
-{
-    if (!plus_task_lock_try(self_of(op)) &&
-        plus_task_lock_wait(self_of(op), PLUS_NO_DEADLINE) < 0) {
-        return NULL;
-    }
-    Py_RETURN_TRUE;
-}
-
-static PyObject *
-lock_release(PyObject *op, PyObject *ignored)
-{
-    if (!self_of(op)->locked) {
-        PyErr_SetString(PyExc_RuntimeError, "release unlocked lock");
-        return NULL;
-    }
-    plus_task_lock_release(self_of(op));
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-lock_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
-{
-    return lock_release(op, NULL);
-}
-
 /* For conditions: the lock is held afterwards, whatever is raised. */
 static PyObject *
 lock_acquire_restore(PyObject *op, PyObject *ignored)
@@ -268,25 +246,6 @@ PyTypeObject plus_task_lock_type = {
 
 /* ---- RLock ------------------------------------------------------------------------------------ */
 
-/* What threading.RLock of the running version says to arguments. */
-static int
-refuse_arguments(bool given)
-{
-#if PY_VERSION_HEX >= 0x030F0000
-    if (given) {
-        PyErr_SetString(PyExc_TypeError, "RLock() takes no arguments");
-        return -1;
-    }
-#elif PY_VERSION_HEX >= 0x030D0000
-    if (given) {
-        return PyErr_WarnEx(PyExc_DeprecationWarning,
-                            "Passing arguments to RLock is deprecated and will be removed in 3.15",
-                            1);
-    }
-#endif
-    return 0;
-}
-
 static PyObject *
 rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -299,17 +258,10 @@ rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return made;
 }
 
-static int
-rlock_init(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    return refuse_arguments(PyTuple_GET_SIZE(args) != 0 ||
-                            (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
-}
-
 static PyObject *
 rlock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    if (refuse_arguments(PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) < 0) {
+    if (plus_rlock_refuse_arguments(PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) < 0) {
         return NULL;
     }
     return rlock_new((PyTypeObject *)type, NULL, NULL);
@@ -331,8 +283,9 @@ begin(struct plus_task_lock *lock, struct plus_tasklet *owner, unsigned long cou
 
 /* 1: acquired; 0: timed out; -1 with an exception. */
 static int
-rlock_take(struct plus_task_lock *lock, uint64_t deadline_ns)
+rlock_take(PyObject *op, uint64_t deadline_ns)
 {
+    struct plus_task_lock *lock = self_of(op);
     struct plus_scheduler *sched = plus_scheduler_get();
 
     if (sched == NULL) {
@@ -368,28 +321,6 @@ rlock_free(struct plus_task_lock *lock)
     Py_DECREF(owner);
 }
 
-static PyObject *
-rlock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
-{
-    uint64_t deadline_ns;
-
-    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
-        return NULL;
-    }
-    int acquired = rlock_take(self_of(op), deadline_ns);
-
-    return acquired < 0 ? NULL : PyBool_FromLong(acquired);
-}
-
-static PyObject *
-rlock_enter(PyObject *op, PyObject *ignored)
-{
-    if (rlock_take(self_of(op), PLUS_NO_DEADLINE) < 0) {
-        return NULL;
-    }
-    Py_RETURN_TRUE;
-}
-
 static bool
 refuse_release(const struct plus_task_lock *lock)
 {
@@ -400,13 +331,13 @@ refuse_release(const struct plus_task_lock *lock)
     return false;
 }
 
-static PyObject *
-rlock_release(PyObject *op, PyObject *ignored)
+static int
+rlock_give(PyObject *op)
 {
     struct plus_task_lock *lock = self_of(op);
 
     if (refuse_release(lock)) {
-        return NULL;
+        return -1;
     }
     if (lock->count == 1) {
         rlock_free(lock);
@@ -414,14 +345,11 @@ rlock_release(PyObject *op, PyObject *ignored)
     else {
         lock->count--;
     }
-    Py_RETURN_NONE;
+    return 0;
 }
 
-static PyObject *
-rlock_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
-{
-    return rlock_release(op, NULL);
-}
+#define PLUS_LOCK(name) rlock_##name
+#include "../threads/lock_methods.h"
 
 static PyObject *
 rlock_is_owned(PyObject *op, PyObject *ignored)
@@ -509,7 +437,7 @@ PyTypeObject plus_task_rlock_type = {
                         "A re-entrant lock, released by the tasklet that acquired it:\n"
                         "threading.RLock.  Each thread's main tasklet is one too."),
     .tp_new = rlock_new,
-    .tp_init = rlock_init,
+    .tp_init = plus_rlock_init,
     .tp_vectorcall = rlock_vectorcall,
     .tp_alloc = PyType_GenericAlloc,
     .tp_free = PyObject_GC_Del,

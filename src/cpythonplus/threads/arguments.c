@@ -1,4 +1,4 @@
-#include "binding.h"
+#include "arguments.h"
 
 #include "../_base/clock.h"
 #include "../_base/futex.h"

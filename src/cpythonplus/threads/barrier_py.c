@@ -4,7 +4,12 @@
  * standard library.  New: a thread may leave a filling barrier without breaking it.  Its index then
  * goes to the thread with the highest one, so that those who pass together have 0 to parties - 1.
  */
-#include "binding.h"
+#include "barrier_py.h"
+
+#include "../_base/raise.h"
+#include "arguments.h"
+#include "condition_py.h"
+#include "statistics_py.h"
 
 #include <stddef.h>
 

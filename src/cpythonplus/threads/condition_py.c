@@ -3,10 +3,13 @@
  * Over a Lock or RLock of ours everything is C.  Over any other lock (one made before the patch, or
  * somebody's own class) its Python methods are called, as threading.Condition does.
  */
-#include "foreign_lock.h"
+#include "condition_py.h"
 
 #include "../_base/futex.h"
 #include "../_base/raise.h"
+#include "arguments.h"
+#include "foreign_lock.h"
+#include "statistics_py.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,8 @@
 /* Event: threading.Event.  A flag and a condition over a plain lock. */
-#include "binding.h"
+#include "condition_py.h"
+
+#include "arguments.h"
+#include "statistics_py.h"
 
 #include "../_base/futex.h"
 

@@ -1,5 +1,7 @@
 #include "foreign_lock.h"
 
+#include "state.h"
+
 /* `name` of a lock that may not have it: 1, 0, or -1 with an exception. */
 static int
 find_method(PyObject *lock, const char *name, PyObject **method)

@@ -3,7 +3,7 @@
 #ifndef PLUS_THREADS_FOREIGN_LOCK_H
 #define PLUS_THREADS_FOREIGN_LOCK_H
 
-#include "binding.h"
+#include "../_base/compat.h"
 
 /* 1 or 0; -1 with an exception.  A lock that does not say is tried: if it can be acquired, the caller
  * did not have it. */

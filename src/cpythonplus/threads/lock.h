@@ -47,10 +47,10 @@ plus_lock_release_slowly(struct plus_lock *lock);
 
 /* The word from one value to another, if it has the one: private to this room.
  *
- * Whoever includes this file for an interpreter with a GIL defines PLUS_LOCK_UNDER_GIL: then a look and
- * a store do, without a locked instruction, which is a third of the time of a `with lock:`.  For only
- * holders of the GIL change a word without SLOW: they acquire, release and begin to wait.  A thread
- * without it changes the word only under the guard and while SLOW is set. */
+ * In the extension module for an interpreter with a GIL, whose build defines PLUS_LOCK_UNDER_GIL for all files,
+ * a look and a store do, without a locked instruction, which is a third of the time of a `with lock:`.
+ * For only holders of the GIL change a word without SLOW: they acquire, release and begin to wait.  A
+ * thread without it changes the word only under the guard and while SLOW is set. */
 static inline bool
 plus_lock_change(struct plus_lock *lock, uint32_t from, uint32_t to, memory_order order)
 {

@@ -1,7 +1,10 @@
 /* Lock and RLock: threading's.  An RLock begins as a Lock does, and shares some of its methods. */
-#include "binding.h"
+#include "lock_py.h"
 
 #include "../_base/futex.h"
+#include "../_base/raise.h"
+#include "arguments.h"
+#include "statistics_py.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -52,6 +55,34 @@ lock_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
+static inline int
+lock_take(PyObject *op, uint64_t deadline_ns)
+{
+    if (plus_lock_try(inside(op), plus_identity())) {
+        return 1;
+    }
+    return deadline_ns == 0 ? 0 : plus_acquire(inside(op), deadline_ns);
+}
+
+static inline int
+lock_give(PyObject *op)
+{
+    if (plus_lock_release(inside(op)) < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "release unlocked lock");
+        return -1;
+    }
+    return 0;
+}
+
+#define PLUS_LOCK(name) lock_##name
+#include "lock_methods.h"
+
+static PyObject *
+lock_locked(PyObject *op, PyObject *ignored)
+{
+    return PyBool_FromLong(plus_lock_is_locked(inside(op)));
+}
+
 /* The arguments are wrong: the interpreter's own lock says so in its words. */
 static PyObject *
 answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -81,51 +112,11 @@ answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyOb
 }
 
 static PyObject *
-lock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+lock_acquire_or_answer(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    struct plus_lock *lock = inside(op);
-    uint64_t deadline_ns;
+    PyObject *acquired = lock_acquire(op, args, nargs, kwnames);
 
-    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
-        return answer_of_stock_lock(op, args, nargs, kwnames);
-    }
-    if (plus_lock_try(lock, plus_identity())) {
-        Py_RETURN_TRUE;
-    }
-    if (deadline_ns == 0) {
-        Py_RETURN_FALSE;
-    }
-    return plus_truth(plus_acquire(lock, deadline_ns));
-}
-
-static PyObject *
-lock_enter(PyObject *op, PyObject *ignored)
-{
-    if (plus_lock_enter(inside(op)) < 0) {
-        return NULL;
-    }
-    Py_RETURN_TRUE;
-}
-
-static PyObject *
-lock_release(PyObject *op, PyObject *ignored)
-{
-    if (plus_lock_release(inside(op)) < 0) {
-        return PyErr_Format(PyExc_RuntimeError, "release unlocked lock");
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-lock_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
-{
-    return lock_release(op, NULL);
-}
-
-static PyObject *
-lock_locked(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(plus_lock_is_locked(inside(op)));
+    return acquired != NULL ? acquired : answer_of_stock_lock(op, args, nargs, kwnames);
 }
 
 static PyObject *
@@ -144,9 +135,8 @@ lock_statistics(PyObject *op, PyObject *ignored)
 static PyObject *
 lock_repr(PyObject *op)
 {
-    bool locked = plus_lock_is_locked(inside(op));
-
-    return PyUnicode_FromFormat("<%s %s object at %p>", locked ? "locked" : "unlocked",
+    return PyUnicode_FromFormat("<%s %s object at %p>",
+                                plus_lock_is_locked(inside(op)) ? "locked" : "unlocked",
                                 Py_TYPE(op)->tp_name, op);
 }
 
@@ -173,10 +163,10 @@ PyDoc_STRVAR(lock_release_doc, "release($self, /)\n--\n\n"
 PyDoc_STRVAR(lock_locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
 
 static PyMethodDef lock_methods[] = {
-    {"acquire", PLUS_KEYWORDS(lock_acquire), lock_acquire_doc},
+    {"acquire", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_doc},
     {"release", lock_release, METH_NOARGS, lock_release_doc},
     {"locked", lock_locked, METH_NOARGS, lock_locked_doc},
-    {"acquire_lock", PLUS_KEYWORDS(lock_acquire), PyDoc_STR("An old name of acquire().")},
+    {"acquire_lock", PLUS_KEYWORDS(lock_acquire_or_answer), PyDoc_STR("An old name of acquire().")},
     {"release_lock", lock_release, METH_NOARGS, PyDoc_STR("An old name of release().")},
     {"locked_lock", lock_locked, METH_NOARGS, PyDoc_STR("An old name of locked().")},
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
@@ -257,10 +247,9 @@ rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* What threading.RLock of the running version says to arguments: they were always ignored, then
- * deprecated, then removed. */
-static int
-refuse_arguments(bool given)
+/* They were always ignored, then deprecated, then removed. */
+int
+plus_rlock_refuse_arguments(bool given)
 {
 #if PY_VERSION_HEX >= 0x030F0000
     if (given) {
@@ -277,53 +266,36 @@ refuse_arguments(bool given)
     return 0;
 }
 
-static int
-rlock_init(PyObject *op, PyObject *args, PyObject *kwargs)
+int
+plus_rlock_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    return refuse_arguments(PyTuple_GET_SIZE(args) != 0 ||
-                            (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
+    return plus_rlock_refuse_arguments(PyTuple_GET_SIZE(args) != 0 ||
+                                       (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
 }
 
 static PyObject *
 rlock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    if (refuse_arguments(PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) < 0) {
+    if (plus_rlock_refuse_arguments(PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) < 0) {
         return NULL;
     }
     return rlock_new((PyTypeObject *)type, NULL, NULL);
 }
 
-static PyObject *
-rlock_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+static inline int
+rlock_take(PyObject *op, uint64_t deadline_ns)
 {
-    uint64_t deadline_ns;
-
-    if (plus_acquire_arguments(args, nargs, kwnames, &deadline_ns) < 0) {
-        return NULL;
-    }
-    return plus_truth(plus_rlock_acquire(rlock(op), deadline_ns));
+    return plus_rlock_acquire(rlock(op), deadline_ns);
 }
 
-static PyObject *
-rlock_enter(PyObject *op, PyObject *ignored)
+static inline int
+rlock_give(PyObject *op)
 {
-    if (plus_rlock_acquire(rlock(op), PLUS_FUTEX_NO_DEADLINE) < 0) {
-        return NULL;
-    }
-    Py_RETURN_TRUE;
+    return plus_rlock_release(rlock(op));
 }
 
-static PyObject *
-rlock_release(PyObject *op, PyObject *ignored)
-{
-    return plus_none(plus_rlock_release(rlock(op)));
-}
-
-static PyObject *
-rlock_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
-{
-    return rlock_release(op, NULL);
-}
+#define PLUS_LOCK(name) rlock_##name
+#include "lock_methods.h"
 
 static PyObject *
 rlock_is_owned(PyObject *op, PyObject *ignored)
@@ -425,10 +397,25 @@ static PyMethodDef rlock_methods[] = {
 };
 
 static PyType_Slot rlock_slots[] = {
-    {Py_tp_new, rlock_new},         {Py_tp_init, rlock_init},
+    {Py_tp_new, rlock_new},         {Py_tp_init, plus_rlock_init},
     {Py_tp_dealloc, lock_dealloc},  {Py_tp_repr, rlock_repr},
     {Py_tp_methods, rlock_methods}, {Py_tp_members, members},
     {Py_tp_doc, (void *)rlock_doc}, {0, NULL},
+};
+
+/* What threading.Lock is before 3.13. */
+static PyObject *
+allocate_lock(PyObject *module, PyObject *ignored)
+{
+    struct plus_threads_state *state = PyModule_GetState(module);
+
+    return PyObject_CallNoArgs((PyObject *)state->lock);
+}
+
+static PyMethodDef functions[] = {
+    {"allocate_lock", allocate_lock, METH_NOARGS,
+     PyDoc_STR("allocate_lock($module, /)\n--\n\nCreate a new lock object.")},
+    {NULL, NULL, 0, NULL},
 };
 
 /* Another package (gevent) may have put its own in the place. */
@@ -455,7 +442,8 @@ plus_lock_exec(PyObject *module, struct plus_threads_state *state)
     if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", sizeof(plus_lock_object), 0,
                       lock_slots, NULL) < 0 ||
         plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
-                      Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0) {
+                      Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0 ||
+        PyModule_AddFunctions(module, functions) < 0) {
         return -1;
     }
     state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */

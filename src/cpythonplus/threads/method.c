@@ -196,18 +196,25 @@ stays_as_it_is(PyObject *name)
 int
 plus_bind_as_functions(struct plus_standard *entry)
 {
-    PyObject *name, *function, *method, *descriptor;
+    PyObject *name, *function, *method, *descriptor, *now;
     Py_ssize_t position = 0;
     int rc = PyType_Ready(&method_type);
 
     while (rc == 0 && PyDict_Next(entry->originals, &position, &name, &function)) {
-        descriptor = PyDict_GetItemWithError(entry->native->tp_dict, name);
+        descriptor = PyDict_GetItemWithError(entry->own, name);
         if (descriptor == NULL || !Py_IS_TYPE(descriptor, &PyMethodDescr_Type) ||
             !PyFunction_Check(function) || stays_as_it_is(name)) {
             continue;
         }
+        now = PyDict_GetItemWithError(entry->native->tp_dict, name);
         method = wrapped(descriptor, entry);
-        rc = method != NULL ? PyObject_SetAttr((PyObject *)entry->native, name, method) : -1;
+        rc = method == NULL ? -1
+             /* else somebody has changed it in the class */
+             : now == descriptor ? PyObject_SetAttr((PyObject *)entry->native, name, method)
+                                 : 0;
+        if (rc == 0) {
+            rc = PyDict_SetItem(entry->own, name, method);
+        }
         Py_XDECREF(method);
     }
     return rc;

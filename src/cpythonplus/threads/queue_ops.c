@@ -1,6 +1,8 @@
 #include "queue_ops.h"
 
 #include "../_base/futex.h"
+#include "../_base/raise.h"
+#include "arguments.h"
 
 static int
 raise_shutdown(void)

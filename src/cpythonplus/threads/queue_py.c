@@ -3,6 +3,8 @@
 #include "queue_ops.h"
 
 #include "../_base/futex.h"
+#include "arguments.h"
+#include "statistics_py.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,7 @@
 #include "queue_store.h"
 
+#include "../_base/raise.h"
+
 static const char *const hook_names[] = {"_init", "_qsize", "_put", "_get"};
 #define HOOKS (sizeof(hook_names) / sizeof(hook_names[0]))
 

@@ -2,7 +2,7 @@
 #ifndef PLUS_THREADS_QUEUE_STORE_H
 #define PLUS_THREADS_QUEUE_STORE_H
 
-#include "binding.h"
+#include "condition_py.h"
 
 enum plus_queue_kind {
     PLUS_QUEUE_FIFO,     /* a collections.deque */

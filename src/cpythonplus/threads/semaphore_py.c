@@ -4,7 +4,10 @@
  * reach for _cond and _value.  A release that finds a waiter of longer than a millisecond gives the permit
  * to that one instead of counting it.
  */
-#include "binding.h"
+#include "condition_py.h"
+
+#include "arguments.h"
+#include "statistics_py.h"
 
 #include "../_base/clock.h"
 #include "../_base/futex.h"

@@ -8,7 +8,12 @@
  * held, and only one that waits changes anything without it.  That spares two locked instructions for
  * each item, a fifth of all its time.
  */
-#include "binding.h"
+#include "state.h"
+
+#include "../_base/raise.h"
+#include "arguments.h"
+#include "statistics_py.h"
+#include "waiting.h"
 
 #include "../_base/futex.h"
 

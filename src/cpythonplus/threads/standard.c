@@ -1,7 +1,6 @@
 #include "standard.h"
 
 #include "../_base/raise.h"
-#include "method.h"
 
 #include <string.h>
 
@@ -428,8 +427,7 @@ plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTyp
     entry->type = (PyTypeObject *)Py_NewRef(type);
     entry->native = (PyTypeObject *)Py_NewRef(native);
     entry->originals = originals_of(type, home);
-    if (entry->originals != NULL && complete(native, entry->originals) == 0 &&
-        plus_bind_as_functions(entry) == 0) {
+    if (entry->originals != NULL && complete(native, entry->originals) == 0) {
         entry->own = PyDict_Copy(native->tp_dict);
     }
     entry->changed = PySet_New(NULL);
@@ -589,3 +587,8 @@ plus_standard_reduce(PyObject *op, PyObject *protocol)
 {
     return plus_call_from("cpythonplus.threads._insides", "reduce", "(OO)", op, protocol);
 }
+
+PyGetSetDef plus_standard_getset[] = {
+    PLUS_STANDARD_GETSET,
+    {NULL, NULL, NULL, NULL, NULL},
+};

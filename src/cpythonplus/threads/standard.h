@@ -103,6 +103,27 @@ plus_standard_list_names(PyObject *op, PyObject *ignored);
 PyObject *
 plus_standard_reduce(PyObject *op, PyObject *protocol);
 
+/* The members that make place for weak references and a dict. */
+#define PLUS_STANDARD_MEMBERS(type)                                                                \
+    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(type, weakrefs), Py_READONLY, NULL},            \
+        {"__dictoffset__", Py_T_PYSSIZET, offsetof(type, dict), Py_READONLY, NULL},                \
+    {                                                                                              \
+        "__weakref__", _Py_T_OBJECT, offsetof(type, weakrefs), Py_READONLY, NULL                   \
+    }
+
+/* The entries for __class__ and __dict__ of a type that stands for a standard class. */
+#define PLUS_STANDARD_GETSET                                                                       \
+    {"__class__", plus_standard_get_class, NULL, NULL, NULL},                                      \
+    {                                                                                              \
+        "__dict__", plus_standard_get_dict, PyObject_GenericSetDict, NULL, NULL                    \
+    }
+extern PyGetSetDef plus_standard_getset[];
+#define PLUS_STANDARD_METHODS                                                                      \
+    {"__dir__", plus_standard_list_names, METH_NOARGS, NULL},                                      \
+    {                                                                                              \
+        "__reduce_ex__", plus_standard_reduce, METH_O, NULL                                        \
+    }
+
 /* The module's state goes. */
 int
 plus_standard_traverse(struct plus_standard *entry, visitproc visit, void *arg);

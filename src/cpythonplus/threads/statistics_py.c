@@ -1,5 +1,7 @@
 /* statistics() of each type, and acquire_timeout(): what the Python half makes of C values. */
-#include "binding.h" /* Python.h first: it sets the feature macros */
+#include "statistics_py.h" /* Python.h first: it sets the feature macros */
+
+#include "../_base/raise.h"
 
 const char plus_statistics_doc[] =
     "statistics($self, /)\n--\n\n"

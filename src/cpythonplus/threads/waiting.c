@@ -1,9 +1,7 @@
 /* Waiting without the GIL, and what interrupts it. */
-#include "binding.h" /* Python.h first: it sets the feature macros */
+#include "waiting.h" /* Python.h first: it sets the feature macros */
 
-#include "../_base/fork.h"
-#include "../_base/futex.h"
-#include "../_base/raise.h"
+#include "state.h"
 
 unsigned long plus_main_ident;
 
@@ -128,34 +126,38 @@ plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadlin
     }
 }
 
-static void
-nothing_to_do(void)
+void
+plus_waiting_atfork_child(void)
 {
-}
-
-/* Before the interpreter's own re-initialisation: the forking thread is the main thread from now on. */
-static void
-after_fork_child(void)
-{
-    plus_spin_atfork_child();
-    plus_waitq_atfork_child();
-    plus_barrier_atfork_child();
     plus_main_ident = PyThread_get_thread_ident();
 }
 
-static const struct plus_fork_hooks fork_hooks = {nothing_to_do, nothing_to_do, after_fork_child};
+static PyObject *
+threads_set_main(PyObject *module, PyObject *ident)
+{
+    unsigned long value = PyLong_AsUnsignedLong(ident);
+
+    if (value == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    plus_main_ident = value;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef waiting_methods[] = {
+    {"threads_set_main", threads_set_main, METH_O,
+     PyDoc_STR(
+         "threads_set_main($module, ident, /)\n--\n\n"
+         "Say which thread runs signal handlers, so that its waits are interrupted by them.")},
+    {NULL, NULL, 0, NULL},
+};
 
 int
-plus_waiting_init(void)
+plus_waiting_exec(PyObject *module, struct plus_threads_state *state)
 {
-    int rc = plus_fork_register(&fork_hooks);
-
-    if (rc < 0) {
-        plus_raise_errno("pthread_atfork", -rc);
-        return -1;
-    }
+    (void)state;
     if (plus_main_ident == 0) {
         plus_main_ident = PyThread_get_thread_ident(); /* threads_set_main() corrects it */
     }
-    return 0;
+    return PyModule_AddFunctions(module, waiting_methods);
 }

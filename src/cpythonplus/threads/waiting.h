@@ -1,4 +1,4 @@
-/* Signal handlers that run during a wait; for this room and those above.
+/* Waiting without the GIL, and the signal handlers that run meanwhile; for this room and those above.
  *
  * Everything here is called with the GIL held (attached, on a free-threaded build).
  */
@@ -6,7 +6,8 @@
 #define PLUS_THREADS_WAITING_H
 
 #include "../_base/compat.h"
-#include "waitq.h"
+#include "../_base/futex.h"
+#include "lock.h"
 
 /* Who runs the signal handlers.  Written with the GIL held, and in the child of a fork. */
 extern unsigned long plus_main_ident;
@@ -17,9 +18,39 @@ plus_heeds_signals(void)
     return PyThread_get_thread_ident() == plus_main_ident;
 }
 
+/* In the child of a fork: the forking thread is the main thread from now on. */
+void
+plus_waiting_atfork_child(void);
+
 /* Runs the signal handlers that are due, after PLUS_WAIT_SIGNAL: the waiter stays queued, also in a child that one
  * of them forks.  0, or -1 with what one of them raised. */
 int
 plus_run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter);
+
+/* Waits until `lock` is the calling thread's or the dead line has passed; signal handlers run
+ * meanwhile.  1: acquired; 0: timed out; -1 with what a handler raised, or PythonFinalizationError. */
+int
+plus_acquire(struct plus_lock *lock, uint64_t deadline_ns);
+
+/* The same without a dead line; tries first.  0, or -1 with an exception. */
+static inline int
+plus_lock_enter(struct plus_lock *lock)
+{
+    if (plus_lock_try(lock, plus_identity())) {
+        return 0;
+    }
+    return plus_acquire(lock, PLUS_FUTEX_NO_DEADLINE) < 0 ? -1 : 0;
+}
+
+/* Without a dead line too, and handlers run later: never fails. */
+void
+plus_acquire_surely(struct plus_lock *lock);
+
+/* Waits in `queue`, where `waiter` is queued already.  WOKEN, GRANTED or TIMED_OUT; or SIGNAL with
+ * what a handler raised: then the waiter is queued no longer, and *ended says how its wait had ended
+ * when it left (TIMED_OUT: not at all), which the caller has to pass on. */
+enum plus_wait_result
+plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns,
+          enum plus_wait_result *ended);
 
 #endif

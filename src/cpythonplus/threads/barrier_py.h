@@ -1,0 +1,9 @@
+/* What a fork does to barriers. */
+#ifndef PLUS_THREADS_BARRIER_PY_H
+#define PLUS_THREADS_BARRIER_PY_H
+
+/* In the child of a fork, by the thread that goes on waiting there: it still counts as waiting. */
+void
+plus_barrier_atfork_child(void);
+
+#endif

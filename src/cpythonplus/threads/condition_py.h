@@ -1,0 +1,71 @@
+/* Condition, for the types that are built on it.  With the GIL held. */
+#ifndef PLUS_THREADS_CONDITION_PY_H
+#define PLUS_THREADS_CONDITION_PY_H
+
+#include "lock_py.h"
+
+typedef struct {
+    PyObject_HEAD struct plus_waitq queue; /* threads inside wait() */
+    PyObject *lock;
+    PyObject
+        *waiters; /* deque of the locks that threading.Condition.wait() itself sleeps on; or NULL */
+    PyObject *dict, *weakrefs;
+    bool native; /* `lock` is exactly a Lock or an RLock of ours */
+    bool recursive;
+} plus_condition_object;
+
+/* A Condition over a new Lock, or over `lock`, which must be a Lock or RLock of ours. */
+plus_condition_object *
+plus_condition_new(struct plus_threads_state *state, PyObject *lock);
+
+/* The plain Lock under a condition that plus_condition_new made over one. */
+static inline struct plus_lock *
+plus_condition_lock(plus_condition_object *self)
+{
+    return &((plus_lock_object *)self->lock)->lock;
+}
+
+/* Takes the condition's plain lock, with signal handlers running.  0, or -1 with what one raised. */
+static inline int
+plus_condition_enter(plus_condition_object *self)
+{
+    return plus_lock_enter(plus_condition_lock(self));
+}
+
+static inline void
+plus_condition_leave(plus_condition_object *self)
+{
+    plus_lock_release(plus_condition_lock(self));
+}
+
+/* One wait, the condition's plain lock being held; it is held again afterwards, also on failure.
+ * A dead line that is none counts as failure.
+ * Appends or, after a wait that was in vain, prepends the waiter.  WOKEN, GRANTED, TIMED_OUT, or SIGNAL
+ * with an exception: a notification that had come is passed on, a grant is given back through *ended. */
+enum plus_wait_result
+plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
+                     enum plus_wait_result *ended);
+
+/* The same for those who wait in threading.Condition.wait() itself, which somebody has called with a
+ * native condition.  Returns how many of `count` are left. */
+uint32_t
+plus_condition_notify_standard(plus_condition_object *self, uint32_t count);
+
+/* Ends the waits of up to `count` threads.  The lock is held.  (Reading the length without the guard is
+ * right then: who is about to wait has the lock until it is queued.) */
+static inline void
+plus_condition_notify(plus_condition_object *self, uint32_t count)
+{
+    if (__builtin_expect(self->waiters != NULL, 0)) {
+        count = plus_condition_notify_standard(self, count);
+    }
+    if (plus_waitq_length(&self->queue) > 0) {
+        plus_waitq_wake(&self->queue, count);
+    }
+}
+
+/* As new, in the child of a fork: its lock free, and nobody waits.  0, or -1 with an exception. */
+int
+plus_condition_reinit(plus_condition_object *self);
+
+#endif

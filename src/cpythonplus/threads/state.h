@@ -1,0 +1,99 @@
+/* The state of the extension module, which is this room's, and what its types have in common.
+ *
+ * Everything here is called with the GIL held (attached, on a free-threaded build).
+ */
+#ifndef PLUS_THREADS_STATE_H
+#define PLUS_THREADS_STATE_H
+
+#include "../_base/compat.h"
+#include "standard.h"
+
+/* How many of the types stand for a class that is written in Python. */
+#define PLUS_STANDARDS 8
+
+/* What the types of one interpreter refer to.  Fixed once the module is initialised, but for `standards`. */
+struct plus_threads_state {
+    PyTypeObject *lock, *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
+    PyTypeObject *queue, *lifo_queue, *priority_queue, *simple_queue;
+    PyObject *deque, *deque_append, *deque_popleft; /* the type and its functions */
+    PyObject *heappush, *heappop;
+    PyObject
+        *stock_lock; /* for its words about wrong arguments; NULL where another package made it */
+    struct plus_standard standards[PLUS_STANDARDS];
+};
+
+extern struct PyModuleDef plus_native_module; /* of the whole extension; its state is this room's */
+
+/* Function and flags of a method table's entry. */
+#define PLUS_KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL | METH_KEYWORDS
+#define PLUS_FAST(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL
+
+/* Forgets the result of a call: 0, or -1 for none. */
+static inline int
+plus_done(PyObject *result)
+{
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+/* What a method returns that has done something, or found something out; NULL for a negative number,
+ * which comes with an exception. */
+static inline PyObject *
+plus_none(int rc)
+{
+    return rc < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static inline PyObject *
+plus_truth(int rc)
+{
+    return rc < 0 ? NULL
+                  : Py_NewRef(rc != 0 ? Py_True : Py_False); /* without PyBool_FromLong's call */
+}
+
+int
+plus_threads_traverse(PyObject *module, visitproc visit, void *arg);
+int
+plus_threads_clear(PyObject *module);
+
+/* The state of the module that made `type` or one of its bases; NULL with an exception. */
+struct plus_threads_state *
+plus_threads_state(PyTypeObject *type);
+
+/* Each adds a part of the room: one type or several, which it keeps in *state, or functions.  0 or -1 with an
+ * exception. */
+typedef int
+plus_types_exec(PyObject *module, struct plus_threads_state *state);
+plus_types_exec plus_waiting_exec, plus_lock_exec, plus_condition_exec, plus_semaphore_exec,
+    plus_event_exec, plus_barrier_exec, plus_queue_exec, plus_simple_queue_exec, plus_standard_exec;
+
+/* Makes a type in *made and adds it to the module by the name `as`; `base` may be NULL.  0, or -1 with
+ * an exception. */
+int
+plus_add_type(PyObject *module, PyTypeObject **made, const char *as, const char *name, size_t size,
+              unsigned long flags, PyType_Slot *slots, PyTypeObject *base);
+
+/* "<module.Type at 0x...: state>", the state formatted as by PyUnicode_FromFormat. */
+PyObject *
+plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second);
+
+/* tp_dealloc of types with weak references and a tp_clear, from which no Python class is derived. */
+void
+plus_dealloc(PyObject *op);
+
+/* The same for others: by what is their own tp_clear. */
+void
+plus_dealloc_by(PyObject *op, inquiry clear);
+
+/* Takes the last item off a list of ours, for which PyList_SetSlice() may want memory. */
+static inline void
+plus_list_drop_last(PyObject *list)
+{
+    Py_ssize_t last = PyList_GET_SIZE(list) - 1;
+    PyObject *item = PyList_GET_ITEM(list, last);
+
+    Py_SET_SIZE((PyVarObject *)list, last);
+    Py_DECREF(item);
+}
+
+#endif
