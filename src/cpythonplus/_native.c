@@ -44,7 +44,8 @@ native_exec(PyObject *module)
 static PyModuleDef_Slot native_slots[] = {
     {Py_mod_exec, native_exec},
 #ifdef Py_mod_multiple_interpreters
-    /* Not per-interpreter GILs: everything here is about the one GIL of the main interpreter. */
+    /* Not with GILs of their own: what the process has once (the scheduler, counts, lists) is guarded by the main one's.
+     * Types and objects, and memory in which they lie, are each interpreter's own: it may have its own allocator. */
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_SUPPORTED},
 #endif
 #ifdef Py_mod_gil

@@ -269,8 +269,8 @@ def test_sub_interpreters_with_their_own_gil() -> None:
                 x += i
         try:
             import cpythonplus._native
-        except ImportError:
-            pass
+        except ImportError as error:
+            assert "_native does not support loading in subinterpreters" in str(error), error
         else:
             raise SystemExit("imported")
         ts = [threading.Thread(target=work) for _ in range(3)]
@@ -293,5 +293,80 @@ def test_sub_interpreters_with_their_own_gil() -> None:
         for t in threads:
             t.join()
         assert gil.active()
+        """
+    )
+
+
+def test_each_sub_interpreter_has_its_own_atomic() -> None:
+    """What is configured in one of them holds for its own sections only, and ends with it."""
+    run(
+        """
+        import importlib, time
+        from cpythonplus.gil import atomic
+        interpreters = None
+        for name in ("_xxsubinterpreters", "_interpreters"):
+            try:
+                interpreters = importlib.import_module(name)
+            except ImportError:
+                pass
+        code = '''if True:
+            import time
+            from cpythonplus.gil import atomic
+            told = []
+            atomic.configure(limit_ms=0.001, report=told.append)
+            with atomic():
+                time.sleep(0.03)
+            assert len(told) == 1
+        '''
+        told = []
+        atomic.configure(limit_ms=1e8, report=told.append)
+        if sys.version_info >= (3, 13):
+            made = interpreters.create("legacy")
+        elif sys.version_info >= (3, 12):
+            made = interpreters.create(isolated=False)
+        else:
+            made = interpreters.create()
+        failed = interpreters.run_string(made, code)
+        assert failed is None, failed
+        interpreters.destroy(made)
+        with atomic():
+            time.sleep(0.03)
+        assert told == []
+        atomic.configure(limit_ms=0.001)
+        with atomic():
+            time.sleep(0.03)
+        assert len(told) == 1
+        """
+    )
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="configured by _interpreters")
+def test_sub_interpreters_with_their_own_allocator() -> None:
+    """No memory of the one is used, or freed, by the other, whichever made a section first."""
+    run(
+        """
+        import _interpreters
+        from cpythonplus.gil import atomic
+        config = _interpreters.new_config(
+            "legacy", use_main_obmalloc=False, check_multi_interp_extensions=True
+        )
+        code = '''if True:
+            from cpythonplus.gil import atomic
+            for _ in range(3):
+                sections = [atomic() for _ in range(40)]
+                for section in sections:
+                    with section:
+                        pass
+                del section
+                sections.clear()
+        '''
+        first = [atomic() for _ in range(40)]
+        del first
+        for i in range(10):
+            made = _interpreters.create(config)
+            failed = _interpreters.exec(made, code)
+            assert failed is None, failed
+            _interpreters.destroy(made)
+            exec(code)
         """
     )

@@ -11,7 +11,14 @@
 
 static int calls;
 
-static pid_t
+int
+main(void);
+
+/* Code of its own section: one way of linking puts it into a segment of its own, behind all others, as programs
+ * have it that were laid out anew by what they run often. */
+#define FAR_AWAY __attribute__((section(".far_away"), noinline))
+
+FAR_AWAY static pid_t
 fake_getpid(void)
 {
     calls++;
@@ -84,6 +91,21 @@ test_write_and_restore(void)
     }
 }
 
+/* Before anything has called it: with lazy binding the slot leads back into the program's own code, wherever in the
+ * program that is. */
+static void
+test_a_call_that_is_not_bound_yet(void)
+{
+    struct plus_slot_set set = {.symbol = "getuid"};
+
+    CHECK(plus_slots_find((const void *)(uintptr_t)fake_getpid, &set) == 0);
+    uintptr_t bound = (uintptr_t)dlsym(RTLD_NEXT, "getuid");
+    CHECK(plus_slots_untouched((const void *)(uintptr_t)fake_getpid, &set, bound));
+    CHECK(plus_slots_untouched((const void *)(uintptr_t)main, &set, bound));
+    (void)getuid();
+    CHECK(plus_slots_untouched((const void *)(uintptr_t)fake_getpid, &set, bound));
+}
+
 /* Somebody else wrote after us: theirs stays. */
 static void
 test_a_foreign_write_is_left_alone(void)
@@ -133,6 +155,7 @@ test_only_this_object(void)
 int
 main(void)
 {
+    test_a_call_that_is_not_bound_yet();
     pointer = getpid;
     test_write_and_restore();
     test_a_foreign_write_is_left_alone();

@@ -11,9 +11,13 @@ from tests.support import SOURCES, compile_c
 pytestmark = pytest.mark.needs_gil
 
 HERE = Path(__file__).resolve().parent
+# Far behind the variables, so it cannot share a segment with the other code.
+TWO_SEGMENTS = "-Wl,--section-start=.far_away=0x8000000"
 KINDS = [
     ("-Wl,-z,lazy",),
     ("-Wl,-z,now",),
+    ("-Wl,-z,lazy", TWO_SEGMENTS),
+    ("-Wl,-z,now", TWO_SEGMENTS),
     ("-Wl,-z,norelro",),
     ("-fno-plt",),
     ("-fno-plt", "-Wl,-z,lazy"),

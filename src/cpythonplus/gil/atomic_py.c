@@ -4,13 +4,35 @@
  *   atomic(f) ->  f, run inside a section (the Python half makes the wrapper)
  *   atomic.enter(), atomic.leave()
  *
- * The depth belongs to the thread (struct plus_thread); a section object only remembers which thread
- * entered it, so that leaving it elsewhere (a generator that was suspended inside and resumed by
- * another thread) ends the section where it began and says so.
+ * The state is a depth and a word `wanted` in the thread's record (struct plus_thread), not in the section: a thread is
+ * inside as long as its depth is above 0, whatever objects it was entered with.  Depth 0 -> 1 begins, 1 -> 0 ends; what
+ * lies in between only counts.  The thread itself writes its depth, with the GIL held; waiters read it under the GIL's
+ * mutex, of the holder only: a thread that blocks inside has given the GIL up, and holds nobody up.
  *
- * Everything here runs with the GIL held, which also guards the counters and the free list.
- * Durations come from the coarse clock: 3 ns instead of 21 for each of two readings, for sections
- * that shall cost little more than nothing; it ticks every 1 to 10 ms, and limits are that long.
+ *   enter     stores the depth, then reads whether the GIL was asked for.  If it was, the interpreter has the request
+ *             already and would act on it inside: so the GIL is given up once and taken again, which withdraws it.
+ *   a waiter  stores `asked`, then reads the depth (sched.c:ask_holder).  Inside, it stores `wanted`, takes a request of
+ *             its own back, and the interpreter is told that its wait was ended for nothing.
+ *   leave     stores the depth, then reads `wanted`.  If it is set, the GIL is given up until another thread has taken it,
+ *             or for 5 ms: a sleeper takes longer to wake than this thread to enter again.
+ *
+ * All four are sequentially consistent, so of each pair at least one side sees the other.
+ *
+ * A section object remembers which thread entered it, and how often: left by another one (a generator that was suspended
+ * inside, and resumed there), or dropped while it is entered (an interrupt between __enter__ and the block), it ends what
+ * it began, in that thread's record, under the registry's lock.  A thread that ends inside is counted as abandoned.
+ *
+ * Everything here runs with the GIL held, which also guards the counters and the free lists.  A report of an overlong
+ * section is made after the GIL was handed over, by the thread that left it, outside of the section.
+ *
+ * Each interpreter has its own entry object, and in it what else must not be shared: types, free sections, reporter.
+ * An interpreter may have an allocator of its own, and end before the others.  Counts are the process's.
+ *
+ * Durations come from the coarse clock: 3 ns instead of 21 for each of two readings, for sections that shall cost little
+ * more than nothing; it ticks every 1 to 10 ms, and limits are that long.
+ *
+ * Rejected: a lock, which excludes only who takes it; a long switch interval while inside, which is the process's, is seen by
+ * programs, and changes nothing for who is waiting already; a free list for all interpreters, see above.
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
@@ -24,16 +46,24 @@
 #define DEFAULT_LIMIT_NS (UINT64_C(20) * PLUS_NS_PER_MS)
 #define MAX_FREE 16
 
+struct entry;
+
 typedef struct section {
-    PyObject_HEAD uint64_t owner; /* serial of the thread that is inside; 0: nobody */
-    uint32_t count;               /* how often it entered through this object */
+    PyObject_HEAD struct entry *home; /* strong; not while it is free */
+    uint64_t owner;                   /* serial of the thread that is inside; 0: nobody */
+    uint32_t count;                   /* how often it entered through this object */
     struct section *next_free;
 } section;
 
-typedef struct {
+typedef struct entry {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *decorate;      /* callable: function -> wrapped function */
     PyObject *make_reporter; /* callable: user's callable -> callable(duration_ns) */
+    PyObject *reporter;      /* callable(duration_ns) or NULL */
+    uint64_t limit_ns;
+    PyTypeObject *section_type;
+    section *free_sections;
+    unsigned free_count;
 } entry;
 
 static struct {
@@ -41,20 +71,7 @@ static struct {
 } counts;
 
 static bool prepared;
-static uint64_t limit_ns = DEFAULT_LIMIT_NS;
-static PyObject *reporter; /* callable(duration_ns) or NULL; owned */
-static PyTypeObject *section_type;
-static section *free_sections;
-static unsigned free_count;
-
-static uint64_t
-coarse_now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-    return plus_timespec_ns(&ts);
-}
+static entry *mains; /* the main interpreter's, kept for good: what sections from C are told to */
 
 /* ------------------------------------------------------------------------------------------------
  * Entering and leaving
@@ -86,18 +103,18 @@ enter(struct plus_thread *self)
         Py_END_ALLOW_THREADS
     }
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) == 1u) {
-        self->atomic_start_ns = coarse_now_ns();
+        self->atomic_start_ns = plus_now_coarse_ns();
     }
 }
 
 static void
-report(struct plus_thread *self, uint64_t duration_ns)
+report(const entry *e, struct plus_thread *self, uint64_t duration_ns)
 {
     counts.overlong++;
-    if (reporter == NULL || self->reporting) { /* a reporter's own sections are only counted */
+    if (e->reporter == NULL || self->reporting) { /* a reporter's own sections are only counted */
         return;
     }
-    PyObject *function = Py_NewRef(reporter);
+    PyObject *function = Py_NewRef(e->reporter);
     self->reporting = true;
     PyObject *result = PyObject_CallFunction(function, "K", (unsigned long long)duration_ns);
     self->reporting = false;
@@ -119,15 +136,16 @@ hand_over(struct plus_thread *self)
     Py_END_ALLOW_THREADS
 }
 
+/* `e` stays until this returns: whoever calls it has a reference. */
 static void
-leave(struct plus_thread *self)
+leave(const entry *e, struct plus_thread *self)
 {
     bool wanted = plus_sched_atomic_leave(self);
 
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) > 0) {
         return;
     }
-    uint64_t duration = coarse_now_ns() - self->atomic_start_ns;
+    uint64_t duration = plus_now_coarse_ns() - self->atomic_start_ns;
     counts.sections++;
     if (duration > counts.longest_ns) {
         counts.longest_ns = duration;
@@ -135,8 +153,8 @@ leave(struct plus_thread *self)
     if (wanted) {
         hand_over(self);
     }
-    if (duration > limit_ns) {
-        report(self, duration);
+    if (duration > e->limit_ns) {
+        report(e, self, duration);
     }
 }
 
@@ -171,7 +189,7 @@ plus_atomic_let_go(void)
     struct plus_thread *self = plus_thread_self();
 
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) > 0) {
-        leave(self); /* else atomic.leave() has done it */
+        leave(mains, self); /* else atomic.leave() has done it */
     }
 }
 
@@ -243,28 +261,29 @@ section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         return PyErr_Format(PyExc_RuntimeError,
                             "atomic section was ended by atomic.leave() inside it");
     }
-    leave(self);
+    leave(s->home, self);
     Py_RETURN_FALSE;
 }
 
 static PyObject *
-new_section(void)
+new_section(entry *e)
 {
     if (prepare() < 0) { /* may let other threads run, which take from the free list too */
         return NULL;
     }
-    section *s = free_sections;
+    section *s = e->free_sections;
     if (s != NULL) {
-        free_sections = s->next_free;
-        free_count--;
-        PyObject_Init((PyObject *)s, section_type);
+        e->free_sections = s->next_free;
+        e->free_count--;
+        PyObject_Init((PyObject *)s, e->section_type);
     }
     else {
-        s = PyObject_New(section, section_type);
+        s = PyObject_New(section, e->section_type);
         if (s == NULL) {
             return NULL;
         }
     }
+    s->home = (entry *)Py_NewRef((PyObject *)e);
     s->owner = 0;
     s->count = 0;
     s->next_free = NULL;
@@ -276,21 +295,23 @@ section_dealloc(PyObject *op)
 {
     section *s = (section *)op;
     PyTypeObject *type = Py_TYPE(op);
+    entry *home = s->home;
 
     /* Dropped while entered: an interrupt came between __enter__ and the block that would have run
      * __exit__. */
     for (; s->count > 0; s->count--) {
         plus_threads_visit(end_elsewhere, &s->owner);
     }
-    if (free_count < MAX_FREE) {
-        s->next_free = free_sections;
-        free_sections = s;
-        free_count++;
+    if (home->free_count < MAX_FREE) {
+        s->next_free = home->free_sections;
+        home->free_sections = s;
+        home->free_count++;
     }
     else {
         PyObject_Free(op);
     }
     Py_DECREF(type);
+    Py_DECREF((PyObject *)home);
 }
 
 static PyMethodDef section_methods[] = {
@@ -327,7 +348,7 @@ entry_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames
         return PyErr_Format(PyExc_TypeError, "atomic() takes no keyword arguments");
     }
     if (nargs == 0) {
-        return new_section();
+        return new_section(e);
     }
     if (nargs > 1) {
         return PyErr_Format(PyExc_TypeError, "atomic() takes at most 1 argument (%zd given)",
@@ -360,7 +381,7 @@ entry_leave(PyObject *op, PyObject *ignored)
         return PyErr_Format(PyExc_RuntimeError,
                             "atomic.leave() without atomic.enter() in this thread");
     }
-    leave(self);
+    leave((entry *)op, self);
     Py_RETURN_NONE;
 }
 
@@ -403,7 +424,7 @@ set_reporter(entry *e, PyObject *callable)
             return -1;
         }
     }
-    Py_XSETREF(reporter, made);
+    Py_XSETREF(e->reporter, made);
     return 0;
 }
 
@@ -411,7 +432,8 @@ static PyObject *
 entry_configure(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"limit_ms", "report", NULL};
-    double limit_ms = (double)limit_ns / (double)PLUS_NS_PER_MS;
+    entry *e = (entry *)op;
+    double limit_ms = (double)e->limit_ns / (double)PLUS_NS_PER_MS;
     PyObject *callable = NULL;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$dO:configure", names, &limit_ms, &callable)) {
@@ -420,10 +442,10 @@ entry_configure(PyObject *op, PyObject *args, PyObject *kwargs)
     if (!(limit_ms > 0.0 && limit_ms <= 1e9)) {
         return PyErr_Format(PyExc_ValueError, "limit_ms must be above 0 and at most 1e9");
     }
-    if (callable != NULL && set_reporter((entry *)op, callable) < 0) {
+    if (callable != NULL && set_reporter(e, callable) < 0) {
         return NULL;
     }
-    limit_ns = (uint64_t)(limit_ms * (double)PLUS_NS_PER_MS);
+    e->limit_ns = (uint64_t)(limit_ms * (double)PLUS_NS_PER_MS);
     Py_RETURN_NONE;
 }
 
@@ -433,6 +455,8 @@ entry_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(((entry *)op)->decorate);
     Py_VISIT(((entry *)op)->make_reporter);
+    Py_VISIT(((entry *)op)->reporter);
+    Py_VISIT(((entry *)op)->section_type);
     return 0;
 }
 
@@ -441,6 +465,7 @@ entry_clear(PyObject *op)
 {
     Py_CLEAR(((entry *)op)->decorate);
     Py_CLEAR(((entry *)op)->make_reporter);
+    Py_CLEAR(((entry *)op)->reporter);
     return 0;
 }
 
@@ -448,9 +473,17 @@ static void
 entry_dealloc(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
+    entry *e = (entry *)op;
 
     PyObject_GC_UnTrack(op);
     entry_clear(op);
+    for (section *s; (s = e->free_sections) != NULL;) {
+        e->free_sections = s->next_free;
+        PyObject_Free(s);
+    }
+    Py_XDECREF(
+        (PyObject *)
+            e->section_type); /* not before: `atomic` may be called while it is being cleared */
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -519,26 +552,22 @@ static PyType_Spec entry_spec = {
 int
 plus_atomic_init(PyObject *module)
 {
-    PyObject *type = PyType_FromSpec(&entry_spec);
-    entry *made;
-    int rc;
+    PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(&entry_spec);
+    entry *made = type != NULL ? (entry *)type->tp_alloc(type, 0) : NULL;
 
-    if (type == NULL) {
-        return -1;
-    }
-    if (section_type == NULL) {
-        section_type = (PyTypeObject *)PyType_FromSpec(&section_spec);
-    }
-    made = section_type != NULL ? PyObject_GC_New(entry, (PyTypeObject *)type) : NULL;
-    Py_DECREF(type);
+    Py_XDECREF((PyObject *)type);
     if (made == NULL) {
         return -1;
     }
     made->vectorcall = entry_call;
-    made->decorate = NULL;
-    made->make_reporter = NULL;
-    PyObject_GC_Track((PyObject *)made);
-    rc = PyModule_AddObjectRef(module, "atomic", (PyObject *)made);
+    made->limit_ns = DEFAULT_LIMIT_NS;
+    made->section_type = (PyTypeObject *)PyType_FromSpec(&section_spec);
+    int rc =
+        made->section_type != NULL ? PyModule_AddObjectRef(module, "atomic", (PyObject *)made) : -1;
+
+    if (rc == 0 && PyInterpreterState_Get() == PyInterpreterState_Main()) {
+        Py_XSETREF(mains, (entry *)Py_NewRef((PyObject *)made));
+    }
     Py_DECREF(made);
     return rc;
 }

@@ -8,7 +8,7 @@
 
 extern PyMethodDef plus_gil_methods[];
 
-/* Adds the type of `atomic` and the entry object itself.  0, or -1 with an exception. */
+/* Adds `atomic`, which is each interpreter's own.  0, or -1 with an exception. */
 int
 plus_atomic_init(PyObject *module);
 

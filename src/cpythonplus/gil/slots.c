@@ -1,3 +1,26 @@
+/* How the slots are found, and why writing them is safe.
+ *
+ * Find.  The loader lists its objects; ours is the one with an executable segment around an address of the core's code.
+ * Its dynamic section names the symbols, their names and two tables of relocations, and each relocation of the kinds
+ * JUMP_SLOT (a call) and GLOB_DAT (an address taken, or a call without a linkage table) is a slot of its symbol: what
+ * the loader itself went by when it filled them in.
+ *
+ * Judge.  A slot holds one of three things: where the symbol is bound in this library too; with lazy binding, before the
+ * first call, an address in the object's own code, which is its linkage table; or what somebody else has put there.
+ * The last is never touched.  A linkage table may lie in any executable segment of the object.
+ *
+ * Write.  A slot is one aligned word, so a thread that calls through it meanwhile goes to the old or to the new function,
+ * and both must be right then (hooks.c).  Lazy binding may overwrite ours once: a thread that was inside the loader's
+ * resolver while we wrote puts libc's address back.  Such a thread costs us its slot until the next installation; the
+ * hooks allow for threads that libc waits for.  A page that RELRO closed is opened for the one word, and closed again.
+ *
+ * Restore.  Only a slot that still holds our word gets its former one back, so that libraries which re-point the same
+ * slots may come and go in any order.
+ *
+ * Rejected: patching machine code (a disassembler for each architecture, and code that can be written); LD_PRELOAD
+ * (re-points every library's calls, and is decided before the program starts); dladdr1() and its link map for where the
+ * object lies (musl has none, and does not open the executable a second time).
+ */
 #define _GNU_SOURCE
 #include "slots.h"
 
@@ -30,16 +53,32 @@ struct object {
     ElfW(Addr) base;
 };
 
-/* Where the object lies, and the part of it that RELRO closed.  Not from dladdr1() and its link map: musl has none,
- * and does not open the executable a second time. */
+/* Where the object lies, and the part of it that RELRO closed. */
 struct extent {
     const void *inside; /* in: an address in the object's code */
     ElfW(Addr) base;
     const ElfW(Dyn) *dynamic; /* NULL: no dynamic linking */
     ElfW(Addr) relro_start, relro_end;
-    ElfW(Addr) code_start, code_end;
+    const ElfW(Phdr) *headers; /* the loader's, there as long as the object is */
+    int header_count;
     int found;
 };
+
+/* Code may lie in several segments: a program that was laid out anew after it was linked (BOLT) has what runs often in
+ * one of its own, and its linkage table in another. */
+static int
+is_in_code(const struct extent *extent, ElfW(Addr) address)
+{
+    for (int i = 0; i < extent->header_count; i++) {
+        const ElfW(Phdr) *segment = &extent->headers[i];
+
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
+            address - extent->base - segment->p_vaddr < segment->p_memsz) {
+            return 1;
+        }
+    }
+    return 0;
+}
 
 /* glibc stores relocated addresses in the dynamic section, musl and the vDSO leave offsets. */
 static ElfW(Addr)
@@ -97,35 +136,31 @@ static int
 read_extent(struct dl_phdr_info *info, size_t size, void *argument)
 {
     struct extent *extent = argument;
-    struct extent seen = {.inside = extent->inside, .base = info->dlpi_addr};
-    int mine = 0;
+    struct extent seen = {.inside = extent->inside,
+                          .base = info->dlpi_addr,
+                          .headers = info->dlpi_phdr,
+                          .header_count = info->dlpi_phnum,
+                          .found = 1};
 
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        ElfW(Addr) start = info->dlpi_addr + segment->p_vaddr;
-        ElfW(Addr) end = start + segment->p_memsz;
+    if (!is_in_code(&seen, (ElfW(Addr))extent->inside)) {
+        return 0;
+    }
+    for (int i = 0; i < seen.header_count; i++) {
+        const ElfW(Phdr) *segment = &seen.headers[i];
+        ElfW(Addr) start = seen.base + segment->p_vaddr;
 
         if (segment->p_type == PT_GNU_RELRO) {
             /* The dynamic linker closes whole pages only: what follows the last full page stays open. */
             seen.relro_start = plus_page_floor(start);
-            seen.relro_end = plus_page_floor(end);
+            seen.relro_end = plus_page_floor(start + segment->p_memsz);
         }
         else if (segment->p_type == PT_DYNAMIC) {
             seen.dynamic = (const ElfW(Dyn) *)start;
         }
-        else if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X)) {
-            seen.code_start = start;
-            seen.code_end = end;
-            mine =
-                mine || ((ElfW(Addr))extent->inside >= start && (ElfW(Addr))extent->inside < end);
-        }
     }
-    if (mine) {
-        *extent = seen;
-        extent->found = 1;
-    }
-    return mine;
+    *extent = seen;
+    return 1;
 }
 
 static int
@@ -236,9 +271,8 @@ plus_slots_untouched(const void *inside, const struct plus_slot_set *set, uintpt
     dl_iterate_phdr(read_extent, &extent);
     for (size_t i = 0; i < set->count; i++) {
         uintptr_t value = *set->addresses[i];
-        int own_code = value >= extent.code_start && value < extent.code_end;
 
-        if (value != resolved && !own_code) {
+        if (value != resolved && !is_in_code(&extent, value)) {
             return 0;
         }
     }
