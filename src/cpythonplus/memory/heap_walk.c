@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/granules.h"
+#include "../_base/object_stack.h"
 #include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/layouts.h"
 #include "../_interp/live_frames.h"
 #include "../_interp/referents.h"
-#include "granules.h"
-#include "object_stack.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/object_stack.h"
 #include "../_interp/layouts.h"
 #include "../_interp/referents.h"
-#include "object_stack.h"
 
 struct search {
     struct plus_own_objects *own;
