@@ -41,6 +41,8 @@ def test_everything_reachable_is_immortal() -> None:
             "nested": ([{"deep": [b"bytes", 2**100]}],),
         }
         plain, names = Plain(), Names(a=["value"])
+        asked = Plain()
+        vars(asked)  # has a dict from here on, of a string only
         report = prefork.prepare()
         assert report.immortal and not report.note
         assert report.objects > 1000 and report.bytes > 10_000
@@ -50,7 +52,7 @@ def test_everything_reachable_is_immortal() -> None:
             function.__kwdefaults__["option"], function.__doc__, plain, plain.text,
             names, names["a"], sys.modules, collections, typing.Any, data["items"][7].name,
             data["items"][7].rest, data["items"][7].rest["size"], data["nested"][0][0]["deep"][1],
-            Item.__dict__["name"], Item.__name__, str.__dict__["join"],
+            Item.__dict__["name"], Item.__name__, str.__dict__["join"], vars(asked),
         ]
         if DEBUG:
             found = [op for op in found if not isinstance(op, str)]

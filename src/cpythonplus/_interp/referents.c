@@ -1,5 +1,6 @@
 #include "referents.h"
 
+#include "layouts.h"
 #include "probes.h"
 
 #include <stddef.h>
@@ -97,6 +98,13 @@ plus_referents_visit(PyObject *op, visitproc visit, void *arg)
     if (stop == 0 && type->tp_traverse != NULL && type != &PyDict_Type && plus_gc_has_header(op)) {
         stop = type->tp_traverse(op, visit, arg);
     }
+#if PY_VERSION_HEX >= 0x030D0000
+    /* One whose values lie in the instance is left out, and is not tracked either if they are strings and numbers. */
+    if (stop == 0 && PyType_HasFeature(type, Py_TPFLAGS_INLINE_VALUES)) {
+        PyObject *dict = plus_instance_dict(op);
+        stop = dict == NULL ? 0 : visit(dict, arg);
+    }
+#endif
     return stop;
 }
 

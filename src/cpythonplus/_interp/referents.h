@@ -1,8 +1,8 @@
 /* What an object refers to: more than tp_traverse tells.
  *
  * The collector asks only for what can be in a cycle.  Parts of code objects, string keys of dicts, names of
- * classes and the like are left out by tp_traverse, and it must not be called for a class that is not on the
- * heap. */
+ * classes, dicts of instances and the like are left out by tp_traverse, and it must not be called for a class that is
+ * not on the heap. */
 #ifndef PLUS_INTERP_REFERENTS_H
 #define PLUS_INTERP_REFERENTS_H
 

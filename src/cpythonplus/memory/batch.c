@@ -65,12 +65,12 @@ note_referent(PyObject *op, void *arg)
 {
     struct visitor *visitor = arg;
     struct plus_batch *batch = visitor->batch;
-    uint32_t target = plus_address_map_find(&batch->map, op);
+    const struct plus_address_slot *target = plus_address_table_find(&batch->indices, op);
     uint32_t place = visitor->seen++;
 
-    if (target != PLUS_NO_INDEX) {
-        batch->inside[target]++;
-        return add_edge(batch, target, place);
+    if (target != NULL) {
+        batch->inside[target->number]++;
+        return add_edge(batch, (uint32_t)target->number, place);
     }
     return Py_REFCNT(op) == 1 ? note_leaf(op, visitor) : 0;
 }
@@ -87,7 +87,7 @@ read_references(struct plus_batch *batch)
 
         first[i] = batch->edges;
         /* One that is listed twice has its references once. */
-        if (traverse != NULL && plus_address_map_find(&batch->map, op) == i) {
+        if (traverse != NULL && plus_address_table_find(&batch->indices, op)->number == i) {
             (void)traverse(op, note_referent, &visitor);
         }
         if (batch->error != 0) {
@@ -169,7 +169,7 @@ take_memory(struct plus_batch *batch)
         batch->leaf_bytes == NULL || batch->component == NULL || batch->order == NULL) {
         return -ENOMEM;
     }
-    return plus_address_map_init(&batch->map, count);
+    return plus_address_table_reserve(&batch->indices, count);
 }
 
 int
@@ -188,8 +188,8 @@ plus_batch_init(struct plus_batch *batch, PyObject *list, Py_ssize_t start)
         PyErr_NoMemory();
         return -1;
     }
-    for (uint32_t i = 0; i < batch->graph.count; i++) {
-        plus_address_map_add(&batch->map, batch->items[i], i);
+    for (uint32_t i = batch->graph.count; i-- > 0;) {
+        plus_address_table_get(&batch->indices, batch->items[i])->number = i;
     }
     if (read_references(batch) < 0 || find_components(batch) < 0) {
         PyErr_NoMemory();
@@ -201,7 +201,7 @@ plus_batch_init(struct plus_batch *batch, PyObject *list, Py_ssize_t start)
 void
 plus_batch_free(struct plus_batch *batch)
 {
-    plus_address_map_free(&batch->map);
+    plus_address_table_clear(&batch->indices);
     free((void *)batch->graph.first);
     free((void *)batch->graph.target);
     free(batch->place);

@@ -4,21 +4,21 @@
 #ifndef PLUS_MEMORY_BATCH_H
 #define PLUS_MEMORY_BATCH_H
 
+#include "../_base/address_table.h"
 #include "../_base/compat.h"
-#include "address_map.h"
 #include "graph.h"
 
 struct plus_batch {
-    PyObject **items; /* borrowed from the list */
-    struct plus_address_map map;
-    struct plus_graph graph; /* references between the items */
-    uint16_t *place;         /* by edge: its position among the source's referents, as traversed */
-    uint32_t *inside;        /* by item: references from other items */
-    uint32_t *leaves;        /* by item: referents outside that nothing else refers to... */
-    Py_ssize_t *leaf_bytes;  /* ...and their size */
-    uint32_t *component;     /* by item */
-    uint32_t *order;         /* items, sorted by component */
-    uint32_t *start;         /* by component: its first place in order; one more at the end */
+    PyObject **items;                  /* borrowed from the list */
+    struct plus_address_table indices; /* of the items; of one that is listed twice, the first */
+    struct plus_graph graph;           /* references between the items */
+    uint16_t *place;        /* by edge: its position among the source's referents, as traversed */
+    uint32_t *inside;       /* by item: references from other items */
+    uint32_t *leaves;       /* by item: referents outside that nothing else refers to... */
+    Py_ssize_t *leaf_bytes; /* ...and their size */
+    uint32_t *component;    /* by item */
+    uint32_t *order;        /* items, sorted by component */
+    uint32_t *start;        /* by component: its first place in order; one more at the end */
     uint32_t components;
     size_t edges, edge_capacity;
     int error; /* of what is going on: 0 or -ENOMEM */

@@ -41,7 +41,7 @@ name_hash(const char *name)
 static uint64_t
 type_hash(const struct plus_batch *batch, PyTypeObject *type)
 {
-    if (plus_address_map_find(&batch->map, type) != PLUS_NO_INDEX) {
+    if (plus_address_table_find(&batch->indices, type) != NULL) {
         return name_hash(type->tp_name);
     }
     return (uint64_t)(uintptr_t)type;

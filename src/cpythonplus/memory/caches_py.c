@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
+#include "../_base/granules.h"
 #include "../_base/raise.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/live_frames.h"
 #include "fixed_costs.h"
 #include "free_lists.h"
-#include "granules.h"
 #include "heap_walk.h"
 #include "held.h"
 

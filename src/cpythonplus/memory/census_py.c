@@ -21,10 +21,9 @@ static PyObject *
 class_rows(const struct plus_tally *tally)
 {
     PyObject *rows = PyList_New(0);
-    const struct plus_record_slot *slot;
+    const struct plus_class_tally *each;
 
-    for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(&tally->classes, &at));) {
-        const struct plus_class_tally *each = slot->record;
+    for (size_t at = 0; rows != NULL && (each = plus_record_table_next(&tally->classes, &at));) {
         plus_append_row(&rows,
                         Py_BuildValue("(O(nn)(nn)(nn)(nn)n)", each->type, each->self.objects,
                                       each->self.bytes, each->owned.objects, each->owned.bytes,
@@ -38,10 +37,9 @@ static PyObject *
 place_rows(const struct plus_record_table *table)
 {
     PyObject *rows = PyList_New(0);
-    const struct plus_record_slot *slot;
+    const struct plus_place_tally *each;
 
-    for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(table, &at));) {
-        const struct plus_place_tally *each = slot->record;
+    for (size_t at = 0; rows != NULL && (each = plus_record_table_next(table, &at));) {
         plus_append_row(&rows,
                         Py_BuildValue("(O(nn)(nn)On)", each->place, each->self.objects,
                                       each->self.bytes, each->dicts.objects, each->dicts.bytes,

@@ -3,8 +3,8 @@
 #ifndef PLUS_MEMORY_DICT_TALLY_H
 #define PLUS_MEMORY_DICT_TALLY_H
 
+#include "../_base/record_table.h"
 #include "../_interp/layouts.h"
-#include "record_table.h"
 
 /* The instances of one class.  "Lost" are those that take more than they would with shared names and no dict. */
 struct plus_dict_tally {

@@ -22,11 +22,11 @@ static PyObject *
 class_rows(const struct plus_dict_walk *walk)
 {
     PyObject *rows = PyList_New(0);
-    const struct plus_record_slot *slot;
+    struct plus_dict_tally *each;
 
-    for (size_t at = 0; rows != NULL && (slot = plus_record_table_next(&walk->tallies, &at));) {
-        if (((struct plus_dict_tally *)slot->record)->lost > 0) {
-            plus_append_row(&rows, class_row(slot->record));
+    for (size_t at = 0; rows != NULL && (each = plus_record_table_next(&walk->tallies, &at));) {
+        if (each->lost > 0) {
+            plus_append_row(&rows, class_row(each));
         }
     }
     return rows;
@@ -50,10 +50,10 @@ table_rows(const struct plus_dict_walk *walk)
 static void
 hold_all(const struct plus_dict_walk *walk, bool release)
 {
-    const struct plus_record_slot *slot;
+    const struct plus_dict_tally *each;
 
-    for (size_t at = 0; (slot = plus_record_table_next(&walk->tallies, &at)) != NULL;) {
-        release ? Py_DECREF((PyObject *)slot->key) : Py_INCREF((PyObject *)slot->key);
+    for (size_t at = 0; (each = plus_record_table_next(&walk->tallies, &at)) != NULL;) {
+        release ? Py_DECREF(each->type) : Py_INCREF(each->type);
     }
     for (Py_ssize_t i = 0; i < walk->kept; i++) {
         release ? Py_DECREF(walk->largest[i].op) : Py_INCREF(walk->largest[i].op);

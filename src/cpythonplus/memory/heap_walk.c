@@ -5,13 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/granules.h"
+#include "../_base/object_stack.h"
 #include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
-#include "../_interp/layouts.h"
 #include "../_interp/live_frames.h"
 #include "../_interp/referents.h"
-#include "granules.h"
-#include "object_stack.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \
@@ -102,29 +101,13 @@ meet(PyObject *op, void *arg)
     return meet_unlisted(walk, op, walk->source, PLUS_HEAP_REFERRED);
 }
 
-/* From 3.13 on, tp_traverse leaves out a dict that has its values in the instance, and such a dict is not tracked
- * either if the values are strings and numbers. */
-static int
-meet_dict(struct walk *walk, PyObject *op)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_INLINE_VALUES)) {
-        return meet(plus_instance_dict(op), walk);
-    }
-#endif
-    return 0;
-}
-
 static int
 follow(struct walk *walk, PyObject *op)
 {
     int stop = meet_type(walk, Py_TYPE(op));
 
     walk->source = op;
-    if (stop == 0) {
-        stop = plus_referents_visit(op, meet, walk);
-    }
-    return stop != 0 ? stop : meet_dict(walk, op);
+    return stop != 0 ? stop : plus_referents_visit(op, meet, walk);
 }
 
 static int
@@ -202,11 +185,5 @@ is_it(PyObject *op, void *arg)
 bool
 plus_heap_refers(PyObject *from, const PyObject *to)
 {
-#if PY_VERSION_HEX >= 0x030D0000
-    if (PyType_HasFeature(Py_TYPE(from), Py_TPFLAGS_INLINE_VALUES) &&
-        plus_instance_dict(from) == to) {
-        return true;
-    }
-#endif
     return plus_referents_visit(from, is_it, (void *)to) != 0;
 }

@@ -1,8 +1,8 @@
 #include "held.h"
 
+#include "../_base/address_table.h"
+#include "../_base/record_table.h"
 #include "../_interp/sizes.h"
-#include "address_map.h"
-#include "record_table.h"
 
 /* ---- exceptions ---------------------------------------------------------------------------------- */
 
@@ -33,8 +33,8 @@ plus_exceptions_among(PyObject *objects)
 /* ---- referrers ----------------------------------------------------------------------------------- */
 
 struct search {
-    struct plus_address_map map; /* of the targets */
-    PyObject *found;             /* a list for each */
+    struct plus_address_table lists; /* by target: the one in `found`, borrowed */
+    PyObject *found;
     PyObject *source;
 };
 
@@ -42,12 +42,9 @@ static int
 note_target(PyObject *op, void *arg)
 {
     struct search *search = arg;
-    uint32_t index = plus_address_map_find(&search->map, op);
+    const struct plus_address_slot *list = plus_address_table_find(&search->lists, op);
 
-    if (index == PLUS_NO_INDEX) {
-        return 0;
-    }
-    return PyList_Append(PyList_GET_ITEM(search->found, index), search->source);
+    return list == NULL ? 0 : PyList_Append(list->record, search->source);
 }
 
 static PyObject *
@@ -92,17 +89,18 @@ plus_referrers_among(PyObject *objects, PyObject *targets)
     if (search.found == NULL) {
         return NULL;
     }
-    if (plus_address_map_init(&search.map, (size_t)PyList_GET_SIZE(targets)) < 0) {
+    if (plus_address_table_reserve(&search.lists, (size_t)PyList_GET_SIZE(targets)) < 0) {
         Py_DECREF(search.found);
         return PyErr_NoMemory();
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); i++) {
-        plus_address_map_add(&search.map, PyList_GET_ITEM(targets, i), (uint32_t)i);
+    for (Py_ssize_t i = PyList_GET_SIZE(targets); i-- > 0;) {
+        plus_address_table_get(&search.lists, PyList_GET_ITEM(targets, i))->record =
+            PyList_GET_ITEM(search.found, i);
     }
     if (search_all(&search, objects, targets) < 0) {
         Py_CLEAR(search.found);
     }
-    plus_address_map_free(&search.map);
+    plus_address_table_clear(&search.lists);
     return search.found;
 }
 

@@ -13,9 +13,11 @@
 
 /* ---- what a collection found --------------------------------------------------------------------- */
 
+#define NO_CYCLE UINT32_MAX
+
 /* By component: what hangs from it and from no cycle before it. */
 struct kept {
-    uint32_t cycle; /* the component that it hangs from, or itself; PLUS_NO_INDEX: from none */
+    uint32_t cycle; /* the component that it hangs from, or itself; NO_CYCLE: from none */
     Py_ssize_t objects, size_bytes;
 };
 
@@ -26,7 +28,7 @@ hand_on(const struct plus_batch *batch, struct kept *kept, uint32_t node)
 
     for (size_t i = batch->graph.first[node]; i < batch->graph.first[node + 1]; i++) {
         struct kept *target = &kept[batch->component[batch->graph.target[i]]];
-        if (target->cycle == PLUS_NO_INDEX) {
+        if (target->cycle == NO_CYCLE) {
             target->cycle = cycle;
         }
     }
@@ -43,12 +45,12 @@ find_kept(const struct plus_batch *batch)
         return NULL;
     }
     for (uint32_t c = 0; c < batch->components; c++) {
-        kept[c].cycle = plus_batch_is_cycle(batch, c) ? c : PLUS_NO_INDEX;
+        kept[c].cycle = plus_batch_is_cycle(batch, c) ? c : NO_CYCLE;
     }
     for (uint32_t i = batch->graph.count; i-- > 0;) {
         uint32_t node = batch->order[i];
         uint32_t own = batch->component[node];
-        if (kept[own].cycle == PLUS_NO_INDEX) {
+        if (kept[own].cycle == NO_CYCLE) {
             continue;
         }
         hand_on(batch, kept, node);
@@ -95,7 +97,7 @@ struct tally {
 };
 
 struct tallies {
-    struct plus_address_map map; /* key to place in each; for 0, which the map has not, 1 */
+    struct plus_address_table places; /* key to place in each, and one */
     struct tally *each;
     uint32_t count;
 };
@@ -109,13 +111,18 @@ add_up(const struct plus_batch *batch, const struct kept *kept, uint32_t compone
     if (plus_batch_key(batch, component, &key) < 0) {
         return -1;
     }
-    key += key == 0;
-    uint32_t at = plus_address_map_add(&tallies->map, (void *)(uintptr_t)key, tallies->count);
-    struct tally *tally = &tallies->each[at];
-    if (at == tallies->count) {
-        *tally = (struct tally){.key = key, .component = component};
-        tallies->count++;
+    key += key == 0; /* 0 is no key of a table */
+    struct plus_address_slot *place =
+        plus_address_table_get(&tallies->places, (void *)(uintptr_t)key);
+    if (place == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
+    if (place->number == 0) {
+        tallies->each[tallies->count++] = (struct tally){.key = key, .component = component};
+        place->number = tallies->count;
+    }
+    struct tally *tally = &tallies->each[place->number - 1];
     tally->count++;
     tally->objects += (Py_ssize_t)(batch->start[component + 1] - batch->start[component]);
     tally->size_bytes += bytes_of(batch, component);
@@ -183,13 +190,13 @@ make_rows(const struct plus_batch *batch, PyObject *known, int *unknown)
     PyObject *rows = NULL;
 
     *unknown = 0;
-    if (tallies.each == NULL || plus_address_map_init(&tallies.map, batch->components) < 0) {
+    if (tallies.each == NULL) {
         PyErr_NoMemory();
     }
     else if (add_all_up(batch, &tallies) == 0) {
         rows = rows_of(batch, &tallies, known, unknown);
     }
-    plus_address_map_free(&tallies.map);
+    plus_address_table_clear(&tallies.places);
     free(tallies.each);
     return rows;
 }

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../_base/object_stack.h"
 #include "../_interp/layouts.h"
 #include "../_interp/referents.h"
-#include "object_stack.h"
 
 struct search {
     struct plus_own_objects *own;
@@ -94,11 +94,6 @@ plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
     while (status == 0 && search.stack.depth > 0) {
         PyObject *op = search.stack.items[--search.stack.depth];
         status = plus_referents_visit(op, meet, &search);
-#if PY_VERSION_HEX >= 0x030D0000
-        if (status == 0 && PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_INLINE_VALUES)) {
-            status = meet(plus_instance_dict(op), &search);
-        }
-#endif
     }
     Py_XDECREF(search.module_key);
     free(search.stack.items);

@@ -5,7 +5,7 @@
 #define PLUS_MEMORY_OWN_OBJECTS_H
 
 #include "../_base/compat.h"
-#include "granules.h"
+#include "../_base/granules.h"
 
 struct plus_own_objects {
     struct plus_granules found;

@@ -4,25 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../_base/address_table.h"
 #include "../_interp/sizes.h"
-#include "address_map.h"
 #include "heap_walk.h"
 
 #define TYPES_LIMIT 4096u
-
-/* A block that something was found for. */
-struct claim {
-    uintptr_t block;  /* 0: unused */
-    uintptr_t object; /* that lies there; with the lowest bit set one whose memory it is */
-};
 
 #define OF_OBJECT ((uintptr_t)1)
 
 struct search {
     const struct plus_pinned *pinned;
     size_t count;
-    struct claim *claims; /* open addressing, at most half full */
-    size_t mask, used;
+    /* By block: the object that lies there; with OF_OBJECT set one whose memory it is. */
+    struct plus_address_table claims;
     PyObject **owners;
     struct plus_own_objects *own;
     /* Whether anything pinned lies in a MiB, by the last bits of its number: nearly always not. */
@@ -87,47 +81,29 @@ block_of(const struct plus_pinned *pinned, uintptr_t address)
 
 /* ---- claims -------------------------------------------------------------------------------------- */
 
-static struct claim *
-claim_of(const struct search *search, uintptr_t block)
-{
-    size_t i = (size_t)((block >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20) & search->mask;
-
-    while (search->claims[i].block != 0 && search->claims[i].block != block) {
-        i = (i + 1) & search->mask;
-    }
-    return &search->claims[i];
-}
-
-/* What an object itself lies in is its own, whoever claimed it before; no free block is claimed, since nothing
- * refers to one but by chance, and by chance only for memory: half of the table is room for that. */
-static void
+/* What an object itself lies in is its own, whoever claimed it before.  0, or -ENOMEM. */
+static int
 claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
 {
     const struct plus_pinned *pinned = pinned_at(search, address);
 
     if (pinned == NULL) {
-        return;
+        return 0;
     }
     if (pinned->is_block) {
         PyObject **owner = &search->owners[pinned - search->pinned];
         *owner = *owner == NULL || flag == 0 ? op : *owner;
-        return;
+        return 0;
     }
     uintptr_t block = block_of(pinned, address);
     if (block == 0) {
-        return;
+        return 0;
     }
-    struct claim *found = claim_of(search, block);
-    if (found->block == 0) {
-        if (search->used > search->mask / 4 * 3) {
-            return; /* cannot be: far more than there are blocks taken */
-        }
-        search->used++;
+    struct plus_address_slot *slot = plus_address_table_get(&search->claims, (void *)block);
+    if (slot != NULL && (slot->number == 0 || flag == 0)) {
+        slot->number = (uintptr_t)op | flag;
     }
-    if (found->block == 0 || flag == 0) {
-        found->block = block;
-        found->object = (uintptr_t)op | flag;
-    }
+    return slot == NULL ? -ENOMEM : 0;
 }
 
 /* The words that an object of this type has at least. Strings, and classes that are not on the heap, are shorter than
@@ -157,15 +133,15 @@ see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(o
     if (Py_REFCNT(op) == 0) { /* it is being freed: not to be held as an example */
         return 0;
     }
-    claim(search, (uintptr_t)op, op, 0);
+    int status = claim(search, (uintptr_t)op, op, 0);
     if (plus_has_preheader(type)) { /* in front of the collector's two: values and the dict */
-        claim(search, plus_preheader_of(op)[0] & ~OF_OBJECT, op, OF_OBJECT);
-        claim(search, plus_preheader_of(op)[1] & ~OF_OBJECT, op, OF_OBJECT);
+        status |= claim(search, plus_preheader_of(op)[0] & ~OF_OBJECT, op, OF_OBJECT);
+        status |= claim(search, plus_preheader_of(op)[1] & ~OF_OBJECT, op, OF_OBJECT);
     }
     for (size_t i = 2, count = own_words(op, type); i < count; i++) {
-        claim(search, words[i], op, OF_OBJECT);
+        status |= claim(search, words[i], op, OF_OBJECT);
     }
-    return 0;
+    return status;
 }
 
 static int
@@ -177,7 +153,7 @@ see_reference(PyObject *from, PyObject *to, void *arg)
 /* ---- adding up ----------------------------------------------------------------------------------- */
 
 struct sums {
-    struct plus_address_map types;
+    struct plus_address_table types; /* their places in the list */
     struct plus_pin
         *list;         /* two for each type: objects, memory; the first two for too many types */
     uint32_t count;    /* of types */
@@ -187,12 +163,12 @@ struct sums {
 static struct plus_pin *
 pin_of(struct sums *sums, PyTypeObject *type, bool is_object)
 {
-    uint32_t index = plus_address_map_find(&sums->types, type);
+    const struct plus_address_slot *known = plus_address_table_find(&sums->types, type);
+    size_t index = known == NULL ? 0 : known->number;
 
-    if (index == PLUS_NO_INDEX) {
-        bool room = sums->count < TYPES_LIMIT;
-        index = room ? plus_address_map_add(&sums->types, type, sums->count++) : 0;
-        type = room ? type : NULL;
+    if (known == NULL && sums->count < TYPES_LIMIT) {
+        index = sums->count++;
+        plus_address_table_get(&sums->types, type)->number = index;
         sums->list[2 * index].type = sums->list[2 * index + 1].type = type;
     }
     return &sums->list[2 * index + (is_object ? 0 : 1)];
@@ -211,13 +187,11 @@ add_block(struct plus_pin *pin, const struct plus_pinned *pinned, size_t blocks,
 static void
 add_claims(struct sums *sums, const struct search *search, struct plus_pin *own)
 {
-    for (size_t i = 0; i <= search->mask; i++) {
-        const struct claim *each = &search->claims[i];
-        if (each->block == 0) {
-            continue;
-        }
-        PyObject *op = (PyObject *)(each->object & ~OF_OBJECT);
-        const struct plus_pinned *pinned = pinned_at(search, each->block);
+    const struct plus_address_slot *each;
+
+    for (size_t at = 0; (each = plus_address_table_next(&search->claims, &at)) != NULL;) {
+        PyObject *op = (PyObject *)(each->number & ~OF_OBJECT);
+        const struct plus_pinned *pinned = pinned_at(search, (uintptr_t)each->key);
         size_t *unclaimed = &sums->unclaimed[pinned - search->pinned];
 
         if (*unclaimed == 0) {
@@ -225,18 +199,18 @@ add_claims(struct sums *sums, const struct search *search, struct plus_pin *own)
         }
         --*unclaimed;
         size_t share = pinned->free_bytes / pinned->taken;
-        size_t bytes = plus_pool_block_bytes(
-            (const struct plus_pool_header *)plus_pool_of((void *)each->block));
+        size_t bytes =
+            plus_pool_block_bytes((const struct plus_pool_header *)plus_pool_of((void *)each->key));
         if (plus_own_objects_has(search->own, op)) {
             add_block(own, pinned, 1, bytes);
             continue;
         }
-        struct plus_pin *pin = pin_of(sums, Py_TYPE(op), (each->object & OF_OBJECT) == 0);
+        struct plus_pin *pin = pin_of(sums, Py_TYPE(op), (each->number & OF_OBJECT) == 0);
         if (pin->type != NULL && (pin->example == NULL || share > pin->most_bytes)) {
             pin->example = op;
             pin->most_bytes = share;
         }
-        pin->is_object = (each->object & OF_OBJECT) == 0;
+        pin->is_object = (each->number & OF_OBJECT) == 0;
         add_block(pin, pinned, 1, bytes);
     }
 }
@@ -256,7 +230,7 @@ static int
 add_up(struct plus_pins *pins, const struct search *search)
 {
     struct sums sums = {.count = 1};
-    int status = plus_address_map_init(&sums.types, TYPES_LIMIT);
+    int status = plus_address_table_reserve(&sums.types, TYPES_LIMIT);
 
     sums.list = calloc(2 * TYPES_LIMIT, sizeof *sums.list);
     sums.unclaimed = calloc(search->count + 1, sizeof *sums.unclaimed);
@@ -279,7 +253,7 @@ add_up(struct plus_pins *pins, const struct search *search)
         pins->list = sums.list;
     }
     free(sums.unclaimed);
-    plus_address_map_free(&sums.types);
+    plus_address_table_clear(&sums.types);
     return status;
 }
 
@@ -288,20 +262,14 @@ add_up(struct plus_pins *pins, const struct search *search)
 static int
 begin(struct search *search, const struct plus_pinned *pinned, size_t count)
 {
-    size_t blocks = 0, room = 64;
+    size_t blocks = 0;
 
     *search = (struct search){.pinned = pinned, .count = count};
     for (size_t i = 0; i < count; i++) {
-        blocks += pinned[i].is_block ? 0 : (pinned[i].end - pinned[i].start) / PLUS_POOL_BYTES;
         blocks += pinned[i].taken;
     }
-    while (room < 4 * blocks) {
-        room *= 2;
-    }
-    search->mask = room - 1;
-    search->claims = calloc(room, sizeof *search->claims);
     search->owners = calloc(count + 1, sizeof *search->owners);
-    if (search->claims == NULL || search->owners == NULL) {
+    if (plus_address_table_reserve(&search->claims, blocks) < 0 || search->owners == NULL) {
         return -ENOMEM;
     }
     fill_filter(search);
@@ -332,7 +300,7 @@ plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t 
     if (status == 0) {
         status = add_up(pins, &search);
     }
-    free(search.claims);
+    plus_address_table_clear(&search.claims);
     pins->owners = search.owners;
     if (status < 0) {
         plus_pins_free(pins);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../_base/granules.h"
+#include "../_base/record_table.h"
 #include "../_interp/layouts.h"
 #include "../_interp/live_frames.h"
-#include "granules.h"
 #include "heap_walk.h"
-#include "record_table.h"
 #include "references.h"
 
 #define LABELS_MAX 200 /* of one owner; those that come later have no name */
@@ -209,11 +209,10 @@ count_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
 static void
 hold_all(struct search *search, bool release)
 {
-    const struct plus_record_slot *slot;
+    struct owner *owner;
 
     for (int kind = 0; kind < KINDS; kind++) {
-        for (size_t at = 0; (slot = plus_record_table_next(&search->owners[kind], &at)) != NULL;) {
-            struct owner *owner = slot->record;
+        for (size_t at = 0; (owner = plus_record_table_next(&search->owners[kind], &at)) != NULL;) {
             for (size_t i = 0; i < owner->count; i++) {
                 release ? Py_XDECREF(owner->labels[i].name) : Py_XINCREF(owner->labels[i].name);
             }
@@ -246,13 +245,13 @@ static PyObject *
 make_rows(const struct search *search)
 {
     PyObject *rows = PyList_New(0);
-    const struct plus_record_slot *slot;
+    const struct owner *owner;
 
     for (int kind = 0; rows != NULL && kind < KINDS; kind++) {
         size_t at = 0;
         while (rows != NULL &&
-               (slot = plus_record_table_next(&search->owners[kind], &at)) != NULL) {
-            if (add_rows(rows, kind, slot->record) < 0) {
+               (owner = plus_record_table_next(&search->owners[kind], &at)) != NULL) {
+            if (add_rows(rows, kind, owner) < 0) {
                 Py_CLEAR(rows);
             }
         }
@@ -263,11 +262,11 @@ make_rows(const struct search *search)
 static void
 free_search(struct search *search)
 {
-    const struct plus_record_slot *slot;
+    struct owner *owner;
 
     for (int kind = 0; kind < KINDS; kind++) {
-        for (size_t at = 0; (slot = plus_record_table_next(&search->owners[kind], &at)) != NULL;) {
-            free(((struct owner *)slot->record)->labels);
+        for (size_t at = 0; (owner = plus_record_table_next(&search->owners[kind], &at)) != NULL;) {
+            free(owner->labels);
         }
         plus_record_table_clear(&search->owners[kind]);
     }

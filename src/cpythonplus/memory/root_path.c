@@ -11,9 +11,9 @@
 #include <errno.h>
 
 #include "../_base/clock.h"
+#include "../_base/record_table.h"
 #include "../_interp/live_frames.h"
 #include "heap_walk.h"
-#include "record_table.h"
 
 #define STARTS_MAX 1000 /* instances of a class to begin with */
 #define NODES_MAX                                                                                  \
@@ -57,7 +57,7 @@ struct search {
 static size_t
 filter_bit(const void *address)
 {
-    return (size_t)(((uint64_t)(uintptr_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48);
+    return (size_t)(plus_address_hash(address) >> 48);
 }
 
 static struct node *
@@ -107,7 +107,7 @@ start_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg
     if ((PyObject *)Py_TYPE(op) != search->targets[0]) {
         return 0;
     }
-    return search->nodes.count == STARTS_MAX ? FOUND : add_way(search, op, 0, NULL);
+    return search->nodes.addresses.count == STARTS_MAX ? FOUND : add_way(search, op, 0, NULL);
 }
 
 static int
@@ -204,7 +204,8 @@ step_back(PyObject *from, PyObject *to, void *arg)
         if (back == NULL) {
             back = find_node(search, from);
         }
-        if (back == NULL ? search->nodes.count >= search->nodes_max : back->ways[i].level > 0) {
+        if (back == NULL ? search->nodes.addresses.count >= search->nodes_max
+                         : back->ways[i].level > 0) {
             continue;
         }
         if (add_way(search, from, i, node) < 0) {
@@ -341,7 +342,7 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
     if (status < 0) {
         PyErr_NoMemory();
     }
-    else if (search.nodes.count == 0) {
+    else if (search.nodes.addresses.count == 0) {
         PyErr_SetString(PyExc_LookupError, "there is no object of this class");
     }
     else {

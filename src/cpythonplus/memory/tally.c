@@ -235,8 +235,8 @@ plus_tally_add(struct plus_tally *tally, PyObject *op, bool frozen)
 size_t
 plus_tally_bytes(const struct plus_tally *tally)
 {
-    return tally->classes.bytes + tally->places.bytes + tally->files.bytes +
-           plus_granules_bytes(&tally->shared);
+    return plus_record_table_bytes(&tally->classes) + plus_record_table_bytes(&tally->places) +
+           plus_record_table_bytes(&tally->files) + plus_granules_bytes(&tally->shared);
 }
 
 /* Giving a class back may run any code: the table is read slot by slot and is still whole. */
@@ -245,11 +245,11 @@ hold_keys(const struct plus_tally *tally, bool release)
 {
     const struct plus_record_table *const tables[] = {&tally->classes, &tally->places,
                                                       &tally->files};
-    const struct plus_record_slot *slot;
+    PyObject **key; /* a record begins with it */
 
     for (int i = 0; i < 3; i++) {
-        for (size_t at = 0; (slot = plus_record_table_next(tables[i], &at)) != NULL;) {
-            release ? Py_DECREF((PyObject *)slot->key) : Py_INCREF((PyObject *)slot->key);
+        for (size_t at = 0; (key = plus_record_table_next(tables[i], &at)) != NULL;) {
+            release ? Py_DECREF(*key) : Py_INCREF(*key);
         }
     }
 }

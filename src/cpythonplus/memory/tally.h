@@ -7,9 +7,9 @@
 #define PLUS_MEMORY_TALLY_H
 
 #include "../_base/compat.h"
+#include "../_base/granules.h"
+#include "../_base/record_table.h"
 #include "../_interp/object_parts.h"
-#include "granules.h"
-#include "record_table.h"
 
 #include <stddef.h>
 

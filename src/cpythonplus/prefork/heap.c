@@ -32,8 +32,10 @@
 #include "heap.h"
 
 #include <frameobject.h>
-#include <stddef.h>
+#include <stdlib.h>
 
+#include "../_base/granules.h"
+#include "../_base/object_stack.h"
 #include "../_interp/immortal.h"
 #include "../_interp/live_frames.h"
 #include "../_interp/referents.h"
@@ -45,34 +47,26 @@
  */
 
 enum verdict {
+    MORTAL,
     IMMORTAL,
     WATCHABLE, /* immortal unless a weak reference with a callback points to it */
-    MORTAL,
 };
 
-#define VERDICTS 1024u /* a power of two */
-#define NO_TALLY SIZE_MAX
-
-/* How many objects of a type were kept mortal. */
-struct tally {
+/* What is known of a type. */
+struct kind {
     PyTypeObject *type;
-    Py_ssize_t kept, watched;
+    enum verdict verdict;
+    Py_ssize_t kept,
+        watched; /* objects that were kept mortal: for the type, for a weak reference */
 };
 
 struct walk {
     PyObject *types, *mortal, *spared; /* the caller's lists */
     Py_ssize_t limit;
     struct plus_heap_report *report;
-    struct {
-        PyTypeObject *type;
-        enum verdict verdict;
-        size_t tally;
-    } verdicts[VERDICTS]; /* a cache: types share places */
-    struct tally *tallies;
-    size_t tally_count;
-    PyObject *leaves; /* set of addresses: mortal objects that may be met again */
-    PyObject **stack;
-    size_t depth, capacity;
+    struct plus_record_table kinds;
+    struct plus_granules leaves; /* mortal objects that may be met again */
+    struct plus_object_stack stack;
     bool unheld; /* what is being visited may be a tuple that is still being filled */
     bool failed; /* out of memory */
 };
@@ -116,42 +110,17 @@ judge(const struct walk *walk, PyTypeObject *type)
     return watchable ? WATCHABLE : IMMORTAL;
 }
 
-static size_t
-place_of(struct walk *walk, PyTypeObject *type)
+static struct kind *
+kind_of(struct walk *walk, PyTypeObject *type)
 {
-    size_t place = ((uintptr_t)type >> 4) % VERDICTS;
+    static struct kind unknown; /* stays as it is: a walk that failed counts no more */
+    struct kind *kind = plus_record_table_find(&walk->kinds, type);
 
-    if (walk->verdicts[place].type != type) {
-        walk->verdicts[place].type = type;
-        walk->verdicts[place].verdict = judge(walk, type);
-        walk->verdicts[place].tally = NO_TALLY;
+    if (kind == NULL && (kind = plus_record_table_add(&walk->kinds, type)) != NULL) {
+        kind->verdict = judge(walk, type);
     }
-    return place;
-}
-
-/* The tally of a type, a new one if need be; NULL without memory. */
-static struct tally *
-tally_of(struct walk *walk, PyTypeObject *type)
-{
-    size_t *known = &walk->verdicts[place_of(walk, type)].tally;
-
-    for (size_t i = 0; *known == NO_TALLY && i < walk->tally_count; i++) {
-        if (walk->tallies[i].type == type) {
-            *known = i;
-        }
-    }
-    if (*known == NO_TALLY) {
-        struct tally *more =
-            PyMem_RawRealloc(walk->tallies, (walk->tally_count + 1) * sizeof(*more));
-        if (more == NULL) {
-            walk->failed = true;
-            return NULL;
-        }
-        more[walk->tally_count] = (struct tally){.type = type};
-        walk->tallies = more;
-        *known = walk->tally_count++;
-    }
-    return &walk->tallies[*known];
+    walk->failed |= kind == NULL;
+    return kind == NULL ? &unknown : kind;
 }
 
 static bool
@@ -167,40 +136,18 @@ is_watched(PyObject *op)
     return false;
 }
 
-/* Whether a mortal object is met for the first time.  One that only has its turn is met once. */
-static bool
-is_new(struct walk *walk, PyObject *op)
-{
-    if (plus_gc_is_tracked(op) && !is_filled_alone(op)) {
-        return true;
-    }
-    PyObject *address = PyLong_FromVoidPtr(op);
-    int known = -1;
-
-    if (address != NULL) {
-        known = PySet_Contains(walk->leaves, address);
-        if (known == 0 && PySet_Add(walk->leaves, address) < 0) {
-            known = -1;
-        }
-        Py_DECREF(address);
-    }
-    if (known < 0) {
-        PyErr_Clear();
-        walk->failed = true;
-    }
-    return known == 0;
-}
-
+/* Counts an object that stays mortal, once.  One that only has its turn is met once. */
 static void
-keep(struct walk *walk, PyObject *op, enum verdict verdict)
+keep(struct walk *walk, PyObject *op, struct kind *kind)
 {
-    struct tally *tally = is_new(walk, op) ? tally_of(walk, Py_TYPE(op)) : NULL;
+    bool may_be_known = !plus_gc_is_tracked(op) || is_filled_alone(op);
+    int is_new = may_be_known ? plus_granules_add(&walk->leaves, op) : 1;
 
-    if (tally == NULL) {
-        return;
+    walk->failed |= is_new < 0;
+    if (is_new > 0 && !walk->failed) {
+        kind->kept += kind->verdict != WATCHABLE;
+        kind->watched += kind->verdict == WATCHABLE;
     }
-    tally->kept += verdict != WATCHABLE;
-    tally->watched += verdict == WATCHABLE;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -243,33 +190,16 @@ treat(struct walk *walk, PyObject *op)
     if (plus_immortal_is(op) || is_spent(walk)) {
         return false;
     }
-    enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
-    if (verdict == MORTAL || (verdict == WATCHABLE && is_watched(op)) ||
+    struct kind *kind = kind_of(walk, Py_TYPE(op));
+    if (kind->verdict == MORTAL || (kind->verdict == WATCHABLE && is_watched(op)) ||
         !plus_immortal_may_be(op)) {
-        keep(walk, op, verdict);
+        keep(walk, op, kind);
         return false;
     }
     walk->report->objects++;
     walk->report->bytes += own_size(op);
     plus_immortal_make(op);
     return true;
-}
-
-static void
-push(struct walk *walk, PyObject *op)
-{
-    if (walk->depth == walk->capacity) {
-        size_t capacity = walk->capacity > 0 ? 2 * walk->capacity : 1024;
-        PyObject **stack = PyMem_RawRealloc(walk->stack, capacity * sizeof(*stack));
-
-        if (stack == NULL) {
-            walk->failed = true;
-            return;
-        }
-        walk->stack = stack;
-        walk->capacity = capacity;
-    }
-    walk->stack[walk->depth++] = op;
 }
 
 /* What something refers to; a visitproc. */
@@ -291,7 +221,7 @@ meet(PyObject *op, void *argument)
         return 0; /* has its own turn */
     }
     if (treat(walk, op) && plus_referents_possible(op)) {
-        push(walk, op);
+        walk->failed |= plus_object_stack_push(&walk->stack, op) < 0;
     }
     return 0;
 }
@@ -299,8 +229,8 @@ meet(PyObject *op, void *argument)
 static void
 empty_stack(struct walk *walk)
 {
-    while (walk->depth > 0) {
-        plus_referents_visit(walk->stack[--walk->depth], meet, walk);
+    while (walk->stack.depth > 0) {
+        plus_referents_visit(walk->stack.items[--walk->stack.depth], meet, walk);
     }
 }
 
@@ -311,7 +241,7 @@ is_unheld(struct walk *walk, PyObject *op)
     if (!is_filled_alone(op) || plus_immortal_is(op)) {
         return false;
     }
-    enum verdict verdict = walk->verdicts[place_of(walk, Py_TYPE(op))].verdict;
+    enum verdict verdict = kind_of(walk, Py_TYPE(op))->verdict;
     return verdict == IMMORTAL || (verdict == WATCHABLE && !is_watched(op));
 }
 
@@ -322,7 +252,7 @@ take_turn(PyObject *op, void *argument)
     struct walk *walk = argument;
 
     /* What belongs to the walk is not part of the program. */
-    if (op == walk->types || op == walk->mortal || op == walk->spared || op == walk->leaves) {
+    if (op == walk->types || op == walk->mortal || op == walk->spared) {
         return 1;
     }
     walk->unheld = is_unheld(walk, op);
@@ -357,14 +287,16 @@ meet_variable(PyCodeObject *code, int index, PyObject *value, void *argument)
 }
 
 static PyObject *
-list_tallies(const struct walk *walk)
+list_kept(const struct walk *walk)
 {
     PyObject *list = PyList_New(0);
+    const struct kind *kind;
 
-    for (size_t i = 0; list != NULL && i < walk->tally_count; i++) {
-        const struct tally *tally = &walk->tallies[i];
-        PyObject *entry = Py_BuildValue("(Onn)", tally->type, tally->kept, tally->watched);
-
+    for (size_t at = 0; list != NULL && (kind = plus_record_table_next(&walk->kinds, &at));) {
+        if (kind->kept == 0 && kind->watched == 0) {
+            continue;
+        }
+        PyObject *entry = Py_BuildValue("(Onn)", kind->type, kind->kept, kind->watched);
         if (entry == NULL || PyList_Append(list, entry) < 0) {
             Py_CLEAR(list);
         }
@@ -395,7 +327,7 @@ walk_everything(struct walk *walk)
     if (!is_spent(walk)) {
         PyUnstable_GC_VisitObjects(count_unheld, walk);
     }
-    walk->report->kept = list_tallies(walk);
+    walk->report->kept = list_kept(walk);
     return walk->report->kept != NULL ? 0 : -1;
 }
 
@@ -432,31 +364,27 @@ int
 plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ssize_t limit,
                       struct plus_heap_report *report)
 {
-    struct walk *walk = PyMem_RawCalloc(1, sizeof(*walk));
+    struct walk walk = {.types = types,
+                        .mortal = mortal,
+                        .spared = spared,
+                        .limit = limit,
+                        .report = report,
+                        .kinds = PLUS_RECORD_TABLE(struct kind)};
     Py_ssize_t *counts = save_counts(spared);
-    int rc = -1;
 
     *report = (struct plus_heap_report){0};
-    if (walk == NULL || counts == NULL) {
+    /* What the referents' visit asks for, and goes without where it does not hold: a proof makes objects. */
+    (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
+    if (counts == NULL) {
         PyErr_NoMemory();
-        goto done;
+        return -1;
     }
-    walk->types = types;
-    walk->mortal = mortal;
-    walk->spared = spared;
-    walk->limit = limit;
-    walk->report = report;
-    walk->leaves = PySet_New(NULL);
-    if (walk->leaves != NULL) {
-        rc = walk_everything(walk);
-        restore_counts(walk, counts);
-    }
-    Py_XDECREF(walk->leaves);
-    PyMem_RawFree(walk->tallies);
-    PyMem_RawFree(walk->stack);
-done:
+    int rc = walk_everything(&walk);
+    restore_counts(&walk, counts);
     PyMem_RawFree(counts);
-    PyMem_RawFree(walk);
+    plus_record_table_clear(&walk.kinds);
+    plus_granules_clear(&walk.leaves);
+    free(walk.stack.items);
     return rc;
 }
 

@@ -1,8 +1,8 @@
 /* Objects that are still to be looked at, in place of recursion: borrowed, last in, first out.  It makes no object. */
-#ifndef PLUS_MEMORY_OBJECT_STACK_H
-#define PLUS_MEMORY_OBJECT_STACK_H
+#ifndef PLUS_BASE_OBJECT_STACK_H
+#define PLUS_BASE_OBJECT_STACK_H
 
-#include "../_base/compat.h"
+#include "compat.h"
 
 #include <errno.h>
 #include <stdlib.h>

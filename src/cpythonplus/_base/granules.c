@@ -78,7 +78,7 @@ plus_granules_has(struct plus_granules *set, const void *address)
 size_t
 plus_granules_bytes(const struct plus_granules *set)
 {
-    return set->chunks.bytes;
+    return plus_record_table_bytes(&set->chunks);
 }
 
 void

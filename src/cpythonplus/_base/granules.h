@@ -1,7 +1,7 @@
 /* A set of addresses, one bit for each 16 bytes of the memory that it has addresses in: for objects, which
  * lie at multiples of 16.  Knows nothing of Python; a set belongs to one thread at a time. */
-#ifndef PLUS_MEMORY_GRANULES_H
-#define PLUS_MEMORY_GRANULES_H
+#ifndef PLUS_BASE_GRANULES_H
+#define PLUS_BASE_GRANULES_H
 
 #include "record_table.h"
 

@@ -1,0 +1,89 @@
+/* A hash table of addresses: for each a number or a pointer.  Knows nothing of Python; a table belongs to one thread at
+ * a time, and a forked child has a copy. */
+#ifndef PLUS_BASE_ADDRESS_TABLE_H
+#define PLUS_BASE_ADDRESS_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct plus_address_slot {
+    const void *key; /* NULL: free */
+    union {
+        void *record;
+        uintptr_t number;
+    };
+};
+
+/* All zero: empty. */
+struct plus_address_table {
+    struct plus_address_slot *slots; /* NULL: none yet */
+    size_t mask, count;              /* capacity - 1, a power of two minus 1; slots in use */
+};
+
+/* Objects lie at multiples of 16; the multiplier spreads neighbours (Knuth, TAOCP 3, 6.4).  The upper bits are the good
+ * ones. */
+static inline uint64_t
+plus_address_hash(const void *address)
+{
+    return ((uint64_t)(uintptr_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* The slot of a key (not NULL), or the free one where it belongs; whoever takes that counts it.  There are slots. */
+static inline struct plus_address_slot *
+plus_address_table_slot(const struct plus_address_table *table, const void *key)
+{
+    size_t i = (size_t)(plus_address_hash(key) >> 32) & table->mask;
+
+    while (table->slots[i].key != key && table->slots[i].key != NULL) {
+        i = (i + 1) & table->mask;
+    }
+    return &table->slots[i];
+}
+
+/* NULL: the key is not there. */
+static inline struct plus_address_slot *
+plus_address_table_find(const struct plus_address_table *table, const void *key)
+{
+    struct plus_address_slot *slot =
+        table->slots == NULL ? NULL : plus_address_table_slot(table, key);
+
+    return slot == NULL || slot->key == NULL ? NULL : slot;
+}
+
+/* Room for `count` more keys, without another allocation; 0, or -ENOMEM.  Slots found before are no longer valid. */
+int
+plus_address_table_reserve(struct plus_address_table *table, size_t count);
+
+/* The slot of a key (not NULL), which gets one with 0 if it has none; NULL: no memory.  Slots found before are no longer
+ * valid. */
+static inline struct plus_address_slot *
+plus_address_table_get(struct plus_address_table *table, const void *key)
+{
+    if (table->count >= (table->mask + 1) / 2 && plus_address_table_reserve(table, 1) < 0) {
+        return NULL;
+    }
+    struct plus_address_slot *slot = plus_address_table_slot(table, key);
+
+    if (slot->key == NULL) {
+        slot->key = key;
+        table->count++;
+    }
+    return slot;
+}
+
+/* The next slot in use at or behind `*at`, which begins with 0; NULL: there is none. */
+const struct plus_address_slot *
+plus_address_table_next(const struct plus_address_table *table, size_t *at);
+
+/* Bytes that the table takes. */
+static inline size_t
+plus_address_table_bytes(const struct plus_address_table *table)
+{
+    return table->slots == NULL ? 0 : (table->mask + 1) * sizeof *table->slots;
+}
+
+/* Frees all; the table is empty then. */
+void
+plus_address_table_clear(struct plus_address_table *table);
+
+#endif
