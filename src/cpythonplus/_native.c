@@ -18,8 +18,7 @@ native_exec(PyObject *module)
         return -1;
     }
     if (PyModule_AddFunctions(module, plus_exec_watch_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_interp_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
+        plus_interp_exec(module) < 0 || PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_walk_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_census_methods) < 0 ||

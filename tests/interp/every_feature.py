@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from unittest import mock
 
 import cpythonplus
 from cpythonplus import _interp, gil, memory, threads
@@ -46,6 +47,19 @@ def use_threads() -> object:
     with lock:
         queue.put(1)
     return queue.get()
+
+
+@feature
+def use_patched_threads() -> object:
+    """A class that somebody changes after an object was made."""
+    threads.patch()
+    event = threading.Event()
+    said: list[object] = [event.is_set()]
+    with mock.patch.object(threading.Event, "is_set", return_value=7):
+        said.append(event.is_set())
+    said.append(event.is_set())
+    threads.unpatch()
+    return said
 
 
 @feature

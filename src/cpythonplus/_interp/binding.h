@@ -4,6 +4,8 @@
 
 #include "../_base/compat.h"
 
-extern PyMethodDef plus_interp_methods[];
+/* Registers the facts, before any room asks for one, and adds the functions.  0, or -1 with an exception. */
+int
+plus_interp_exec(PyObject *module);
 
 #endif

@@ -41,15 +41,22 @@ enum plus_fact {
 #define PLUS_OLDEST_KNOWN 0x030B
 #define PLUS_NEWEST_KNOWN 0x030F
 
-struct plus_fact_description {
-    const char *name;     /* a word */
-    unsigned from, until; /* versions that have it, as above; `until` is the last one */
-    const char *what;     /* the structure */
-    const char *proof;    /* how the probe proves it */
-    const char *features; /* what is refused, or goes on without, where it does not hold */
+struct plus_fact_entry {
+    const char *name;           /* a word */
+    unsigned from, until;       /* versions that have it, as above; `until` is the last one */
+    const char *what;           /* the structure */
+    const char *proof;          /* how the probe proves it */
+    const char *features;       /* what is refused, or goes on without, where it does not hold */
+    const char *(*probe)(void); /* NULL, or why its readers must not be called */
+    bool each_interpreter;      /* has to be asked in */
 };
 
-extern const struct plus_fact_description plus_fact_descriptions[PLUS_FACTS];
+/* The table of PLUS_FACTS entries, which stays; when the extension is loaded, before anything else here is called. */
+void
+plus_facts_register(const struct plus_fact_entry *table);
+
+const struct plus_fact_entry *
+plus_fact_about(enum plus_fact fact);
 
 /* NULL: it holds, or this version does not have it; else why it does not. */
 const char *
@@ -71,11 +78,14 @@ enum plus_fact_state
 plus_fact_state(enum plus_fact fact, const char **refusal);
 
 /* In builds for tests/interp/test_lies.py a fact can be made false: what is read of its structure then lies so many
- * bytes further on than it is.  Elsewhere this is 0, and the compiler drops it. */
+ * bytes further on than it is.  And whoever reads it before it is proven, or when it is refused, ends the process.
+ * Elsewhere this is 0, and the compiler drops it. */
 #ifdef PLUS_LIES
 extern ptrdiff_t plus_lies[PLUS_FACTS];
 extern unsigned plus_pretended_version; /* 0: what it is */
-#define PLUS_LIE(fact) plus_lies[fact]
+ptrdiff_t
+plus_lie_of(enum plus_fact fact);
+#define PLUS_LIE(fact) plus_lie_of(fact)
 #else
 #define PLUS_LIE(fact) 0
 #endif

@@ -1,6 +1,6 @@
 /* The room's functions of the extension module; facts.py gives them their public form. */
 #include "binding.h"
-#include "facts.h"
+#include "facts_table.h"
 
 static const char *const states[] = {
     [PLUS_FACT_NOT_ASKED] = "not asked",
@@ -12,7 +12,7 @@ static const char *const states[] = {
 static PyObject *
 row(enum plus_fact fact)
 {
-    const struct plus_fact_description *about = &plus_fact_descriptions[fact];
+    const struct plus_fact_entry *about = plus_fact_about(fact);
     const char *refusal;
     enum plus_fact_state state = plus_fact_state(fact, &refusal);
 
@@ -51,7 +51,7 @@ interp_lie(PyObject *module, PyObject *args)
         return NULL;
     }
     for (int fact = 0; fact < PLUS_FACTS; fact++) {
-        if (strcmp(plus_fact_descriptions[fact].name, name) == 0) {
+        if (strcmp(plus_fact_about((enum plus_fact)fact)->name, name) == 0) {
             plus_lies[fact] = (ptrdiff_t)offset_bytes;
             Py_RETURN_NONE;
         }
@@ -72,7 +72,7 @@ interp_pretend(PyObject *module, PyObject *args)
 }
 #endif
 
-PyMethodDef plus_interp_methods[] = {
+static PyMethodDef methods[] = {
     {"interp_facts", interp_facts, METH_O,
      PyDoc_STR("interp_facts($module, ask, /)\n--\n\n"
                "Return (name, first version, last version, what, proof, features, state, refusal)\n"
@@ -87,3 +87,10 @@ PyMethodDef plus_interp_methods[] = {
 #endif
     {NULL, NULL, 0, NULL},
 };
+
+int
+plus_interp_exec(PyObject *module)
+{
+    plus_facts_register(plus_fact_table);
+    return PyModule_AddFunctions(module, methods);
+}

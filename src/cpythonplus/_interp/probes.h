@@ -1,4 +1,4 @@
-/* The probes of facts.c, each beside the readers that it is for: NULL, or why these must not be called. */
+/* The probes of facts_table.c, each beside the readers that it is for: NULL, or why these must not be called. */
 #ifndef PLUS_INTERP_PROBES_H
 #define PLUS_INTERP_PROBES_H
 

@@ -173,12 +173,16 @@ begin_watching(struct plus_standard *entry)
 static int
 look(struct plus_standard *entry)
 {
+    if (plus_fact_refusal(PLUS_FACT_DICT_VERSION) != NULL) {
+        return heed_all(entry);
+    }
     uint64_t version = plus_dict_version(entry->type->tp_dict);
 
-    if (version == entry->version) {
+    if (entry->followed && version == entry->version) {
         return 0;
     }
     entry->version = version;
+    entry->followed = true;
     return heed_all(entry);
 }
 

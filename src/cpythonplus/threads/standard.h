@@ -38,7 +38,9 @@ struct plus_standard {
     PyObject *own;       /* a copy of the native type's dict */
     PyObject *changed;   /* set of the names that somebody has changed in the class */
     uint64_t version;    /* of the class's dict when it was looked at last; before 3.12 */
-    bool active;         /* plain objects are native */
+    bool
+        followed; /* PLUS_FACT_DICT_VERSION holds, and `version` was read; else each look is a whole one */
+    bool active;                /* plain objects are native */
     struct plus_standard *base; /* the one that the class derives from */
     struct plus_standard *next; /* in the process's list */
 };
@@ -66,7 +68,7 @@ static inline bool
 plus_standard_is_untouched(const struct plus_standard *entry, PyObject *op)
 {
 #if PY_VERSION_HEX < 0x030C0000
-    return Py_TYPE(op) == entry->native && entry->type != NULL &&
+    return Py_TYPE(op) == entry->native && entry->type != NULL && entry->followed &&
            entry->version == plus_dict_version(entry->type->tp_dict) &&
            PySet_GET_SIZE(entry->changed) == 0;
 #else
