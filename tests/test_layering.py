@@ -303,6 +303,98 @@ def test_other_knowledge_of_them_is_found(tmp_path: Path, line: str) -> None:
     assert found.startswith("gil/a.c:3: ")
 
 
+# ---- no circle of files in a room ----------------------------------------------------------------
+
+# What a file defines for others, as clang-format lays it out: a function's name at the left margin
+# below its type, a variable's up to its value or its semicolon.
+C_DEFINITION = re.compile(r"^(?!static)\w[^\n;={}()]*\n(plus_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+C_VARIABLES = re.compile(
+    r"^(?!extern|typedef|static|return)\w[\w *]*?\bplus_[^\n(){}]*[=;]", re.MULTILINE
+)
+C_NAME = re.compile(r"\bplus_\w+")
+C_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+
+
+def c_needs(room: Path) -> dict[str, set[str]]:
+    """Which others each x.c with its x.h needs: whose header it includes, whose names it uses."""
+    texts = {path: COMMENT.sub("", path.read_text()) for path in sorted(room.glob("*.[ch]"))}
+    defined: dict[str, set[str]] = {path.stem: set() for path in texts}
+    for path, text in texts.items():
+        if path.suffix == ".c":
+            defined[path.stem] |= set(C_DEFINITION.findall(text))
+            for match in C_VARIABLES.finditer(text):
+                # In `struct plus_x *plus_a, *plus_b = ...` the type is nobody's name here.
+                names = re.sub(r"\b(?:struct|enum|union)\s+\w+", "", match[0].partition("=")[0])
+                defined[path.stem] |= set(C_NAME.findall(names))
+    needs: dict[str, set[str]] = {unit: set() for unit in defined}
+    for path, text in texts.items():
+        included = {Path(name).stem for name in re.findall(r'#include "(\w+\.h)"', text)}
+        used = set(C_NAME.findall(C_STRING.sub("", text))) - defined[path.stem]
+        called = {unit for unit in defined if path.suffix == ".c" and used & defined[unit]}
+        needs[path.stem] |= ((included | called) & defined.keys()) - {path.stem}
+    return needs
+
+
+def circle(needs: dict[str, set[str]]) -> list[str]:
+    """The files of one circle, in order, the first once more at the end; none: empty."""
+    try:
+        graphlib.TopologicalSorter(needs).prepare()
+    except graphlib.CycleError as error:
+        found: list[str] = error.args[1]
+        return found[::-1]
+    return []
+
+
+C_ROOMS = sorted({path.parent for path in PACKAGE.rglob("*.c")})
+
+
+@pytest.mark.parametrize("room", C_ROOMS, ids=[room.name for room in C_ROOMS])
+def test_no_files_of_a_room_need_each_other(room: Path) -> None:
+    """Neither by includes nor by calls; what lies below reaches up through a table of functions."""
+    assert circle(c_needs(room)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"a.c": '#include "b.h"\n', "b.h": '#include "a.h"\n', "a.h": ""}, {"a", "b"}),
+        (
+            {
+                "a.c": "int\nplus_a(void)\n{\n    return plus_b();\n}\n",
+                "b.c": "int\nplus_b(void)\n{\n    return plus_a();\n}\n",
+            },
+            {"a", "b"},
+        ),
+        (
+            {
+                "a.c": "struct plus_s *plus_x, *plus_a = NULL;\n",
+                "b.c": "int\nplus_b(int x,\n       int y)\n{\n    return plus_a == NULL;\n}\n",
+                "c.c": "int plus_c;\nint use = plus_b(0, 1);\n",
+                "a.h": '#include "c.h"\n',
+                "c.h": "",
+            },
+            {"a", "b", "c"},
+        ),
+        (
+            {
+                "a.c": 'char plus_a[] = "plus_b";\nint\nplus_same(void)\n{\n    return 0;\n}\n',
+                "b.c": "int\nplus_b(void)\n{\n    return plus_a[0]; /* plus_c */\n}\n",
+                "other.c": "int\nplus_same(void)\n{\n    return plus_a[0];\n}\n",
+                "c.c": "int plus_c = plus_b();\nvoid\nplus_d(void)\n{\n    plus_a[0] = 1;\n}\n",
+            },
+            set(),
+        ),
+    ],
+    ids=["includes", "calls", "three", "none"],
+)
+def test_files_that_need_each_other_are_found(
+    tmp_path: Path, files: dict[str, str], expected: set[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert set(circle(c_needs(tmp_path))) == expected
+
+
 # ---- one job per file ---------------------------------------------------------------------------
 
 # A definition at the left margin, its name on a line of its own or after its type.
