@@ -75,7 +75,7 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 
 .PHONY: test-lies
 test-lies: ## each fact about CPython's private structures made false: every feature must refuse
-	@$(in_env) --variant lies --group test -- python -m pytest tests/interp/test_lies.py $(PYTEST_ARGS)
+	@$(in_env) --variant lies --group test -- python -m pytest $(workers) tests/interp/test_lies.py $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_SECONDS (60)
@@ -115,6 +115,7 @@ docs: ## rewrite the generated parts of docs/reference, the tables of docs/bench
 	@$(in_env) --group test -- python -m tools.benchmark_pages
 	@$(in_env) --group test -- python -m tools.stack_pictures
 	@$(in_env) --group test -- python -m tools.cpython_tests_page
+	@$(in_env) --group test -- python -m tools.lies_page
 	@$(in_env) --group test -- python -m tools.compat_serve.page
 	@$(in_env) --group test -- python -m tools.compat.page
 

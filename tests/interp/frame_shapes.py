@@ -4,6 +4,8 @@ A marker is referenced by nothing but frames, so a report is exact when each was
 it is referenced.  A visit too many is what must not be: the collector would free what is in use.
 """
 
+import functools
+import io
 import signal
 import sys
 import weakref
@@ -189,6 +191,50 @@ class Noisy:
         taken.append(take())
 
 
+class Closed:
+    """Takes a report when it goes, in a method that has another name."""
+
+    def close(self) -> None:
+        taken.append(take())
+
+    __del__ = close
+
+
+def key(_item: object) -> int:
+    """Take a report."""
+    taken.append(take())
+    return 0
+
+
+def watched_in_c() -> object:
+    """Return an object whose weak reference calls a function in C that calls key(1)."""
+
+    class Watched:
+        pass
+
+    it = Watched()
+    references.append(weakref.ref(it, functools.partial(min, 1, key=key)))  # type: ignore[arg-type]
+    return it
+
+
+class Raw(io.RawIOBase):
+    """Takes a report when what is buffered before it goes."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        taken.append(take())
+        return len(data)
+
+
+def buffered() -> object:
+    """Return a buffer with something in it."""
+    it = io.BufferedWriter(Raw())
+    it.write(b"x")
+    return it
+
+
 def noisy_generator() -> Iterator[int]:
     """Take a report when it is closed."""
     try:
@@ -227,6 +273,14 @@ def finalisers() -> None:
         Marker("a").take(Marker("b"), noisy())
         first([], noisy(), Marker("b"))
         weakref.ref(watched(), lambda _dead: taken.append(take()))
+
+
+def finalisers_that_are_arguments() -> None:
+    """Let arguments go, among them the function that runs because another one goes."""
+    take(Marker("a"), Closed.close, Closed(), Marker("b"))
+    take(Marker("a"), key, watched_in_c(), Marker("b"))
+    take(Marker("a"), Raw.write, buffered(), Marker("b"))
+    take(Marker("a"), Marker("b"), key, watched_in_c())
 
 
 def clearing() -> None:
@@ -297,6 +351,7 @@ def check_endings() -> None:
     def run() -> None:
         for _ in range(2):
             finalisers()
+            finalisers_that_are_arguments()
             clearing()
             errors()
             signals()

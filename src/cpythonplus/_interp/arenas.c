@@ -120,7 +120,7 @@ has_pool(const struct entry *entry, uintptr_t pool)
 static bool
 entry_is_sound(const struct entry *entry)
 {
-    uintptr_t first = (entry->address + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
+    uintptr_t first = plus_arena_pools(entry->address);
     size_t total = (entry->address + ARENA_BYTES - first) / PLUS_POOL_BYTES;
 
     return entry->address % plus_page_bytes() == 0 && entry->total_pools == total &&
@@ -132,7 +132,7 @@ entry_is_sound(const struct entry *entry)
 static bool
 pools_are_sound(const struct entry *entry, size_t index, size_t *taken)
 {
-    uintptr_t pool = (entry->address + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
+    uintptr_t pool = plus_arena_pools(entry->address);
     size_t never_carved = entry->total_pools - (entry->carved - pool) / PLUS_POOL_BYTES;
     size_t carved = entry->total_pools - never_carved, empty = 0;
     struct plus_pool_header headers[POOLS];

@@ -37,11 +37,11 @@ plus_arenas_find(struct plus_arenas *arenas, const struct plus_segments *segment
 void
 plus_arenas_free(struct plus_arenas *arenas);
 
-/* The first pool's address. */
+/* The first pool's address in an arena that begins there. */
 static inline uintptr_t
-plus_arena_pools(const struct plus_arena *arena)
+plus_arena_pools(uintptr_t start)
 {
-    return (arena->start + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
+    return (start + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
 }
 
 #endif

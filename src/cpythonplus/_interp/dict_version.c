@@ -25,12 +25,4 @@ plus_probe_dict_version(void)
     return fits ? NULL : "dicts have no number that changes with them";
 }
 
-#else
-
-const char *
-plus_probe_dict_version(void)
-{
-    return NULL;
-}
-
 #endif

@@ -42,13 +42,14 @@ enum plus_fact {
 #define PLUS_NEWEST_KNOWN 0x030F
 
 struct plus_fact_entry {
-    const char *name;           /* a word */
-    unsigned from, until;       /* versions that have it, as above; `until` is the last one */
-    const char *what;           /* the structure */
-    const char *proof;          /* how the probe proves it */
-    const char *features;       /* what is refused, or goes on without, where it does not hold */
-    const char *(*probe)(void); /* NULL, or why its readers must not be called */
-    bool each_interpreter;      /* has to be asked in */
+    const char *name;     /* a word */
+    unsigned from, until; /* versions that have it, as above; `until` is the last one */
+    const char *what;     /* the structure */
+    const char *proof;    /* how the probe proves it */
+    const char *features; /* what is refused, or goes on without, where it does not hold */
+    const char *(*probe)(
+        void); /* NULL, or why its readers must not be called; without one if the build does not have it */
+    bool each_interpreter; /* has to be asked in */
 };
 
 /* The table of PLUS_FACTS entries, which stays; when the extension is loaded, before anything else here is called. */

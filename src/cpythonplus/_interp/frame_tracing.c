@@ -110,12 +110,4 @@ plus_probe_frame_tracing(void)
     return fits ? NULL : "a frame object does not note tracing as expected";
 }
 
-#else
-
-const char *
-plus_probe_frame_tracing(void)
-{
-    return NULL;
-}
-
 #endif

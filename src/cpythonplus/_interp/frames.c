@@ -30,12 +30,6 @@ offset_of(Frame *frame)
     return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
-static bool
-has_begun(Frame *frame)
-{
-    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
-}
-
 /* ---- what a frame owns ----------------------------------------------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030E0000
@@ -122,14 +116,27 @@ is_dead_reference(PyObject *reference)
            ((PyWeakReference *)reference)->wr_object == Py_None;
 }
 
+/* Whether this is what is called for an object that goes: under the name that its class has for it, or its own. */
+static bool
+is_del_of(PyObject *argument, Frame *frame)
+{
+    static PyObject *name; /* interned, kept for good */
+
+    if (argument == NULL || Py_TYPE(argument)->tp_finalize == NULL ||
+        (name == NULL && (name = PyUnicode_InternFromString("__del__")) == NULL)) {
+        return false;
+    }
+    return _PyType_Lookup(Py_TYPE(argument), name) == function_of(frame);
+}
+
 static bool
 is_named(PyCodeObject *code, const char *name)
 {
     return PyUnicode_CompareWithASCIIString(code->co_name, name) == 0;
 }
 
-/* Whether this is what is called for an object that goes.  That can be an argument of the caller's
- * call, let go after the call, next to others that have gone already. */
+/* Whether the function runs since an object goes.  That can be an argument of the caller's call, let go after the call,
+ * next to others that have gone already. */
 static bool
 is_finaliser(Frame *frame, PyCodeObject *code)
 {
@@ -137,12 +144,13 @@ is_finaliser(Frame *frame, PyCodeObject *code)
 
     for (int i = 0; i < count; i++) {
         PyObject *argument = argument_of(frame, i);
-        if (is_dead_reference(argument)) {
+        if (is_dead_reference(argument) || is_del_of(argument, frame)) {
             return true;
         }
         Py_ssize_t more = argument != NULL && PyTuple_CheckExact(argument) ? Py_SIZE(argument) : 0;
         while (more > 0) {
-            if (is_dead_reference(PyTuple_GET_ITEM(argument, --more))) {
+            PyObject *one = PyTuple_GET_ITEM(argument, --more);
+            if (is_dead_reference(one) || is_del_of(one, frame)) {
                 return true;
             }
         }
@@ -198,25 +206,6 @@ is_unfinished(PyObject *base)
 #endif
 }
 
-/* The call that is going on in a frame inside C, or NULL.  `callee` is the next Python frame that C
- * called, NULL in the innermost. */
-static const struct plus_call_site *
-call_in_progress(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled)
-{
-    if (callee == NULL ? uncalled : frame->frame_obj != NULL) {
-        return NULL;
-    }
-    const struct plus_call_site *site = plus_stack_depth_at(code, offset_of(frame));
-    if (site == NULL) {
-        return NULL;
-    }
-    PyObject **operands = &frame->localsplus[code->co_nlocalsplus + site->base];
-    if (callee != NULL && !is_run_by(operands, site->depth - site->base, callee)) {
-        return NULL;
-    }
-    return site->is_for || is_unfinished(operands[0]) ? site : NULL;
-}
-
 static int
 visit_slots(Frame *frame, int from, int to, visitproc visit, void *arg)
 {
@@ -226,33 +215,65 @@ visit_slots(Frame *frame, int from, int to, visitproc visit, void *arg)
     return 0;
 }
 
-/* f(*iterable) turns the iterable into a tuple, lets go of it and leaves it on the stack: it may be
- * freed already.  A tuple stays as it is, but it must not be looked at before it is known to be
- * alive: that is when a variable holds it. */
 static bool
-is_tuple_of_a_variable(Frame *frame, PyCodeObject *code, PyObject *unpacked)
+is_variable(Frame *frame, PyObject *op)
 {
-    for (int i = 0; i < code->co_nlocalsplus; i++) {
-        if (unpacked != NULL && frame->localsplus[i] == unpacked) {
-            return PyTuple_CheckExact(unpacked);
+    for (int i = 0; i < plus_pyframe_code(frame)->co_nlocalsplus; i++) {
+        if (op != NULL && frame->localsplus[i] == op) {
+            return true;
         }
     }
     return false;
 }
 
-static int
-visit_call(Frame *frame, PyCodeObject *code, const struct plus_call_site *site, visitproc visit,
-           void *arg)
+/* Whether an operand is alive whatever has become of the call: it is what runs, or one of its variables or their
+ * classes. */
+static bool
+is_held_by(Frame *callee, PyObject *operand)
 {
-    int bottom = code->co_nlocalsplus, top = bottom + site->depth;
-    int stop;
+    PyObject *first = plus_pyframe_code(callee)->co_argcount > 0 ? argument_of(callee, 0) : NULL;
 
-    if (site->unpacked < 0 ||
-        is_tuple_of_a_variable(frame, code, frame->localsplus[bottom + site->unpacked])) {
-        return visit_slots(frame, bottom, top, visit, arg);
+    return operand == function_of(callee) || is_variable(callee, operand) ||
+           (first != NULL && (operand == first || operand == (PyObject *)Py_TYPE(first)));
+}
+
+/* f(*iterable) turns the iterable into a tuple, lets go of it and leaves it on the stack: it may be
+ * freed already.  A tuple stays as it is, but it must not be looked at before it is known to be
+ * alive: that is when a variable holds it. */
+static bool
+is_tuple_of_a_variable(Frame *frame, PyObject *unpacked)
+{
+    return is_variable(frame, unpacked) && PyTuple_CheckExact(unpacked);
+}
+
+/* What a frame inside C has on its operand stack.  `callee` is the next Python frame that C called, NULL in the
+ * innermost. */
+static int
+visit_operands(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, visitproc visit,
+               void *arg)
+{
+    if (callee == NULL ? uncalled : frame->frame_obj != NULL) {
+        return 0;
     }
-    stop = visit_slots(frame, bottom, bottom + site->unpacked, visit, arg);
-    return stop != 0 ? stop : visit_slots(frame, bottom + site->unpacked + 1, top, visit, arg);
+    const struct plus_call_site *site = plus_stack_depth_at(code, offset_of(frame));
+    if (site == NULL) {
+        return 0;
+    }
+    int bottom = code->co_nlocalsplus, base = bottom + site->base, top = bottom + site->depth;
+    PyObject **operands = frame->localsplus + base;
+    bool runs = callee == NULL ? site->is_for || is_unfinished(operands[0])
+                               : is_run_by(operands, top - base, callee);
+    int stop = callee == NULL && !runs ? 0 : visit_slots(frame, bottom, base, visit, arg);
+
+    for (int i = base; stop == 0 && runs && i < top; i++) {
+        PyObject *operand = frame->localsplus[i];
+        bool gone = i - bottom == site->unpacked && !is_tuple_of_a_variable(frame, operand);
+
+        if (!gone && (callee == NULL || is_held_by(callee, operand))) {
+            stop = visit_slots(frame, i, i + 1, visit, arg);
+        }
+    }
+    return stop;
 }
 
 static int
@@ -270,11 +291,8 @@ visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, 
         return visit_slots(frame, 0, frame->stacktop, visit, arg);
     }
     int stop = visit_slots(frame, 0, code->co_nlocalsplus, visit, arg);
-    const struct plus_call_site *site = call_in_progress(frame, code, callee, uncalled);
-    if (stop != 0 || site == NULL) {
-        return stop;
-    }
-    return visit_call(frame, code, site, visit, arg);
+
+    return stop != 0 ? stop : visit_operands(frame, code, callee, uncalled, visit, arg);
 }
 
 static int
@@ -332,7 +350,7 @@ plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, i
 {
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
         frame = located(frames, home);
-        if (has_begun(frame)) {
+        if (plus_pyframe_has_begun(frame)) {
             int stop = each(plus_pyframe_code(frame), offset_of(frame), arg);
             if (stop != 0) {
                 return stop;

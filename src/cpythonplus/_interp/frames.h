@@ -42,14 +42,14 @@ plus_frames_of_thread(PyThreadState *tstate);
  *   while they run.  Visiting these here would hand them to the wrong owner: a generator can
  *   outlive the tasklet.)
  * - what C functions on the way hold, such as the tuple of arguments that a constructor gets.
- * - up to 3.13, the operand stack of a frame that is inside C, unless it is known that the
- *   instruction in progress is a call, or a `for` that asks its iterator, and that it is not over:
- *   the arguments go after the call, and what this runs (finalisers, callbacks of weak references,
- *   generators that are closed) finds some of them freed.  The innermost frame is taken to be
- *   inside its call, as long as `uncalled` does not say otherwise.  Others are when one of the
- *   operands is the function that runs, or that is __init__, __new__, __call__ or __next__ of what
- *   is called; and when there is no frame object: a signal handler gets one, and an exception or a
- *   trace function leaves one. */
+ * - up to 3.13, operands of a frame that is inside C, unless it is known that the instruction in progress is a call,
+ *   or a `for` that asks its iterator.  What lies below that call's own operands is visited.  These are let go one after
+ *   the other when the call is over, and what that runs (finalisers, callbacks of weak references, generators that are
+ *   closed) finds some of them freed.  The innermost frame is taken to be inside its call, as long as `uncalled` does
+ *   not say otherwise.  Others are when one of the operands is the function that runs, or that is __init__, __new__,
+ *   __call__ or __next__ of what is called; then those operands are visited that what runs holds, too, so that
+ *   nothing which may be freed is looked at.  None is when there is a frame object: a signal handler gets one, and
+ *   an exception or a trace function leaves one. */
 int
 plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg);
 

@@ -53,14 +53,6 @@ plus_probe_immortal(void)
     return counts_stay(probe) ? NULL : "an object that was made immortal is still counted";
 }
 
-#else
-
-const char *
-plus_probe_immortal(void)
-{
-    return NULL;
-}
-
 #endif
 
 const char *

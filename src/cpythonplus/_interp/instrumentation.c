@@ -59,12 +59,4 @@ plus_probe_instrumentation(void)
     return fits ? NULL : "changes of monitoring events are not numbered as expected";
 }
 
-#else
-
-const char *
-plus_probe_instrumentation(void)
-{
-    return NULL;
-}
-
 #endif

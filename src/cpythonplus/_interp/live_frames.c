@@ -19,13 +19,6 @@ visit_frame(const Frame *frame, int (*visit)(PyCodeObject *, int, PyObject *, vo
     return stop;
 }
 
-/* A frame that is about to begin may not have all its variables yet. */
-static bool
-has_begun(Frame *frame)
-{
-    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
-}
-
 int
 plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *value, void *arg),
                        void *arg)
@@ -35,7 +28,7 @@ plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *val
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
         for (Frame *home = plus_pyframe_top(tstate), *frame; home != NULL; home = frame->previous) {
             frame = plus_pyframe_at(home);
-            int stop = has_begun(frame) ? visit_frame(frame, visit, arg) : 0;
+            int stop = plus_pyframe_has_begun(frame) ? visit_frame(frame, visit, arg) : 0;
             if (stop != 0) {
                 return stop;
             }

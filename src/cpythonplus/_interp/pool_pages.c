@@ -27,14 +27,11 @@
 #define BLOCK_BYTES PLUS_LARGEST_BLOCK
 #define SIZE_INDEX (BLOCK_BYTES / PLUS_BLOCK_STEP - 1u)
 #define NEVER_CARVED 0xffffu
-/* What PYTHONMALLOC=debug adds to a block: two words before, one or two behind. */
-#define MAX_HOOK_BYTES 32u
 #define FIRST_BLOCK sizeof(struct plus_pool_header)
 
 /* What one call works with. */
 struct taking {
-    size_t request;   /* bytes to ask PyObject_Malloc for, so that blocks of BLOCK_BYTES come */
-    uintptr_t before; /* bytes that the debug hooks have in front of what they hand out */
+    struct plus_pool_request request;
     void **half_used; /* blocks of pools that were not empty, linked through themselves */
     struct taken {
         struct plus_pool_header *pool;
@@ -111,43 +108,6 @@ pool_of(const void *block)
     return (struct plus_pool_header *)plus_pool_header_at(plus_pool_of(block));
 }
 
-/* Whether this is the header of a pool of blocks of BLOCK_BYTES that `block` is one of. */
-static bool
-describes(const struct plus_pool_header *header, const struct taking *this, const void *block)
-{
-    uintptr_t offset = (uintptr_t)block - plus_pool_of(block) - this->before;
-
-    return plus_pool_is_used(header) && header->size_index == SIZE_INDEX && offset >= FIRST_BLOCK &&
-           offset < PLUS_POOL_BYTES && (offset - FIRST_BLOCK) % BLOCK_BYTES == 0;
-}
-
-/* Of another allocator's block, what lies before it may not be mapped. */
-static bool
-is_in_pool(const struct taking *this, const void *block)
-{
-    struct plus_pool_header header;
-
-    return plus_read_memory(plus_pool_header_at(plus_pool_of(block)), &header, sizeof(header)) &&
-           describes(&header, this, block);
-}
-
-/* Finds out whether blocks come from pools as they are known here, with the debug hooks or without. */
-static bool
-knows_pools(struct taking *this)
-{
-    for (uintptr_t before = 0; before <= 16; before += 16) {
-        this->before = before;
-        this->request = before == 0 ? BLOCK_BYTES : BLOCK_BYTES - MAX_HOOK_BYTES;
-        void *block = PyObject_Malloc(this->request);
-        bool is_one = block != NULL && is_in_pool(this, block);
-        PyObject_Free(block);
-        if (is_one) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool
 make_room(struct taking *this)
 {
@@ -170,14 +130,14 @@ take_second(struct taking *this, struct plus_pool_header *pool, void *first)
 {
     void **second = (void **)((char *)pool + FIRST_BLOCK);
 
-    if ((char *)second == (char *)first - this->before) {
+    if ((char *)second == (char *)first - this->request.before) {
         second = (void **)((char *)second + BLOCK_BYTES);
     }
     *second = NULL;
     pool->free_block = second;
     pool->next_offset =
         (uint32_t)PLUS_POOL_BYTES; /* beyond last_offset: nothing is left to carve */
-    return PyObject_Malloc(this->request);
+    return PyObject_Malloc(this->request.bytes);
 }
 
 /* Takes all that is free in half-used pools of the size, then all empty pools. */
@@ -185,10 +145,11 @@ static void
 take(struct taking *this)
 {
     while (make_room(this)) {
-        void **block = PyObject_Malloc(this->request);
+        void **block = PyObject_Malloc(this->request.bytes);
 
         /* Refused: it is from malloc, in place of a pool. */
-        if (block == NULL || refused || !describes(pool_of(block), this, block)) {
+        if (block == NULL || refused ||
+            !plus_pool_has(pool_of(block), (char *)block - this->request.before, BLOCK_BYTES)) {
             PyObject_Free(block);
             return;
         }
@@ -254,7 +215,7 @@ plus_pool_pages_release(struct plus_pool_pages *done)
     if (!plus_memory_is_readable()) {
         return PLUS_POOL_PAGES_UNREADABLE;
     }
-    if (plus_fact_refusal(PLUS_FACT_POOLS) != NULL || !knows_pools(&taking)) {
+    if (plus_fact_refusal(PLUS_FACT_POOLS) != NULL || !plus_pools_serve(&taking.request)) {
         return PLUS_POOL_PAGES_NO_POOLS;
     }
     arenas_begin();

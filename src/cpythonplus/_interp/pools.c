@@ -24,53 +24,48 @@ plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count)
 #define HOOK_BYTES ((size_t)4 * sizeof(size_t))
 #define TRIED 40 /* one more than a pool of the largest blocks has */
 
-/* Of a block that pymalloc gave out, if there is a header. */
-static bool
-read_header(uintptr_t block, struct plus_pool_header *header)
+bool
+plus_pool_read(const void *block, size_t block_bytes, struct plus_pool_header *header)
 {
-    uintptr_t pool = plus_pool_of((void *)block);
-
-    return plus_read_memory(plus_pool_header_at(pool), header, sizeof *header) &&
-           plus_pool_is_used(header) &&
-           header->size_index == PLUS_LARGEST_BLOCK / PLUS_BLOCK_STEP - 1 &&
-           block - pool >= sizeof *header &&
-           (block - pool - sizeof *header) % PLUS_LARGEST_BLOCK == 0;
+    return plus_read_memory(plus_pool_header_at(plus_pool_of(block)), header, sizeof *header) &&
+           plus_pool_has(header, block, block_bytes);
 }
 
 /* Two blocks of one pool, the second taken right after the first: it is given back, and comes again. */
 static bool
-header_follows(uintptr_t first, void **second, uintptr_t before, size_t request)
+header_follows(const char *first, char **second, const struct plus_pool_request *request)
 {
     struct plus_pool_header both, one, again;
-    uintptr_t block = (uintptr_t)*second - before;
+    char *block = *second - request->before;
 
-    if (!read_header(first, &both) || !read_header(block, &both)) {
+    first -= request->before;
+    if (!plus_pool_read(first, PLUS_LARGEST_BLOCK, &both) ||
+        !plus_pool_read(block, PLUS_LARGEST_BLOCK, &both)) {
         return false;
     }
     PyObject_Free(*second);
-    bool follows =
-        read_header(first, &one) && one.taken == both.taken - 1 && one.free_block == (void *)block;
-    *second = PyObject_Malloc(request);
-    return follows && *second != NULL && (uintptr_t)*second - before == block &&
-           read_header(first, &again) && again.taken == both.taken &&
+    bool follows = plus_pool_read(first, PLUS_LARGEST_BLOCK, &one) && one.taken == both.taken - 1 &&
+                   one.free_block == block;
+    *second = PyObject_Malloc(request->bytes);
+    return follows && *second != NULL && *second - request->before == block &&
+           plus_pool_read(first, PLUS_LARGEST_BLOCK, &again) && again.taken == both.taken &&
            again.free_block == both.free_block && again.next_offset == both.next_offset;
 }
 
 static bool
-pools_fit(uintptr_t before, size_t request)
+serves(const struct plus_pool_request *request)
 {
-    void *blocks[TRIED] = {PyObject_Malloc(request)};
+    char *blocks[TRIED] = {PyObject_Malloc(request->bytes)};
     bool fit = false, same = false;
     int count = blocks[0] != NULL;
 
     while (count > 0 && count < TRIED && !same &&
-           (blocks[count] = PyObject_Malloc(request)) != NULL) {
+           (blocks[count] = PyObject_Malloc(request->bytes)) != NULL) {
         same = plus_pool_of(blocks[count]) == plus_pool_of(blocks[count - 1]);
         count++;
     }
     if (same) {
-        fit = header_follows((uintptr_t)blocks[count - 2] - before, &blocks[count - 1], before,
-                             request);
+        fit = header_follows(blocks[count - 2], &blocks[count - 1], request);
     }
     while (count > 0) {
         PyObject_Free(blocks[--count]);
@@ -78,14 +73,24 @@ pools_fit(uintptr_t before, size_t request)
     return fit;
 }
 
+bool
+plus_pools_serve(struct plus_pool_request *request)
+{
+    *request = (struct plus_pool_request){PLUS_LARGEST_BLOCK, 0};
+    if (serves(request)) {
+        return true;
+    }
+    *request = (struct plus_pool_request){PLUS_LARGEST_BLOCK - HOOK_BYTES, HOOK_BEFORE_BYTES};
+    return serves(request);
+}
+
 const char *
 plus_probe_pools(void)
 {
+    struct plus_pool_request request;
+
     if (!plus_memory_is_readable()) {
         return PLUS_MEMORY_UNREADABLE;
     }
-    return pools_fit(0, PLUS_LARGEST_BLOCK) ||
-                   pools_fit(HOOK_BEFORE_BYTES, PLUS_LARGEST_BLOCK - HOOK_BYTES)
-               ? NULL
-               : "objects do not come from pymalloc here";
+    return plus_pools_serve(&request) ? NULL : "objects do not come from pymalloc here";
 }

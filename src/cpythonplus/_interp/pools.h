@@ -60,6 +60,32 @@ plus_pool_is_used(const struct plus_pool_header *header)
            header->last_offset == PLUS_POOL_BYTES - plus_pool_block_bytes(header);
 }
 
+/* Whether it is the header of a pool of blocks of `block_bytes` that `block` is one of. */
+static inline bool
+plus_pool_has(const struct plus_pool_header *header, const void *block, size_t block_bytes)
+{
+    size_t offset = (uintptr_t)block - plus_pool_of(block);
+
+    return plus_pool_is_used(header) && plus_pool_block_bytes(header) == block_bytes &&
+           offset >= sizeof *header && (offset - sizeof *header) % block_bytes == 0;
+}
+
+/* Copies the header of the pool of blocks of `block_bytes` that `block` is one of; false: it is not. Through the kernel,
+ * since what another allocator gave out may lie at the beginning of a mapping. */
+bool
+plus_pool_read(const void *block, size_t block_bytes, struct plus_pool_header *header);
+
+/* What to ask PyObject_Malloc for, so that blocks of PLUS_LARGEST_BLOCK come; PYTHONMALLOC=debug asks for more. */
+struct plus_pool_request {
+    size_t bytes;
+    uintptr_t before; /* bytes of such a block in front of what is handed out */
+};
+
+/* Whether objects come from pools as they are known here, at this moment: the program may exchange the allocator.  Takes
+ * some blocks, and gives them back. */
+bool
+plus_pools_serve(struct plus_pool_request *request);
+
 #define PLUS_POOLS_AT_ONCE PLUS_RANGES_AT_ONCE
 
 /* Copies the headers of up to PLUS_POOLS_AT_ONCE pools that follow each other. */

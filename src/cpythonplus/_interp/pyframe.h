@@ -70,6 +70,13 @@ plus_pyframe_code(const struct _PyInterpreterFrame *frame)
                : NULL;
 }
 
+/* One that is about to begin may not have all its variables yet. */
+static inline bool
+plus_pyframe_has_begun(struct _PyInterpreterFrame *frame)
+{
+    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
+}
+
 /* The variable at `index` of co_localsplusnames, a cell as such; borrowed, NULL: not bound. */
 static inline PyObject *
 plus_pyframe_variable(const struct _PyInterpreterFrame *frame, int index)

@@ -51,24 +51,10 @@ visit_dict(PyObject *dict, visitproc visit, void *arg)
     return 0;
 }
 
-/* Borrowed: the class holds it.  NULL: there is none. */
-static PyObject *
-dict_of_type(PyTypeObject *type)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    PyObject *dict = PyType_GetDict(type); /* of a built-in class: the interpreter's own */
-
-    Py_XDECREF(dict);
-    return dict;
-#else
-    return type->tp_dict;
-#endif
-}
-
 static int
 visit_type(PyTypeObject *type, visitproc visit, void *arg)
 {
-    PyObject *const parts[] = {dict_of_type(type), type->tp_mro, type->tp_bases,
+    PyObject *const parts[] = {plus_class_dict(type), type->tp_mro, type->tp_bases,
                                (PyObject *)type->tp_base};
     int stop = visit_all(parts, sizeof(parts) / sizeof(parts[0]), visit, arg);
 

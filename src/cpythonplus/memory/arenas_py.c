@@ -59,7 +59,7 @@ add_pool(struct summary *summary, const struct plus_pages *pages, uintptr_t pool
 static int
 summarise(struct summary *summary, const struct plus_arena *arena, struct plus_pages *pages)
 {
-    uintptr_t pool = plus_arena_pools(arena);
+    uintptr_t pool = plus_arena_pools(arena->start);
     int status = pages->states == NULL ? plus_pages_read(pages, arena->start, arena->end)
                                        : plus_pages_reread(pages, arena->start);
 

@@ -21,16 +21,6 @@
 static void *taken;
 static Py_ssize_t taken_bytes;
 
-/* Whether the header is that of a pool of blocks of `size` bytes that `block` is one of. */
-static bool
-fits(const struct plus_pool_header *header, const void *block, size_t size)
-{
-    size_t offset = (uintptr_t)block - plus_pool_of(block);
-
-    return plus_pool_is_used(header) && plus_pool_block_bytes(header) == size &&
-           offset >= sizeof(*header) && (offset - sizeof(*header)) % size == 0;
-}
-
 /* 1: the block is the first of a fresh pool; 0: it is not; -1: no pool. */
 static int
 is_fresh(void *block, size_t size, uintptr_t *pool)
@@ -41,9 +31,7 @@ is_fresh(void *block, size_t size, uintptr_t *pool)
     if (own == *pool) { /* verified, and it had another block already */
         return 0;
     }
-    /* Through the kernel: an address that another allocator gave out may lie at the beginning of a mapping. */
-    if (!plus_read_memory(plus_pool_header_at(own), &header, sizeof(header)) ||
-        !fits(&header, block, size)) {
+    if (!plus_pool_read(block, size, &header)) {
         return -1;
     }
     *pool = own;
