@@ -1,3 +1,15 @@
+/* The containers, and when they are left to Python.
+ *
+ * Of its own kind a queue knows the container, an exact deque or list, and works on it by C functions that are looked up
+ * once.  A container that somebody has put in its place, even of a subclass, and a hook on the object make the kind
+ * HOOKED: then the queue calls its methods _qsize, _put and _get by name, as the standard class does, and these find
+ * what is there.  The natives' own hooks (plus_store_hook_*) go by `base`, the kind of the type, and take whatever
+ * container there is by its methods.
+ *
+ * What is called may run Python code (comparisons, finalisers, a hook) with the mutex held, as in the standard library.
+ * The mutex is no RLock: such code may use another queue, and waits for ever if it uses this one.  It may put another
+ * container into self->queue, so the one that is being worked on is kept alive.
+ */
 #include "queue_store.h"
 
 #include "../_base/raise.h"
