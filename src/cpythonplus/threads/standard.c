@@ -399,6 +399,19 @@ originals_of(PyTypeObject *type, PyObject *home)
     return originals;
 }
 
+/* Whether the native type lacks what the class has by this name, or has only what it inherits from a native type that
+ * got it from its class: LifoQueue._put(). */
+static bool
+lacks(PyTypeObject *native, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr((PyObject *)native, name);
+    bool lacking = found == NULL || PyFunction_Check(found);
+
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return lacking;
+}
+
 /* What the class has and the native type has not: private functions, and whatever a newer version has
  * added.  They work on the attributes that the two have in common. */
 static int
@@ -409,7 +422,7 @@ complete(PyTypeObject *native, PyObject *originals)
     int rc = 0;
 
     while (rc == 0 && PyDict_Next(originals, &position, &name, &value)) {
-        if (is_mirrored(name) && !PyObject_HasAttr((PyObject *)native, name)) {
+        if (is_mirrored(name) && lacks(native, name)) {
             rc = PyObject_SetAttr((PyObject *)native, name, value);
         }
     }
