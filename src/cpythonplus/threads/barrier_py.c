@@ -3,6 +3,15 @@
  * Filling -> draining -> filling, or broken, or resetting until the last thread has left, as in the
  * standard library.  New: a thread may leave a filling barrier without breaking it.  Its index then
  * goes to the thread with the highest one, so that those who pass together have 0 to parties - 1.
+ *
+ * A thread between entering and leaving is a *visitor*.  The barrier has a list of them, for close_gap() to find the
+ * highest index; it is linked both ways, so that a thousand threads that leave do not search it a thousand times.
+ * The thread has a list of its own, because a signal handler or the action may enter another barrier, or this one:
+ * in the child of a fork this is all that is left, and the barrier's list is made anew of it.
+ *
+ * Rejected: the standard class over the native Condition.  With 2 parties it has 0.64 of this one's speed, with 4
+ * to 16 between 0.87 and 0.9, with one a twelfth; and it knows its threads by their number only, so that none of
+ * them can leave, and a fork in the middle of a wait leaves it waiting for threads that are not there.
  */
 #include "barrier_py.h"
 
@@ -42,6 +51,7 @@ typedef struct {
 struct visitor {
     Py_ssize_t index;
     struct visitor *next;  /* of the barrier's */
+    struct visitor **link; /* what refers to it there; NULL: it is forgotten */
     struct visitor *outer; /* of the same thread's: one that a signal handler or an action is in */
     barrier_object *barrier;
 };
@@ -59,6 +69,10 @@ join_visitors(barrier_object *self, struct visitor *visitor)
 {
     visitor->index = self->count++;
     visitor->next = self->visitors;
+    visitor->link = &self->visitors;
+    if (visitor->next != NULL) {
+        visitor->next->link = &visitor->next;
+    }
     self->visitors = visitor;
 }
 
@@ -130,17 +144,15 @@ admit(barrier_object *self, struct visitor *visitor)
 static void
 dismiss(barrier_object *self, struct visitor *visitor)
 {
-    struct visitor **link = &self->visitors;
-
     forget_after_fork(self);
     own_visits = visitor->outer;
-    while (*link != NULL && *link != visitor) {
-        link = &(*link)->next;
-    }
-    if (*link == NULL) {
+    if (visitor->link == NULL) {
         return;
     }
-    *link = visitor->next;
+    *visitor->link = visitor->next;
+    if (visitor->next != NULL) {
+        visitor->next->link = visitor->link;
+    }
     self->count--;
     if (self->count == 0 && (self->state == RESETTING || self->state == DRAINING)) {
         become(self, FILLING);
@@ -385,10 +397,13 @@ barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
     Py_XSETREF(self->action, Py_NewRef(given[1] != NULL ? given[1] : Py_None));
     Py_XSETREF(self->timeout, Py_NewRef(given[2] != NULL ? given[2] : Py_None));
     self->parties = parties;
+    forget_after_fork(self);
+    for (struct visitor *v = self->visitors; v != NULL; v = v->next) {
+        v->link = NULL; /* they leave a barrier that does not know them */
+    }
+    self->visitors = NULL;
     self->count = 0;
     self->state = FILLING;
-    self->visitors = NULL;
-    self->generation = plus_fork_generation;
     return 0;
 }
 

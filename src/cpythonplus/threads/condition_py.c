@@ -2,6 +2,24 @@
  *
  * Over a Lock or RLock of ours everything is C.  Over any other lock (one made before the patch, or
  * somebody's own class) its Python methods are called, as threading.Condition does.
+ *
+ * wait(): the caller has the lock.
+ *
+ *     1. queue, under the queue's guard
+ *     2. let the lock go, all acquisitions of an RLock in one
+ *     3. sleep, without the GIL; signal handlers run meanwhile, with the lock let go
+ *     4. have the lock back, whatever happened: with one of ours no handler can raise there
+ *     5. return, or raise what a handler has raised in 3
+ *
+ * Queueing before the lock is let go is what makes no notification get lost: who notifies has the lock.  For the same reason
+ * notify() may look at the queue's length without the guard.
+ *
+ * A notification that comes while a handler raises is not this thread's any more, for it does not go on as one that was
+ * notified: the next waiter gets it (sleep_released).  What was *granted* (a permit, an item) only the caller can pass on;
+ * plus_condition_sleep() tells it so by *ended.
+ *
+ * threading.Condition's own functions, called with a native object, keep their waiters in `_waiters`.  Somebody who asks
+ * for that gets a deque with a stand-in for each thread that waits here, and from then on notify() thinks of both.
  */
 #include "condition_py.h"
 

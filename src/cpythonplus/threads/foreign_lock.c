@@ -1,3 +1,7 @@
+/* A lock that is not ours is asked for each of its three methods at each use, as threading.Condition asks once when it is
+ * made: a class whose lock goes without _is_owned has acquire() tried, and one without the other two is released and
+ * acquired.  Everything here may run Python code and give up the GIL.
+ */
 #include "foreign_lock.h"
 
 #include "state.h"

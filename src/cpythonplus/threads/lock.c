@@ -1,3 +1,31 @@
+/* The protocol of the lock's word.  What it means, and why a lock is left free for whoever comes first: lock.h.
+ *
+ *     0                     ---- try ------------->  LOCKED            with the GIL; no guard
+ *     LOCKED                ---- release --------->  0                 with the GIL; no guard
+ *     LOCKED                ---- first waiter ---->  LOCKED | SLOW     with the GIL, under the guard
+ *     LOCKED | SLOW         ---- release --------->  SLOW              under the guard: the first waiter is WOKEN
+ *     LOCKED | SLOW         ---- handing over ---->  LOCKED | SLOW     under the guard: the first waiter is GRANTED, and
+ *                                                                      the owner from then on
+ *     SLOW                  ---- try ------------->  LOCKED | SLOW     with the GIL; no guard
+ *     ... | SLOW            ---- settle ---------->  ...               under the guard, when nobody waits or is woken
+ *
+ * (Where there is no GIL, the words "with the GIL" fall away, and the first two are compare-and-swaps.)
+ *
+ * No release can miss a waiter: a waiter sets SLOW under the guard, in the same step in which it sees LOCKED, and a
+ * release that finds SLOW takes the guard before it looks at the queue.
+ *
+ * `woken` says that a waiter was taken out of the queue and has not been back.  While it is set a release wakes nobody:
+ * the one on its way is enough, and wakes the next by its own release.  So whoever was woken must come back through the
+ * guard, whatever becomes of it: plus_lock_after_wake() when it tries, plus_lock_leave() when a signal handler raised.
+ * A waiter that finds the lock free as it comes to queue counts as woken, too.  One that was woken in vain queues at the
+ * head, where it stood.
+ *
+ * A release hands the lock over, instead of waking, where the first waiter has waited for PLUS_STARVING_NS, or where the
+ * releasing thread has had the lock in a better place than its own, lent by a waiter that sleeps (gil/sched.h).
+ *
+ * The owner is cleared before the word is freed, and stored after it is taken.  Any thread may release.  So a lock that was
+ * granted to a waiter may have been released by another thread since: plus_lock_leave() looks at the owner for that.
+ */
 #define _GNU_SOURCE /* clock_gettime */
 #include "lock.h"
 

@@ -1,3 +1,25 @@
+/* The protocol of a Queue; all of it with the mutex held, but for the sleep in plus_condition_sleep().
+ *
+ * put, with a place:     the first that waits in get(), of an empty queue, has the item in its hand (GRANTED, `takes`);
+ *                        else the item is stored, and one that waits is woken.
+ * put, without a place:  waits in not_full, with the item on offer (`item`, not `takes`).
+ * get, with an item:     takes it out, which makes a place.  The first that waits in put() gets that: its item is stored
+ *                        and its wait ended as GRANTED (fill_place).
+ * get, without an item:  waits in not_empty.
+ *
+ * An item that is handed over belongs to the waiter, by a reference of its own, before its wait is ended.  If a signal
+ * handler raises in that very moment, the item goes to the next, or back to where it would have been taken (give_back).
+ * An offered item stays the putter's: it is stored first and the wait ended then, for storing may fail, and the putter
+ * has to be told, not the getter.  It may have given up in between: then what was stored last is taken out again.
+ *
+ * Not so where Python code takes part.  A priority queue compares items, and what that raises belongs to who puts: its
+ * putters are woken, and put by themselves.  So are those of a queue with hooks, or with another container, in which
+ * the queue cannot know what is last; nor is anything handed over past its _put() and _get().
+ *
+ * The kind is asked anew after each wait (plus_store_kind): meanwhile somebody may have put another container there.
+ *
+ * Who was woken and finds nothing queues at the head again (plus_waitq_enqueue), so whoever waits is served in order.
+ */
 #include "queue_ops.h"
 
 #include "../_base/futex.h"

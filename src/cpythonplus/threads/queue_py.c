@@ -355,10 +355,6 @@ static PyMethodDef queue_methods[] = {
     {"full", queue_full, METH_NOARGS, full_doc},
     {"statistics", queue_statistics, METH_NOARGS, plus_statistics_doc},
     PLUS_STANDARD_METHODS,
-    {"_init", plus_store_hook_init, METH_O, NULL},
-    {"_qsize", plus_store_hook_qsize, METH_NOARGS, NULL},
-    {"_put", plus_store_hook_put, METH_O, NULL},
-    {"_get", plus_store_hook_get, METH_NOARGS, NULL},
     {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -1,15 +1,20 @@
+/* The containers, and when they are left to Python.
+ *
+ * Of its own kind a queue knows the container, an exact deque or list, and works on it by C functions that are looked up
+ * once.  A container that somebody has put in its place, even of a subclass, and a hook on the object make the kind
+ * HOOKED: then the queue calls its methods _qsize, _put and _get by name, as the standard class does.  Where nobody has
+ * given it one, that is the standard class's function (standard.c: complete), which takes whatever container there is.
+ *
+ * What is called may run Python code (comparisons, finalisers, a hook) with the mutex held, as in the standard library.
+ * The mutex is no RLock: such code may use another queue, and waits for ever if it uses this one.  It may put another
+ * container into self->queue, so the one that is being worked on is kept alive.
+ */
 #include "queue_store.h"
 
 #include "../_base/raise.h"
 
 static const char *const hook_names[] = {"_init", "_qsize", "_put", "_get"};
 #define HOOKS (sizeof(hook_names) / sizeof(hook_names[0]))
-
-static inline plus_queue_object *
-as_queue(PyObject *op)
-{
-    return (plus_queue_object *)op;
-}
 
 /* ------------------------------------------------------------------------------------------------
  * Kinds
@@ -50,16 +55,6 @@ plus_store_init(plus_queue_object *self)
 /* ------------------------------------------------------------------------------------------------
  * Containers
  */
-
-static PyObject *
-require_container(plus_queue_object *self)
-{
-    if (self->queue == NULL) {
-        PyErr_Format(PyExc_AttributeError, "'%.200s' object has no attribute 'queue'",
-                     Py_TYPE(self)->tp_name);
-    }
-    return self->queue;
-}
 
 /* What it runs (comparisons, finalisers) may put another container in place: this one stays alive. */
 static PyObject *
@@ -178,67 +173,6 @@ plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
     Py_XDECREF(zero);
     Py_XDECREF(number);
     return full;
-}
-
-/* ------------------------------------------------------------------------------------------------
- * The four methods that the standard Queue calls
- */
-
-PyObject *
-plus_store_hook_init(PyObject *op, PyObject *maxsize)
-{
-    return plus_none(plus_store_init(as_queue(op)));
-}
-
-PyObject *
-plus_store_hook_qsize(PyObject *op, PyObject *ignored)
-{
-    PyObject *container = require_container(as_queue(op));
-    Py_ssize_t size = container != NULL ? PyObject_Size(container) : -1;
-
-    return size < 0 ? NULL : PyLong_FromSsize_t(size);
-}
-
-static PyObject *
-put_foreign(plus_queue_object *self, PyObject *item)
-{
-    if (self->base == PLUS_QUEUE_PRIORITY) {
-        return PyObject_CallFunctionObjArgs(self->state->heappush, self->queue, item, NULL);
-    }
-    return call_method(self->queue, "append", item);
-}
-
-PyObject *
-plus_store_hook_put(PyObject *op, PyObject *item)
-{
-    plus_queue_object *self = as_queue(op);
-
-    if (require_container(self) == NULL) {
-        return NULL;
-    }
-    return plus_none(plus_store_is_own(self, self->base) ? plus_store_put(self, self->base, item)
-                                                         : plus_done(put_foreign(self, item)));
-}
-
-PyObject *
-plus_store_hook_get(PyObject *op, PyObject *ignored)
-{
-    plus_queue_object *self = as_queue(op);
-
-    if (require_container(self) == NULL) {
-        return NULL;
-    }
-    if (plus_store_is_own(self, self->base)) {
-        return plus_store_get(self, self->base);
-    }
-    switch (self->base) {
-    case PLUS_QUEUE_PRIORITY:
-        return PyObject_CallOneArg(self->state->heappop, self->queue);
-    case PLUS_QUEUE_LIFO:
-        return PyObject_CallMethod(self->queue, "pop", NULL);
-    default:
-        return PyObject_CallMethod(self->queue, "popleft", NULL);
-    }
 }
 
 /* ------------------------------------------------------------------------------------------------

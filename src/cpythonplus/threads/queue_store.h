@@ -73,16 +73,6 @@ plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind);
 int
 plus_store_is_full(plus_queue_object *self, Py_ssize_t size);
 
-/* What Queue's methods _init, _qsize, _put and _get do themselves. */
-PyObject *
-plus_store_hook_init(PyObject *op, PyObject *maxsize);
-PyObject *
-plus_store_hook_qsize(PyObject *op, PyObject *ignored);
-PyObject *
-plus_store_hook_put(PyObject *op, PyObject *item);
-PyObject *
-plus_store_hook_get(PyObject *op, PyObject *ignored);
-
 /* Collects the types and functions in *state. */
 int
 plus_store_exec(struct plus_threads_state *state);

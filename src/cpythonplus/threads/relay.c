@@ -1,3 +1,18 @@
+/* The protocol of the relay; what it is for: relay.h.
+ *
+ * Three numbers decide who may be roused: words[next], if next < filled and next < WIDTH + arrivals.
+ *
+ *     filled     0 while the words are put in; stored once, by who fills
+ *     arrivals   grows with each that is there with the GIL, roused by the relay or awake by itself
+ *     next       grows by compare-and-swap: who moves it on rouses that word, so each is roused once
+ *
+ * A waiter may arrive before the filling is over.  Then it rouses nobody, and who fills has to see its arrival: that one
+ * stores `filled` and then reads `arrivals`, an arrival stores `arrivals` and then reads `filled`, all sequentially
+ * consistent, so that one of the two sees the other.
+ *
+ * `users` counts those who are expected and who fills; the last of them frees.  It is raised for a waiter before its wait
+ * is ended: from then on it may arrive.
+ */
 #include "relay.h"
 
 #include "../_base/futex.h"
@@ -43,8 +58,6 @@ plus_relay_add(struct plus_relay *relay, _Atomic uint32_t *word)
     relay->words[relay->count++] = word;
 }
 
-/* Who fills stores `filled` and then reads `arrivals`; who arrives stores `arrivals` and then reads
- * `filled`.  Both are sequentially consistent, so one of the two sees the other. */
 static void
 rouse(struct plus_relay *relay)
 {

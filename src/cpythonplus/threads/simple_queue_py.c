@@ -2,7 +2,12 @@
  * from a finaliser or a signal handler that interrupts another put().
  *
  * A ring of references under the guard of its wait queue.  put() hands its item to the first thread
- * that waits, so items lie in the ring only while nobody waits.
+ * that waits, so items lie in the ring only while nobody waits.  A getter that finds none queues itself, after one
+ * more look under the guard.  Whoever has an item handed over while a signal handler raises gives it to the next
+ * waiter, or back to the front of the ring.
+ *
+ * Nothing under the guard runs Python code: references are only moved.  What the ring drops (tp_clear) is released when
+ * the ring has been taken away from the object, for a finaliser may put.
  *
  * Where there is a GIL, the guard is left alone while nobody waits: threads begin to wait with the GIL
  * held, and only one that waits changes anything without it.  That spares two locked instructions for

@@ -1,3 +1,17 @@
+/* What an object learns of polling, and who may poll; why anybody does: spin.h.
+ *
+ * An object has a credit of 0 to CREDIT_MAX.  A wait whose end was caught adds CREDIT_PAID; one that was long halves it;
+ * one that was short and polled in vain takes one off; one that was short and did not poll leaves it.  With none left
+ * nobody polls, but for one wait in TRIAL_EVERY: the other side may have become fast.  A long wait begins that
+ * count anew, so that a trial comes after short ones only.  A new object begins with the credit that all waits of the
+ * process together have led to, of at least 1: so there is always one that tries.
+ *
+ * One waiter of an object polls at a time, named in `poller`.  The place is free again when its wait is *ended*, by whoever
+ * does that, not when it notices: else two threads that answer each other would find the place taken by themselves.  The
+ * process has as many places as there are usable processors but one, in `pollers`, which a poller gives back itself.
+ *
+ * On one processor, and beside a partner that runs on the same one, a waiter yields instead: that takes no place.
+ */
 #define _GNU_SOURCE /* clock_gettime */
 #include "spin.h"
 

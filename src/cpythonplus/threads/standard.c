@@ -1,3 +1,25 @@
+/* How a class and its native type stay together; what for: standard.h.
+ *
+ * An entry is empty; or *introduced* (`type` is set): the two know of each other; and then *active* or not.
+ *
+ * Introducing, in this order: the class gets a __new__ of ours; what its module has put into it is noted (`originals`);
+ * the native type gets what the class has and it has not (complete); what it has now is noted (`own`); what somebody
+ * had changed in the class before is heeded; from here on changes are watched.  standard_py.c then has the methods bind
+ * as functions (method.c), also in `own`.  A module that is loaded again has another class: the native type is given
+ * back its `own`, and introduced anew.
+ *
+ * A call of the class (make_plain) makes a native object if the entry and those of its bases are active and nobody has
+ * changed a class of them; else a standard one.  What the native type refuses for its arguments is asked of the class.
+ *
+ * `changed` has the names that are not what the module has put there.  A name that comes back to its original goes out.
+ * From 3.12 on a watcher of the class's dict calls heed() before each change, and what was put into the class is put
+ * into the native type too, so that native objects have it by the ordinary look-up.  For the classes of a subinterpreter
+ * nobody tells: who makes an object looks (look).  Nor before 3.12, where the native type is left as it is, for nobody
+ * would say when to take something back: the methods of native objects ask plus_standard_replaced() there.
+ *
+ * `entries` is a list of all of the process, and the GIL guards it.  An entry lives in its module's state; whoever clears that
+ * forgets it.
+ */
 #include "standard.h"
 
 #include "../_base/raise.h"
@@ -381,6 +403,19 @@ originals_of(PyTypeObject *type, PyObject *home)
     return originals;
 }
 
+/* Whether the native type lacks what the class has by this name, or has only what it inherits from a native type that
+ * got it from its class: LifoQueue._put(). */
+static bool
+lacks(PyTypeObject *native, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr((PyObject *)native, name);
+    bool lacking = found == NULL || PyFunction_Check(found);
+
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return lacking;
+}
+
 /* What the class has and the native type has not: private functions, and whatever a newer version has
  * added.  They work on the attributes that the two have in common. */
 static int
@@ -391,7 +426,7 @@ complete(PyTypeObject *native, PyObject *originals)
     int rc = 0;
 
     while (rc == 0 && PyDict_Next(originals, &position, &name, &value)) {
-        if (is_mirrored(name) && !PyObject_HasAttr((PyObject *)native, name)) {
+        if (is_mirrored(name) && lacks(native, name)) {
             rc = PyObject_SetAttr((PyObject *)native, name, value);
         }
     }

@@ -1,4 +1,23 @@
-/* Waiting without the GIL, and what interrupts it. */
+/* Waiting without the GIL, and what interrupts it.
+ *
+ * A wait: queue with the GIL held; give it up; plus_waiter_wait_nogil(); get it back; rouse the next of a crowd
+ * (plus_waiter_arrived); look what came of it.
+ *
+ *     GRANTED    the thing is this thread's already
+ *     WOKEN      a lock has to be taken yet, which is done with the GIL only: a thread that had the lock and stood in the
+ *                GIL's queue would stop all who want the lock.  In vain: once more from the start
+ *     TIMED_OUT  out of the queue
+ *     SIGNAL     still queued: the handlers run, and the wait goes on where it was
+ *
+ * A handler that raises ends the wait.  The waiter leaves, and what it had been given meanwhile goes to another:
+ * plus_lock_leave() sees to that for a lock, the caller of plus_wait() for other things, told by *ended.
+ *
+ * A handler may fork, too.  The child goes on with the wait, queued again (waitq.h); but the waiter that was woken before
+ * this one, and was to wake it, may be a thread that is not there.  So plus_acquire() leaves and tries as if it came anew.
+ *
+ * A condition that has let its lock go must have it back before it can raise anything: plus_acquire_surely() heeds no
+ * signals.  The handlers run after it.
+ */
 #include "waiting.h" /* Python.h first: it sets the feature macros */
 
 #include "state.h"

@@ -1,3 +1,33 @@
+/* The protocol of one wait.  The picture, who owns what and the contract are in waitq.h.
+ *
+ *     WAITING <--------> ASLEEP      the waiter itself, by compare-and-swap
+ *           \            /
+ *            v          v
+ *          WOKEN or GRANTED          who ends the wait, by an exchange, with the guard held
+ *
+ * 1. The waiter queues itself under the guard.  (Most callers have the GIL still: whoever holds that and sees nobody
+ *    in the queue knows that nobody begins to wait.)  Then it gives the GIL up.
+ * 2. It polls its word, or yields, if that pays (spin.h).  A thread whose polling caught the end does not ask for the
+ *    GIL at once: who ended its wait most often has it and is about to wait itself.
+ * 3. It stores ASLEEP, if the word is WAITING still, and sleeps while the word is ASLEEP.  An end that comes in between
+ *    changes the word, so the kernel does not let it sleep; one that comes before finds WAITING, and calls no kernel.
+ * 4. Who ends the wait takes the node out, exchanges the word, gives the guard back, and only then calls the kernel,
+ *    if it had found ASLEEP.  By that time the node may be gone.  A wake-up that finds another sleeper at this address
+ *    has that one look at its own word and sleep on, as who sleeps on a futex has to be ready for anyway.
+ * 5. finish() takes the guard in every case.  There a waiter that gives up finds out that it was ended in time, or takes
+ *    itself out; there the wait is counted.  So the end of a wait and the giving up are one after the other, and
+ *    the node stays until who ended it has given the guard back.
+ *
+ * A thread that runs signal handlers comes back from 2 and 3 with SIGNAL while it stays queued, and keeps its place.  What
+ * ends its wait meanwhile stands in its word when it goes on, or leaves (plus_waiter_leave).
+ *
+ * The guard's word has the generation of the process in it.  Where it is of another one, the holder is not here: the word
+ * is taken over by the same compare-and-swap as an open one, and the queue begun anew.  A child puts back what its own
+ * thread has interrupted, before anybody else can look (plus_waitq_atfork_child).
+ *
+ * To end many waits at once the guard is taken for WAKE_BATCH of them at a time, so that those who were roused and finish
+ * do not stand behind all others.  Who is roused when is the relay's business (relay.h).
+ */
 #define _GNU_SOURCE
 #include "waitq.h"
 
