@@ -43,14 +43,19 @@ fill_filter(struct search *search)
     }
 }
 
+static inline bool
+may_be_pinned(const struct search *search, uintptr_t address)
+{
+    size_t bit = filter_bit(address);
+
+    return (search->filter[bit / 8] & 1u << bit % 8) != 0;
+}
+
 static const struct plus_pinned *
 pinned_at(const struct search *search, uintptr_t address)
 {
-    size_t bit = filter_bit(address), low = 0, high = search->count;
+    size_t low = 0, high = search->count;
 
-    if ((search->filter[bit / 8] & 1u << bit % 8) == 0) {
-        return NULL;
-    }
     while (low < high) { /* the first that ends behind the address */
         size_t middle = low + (high - low) / 2;
         if (search->pinned[middle].end <= address) {
@@ -83,7 +88,7 @@ block_of(const struct plus_pinned *pinned, uintptr_t address)
 
 /* What an object itself lies in is its own, whoever claimed it before.  0, or -ENOMEM. */
 static int
-claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
+claim_pinned(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
 {
     const struct plus_pinned *pinned = pinned_at(search, address);
 
@@ -104,6 +109,12 @@ claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
         slot->number = (uintptr_t)op | flag;
     }
     return slot == NULL ? -ENOMEM : 0;
+}
+
+static inline int
+claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
+{
+    return may_be_pinned(search, address) ? claim_pinned(search, address, op, flag) : 0;
 }
 
 /* The words that an object of this type has at least. Strings, and classes that are not on the heap, are shorter than
