@@ -261,7 +261,7 @@ def test_all_can_be_cleared_and_what_other_threads_print_arrives() -> None:
 
 
 def test_another_function_in_its_place_is_not_called() -> None:
-    """One of ours would call itself, and one that lets go of the GIL would let a second caller in."""
+    """Ours would call itself, and one that lets go of the GIL would let a second caller in."""
     child = run_child(
         """
         import sys, threading
