@@ -1,3 +1,22 @@
+/* From the addresses in question to objects: one walk over the heap, and no way back from memory to its owner but
+ * this.
+ *
+ *     1. filter   one bit for each MiB that has anything in question: it answers for nearly all addresses
+ *     2. claim    each object claims the block that it lies in; and, with OF_OBJECT, the blocks that its own words
+ *                 lead to: the table of a dict, the items of a list.  Also those in front of it: values and dict.
+ *     3. add up   for each arena as many claims as it has blocks in use; the rest of its blocks are `unknown`
+ *
+ * An object beats a word: a claim for itself replaces one with OF_OBJECT, never the other way round.  A word is only an
+ * address perhaps, and it is compared with the pools' headers, not followed: a pool that is in use, an offset that has
+ * been carved.  By chance it may lead to a free block; so an arena has no more claims than blocks in use.
+ *
+ * Only the words that an object has for certain are read (tp_basicsize; strings and built-in classes have fewer).  An
+ * object without references is being freed and claims nothing, as it could not be held as an example.
+ *
+ * All with the GIL held from the walk to the end: objects are borrowed, and no block may change hands.
+ *
+ * Rejected: to read what lies in a block and guess its class by a pointer (memory that was freed has the old one
+ * still). */
 #include "pins.h"
 
 #include <errno.h>
