@@ -131,3 +131,23 @@ def test_pools_that_a_page_is_as_large_as(large_pages: Path, page_bytes: int) ->
         env={"LD_PRELOAD": str(large_pages), "PAGE_BYTES": str(page_bytes)},
     )
     assert "page" in child.out, child
+
+
+@pytest.mark.needs_gil
+@not_sanitized
+@sizes
+def test_what_is_resident_adds_up(large_pages: Path, page_bytes: int) -> None:
+    child = run_child(
+        """
+        from cpythonplus import memory, prefork
+
+        kept = [(i, str(i)) for i in range(200_000)][::100]
+        found = memory.resident()
+        assert sum(part.resident_bytes for part in found.parts) == found.rss_bytes
+        assert all(part.resident_bytes >= 0 for part in found.parts)
+        assert found.part("live_objects") > 2 << 20 and found.part("arena_free") > 4 << 20, found
+        assert prefork.prepare().filled_bytes > 1 << 20
+        """,
+        env={"LD_PRELOAD": str(large_pages), "PAGE_BYTES": str(page_bytes)},
+    )
+    assert child.err == ""

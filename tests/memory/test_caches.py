@@ -229,11 +229,12 @@ def test_all_can_be_cleared_and_what_other_threads_print_arrives() -> None:
         gc.freeze()
         library = CDLL(None)
         fputs, stream = library.fputs, c_void_p.in_dll(library, "stderr")
-        stop = threading.Event()
+        stop, written = threading.Event(), []
 
         def write():  # without the GIL, to wherever the C library's standard error goes now
             while not stop.is_set():
                 fputs(b"x", c_void_p.in_dll(library, "stderr"))
+                written.append(1)
 
         thread = threading.Thread(target=write)
         thread.start()
@@ -243,6 +244,7 @@ def test_all_can_be_cleared_and_what_other_threads_print_arrives() -> None:
         stop.set()
         thread.join()
         assert stream.value == before
+        print(len(written))
         found = caches()
         names = [row.name for row in found.rows if row.clear]
         assert list(found.clear(*names)) == names
@@ -255,6 +257,27 @@ def test_all_can_be_cleared_and_what_other_threads_print_arrives() -> None:
     lines = [line for line in child.err.splitlines() if "shown once" not in line]
     # Newer interpreters show the line of the warning as well.
     assert set("".join(lines)) == {"x"}, child.err[:500]
+    assert "".join(lines) == "x" * int(child.out)  # none is lost
+
+
+def test_another_function_in_its_place_is_not_called() -> None:
+    """Ours would call itself, and one that lets go of the GIL would let a second caller in."""
+    child = run_child(
+        """
+        import sys, threading
+        from cpythonplus import _native
+
+        own = sys._debugmallocstats
+        lock = threading.Lock()
+        for other in (_native.memory_free_lists_text, lock.acquire, lock.locked, print):
+            sys._debugmallocstats = other
+            assert _native.memory_free_lists_text() is None, other
+            assert not lock.locked()
+        sys._debugmallocstats = own
+        assert " free Py" in _native.memory_free_lists_text()
+        """
+    )
+    assert child.err == ""
 
 
 def test_what_cannot_be_read_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -376,6 +376,29 @@ def test_another_allocator_is_asked(tmp_path: Path) -> None:
     assert found.part("other_allocator_free") == 2 * MIB
 
 
+@pytest.mark.any_version
+@pytest.mark.parametrize("early", [True, False], ids=["preloaded", "imported"])
+@pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's then, whatever else is loaded")
+def test_an_allocator_that_malloc_is_not(tmp_path: Path, early: bool) -> None:
+    """A library may bring a jemalloc of its own, with all its names, and leave malloc alone."""
+    source = tmp_path / "own.c"
+    source.write_text("#include <stdlib.h>\nint mallctl(void) { abort(); }\n")
+    library = compile_c(tmp_path / "libown.so", [source], "-shared", "-fPIC")
+    child = run_child(
+        f"""
+        import ctypes
+        from cpythonplus import _native, memory
+        library = ctypes.CDLL({str(library)!r}, ctypes.RTLD_GLOBAL)
+        assert ctypes.CDLL(None).mallctl  # is found by who asks the dynamic linker
+        assert _native.memory_foreign_malloc() is None
+        allocator = _native.memory_trim_c_heap()[0]
+        assert allocator in ("glibc", "other"), allocator
+        """,
+        env={"LD_PRELOAD": str(library)} if early else None,
+    )
+    assert child.err == ""
+
+
 # ---- reading ------------------------------------------------------------------------------------
 
 LINES = """\

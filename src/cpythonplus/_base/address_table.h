@@ -20,8 +20,8 @@ struct plus_address_table {
     size_t mask, count;              /* capacity - 1, a power of two minus 1; slots in use */
 };
 
-/* Objects lie at multiples of 16; the multiplier spreads neighbours (Knuth, TAOCP 3, 6.4).  The upper bits are the good
- * ones. */
+/* Objects lie at multiples of 16; the multiplier spreads neighbours (Knuth, TAOCP 3, 6.4).  Of the result the lowest bits
+ * are no good: those of a multiple of more than 16 are 0. */
 static inline uint64_t
 plus_address_hash(const void *address)
 {
@@ -32,7 +32,7 @@ plus_address_hash(const void *address)
 static inline struct plus_address_slot *
 plus_address_table_slot(const struct plus_address_table *table, const void *key)
 {
-    size_t i = (size_t)(plus_address_hash(key) >> 32) & table->mask;
+    size_t i = (size_t)(plus_address_hash(key) >> 20) & table->mask;
 
     while (table->slots[i].key != key && table->slots[i].key != NULL) {
         i = (i + 1) & table->mask;

@@ -1,3 +1,29 @@
+/* The threads of the agent, and when they are there.
+ *
+ *             start()                       stop(), before_fork()                 joined
+ *     OFF ----------------> RUNNING -----------------------------> STOPPING ----------------> OFF
+ *                              |   idle for too long, or `leave`: retire()                     ^
+ *                              +---------------------------------------------------------------+
+ *
+ * - The listener sleeps in poll(2) on the socket.  For a client it makes a second thread and joins it: one client at a
+ *   time.  That thread reads, parses and calls `answer`, which takes the GIL by itself; nothing else here knows of it.
+ * - `lock` is never held while anybody waits: who stops gives it back for the join, and STOPPING keeps the others off.
+ *   A second one who stops waits for `off`; one who starts finds that it is not OFF, and changes nothing.
+ * - Who stops says so first (`stopping`) and wakes then: the client's thread by shutdown(2) of its connection, the
+ *   listener by that of the socket.  Both look at `stopping` between any two steps.  Who stops must not have the GIL: the
+ *   answer that is waited for may need it.
+ * - The listener ends by itself only while RUNNING, and is detached then.  Is it STOPPING, somebody joins it.
+ * - The program may have closed our descriptors.  Then a connection to the socket wakes the listener, who polls it
+ *   still; if not even that is possible, the thread is left behind, asleep, and none is started again (`lost`).
+ *
+ * Fork.  Before: all threads end, so that no lock of theirs is held and CPython counts none; `pauses` counts the forks
+ * that are going on.  Parent: the last of them starts the thread again, if it is `wanted`.  Child: let_go() makes the lock
+ * anew (some thread of the parent may have held it) and closes the parent's socket without shutting it down; a thread of
+ * its own is started where the agent is there for ever, unless another thread than the main one forked.  C code that forks
+ * past Python's hooks is noticed by the number of the process, at the next call.
+ *
+ * Rejected: a pipe or an eventfd to wake the listener, which is one more descriptor for the program to close; and
+ * pthread_cancel, which would end a thread inside Python. */
 #define _GNU_SOURCE
 #include "agent.h"
 

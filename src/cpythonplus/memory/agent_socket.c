@@ -1,3 +1,20 @@
+/* How a socket comes to be there, and goes.
+ *
+ *     1. folder   made with 0700, or found: no link, the user's own, closed to others; else the next place
+ *     2. ask      a file of our number: somebody who accepts lives in another container, and keeps it
+ *     3. listen   bind to .PID.new, chmod 0600, listen, rename to PID.sock: at each moment who finds the file finds
+ *                 somebody who listens, and who may not ask cannot connect
+ *     4. move up  the descriptor, to a number that the program does not expect for itself
+ *     5. note     device and inode of the file: only that one is removed when it closes
+ *
+ * connect(2) alone tells whether somebody lives behind a file: numbers of processes are given again, and each PID
+ * namespace has its own.  So a file is left over when no process of this namespace has the number and nobody accepts.
+ *
+ * A descriptor is used only while fstat(2) says that it is what was opened.  Between the look and the use the program
+ * could still close it; what would make that impossible is a lock in the program's own close().
+ *
+ * shutdown(2) of the listening socket wakes the thread that polls it, in every process that has it: so the child of a
+ * fork only closes its copy. */
 #define _GNU_SOURCE
 #include "agent_socket.h"
 

@@ -1,3 +1,22 @@
+/* The collector hands over what it found unreachable as a list, with gc.DEBUG_SAVEALL, and frees nothing.
+ *
+ *     init         items -> numbers, by a table of addresses; tp_traverse of each -> references between them, and what
+ *                  each holds alone (leaves); components: of items that reach each other
+ *     key          of a component: batch_key.c
+ *     is_garbage   each item has the list's reference and those of other items, and no other: nobody has taken one back
+ *     clear        tp_clear of each, as the collector would have done: this runs destructors
+ *
+ * Items are borrowed, so the list must stay as it is from init to the end; before clear the caller takes them over into a
+ * list of its own, as destructors may change gc.garbage.  Finalizers and weak references are done with: the collector
+ * sees to them before it puts anything into the list.
+ *
+ * A leaf is an object outside with one reference, from an item: it goes with it.  A dict that is one, of an instance that
+ * was asked for its __dict__ behind the collector's choice, counts as part of the instance.
+ *
+ * If somebody has taken one back, is_garbage is false for the whole batch: it is let go of as it is, and what is still
+ * unreachable is found by the next collection.
+ *
+ * Rejected: gc.get_referents() for each item, which makes a list each in the middle of a collection. */
 #include "batch.h"
 
 #include <errno.h>

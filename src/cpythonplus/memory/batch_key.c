@@ -1,5 +1,17 @@
 /* What components that have one cause have in common, as a number.  Only the first of a kind is named, in
- * Python; the rest are counted under their key. */
+ * Python; the rest are counted under their key.
+ *
+ *     item        its class; of functions and frames the code, of tracebacks the instruction, of classes the name
+ *     reference   hash(item of the source, item of the target, by which variable, attribute or key)
+ *     component   hash(its references, sorted, each one once)
+ *
+ * Sorted, for the collector's order says nothing; each one once, for how many items a list has makes no other cause.
+ * A class is known by its address, unless it is garbage itself: then by its name, as the next one lies elsewhere.  Code
+ * is known by file, name and line, so that a function made anew each time is the same.  Positions in lists and
+ * tuples, and keys of large dicts, are data and count for nothing.
+ *
+ * No Python code runs: only the hashes of exact strings are asked for, which have no method of their own.  Two
+ * causes with one key are told as one; of 64 bits that are well mixed that is not to be expected. */
 #include "batch.h"
 
 #include <errno.h>

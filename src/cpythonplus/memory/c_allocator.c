@@ -1,6 +1,20 @@
 /* Which allocator it is follows from the symbols that stand in the same object as malloc() itself: an extension
  * that brings a jemalloc for its own use does not count.  Everything is looked up at run time, so nothing here
- * depends on the C library that the package was built with. */
+ * depends on the C library that the package was built with.
+ *
+ *     mallctl                             beside malloc: jemalloc
+ *     mi_collect                          beside malloc: mimalloc
+ *     MallocExtension_ReleaseFreeMemory   beside malloc: tcmalloc
+ *     malloc_trim                         beside malloc: glibc
+ *     none                                musl's, a sanitizer's
+ *
+ * The order matters: an allocator that takes malloc's place may have a malloc_trim of its own, for compatibility.
+ * Asked once, with the GIL held; from then on `known` is read by any thread, and the functions' addresses, written before
+ * it, with it.
+ *
+ * Rejected: whether a name can be found at all (libraries with an allocator of their own export it, and are loaded early),
+ * the name of the library in /proc/self/maps (it may be linked into the program), and the address of malloc() as this
+ * file sees it (an entry of a table, in a program that is not position-independent). */
 #define _GNU_SOURCE
 #include "c_allocator.h"
 

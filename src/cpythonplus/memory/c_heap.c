@@ -1,3 +1,26 @@
+/* A heap of glibc is a row of chunks, each with its size in front; whether one is in use stands in the next one.
+ *
+ *     start                                                                  end
+ *     | 8 bytes: of the chunk before | size + flags | block ...      | ... | top |
+ *                                      |                               ^
+ *                                      +-- size bytes from the chunk's start: the next one, whose flag BEFORE_IN_USE
+ *                                          tells of this one
+ *
+ * So one walk along the sizes tells used from free; it holds if it ends exactly at `end`.  Anything else, a size that is no
+ * multiple of 16, one beyond the end, is a change by another thread or a heap that is not as known: -EAGAIN, and the
+ * caller tries again.  No lock of malloc is taken: the thread that has it may wait for the GIL.
+ *
+ * Everything is read through the kernel (process_vm_readv): what another thread unmaps meanwhile is an error and no
+ * fault.  And only pages that are in memory are read: reading would bring back what was given away.
+ *
+ * A chunk of a thread's cache has its flag set as if in use; from 2.29 on it has a `key` in its second word.  What that
+ * is is found with two blocks that were just freed.  Those of a fastbin cannot be told from used ones.
+ *
+ * Arenas of other threads lie in heaps of 64 MiB.  Where the first chunk lies behind an arena's own structure depends on
+ * the version: each place is tried, and the one that leads to the end is it.
+ *
+ * Rejected: malloc_info(), which tells sums and no places; hooks of malloc, gone since 2.34; symbols of the C library,
+ * which are stripped. */
 #include "c_heap.h"
 
 #include <errno.h>

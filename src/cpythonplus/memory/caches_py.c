@@ -15,7 +15,7 @@
 static PyObject *
 memory_free_lists_text(PyObject *module, PyObject *unused)
 {
-    return plus_free_lists_text();
+    return plus_refuses_free_threaded() ? NULL : plus_free_lists_text();
 }
 
 static PyObject *

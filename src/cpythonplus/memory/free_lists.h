@@ -8,8 +8,8 @@
  *
  * It writes to the C library's standard error, which is replaced for the call; what other threads write there
  * meanwhile arrives where it should.  None where the interpreter has no such function, or the C library (musl) no
- * such variable.  NULL with MemoryError, or whatever the function raised.  With the GIL held; takes time in
- * proportion to the arenas. */
+ * such variable, or the program has put something else in its place.  NULL with MemoryError.  With the GIL held,
+ * not on a free-threaded build; takes time in proportion to the arenas. */
 PyObject *
 plus_free_lists_text(void);
 

@@ -1,3 +1,21 @@
+/* An exception in a callback of the collector has nobody to go to: the collector runs wherever memory is asked for.
+ *
+ *     collection -> guarded(*args) -> callable(*args)
+ *         returned, RecursionError, MemoryError    done; the latter two are the callback's own want, and dropped
+ *         anything else                            kept if it is the first, and the callable is called again
+ *     after it is done, or TRIES calls, what was kept
+ *         on the main thread                       is raised by a pending call, behind the collection
+ *         elsewhere, or no pending call is left    goes to the collector, which prints it
+ *
+ * What is kept is a signal handler's: these run on the main thread, between any two instructions.  So the callback has to
+ * be called again, for it may have been interrupted half way; and the exception must come out, as it is
+ * KeyboardInterrupt or a time-out.  A handler may raise each time: hence the end to it.
+ *
+ * All with the GIL held.  The reference to the exception goes to the pending call, which gives it up.  The recursion
+ * limit is raised for the call and put back, unless a destructor has set another one meanwhile.
+ *
+ * Rejected: to block signals around the callback (Python's handlers do not run in the signal, but when the interpreter
+ * finds time for them), and PyThreadState_SetAsyncExc (it takes a class, so the exception's arguments would be lost). */
 #define _GNU_SOURCE
 #include "guard.h"
 

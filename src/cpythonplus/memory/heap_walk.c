@@ -1,5 +1,23 @@
 /* An object in the collector's lists gets its turn there and needs no note that it was met.  All others are
- * handled when they are met the first time, which a set of bits tells, with a stack for what lies deep. */
+ * handled when they are met the first time, which a set of bits tells, with a stack for what lies deep.
+ *
+ *     for each object of the lists:   tell it, follow it, empty the stack
+ *     for each variable of a frame:   the same, if it is in no list and was not met
+ *     follow:                         its class, if that is in no list; then each of its references:
+ *                                     tell the reference; an object of the lists waits for its turn;
+ *                                     any other, if it is new: tell it and follow it
+ *
+ * What is in no list is followed at once, NESTED deep: it is in the processor's cache then, and a list of a million
+ * tuples puts none of them on the stack.  What lies deeper waits on the stack, so no chain of objects, however long, uses
+ * up the C stack.  The stack is empty at the end of each turn.
+ *
+ * The lists may not change while they are walked along.  So nothing here makes an object, nor may a visitor; and facts that
+ * the readers ask for have been asked before (plus_heap_walk_refusal), since a proof makes objects.
+ *
+ * Frames come last: so what is told as held by a frame was met nowhere else.
+ *
+ * Rejected: a set of all objects (for those in the lists, which are most, the lists are one), and gc.get_objects() with
+ * gc.get_referents(), which make lists of the whole heap and miss what no tp_traverse tells. */
 #include "heap_walk.h"
 
 #include <errno.h>

@@ -1,3 +1,18 @@
+/* What would go with an object, told by counting references and without freeing anything.
+ *
+ *     roots    taken, whoever else refers to them
+ *     taken    its referents are looked at, once: each reference to an object is counted in its record
+ *     met      with as many references as it has, it is taken, too
+ *
+ * So an object is taken when all that refers to it is.  Only referents of taken objects are looked at: the walk ends at
+ * whatever is shared, and takes time by what it finds, not by the heap.  An object's references come one by one, so it may
+ * be met many times before it is taken, or never.  Members of a cycle explain each other and are never complete, unless
+ * one of them is a root: such are not counted, and the headers say so.
+ *
+ * What is spared, the exception whose traceback is asked about, is passed over: its frames refer to it.  Dicts are read
+ * with their keys, which tp_traverse leaves out where they are strings.
+ *
+ * All with the GIL held; nothing is changed and no Python code runs, so counts stay as they are meanwhile. */
 #include "held.h"
 
 #include "../_base/address_table.h"

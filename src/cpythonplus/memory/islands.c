@@ -1,3 +1,19 @@
+/* Three passes, as the collector's over its young objects, over what hangs on the cells of one function that has ended:
+ *
+ *     discover   from the cells on, what is of the kinds in is_followed(): a node each, and the references between
+ *                nodes are counted in `inside`; those from the closure and the finished frames, too
+ *     hold       a node with more references than `inside` is held from outside, and so is what it reaches
+ *     empty      a cell that is not held, and that its content leads back to, lies on an island: it is emptied
+ *
+ * Nothing is changed before all is known, and nodes are borrowed: no code runs until the first cell is emptied.  The
+ * cells that are emptied are referenced before that, since one's content may be what holds another.
+ *
+ * Fewer references than are explained: a frame counts that has none of its own; then nothing is known and nothing done.
+ * So with more than MOST_NODES objects.  Modules are not followed: alive by themselves, and large.  What is of another
+ * kind is no node; it keeps what it refers to held, as its references are not explained.
+ *
+ * Rejected: a collection of the youngest generation instead, which looks at all that was made since the last one;
+ * clearing every cell, which would break inner functions that live on. */
 #include "islands.h"
 
 #include <string.h>

@@ -1,3 +1,15 @@
+/* From the namespaces of the modules forwards, along all references, up to what is somebody else's.
+ *
+ *     first   the namespaces of the modules themselves are found, those of all other modules are `others`
+ *     then    each reference: not into other modules, their functions, their classes, built-in classes, frames; all
+ *             else is found, and followed once
+ *
+ * A function is another's when its globals are, unless its __module__ is one of ours: so a decorator's inner function
+ * belongs to whom it decorates.  A class belongs to whom its namespace's __module__ names.
+ *
+ * What both have is not ours.  That is asked for strings only, which are interned and shared all over: while the heap is
+ * walked for another purpose, each reference from an object that was not found notes its string in `shared`.  For other
+ * objects it is taken for granted: asking for each reference would cost more than the walk. */
 #include "own_objects.h"
 
 #include <errno.h>

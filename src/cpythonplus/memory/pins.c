@@ -1,3 +1,22 @@
+/* From the addresses in question to objects: one walk over the heap, and no way back from memory to its owner but
+ * this.
+ *
+ *     1. filter   one bit for each MiB that has anything in question: it answers for nearly all addresses
+ *     2. claim    each object claims the block that it lies in; and, with OF_OBJECT, the blocks that its own words
+ *                 lead to: the table of a dict, the items of a list.  Also those in front of it: values and dict.
+ *     3. add up   for each arena as many claims as it has blocks in use; the rest of its blocks are `unknown`
+ *
+ * An object beats a word: a claim for itself replaces one with OF_OBJECT, never the other way round.  A word is only an
+ * address perhaps, and it is compared with the pools' headers, not followed: a pool that is in use, an offset that has
+ * been carved.  By chance it may lead to a free block; so an arena has no more claims than blocks in use.
+ *
+ * Only the words that an object has for certain are read (tp_basicsize; strings and built-in classes have fewer).  An
+ * object without references is being freed and claims nothing, as it could not be held as an example.
+ *
+ * All with the GIL held from the walk to the end: objects are borrowed, and no block may change hands.
+ *
+ * Rejected: to read what lies in a block and guess its class by a pointer (memory that was freed has the old one
+ * still). */
 #include "pins.h"
 
 #include <errno.h>
@@ -43,14 +62,19 @@ fill_filter(struct search *search)
     }
 }
 
+static inline bool
+may_be_pinned(const struct search *search, uintptr_t address)
+{
+    size_t bit = filter_bit(address);
+
+    return (search->filter[bit / 8] & 1u << bit % 8) != 0;
+}
+
 static const struct plus_pinned *
 pinned_at(const struct search *search, uintptr_t address)
 {
-    size_t bit = filter_bit(address), low = 0, high = search->count;
+    size_t low = 0, high = search->count;
 
-    if ((search->filter[bit / 8] & 1u << bit % 8) == 0) {
-        return NULL;
-    }
     while (low < high) { /* the first that ends behind the address */
         size_t middle = low + (high - low) / 2;
         if (search->pinned[middle].end <= address) {
@@ -83,7 +107,7 @@ block_of(const struct plus_pinned *pinned, uintptr_t address)
 
 /* What an object itself lies in is its own, whoever claimed it before.  0, or -ENOMEM. */
 static int
-claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
+claim_pinned(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
 {
     const struct plus_pinned *pinned = pinned_at(search, address);
 
@@ -104,6 +128,12 @@ claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
         slot->number = (uintptr_t)op | flag;
     }
     return slot == NULL ? -ENOMEM : 0;
+}
+
+static inline int
+claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
+{
+    return may_be_pinned(search, address) ? claim_pinned(search, address, op, flag) : 0;
 }
 
 /* The words that an object of this type has at least. Strings, and classes that are not on the heap, are shorter than

@@ -1,6 +1,17 @@
 /* Two views of the heap are put together.  The walk tells every reference, but of what refers only the class is known
  * (that a dict belongs to an instance cannot be seen from the dict).  The other way round, each object that has
- * attributes is asked for them when its turn comes.  What the second view explains is taken off the first. */
+ * attributes is asked for them when its turn comes.  What the second view explains is taken off the first.
+ *
+ *     reference       owners[TYPE], the class of what refers: + 1; a class is left to its namespace
+ *     object's turn   attributes in it: its class's row + 1, owners[TYPE] - 1
+ *                     its dict, of a module or a class, too: the row + 1 for each value, owners[TYPE] of dict - 1
+ *     frames          variables: a row each; the walk does not tell these references
+ *
+ * The order of the two does not matter, so a count may be less than 0 meanwhile.  Rows of 0 are left out.  A dict that
+ * several have is looked through once, for whom it is met first.
+ *
+ * Nothing of Python is made before the walk is over.  Then all owners and names are held before the first row is
+ * made, since that may start the collector. */
 #include "referrers.h"
 
 #include <errno.h>

@@ -1,6 +1,14 @@
 /* Breadth first, backwards: each walk over the heap finds what refers to the objects that the one before found.  Why not
  * forwards: it would need a note of the way for each object of the heap.
  *
+ *     level 0         the targets (or up to 1,000 instances of a class) are nodes
+ *     each step       has a frame a node in a variable?  then a walk: who refers to a node of the last level becomes a
+ *                     node of this one, with its way; if it is a module's namespace, that target has its path
+ *     end             all have one, or a step found nothing new
+ *
+ * A filter of 65,536 bits answers for most references that they lead to no node.  Several targets share the walks: a
+ * node has a way to each.
+ *
  * Between two walks other threads may have the GIL: a search of ten steps would pause the program ten times
  * as long as a census.  Then what was found may be freed, and something else may lie there.  So nodes are addresses,
  * which are compared and not followed; a path is believed only when each of its objects, the first of which is alive,

@@ -1,3 +1,17 @@
+/* Counts one object at a time, as the walk over the heap tells it, and makes nothing of Python meanwhile.
+ *
+ *     by class        what the object takes itself: plus_parts_of(), measured in a way that is found once for its class
+ *     by role         a dict that is the attributes of an instance, a module or a class is counted a second time, as
+ *                     owned by that: the tables that are told by owner move it from dict to its owner
+ *     by place        functions and modules at their namespace, code at its file's name; names are found afterwards
+ *     by size class   each block: the object, its table, its values
+ *
+ * A dict with one reference is its owner's alone, and needs no note.  One with more may be met as another's, too:
+ * `shared` has those that were.  So a dict is owned once, by whom it is met first.
+ *
+ * Records are known by addresses: classes, namespaces and names stay alive as the GIL is held, and plus_tally_hold() takes
+ * a reference to each before anything of Python is made.  Giving them back runs any code, but the records stay
+ * in place until all are given back. */
 #include "tally.h"
 
 #include <errno.h>
