@@ -10,6 +10,7 @@
 #include "report.h"
 #include "scheduler.h"
 
+#include "../_base/behind_fork.h"
 #include "../_base/clock.h"
 #include "../threads/binding.h"
 
@@ -344,6 +345,20 @@ tasklets_kill_all(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
+tasklets_before_fork(PyObject *module, PyObject *ignored)
+{
+    plus_deadline_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_after_fork_parent(PyObject *module, PyObject *ignored)
+{
+    plus_behind_fork(plus_deadline_after_fork);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 tasklets_after_fork(PyObject *module, PyObject *ignored)
 {
     plus_deadline_after_fork();
@@ -457,7 +472,8 @@ tasklets_dump_pause(PyObject *module, PyObject *ignored)
 static PyObject *
 tasklets_dump_resume(PyObject *module, PyObject *child)
 {
-    return plus_dump_signal_resume(child == Py_True) < 0 ? NULL : Py_NewRef(Py_None);
+    plus_dump_signal_resume(child == Py_True);
+    Py_RETURN_NONE;
 }
 
 /* ---- atomic ----------------------------------------------------------------------------------- */
@@ -529,6 +545,10 @@ static PyMethodDef refusal_method[] = {
 static PyMethodDef tasklets_methods[] = {
     PLUS_METHOD("tasklets_kill_all", tasklets_kill_all, METH_NOARGS, "$module, /",
                 "End this thread's tasklets that have begun, as at the thread's end."),
+    PLUS_METHOD("tasklets_before_fork", tasklets_before_fork, METH_NOARGS, "$module, /",
+                "For who forks: no thread of tasklets' own is left."),
+    PLUS_METHOD("tasklets_after_fork_parent", tasklets_after_fork_parent, METH_NOARGS, "$module, /",
+                "For the parent of a fork."),
     PLUS_METHOD("tasklets_after_fork", tasklets_after_fork, METH_NOARGS, "$module, /",
                 "For the child of a fork."),
     PLUS_METHOD(
