@@ -80,6 +80,8 @@ WORKING = {
     "memory_segments",
     "memory_trim_c_heap",
     "memory_trim_count",
+    "memory_trim_pause",
+    "memory_trim_resume",
     "memory_trim_regularly",
     "prefork_keep_forever",
     "prefork_thaw",

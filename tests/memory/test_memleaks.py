@@ -178,6 +178,8 @@ SLOW_CALLS = {
         "started": "_native.memory_trim_regularly(3_600_000, 1 << 40)",
         "refused": "refused(TypeError, _native.memory_trim_regularly, 5)",
     },
+    "memory_trim_pause": {"ended": "_native.memory_trim_pause()"},
+    "memory_trim_resume": {"not started": "_native.memory_trim_resume()"},
     "memory_trim_count": {"told": "assert _native.memory_trim_count() >= 0"},
 }
 PROGRAM = """

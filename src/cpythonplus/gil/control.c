@@ -5,6 +5,7 @@
 #include "../_base/compat.h"
 #include "../_base/fork.h"
 #include "../_base/futex.h"
+#include "../_base/own_thread.h"
 #include "../_base/rank.h"
 #include "sched.h"
 #include "slots.h"
@@ -99,16 +100,18 @@ write_slots(char reason[PLUS_REASON_SIZE])
  * The probe: a thread of our own takes the GIL while we hold it, and its calls are watched.
  */
 
-static void *
-probe_main(void *argument)
-{
-    struct plus_sighting *sighting = argument;
+struct probe {
+    struct plus_own_thread thread; /* first */
+    struct plus_sighting sighting;
+};
 
-    plus_hooks_watch(sighting);
+static void
+run_probe(struct plus_own_thread *self)
+{
+    plus_hooks_watch(&((struct probe *)self)->sighting);
     PyGILState_STATE state = PyGILState_Ensure();
     PyGILState_Release(state);
     plus_hooks_watch(NULL);
-    return NULL;
 }
 
 /* With the GIL held.  Returns true once *word has reached `value`. */
@@ -127,30 +130,19 @@ await_word(_Atomic uint32_t *word, uint32_t value)
 }
 
 static int
-start_thread(void *(*main)(void *), void *argument)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-
-    if (error != 0) {
-        return -error;
-    }
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    error = pthread_create(&thread, &attributes, main, argument);
-    pthread_attr_destroy(&attributes);
-    return -error;
-}
-
-static int
 find_gil(char reason[PLUS_REASON_SIZE])
 {
-    struct plus_sighting *sighting = calloc(1, sizeof(*sighting));
-    int rc = sighting == NULL ? -ENOMEM : start_thread(probe_main, sighting);
+    struct probe *probe = calloc(1, sizeof(*probe));
+    struct plus_sighting *sighting = &probe->sighting;
+    int rc = -ENOMEM;
     bool found;
 
+    if (probe != NULL) {
+        probe->thread = (struct plus_own_thread){.name = "cpythonplus", .run = run_probe};
+        rc = plus_own_thread_start(&probe->thread);
+    }
     if (rc < 0) {
-        free(sighting);
+        free(probe);
         snprintf(reason, PLUS_REASON_SIZE, "the probe could not be started: %s", strerror(-rc));
         return -1;
     }
@@ -158,10 +150,14 @@ find_gil(char reason[PLUS_REASON_SIZE])
     if (found) {
         Py_BEGIN_ALLOW_THREADS
         found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
+        if (found) { /* it needs the GIL no more */
+            plus_own_thread_join(&probe->thread, PLUS_OWN_THREAD_NO_LIMIT);
+        }
         Py_END_ALLOW_THREADS
     }
     if (!found) {
         /* The thread may still write to its sighting: it is left to it. */
+        plus_own_thread_let_go(&probe->thread);
         snprintf(reason, PLUS_REASON_SIZE,
                  "the interpreter does not wait for its GIL as expected (step %u of 3 not seen)",
                  (unsigned)atomic_load(&sighting->seen) + 1u);
@@ -169,7 +165,7 @@ find_gil(char reason[PLUS_REASON_SIZE])
     }
     rc = sighting->consistent && sighting->clock_agrees ? 0 : -1;
     the_gil = sighting->gil;
-    free(sighting);
+    free(probe);
     if (rc < 0) {
         the_gil = (struct plus_gil){0};
         snprintf(reason, PLUS_REASON_SIZE,
@@ -456,25 +452,44 @@ plus_control_unlock(void)
 
 static _Atomic uint32_t proof_taken;
 
-static void *
-proof_main(void *argument)
+static void
+run_proof(struct plus_own_thread *Py_UNUSED(self))
 {
-    (void)argument;
     PyGILState_STATE state = PyGILState_Ensure();
     atomic_store(&proof_taken, 1);
     PyGILState_Release(state);
-    return NULL;
+}
+
+static struct plus_own_thread proof = {.name = "cpythonplus", .run = run_proof};
+
+/* Whether it had the GIL; then it is gone. */
+static bool
+await_proof(void)
+{
+    bool taken = atomic_load(&proof_taken) != 0;
+
+    if (taken) {
+        Py_BEGIN_ALLOW_THREADS
+        plus_own_thread_join(&proof, PLUS_OWN_THREAD_NO_LIMIT);
+        Py_END_ALLOW_THREADS
+    }
+    return taken;
 }
 
 int
 plus_control_prove(void)
 {
+    /* Several threads may want a proof.  One that asks for the GIL is for all of them; one that has had it is over. */
+    await_proof();
+    if (plus_own_thread_runs(&proof)) {
+        return 0;
+    }
     atomic_store(&proof_taken, 0);
-    return start_thread(proof_main, NULL);
+    return plus_own_thread_start(&proof);
 }
 
 bool
 plus_control_proven(void)
 {
-    return atomic_load(&proof_taken) != 0;
+    return await_proof();
 }

@@ -28,20 +28,18 @@
 #include "agent.h"
 
 #include "../_base/clock.h"
+#include "../_base/own_thread.h"
 #include "agent_socket.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -50,7 +48,6 @@
 #define REQUEST_TIMEOUT_MS 5000 /* for a client to ask, and to ask again */
 #define SEND_TIMEOUT_MS 10000   /* for it to take a part of the answer */
 #define PAUSE_MS 200            /* where accepting fails for want of descriptors */
-#define GONE_TIMEOUT_MS 20
 #define AWAKE_TIMEOUT_MS 200
 #define STACK_BYTES (128 * 1024)
 
@@ -63,14 +60,13 @@ static struct {
     enum state state;
     bool wanted; /* to be started again after a fork; in children only where it stays for ever */
     bool lost;   /* a thread that cannot be woken is left behind: never again */
-    unsigned pauses;          /* forks that are going on */
-    pid_t process;            /* whose threads and socket these are */
-    pthread_t listener;       /* while RUNNING or STOPPING */
+    unsigned pauses; /* forks that are going on */
+    pid_t process;   /* whose threads and socket these are */
+    struct plus_own_thread listener;
     plus_agent_answer answer; /* written before the threads start */
     int idle_ms;              /* the same */
     struct plus_agent_socket socket;
     struct plus_own_fd client; /* written by the listener */
-    atomic_int thread_id;      /* of the listener, written by itself */
     atomic_bool stopping;      /* read by the threads between any two steps */
     atomic_bool leave;         /* set by the client's thread */
     /* A thread other than the program's main one forked this process or one that it comes from.  Then nothing returns
@@ -177,14 +173,14 @@ receive(char *bytes, size_t size, size_t *length)
     return got > 0;
 }
 
-static void *
-serve_client(void *unused)
+static void
+serve_client(struct plus_own_thread *self)
 {
     char bytes[PLUS_REQUEST_MAX];
     size_t length = 0;
     uint64_t deadline = plus_now_ns() + REQUEST_TIMEOUT_MS * PLUS_NS_PER_MS;
 
-    (void)unused;
+    (void)self;
     while (!atomic_load(&agent.stopping) && !atomic_load(&agent.leave)) {
         struct plus_request request;
         enum plus_request_verdict verdict = plus_request_parse(bytes, length, &request);
@@ -206,7 +202,6 @@ serve_client(void *unused)
         memmove(bytes, bytes + request.used, length);
         deadline = plus_now_ns() + REQUEST_TIMEOUT_MS * PLUS_NS_PER_MS;
     }
-    return NULL;
 }
 
 /* ---- the thread that waits for clients ----------------------------------------------------------- */
@@ -215,13 +210,13 @@ serve_client(void *unused)
 static void
 serve(int fd)
 {
-    pthread_t worker;
+    struct plus_own_thread worker = {.name = "cpythonplus", .run = serve_client};
 
     pthread_mutex_lock(&agent.lock);
     agent.client = plus_own_fd_take(fd);
     pthread_mutex_unlock(&agent.lock);
-    if (pthread_create(&worker, NULL, serve_client, NULL) == 0) {
-        pthread_join(worker, NULL);
+    if (plus_own_thread_start(&worker) == 0) {
+        (void)plus_own_thread_join(&worker, PLUS_OWN_THREAD_NO_LIMIT);
     }
     else {
         send_refusal("the process cannot start a thread");
@@ -273,7 +268,7 @@ retire(void)
     pthread_mutex_lock(&agent.lock);
     if (agent.state == RUNNING) {
         plus_agent_socket_close(&agent.socket);
-        pthread_detach(agent.listener);
+        plus_own_thread_let_go(&agent.listener);
         agent.state = OFF;
         agent.wanted = false;
         pthread_cond_broadcast(&agent.off);
@@ -281,14 +276,12 @@ retire(void)
     pthread_mutex_unlock(&agent.lock);
 }
 
-static void *
-listen_for_clients(void *unused)
+static void
+listen_for_clients(struct plus_own_thread *self)
 {
     int fd;
 
-    (void)unused;
-    atomic_store(&agent.thread_id, (int)syscall(SYS_gettid));
-    prctl(PR_SET_NAME, "cpythonplus", 0, 0, 0);
+    (void)self;
     while (!atomic_load(&agent.leave) && next_client(&fd)) {
         if (fd >= 0 && plus_agent_socket_admits(fd)) {
             serve(fd);
@@ -298,29 +291,9 @@ listen_for_clients(void *unused)
         }
     }
     retire();
-    return NULL;
 }
 
 /* ---- starting and stopping ----------------------------------------------------------------------- */
-
-/* With all signals blocked: they are the program's. */
-static int
-start_listener(void)
-{
-    sigset_t all, before;
-    pthread_attr_t attributes;
-    size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
-
-    pthread_attr_init(&attributes);
-    /* The libraries' thread-local variables come out of the stack, which is why the least one is asked for. */
-    pthread_attr_setstacksize(&attributes, STACK_BYTES + least);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&agent.listener, &attributes, listen_for_clients, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return -error;
-}
 
 /* With the lock held. */
 static int
@@ -339,7 +312,9 @@ start_locked(void)
     /* Not by the listener: beside the program it would take, for a moment, the lowest descriptor, which the program may
      * expect for itself. */
     plus_agent_socket_clean(&agent.socket);
-    error = start_listener();
+    agent.listener = (struct plus_own_thread){
+        .name = "cpythonplus", .run = listen_for_clients, .stack_bytes = STACK_BYTES};
+    error = plus_own_thread_start(&agent.listener);
     if (error < 0) {
         plus_agent_socket_close(&agent.socket);
         return error;
@@ -395,40 +370,17 @@ plus_agent_start(plus_agent_answer answer, int idle_ms)
     return error;
 }
 
-/* A thread that is joined may still be counted for some microseconds: the kernel tells of its end before it forgets it.
- * CPython's warning about forks goes by that count. */
-static void
-wait_until_gone(pid_t thread)
-{
-    char path[64];
-    uint64_t deadline = plus_now_ns() + GONE_TIMEOUT_MS * PLUS_NS_PER_MS;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d", (int)thread);
-    while (access(path, F_OK) == 0 && plus_now_ns() < deadline) {
-        sched_yield();
-    }
-}
-
 /* A thread that could not be woken may end all the same, if it was awake; else it is left behind, asleep for ever. */
 static bool
 join(bool woken)
 {
-    struct timespec limit;
+    bool ended = plus_own_thread_join(&agent.listener, woken ? PLUS_OWN_THREAD_NO_LIMIT
+                                                             : AWAKE_TIMEOUT_MS * PLUS_NS_PER_MS);
 
-    if (woken) {
-        pthread_join(agent.listener, NULL);
+    if (!ended) {
+        plus_own_thread_let_go(&agent.listener);
     }
-    else {
-        clock_gettime(CLOCK_REALTIME, &limit);
-        uint64_t until = plus_timespec_ns(&limit) + AWAKE_TIMEOUT_MS * PLUS_NS_PER_MS;
-        limit = (struct timespec){(time_t)(until / PLUS_NS_PER_S), (long)(until % PLUS_NS_PER_S)};
-        if (pthread_timedjoin_np(agent.listener, NULL, &limit) != 0) {
-            pthread_detach(agent.listener);
-            return false;
-        }
-    }
-    wait_until_gone(atomic_load(&agent.thread_id));
-    return true;
+    return ended;
 }
 
 /* With the lock held; gives it back meanwhile. */

@@ -2,16 +2,14 @@
 #define _GNU_SOURCE
 #include "binding.h"
 
+#include "../_base/behind_fork.h"
 #include "../_base/raise.h"
 #include "agent.h"
 #include "request.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* A copy that needs no GIL to be freed. */
 static char *
@@ -128,80 +126,15 @@ before_fork(PyObject *module, PyObject *unused)
     return without_gil(plus_agent_before_fork);
 }
 
-/* ---- behind a fork, in the parent ----------------------------------------------------------------
- *
- * CPython 3.12 and later count the process's threads when fork(2) has returned, some releases before these hooks and some
- * behind them, and warn if there are two.  So in the main thread of a process without other threads, the agent goes on
- * only when os.fork has returned: by a pending call, which the interpreter makes then at the latest.  Where the
- * warning comes anyway, there is nothing to wait for. */
-
-/* Of the function that called os.fork; compared, never followed.  With the GIL. */
-static void *forking_frame;
-static int forking_instruction;
-
-static bool
-is_alone(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    int found = 0;
-
-    while (tasks != NULL && found < 2) {
-        const struct dirent *entry = readdir(tasks);
-        if (entry == NULL) {
-            break;
-        }
-        found += entry->d_name[0] != '.';
-    }
-    if (tasks != NULL) {
-        closedir(tasks);
-    }
-    return found == 1 && syscall(SYS_gettid) == getpid();
-}
-
-/* Whether the running code was called by os.fork: other hooks are written in Python. */
-static bool
-is_inside_of_fork(void)
-{
-    PyFrameObject *frame = PyEval_GetFrame();
-
-    if (frame == NULL || (void *)frame == forking_frame) {
-        return false;
-    }
-    Py_INCREF(frame);
-    bool inside = false;
-    while (frame != NULL && !inside) {
-        PyFrameObject *back = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = back;
-        inside = frame != NULL && (void *)frame == forking_frame &&
-                 PyFrame_GetLasti(frame) == forking_instruction;
-    }
-    Py_XDECREF(frame);
-    return inside;
-}
-
-static int
-go_on(void *unused)
-{
-    if (!is_inside_of_fork() || Py_AddPendingCall(go_on, NULL) != 0) {
-        plus_agent_after_fork_parent();
-    }
-    return 0;
-}
-
 static PyObject *
 after_fork_parent(PyObject *module, PyObject *unused)
 {
-    PyFrameObject *frame = PyEval_GetFrame();
-
-    if (frame != NULL && plus_agent_will_go_on() && is_alone()) {
-        forking_frame = frame;
-        forking_instruction = PyFrame_GetLasti(frame);
-        if (Py_AddPendingCall(go_on, NULL) == 0) {
-            Py_RETURN_NONE;
-        }
+    if (plus_agent_will_go_on()) {
+        plus_behind_fork(plus_agent_after_fork_parent);
     }
-    plus_agent_after_fork_parent();
+    else {
+        plus_agent_after_fork_parent();
+    }
     Py_RETURN_NONE;
 }
 

@@ -176,19 +176,18 @@ def trim_regularly(interval_s: float = INTERVAL_S, worth_bytes: int = WORTH_BYTE
 
     if not _native.memory_trim_regularly(round(interval_s * 1000), worth_bytes):
         return False
-    if not _in_children:
-        os.register_at_fork(after_in_child=_again)
-    _in_children[:] = [(round(interval_s * 1000), worth_bytes)]
+    if not _registered:
+        # Beside another thread a fork is told of as dangerous; and it would not be in the child.
+        os.register_at_fork(
+            before=_native.memory_trim_pause,
+            after_in_parent=_native.memory_trim_resume,
+            after_in_child=_native.memory_trim_resume,
+        )
+        _registered.append(True)
     return True
 
 
-_in_children: "list[tuple[int, int]]" = []
-
-
-def _again() -> None:
-    from cpythonplus import _native
-
-    _native.memory_trim_regularly(*_in_children[0])
+_registered: "list[bool]" = []
 
 
 def _is_glibc() -> bool:

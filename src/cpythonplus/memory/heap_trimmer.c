@@ -20,8 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,18 +27,21 @@
 #include <unistd.h>
 
 #include "../_base/clock.h"
+#include "../_base/futex.h"
+#include "../_base/own_thread.h"
 #include "../_base/page.h"
 #include "c_allocator.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
-#define PART_OF_TIME 50u /* at most 1/50 of a processor is spent on looking */
+#define PATIENCE_NS PLUS_NS_PER_S /* a fork's; glibc's own fork() waits for the heap, too */
+#define PART_OF_TIME 50u          /* at most 1/50 of a processor is spent on looking */
 
 /* Written by starters, read by the thread. */
 static _Atomic unsigned interval_ms;
 static _Atomic size_t worth;
-/* Of the process that has the thread: another one, after a fork, has none.  By whoever starts it. */
-static _Atomic pid_t owner;
-static _Atomic unsigned trims; /* by the thread */
+static pid_t runs_in; /* the process whose thread has left what it left; by who starts it */
+static _Atomic unsigned trims;  /* by the thread */
+static _Atomic uint32_t orders; /* futex word: the thread sleeps on it */
 
 static uint64_t
 cpu_ns(void)
@@ -49,15 +50,6 @@ cpu_ns(void)
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return plus_timespec_ns(&now);
-}
-
-static void
-sleep_ns(uint64_t ns)
-{
-    struct timespec length = {(time_t)(ns / PLUS_NS_PER_S), (long)(ns % PLUS_NS_PER_S)};
-
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &length, &length) == EINTR) {
-    }
 }
 
 /* A few hundred KiB less exact than smaps_rollup, which walks over all pages. */
@@ -82,104 +74,104 @@ resident_bytes(void)
     return (size_t)resident * plus_page_bytes();
 }
 
-/* What the last look left; the thread's own. */
-struct left {
-    size_t resident; /* the least since the last trim */
-    size_t free;     /* in the heap, likewise: most of it has no memory any more */
-    uint64_t cpu_ns; /* of the process */
-};
+/* What the last look left; the thread's own.  Nothing: the first look decides by the heap alone. */
+static struct left {
+    size_t resident;         /* the least since the last trim */
+    size_t free;             /* in the heap, likewise: most of it has no memory any more */
+    uint64_t cpu_ns;         /* of the process */
+    uint64_t rests_until_ns; /* also a thread that is started anew behind a fork */
+} left;
 
 /* Resident memory alone would not do: what is freed after a trim that came in the middle does not raise it.  The
  * heap's free bytes alone neither: they are as many again when all was used and freed between two looks. */
 static bool
-is_worth_it(struct left *left, size_t resident, size_t free_bytes)
+is_worth_it(size_t resident, size_t free_bytes)
 {
     size_t least = atomic_load(&worth);
 
-    left->resident = resident < left->resident ? resident : left->resident;
-    left->free = free_bytes < left->free ? free_bytes : left->free;
+    left.resident = resident < left.resident ? resident : left.resident;
+    left.free = free_bytes < left.free ? free_bytes : left.free;
     return free_bytes >= least &&
-           (resident - left->resident >= least || free_bytes - left->free >= least);
+           (resident - left.resident >= least || free_bytes - left.free >= least);
 }
 
 static void
-look(struct left *left)
+look(void)
 {
     uint64_t now_ns = cpu_ns();
 
-    if (now_ns - left->cpu_ns < PLUS_NS_PER_MS) { /* it sleeps: nothing was freed */
+    if (now_ns - left.cpu_ns < PLUS_NS_PER_MS) { /* it sleeps: nothing was freed */
         return;
     }
     size_t free_bytes = plus_c_allocator_free_bytes(PLUS_C_ALLOCATOR_GLIBC);
-    if (is_worth_it(left, resident_bytes(), free_bytes)) {
+    if (is_worth_it(resident_bytes(), free_bytes)) {
         plus_c_allocator_release(PLUS_C_ALLOCATOR_GLIBC);
-        left->resident = resident_bytes();
-        left->free = free_bytes;
+        left.resident = resident_bytes();
+        left.free = free_bytes;
         atomic_fetch_add(&trims, 1);
     }
-    left->cpu_ns = cpu_ns();
+    left.cpu_ns = cpu_ns();
 }
 
-static void *
-run(void *unused)
+static void
+run(struct plus_own_thread *self)
 {
-    struct left left = {0}; /* so the first look decides by the heap alone */
-
-    (void)unused;
     for (;;) {
+        uint32_t seen = atomic_load(&orders);
         uint64_t began = plus_now_ns();
-        look(&left);
-        uint64_t rest = (plus_now_ns() - began) * PART_OF_TIME;
+
+        if (plus_own_thread_is_to_end(self)) {
+            return;
+        }
+        if (began < left.rests_until_ns) {
+            (void)plus_futex_wait(&orders, seen, left.rests_until_ns);
+            continue;
+        }
+        look();
+        uint64_t now = plus_now_ns(), rest = (now - began) * PART_OF_TIME;
         uint64_t interval = atomic_load(&interval_ms) * PLUS_NS_PER_MS;
-        sleep_ns(rest > interval ? rest : interval);
+        left.rests_until_ns = now + (rest > interval ? rest : interval);
     }
-    return NULL;
 }
 
-/* All signals are for the program's own threads. */
-static int
-start_thread(void)
+static void
+order(void)
 {
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, before;
-
-    sigfillset(&all);
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) {
-        return -error;
-    }
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attributes, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error == 0) {
-        pthread_setname_np(thread, "malloc-trim");
-    }
-    return -error;
+    atomic_fetch_add(&orders, 1);
+    plus_futex_wake(&orders, 1);
 }
+
+static struct plus_own_thread thread = {
+    .name = "malloc-trim", .run = run, .wake = order, .stack_bytes = STACK_BYTES};
 
 int
 plus_heap_trimmer_start(unsigned interval, size_t worth_bytes)
 {
-    pid_t before = atomic_load(&owner), own = getpid();
-
     if (plus_c_allocator_kind() != PLUS_C_ALLOCATOR_GLIBC) {
         return -ENOTSUP;
     }
     atomic_store(&interval_ms, interval);
     atomic_store(&worth, worth_bytes);
-    if (before == own || !atomic_compare_exchange_strong(&owner, &before, own)) {
-        return 0;
+    if (runs_in != getpid()) {
+        runs_in = getpid();
+        left = (struct left){0};
+        atomic_store(&trims, 0);
     }
-    atomic_store(&trims, 0);
-    int result = start_thread();
-    if (result < 0) {
-        atomic_store(&owner, 0);
-    }
-    return result;
+    return plus_own_thread_start(&thread);
+}
+
+int
+plus_heap_trimmer_resume(void)
+{
+    unsigned interval = atomic_load(&interval_ms);
+
+    return interval != 0 ? plus_heap_trimmer_start(interval, atomic_load(&worth)) : 0;
+}
+
+void
+plus_heap_trimmer_pause(void)
+{
+    (void)plus_own_thread_end(&thread, PATIENCE_NS);
 }
 
 unsigned

@@ -15,9 +15,17 @@
  *     or resident memory.
  *
  * With the GIL held.  The thread holds no GIL and takes no signals.  0 or -errno; -ENOTSUP where malloc is
- * not glibc's.  A forked child has no such thread, until it calls this again (it may, at once). */
+ * not glibc's.  A forked child has no such thread, until one of these two is called (it may, at once). */
 int
 plus_heap_trimmer_start(unsigned interval_ms, size_t worth_bytes);
+
+/* Once more with the same numbers, if it was ever started.  0 or -errno. */
+int
+plus_heap_trimmer_resume(void);
+
+/* Ends it, before a fork.  It may be looking: called without the GIL. */
+void
+plus_heap_trimmer_pause(void);
 
 /* How often the thread has trimmed.  Any thread. */
 unsigned

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "../_base/behind_fork.h"
 #include "../_base/raise.h"
 #include "../_interp/pool_pages.h"
 #include "c_allocator.h"
@@ -63,6 +64,28 @@ trim_regularly(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyObject *
+trim_pause(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    Py_BEGIN_ALLOW_THREADS
+    plus_heap_trimmer_pause();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static void
+go_on(void)
+{
+    (void)plus_heap_trimmer_resume(); /* without memory for a thread there is no trimming */
+}
+
+static PyObject *
+trim_resume(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    plus_behind_fork(go_on);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 trim_count(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(plus_heap_trimmer_count());
@@ -81,6 +104,10 @@ PyMethodDef plus_memory_trim_methods[] = {
     {"memory_trim_regularly", trim_regularly, METH_VARARGS,
      PyDoc_STR("memory_trim_regularly($module, interval_ms, worth_bytes, /)\n--\n\n"
                "Start the thread that trims glibc's heap; False where malloc is not glibc's.")},
+    {"memory_trim_pause", trim_pause, METH_NOARGS,
+     PyDoc_STR("memory_trim_pause($module, /)\n--\n\nEnd that thread: before a fork.")},
+    {"memory_trim_resume", trim_resume, METH_NOARGS,
+     PyDoc_STR("memory_trim_resume($module, /)\n--\n\nStart it again after a fork.")},
     {"memory_trim_count", trim_count, METH_NOARGS,
      PyDoc_STR("memory_trim_count($module, /)\n--\n\nHow often that thread has trimmed.")},
     {NULL, NULL, 0, NULL},

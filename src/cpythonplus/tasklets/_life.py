@@ -23,4 +23,8 @@ atexit.register(_native.tasklets_stop_deadlines)
 
 # Blocked tasklets get TaskletExit while everything that their `finally` clauses use is still there.
 atexit.register(_native.tasklets_kill_all)
-os.register_at_fork(after_in_child=_native.tasklets_after_fork)
+os.register_at_fork(
+    before=_native.tasklets_before_fork,
+    after_in_parent=_native.tasklets_after_fork_parent,
+    after_in_child=_native.tasklets_after_fork,
+)

@@ -20,22 +20,24 @@
  * stop, at the interpreter's end, raises `stopped` and then waits for `firing` to fall: either the thread sees the one,
  * or stop sees the other.  From then on the thread never asks for the GIL again, which it would not get.
  *
- * Rejected: a timer of the kernel (timer_create) with a signal.  Programs' system calls would end with EINTR.
+ * fork: the thread ends before and is started anew, in parent and child, if a dead line is left.  CPython warns of a
+ * process that forks with several threads; without a dead line there is nothing to start until the next run_for().
+ *
+ * Rejected: a thread for each call of run_for(), which costs more than most calls; one that ends when it was idle for
+ * some time, which still warns of each fork before that; a timer of the kernel (timer_create) with a signal.  Programs' system calls would end with EINTR.
  */
 #include "deadline.h"
 
 #include "../_base/clock.h"
 #include "../_base/futex.h"
+#include "../_base/own_thread.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NEVER PLUS_FUTEX_NO_DEADLINE
 #define RETRY_NS (10 * PLUS_NS_PER_MS) /* when there was no memory for a thread state */
-#define SECONDS_MAX 1e9                /* more is for ever */
+#define PATIENCE_NS PLUS_NS_PER_S /* a fork's: the program's sys.unraisablehook may be running */
+#define SECONDS_MAX 1e9           /* more is for ever */
 
 static _Atomic uint64_t earliest = NEVER; /* written with the GIL held */
 static _Atomic uint64_t sleeps_until;     /* written by the thread */
@@ -43,7 +45,6 @@ static _Atomic uint32_t changes;          /* futex word that the thread sleeps o
 static _Atomic uint32_t firing;           /* 1: the thread is about to take the GIL, or has it */
 static _Atomic bool stopped;
 static _Atomic(PyThreadState *) own_tstate; /* of the thread, while it has one */
-static pid_t runs_in; /* process that has the thread; 0: none; with the GIL held */
 
 /* ---- the thread ------------------------------------------------------------------------------- */
 
@@ -111,14 +112,19 @@ next_deadline(void)
     return atomic_load(&stopped) ? NEVER : atomic_load(&earliest);
 }
 
-static void *
-thread_main(void *ignored)
+static void
+run(struct plus_own_thread *self)
 {
-    (void)ignored;
+    /* A fork may have copied what its predecessor was doing. */
+    atomic_store(&firing, 0);
+    atomic_store(&own_tstate, NULL);
     for (;;) {
         uint32_t seen = atomic_load(&changes);
         uint64_t until = next_deadline();
 
+        if (plus_own_thread_is_to_end(self)) {
+            return;
+        }
         if (until <= plus_now_ns()) {
             fire();
             continue;
@@ -129,54 +135,35 @@ thread_main(void *ignored)
             (void)plus_futex_wait(&changes, seen, until);
         }
     }
-    return NULL;
 }
 
-static int
-start_thread(void)
+static void
+wake(void)
 {
-    sigset_t all, before;
-    pthread_t thread;
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-
-    if (error != 0) {
-        return error;
-    }
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    /* Signals are for the program's threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attributes, thread_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
+    atomic_fetch_add(&changes, 1);
+    plus_futex_wake(&changes, 1);
 }
+
+static struct plus_own_thread thread = {.name = "cpythonplus", .run = run, .wake = wake};
 
 /* ---- with the GIL held ------------------------------------------------------------------------ */
 
 int
 plus_deadline_prepare(void)
 {
-    pid_t here = getpid();
-
     if (atomic_load(&stopped)) {
         PyErr_SetString(PyExc_RuntimeError, "run_for(): the interpreter is ending");
         return -1;
     }
-    if (runs_in == here) {
+    if (plus_own_thread_runs(&thread)) {
         return 0;
     }
-    atomic_store(&firing, 0);
-    atomic_store(&own_tstate, NULL);
-    atomic_store(&sleeps_until, NEVER);
-    int error = start_thread();
+    int error = plus_own_thread_start(&thread);
 
-    if (error != 0) {
-        PyErr_Format(PyExc_RuntimeError, "run_for(): pthread_create: %s", strerror(error));
+    if (error < 0) {
+        PyErr_Format(PyExc_RuntimeError, "run_for(): pthread_create: %s", strerror(-error));
         return -1;
     }
-    runs_in = here;
     return 0;
 }
 
@@ -189,8 +176,7 @@ plus_deadline_set(struct plus_scheduler *sched, double seconds)
     sched->watch.deadline_ns = plus_now_ns() + (uint64_t)(seconds * (double)PLUS_NS_PER_S);
     find_earliest();
     if (sched->watch.deadline_ns < atomic_load(&sleeps_until)) {
-        atomic_fetch_add(&changes, 1);
-        plus_futex_wake(&changes, 1);
+        wake();
     }
 }
 
@@ -210,15 +196,25 @@ plus_deadline_is_ours(const PyThreadState *tstate)
 }
 
 void
+plus_deadline_before_fork(void)
+{
+    if (plus_own_thread_runs(&thread)) {
+        Py_BEGIN_ALLOW_THREADS(void)
+        plus_own_thread_end(&thread, PATIENCE_NS);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+void
 plus_deadline_after_fork(void)
 {
-    if (runs_in != 0 && runs_in != getpid()) {
-        runs_in = 0;
-        atomic_store(&own_tstate, NULL);
-        find_earliest();
-        if (atomic_load(&earliest) != NEVER && plus_deadline_prepare() < 0) {
-            PyErr_WriteUnraisable(NULL);
-        }
+    if (plus_own_thread_runs(&thread)) {
+        return;
+    }
+    atomic_store(&own_tstate, NULL);
+    find_earliest();
+    if (atomic_load(&earliest) != NEVER && plus_deadline_prepare() < 0) {
+        PyErr_WriteUnraisable(NULL);
     }
 }
 
@@ -226,7 +222,7 @@ void
 plus_deadline_stop(void)
 {
     atomic_store(&stopped, true);
-    if (runs_in == getpid()) {
+    if (plus_own_thread_runs(&thread)) {
         Py_BEGIN_ALLOW_THREADS
         while (atomic_load(&firing) != 0) {
             (void)plus_futex_wait(&firing, 1, NEVER);

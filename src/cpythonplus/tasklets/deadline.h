@@ -3,7 +3,7 @@
  * It has a thread state only while it tells a scheduler that its time is over: a thread of Python's that sleeps would
  * look like one that may wake a blocked tasklet, and no deadlock would be found beside it.
  *
- * All with the GIL held.  fork: the thread is gone in the child, see plus_deadline_after_fork().
+ * All with the GIL held.
  */
 #ifndef PLUS_TASKLETS_DEADLINE_H
 #define PLUS_TASKLETS_DEADLINE_H
@@ -26,7 +26,10 @@ plus_deadline_cancel(struct plus_scheduler *sched);
 bool
 plus_deadline_is_ours(const PyThreadState *tstate);
 
-/* In the child of a fork: starts the thread anew if there is a dead line. */
+/* Around a fork.  Before: ends the thread, and lets go of the GIL meanwhile.  Afterwards, in parent and child: starts it
+ * anew if there is a dead line. */
+void
+plus_deadline_before_fork(void);
 void
 plus_deadline_after_fork(void);
 

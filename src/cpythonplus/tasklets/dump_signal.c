@@ -20,21 +20,20 @@
  * A semaphore and not a pipe or an eventfd: a program that closes all descriptors to become a daemon would get
  * what the handler writes into a file of its own.  Rejected: Py_AddPendingCall(), which needs the main thread to run.
  */
-#define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "dump_signal.h"
 
+#include "../_base/behind_fork.h"
+#include "../_base/clock.h"
+#include "../_base/own_thread.h"
 #include "../_base/raise.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 1
+#define PATIENCE_NS PLUS_NS_PER_S
 
 /* Written with the GIL held, but for `pending` and what says otherwise. */
 static sem_t wake;
@@ -43,9 +42,6 @@ static _Atomic int owner;          /* the process that the thread is in; read by
 static _Atomic bool pending[NSIG]; /* set by handlers */
 static bool active[NSIG];
 static struct sigaction previous[NSIG]; /* of active ones */
-static pthread_t thread;
-static bool running;           /* there is a thread that is to be ended */
-static _Atomic bool *stopping; /* of that thread: one that was left alone keeps its own */
 static PyObject *callable;
 
 /* ---- on a signal ------------------------------------------------------------------------------ */
@@ -87,19 +83,14 @@ is_pending(void)
     return false;
 }
 
-static void *
-wait_and_call(void *arg)
+static void
+wait_and_call(struct plus_own_thread *self)
 {
-    _Atomic bool *stop = arg;
-
     for (;;) {
         while (sem_wait(&wake) != 0 && errno == EINTR) {
         }
-        if (atomic_load(stop)) {
-            (void)sem_post(
-                &wake); /* it may have been for a younger thread, if this one was left alone */
-            free((void *)stop);
-            return NULL;
+        if (plus_own_thread_is_to_end(self)) {
+            return;
         }
         if (!is_pending() || plus_compat_is_finalizing()) {
             continue;
@@ -117,29 +108,24 @@ wait_and_call(void *arg)
 
 /* ---- the thread ------------------------------------------------------------------------------- */
 
-/* Signals are blocked in it: they are for the program's own threads. */
+static void
+post(void)
+{
+    (void)sem_post(&wake);
+}
+
+static struct plus_own_thread thread = {.name = "cpythonplus", .run = wait_and_call, .wake = post};
+
+/* 0, or -1 with OSError. */
 static int
 start_thread(void)
 {
-    sigset_t all, before;
+    int error = plus_own_thread_start(&thread);
 
-    stopping = calloc(1, sizeof(*stopping));
-    if (stopping == NULL) {
-        return ENOMEM;
+    if (error < 0) {
+        (void)plus_raise_errno("pthread_create", -error);
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, wait_and_call, (void *)stopping);
-
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0) {
-        (void)pthread_setname_np(thread, "cpythonplus");
-    }
-    else {
-        free((void *)stopping);
-    }
-    running = error == 0;
-    return error;
+    return error < 0 ? -1 : 0;
 }
 
 static bool
@@ -153,58 +139,44 @@ any_active(void)
     return false;
 }
 
-static void
-end_thread_nogil(pthread_t ending)
+void
+plus_dump_signal_pause(void)
 {
-    struct timespec until;
+    if (plus_own_thread_runs(&thread)) {
+        Py_BEGIN_ALLOW_THREADS(void)
+        plus_own_thread_end(&thread, PATIENCE_NS);
+        Py_END_ALLOW_THREADS
+    }
+}
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_S;
-    if (pthread_timedjoin_np(ending, NULL, &until) != 0) {
-        (void)pthread_detach(ending);
+static void
+go_on(void)
+{
+    if (start_thread() < 0) {
+        PyErr_WriteUnraisable(callable);
+    }
+    else if (is_pending()) {
+        post();
     }
 }
 
 void
-plus_dump_signal_pause(void)
-{
-    pthread_t ending = thread;
-
-    if (!running) {
-        return;
-    }
-    running = false;
-    atomic_store(stopping, true);
-    (void)sem_post(&wake);
-    Py_BEGIN_ALLOW_THREADS(void)
-    end_thread_nogil(ending);
-    Py_END_ALLOW_THREADS
-}
-
-int
 plus_dump_signal_resume(bool child)
 {
     if (!any_active()) {
-        return 0;
+        return;
     }
     if (child) {
         for (int signum = 1; signum < NSIG; signum++) {
             atomic_store(&pending[signum], false);
         }
         (void)sem_init(&wake, 0, 0);
-        running = false;
         atomic_store(&owner, (int)getpid());
+        go_on();
     }
-    int error = running ? 0 : start_thread();
-
-    if (error != 0) {
-        (void)plus_raise_errno("pthread_create", error);
-        return -1;
+    else {
+        plus_behind_fork(go_on);
     }
-    if (is_pending()) {
-        (void)sem_post(&wake);
-    }
-    return 0;
 }
 
 /* ---- on and off ------------------------------------------------------------------------------- */
@@ -240,15 +212,7 @@ plus_dump_signal_on(int signum, PyObject *function)
         prepared = true;
     }
     Py_XSETREF(callable, Py_NewRef(function));
-    if (!running) {
-        int error = start_thread();
-
-        if (error != 0) {
-            (void)plus_raise_errno("pthread_create", error);
-            return -1;
-        }
-    }
-    return install(signum);
+    return start_thread() < 0 ? -1 : install(signum);
 }
 
 bool

@@ -22,13 +22,14 @@ plus_dump_signal_on(int signum, PyObject *call);
 bool
 plus_dump_signal_off(int signum);
 
-/* Ends the thread; signals wait for plus_dump_signal_resume().  Gives the GIL up.  A call that lasts longer than a
- * second is left alone. */
+/* Ends the thread; signals wait for plus_dump_signal_resume().  Gives the GIL up.  With a call that lasts
+ * longer than a second it goes on. */
 void
 plus_dump_signal_pause(void);
 
-/* child: in the child of a fork, where signals that the parent got are forgotten.  0, or -1 with OSError. */
-int
+/* Behind a fork; in the child, signals that the parent got are forgotten.  A thread that cannot be started is told to
+ * sys.unraisablehook. */
+void
 plus_dump_signal_resume(bool child);
 
 #endif

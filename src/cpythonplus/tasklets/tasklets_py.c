@@ -1,6 +1,7 @@
 /* The room's functions of the extension module, and the context manager `atomic`. */
 #include "binding.h"
 
+#include "../_base/behind_fork.h"
 #include "../_base/clock.h"
 #include "../threads/binding.h"
 #include "bomb.h"
@@ -361,6 +362,20 @@ tasklets_kill_all(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
+tasklets_before_fork(PyObject *module, PyObject *ignored)
+{
+    plus_deadline_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+tasklets_after_fork_parent(PyObject *module, PyObject *ignored)
+{
+    plus_behind_fork(plus_deadline_after_fork);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 tasklets_after_fork(PyObject *module, PyObject *ignored)
 {
     plus_deadline_after_fork();
@@ -485,7 +500,8 @@ tasklets_dump_pause(PyObject *module, PyObject *ignored)
 static PyObject *
 tasklets_dump_resume(PyObject *module, PyObject *child)
 {
-    return plus_dump_signal_resume(child == Py_True) < 0 ? NULL : Py_NewRef(Py_None);
+    plus_dump_signal_resume(child == Py_True);
+    Py_RETURN_NONE;
 }
 
 /* ---- atomic ----------------------------------------------------------------------------------- */
@@ -561,6 +577,10 @@ static PyMethodDef tasklets_methods[] = {
                 "Have greenlet, which is loaded, refuse to switch in tasklets."),
     PLUS_METHOD("tasklets_decline_sigsegv", tasklets_decline_sigsegv, METH_NOARGS, "$module, /",
                 "Have no handler for SIGSEGV; before the first use of tasklets."),
+    PLUS_METHOD("tasklets_before_fork", tasklets_before_fork, METH_NOARGS, "$module, /",
+                "For who forks: no thread of tasklets' own is left."),
+    PLUS_METHOD("tasklets_after_fork_parent", tasklets_after_fork_parent, METH_NOARGS, "$module, /",
+                "For the parent of a fork."),
     PLUS_METHOD("tasklets_after_fork", tasklets_after_fork, METH_NOARGS, "$module, /",
                 "For the child of a fork."),
     PLUS_METHOD(
