@@ -3,8 +3,8 @@
     python -m tools.lies_page           rewrites the blocks of the page
     python -m tools.lies_page --check   changes nothing; exit status 1 when it is outdated
 
-Made from benchmarks/results/lies-*.json, which `make test-lies PYTEST_ARGS='--record-lies FOLDER'` writes,
-one for each version of the interpreter.
+Made from benchmarks/results/lies-*.json, one for each version of the interpreter, which
+`make test-lies PYTEST_ARGS='--record-lies benchmarks/results'` writes.
 """
 
 import sys

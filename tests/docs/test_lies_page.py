@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import lies_page
+from tools import lies_page, results_page
 
 pytestmark = pytest.mark.any_version
 
@@ -43,8 +43,8 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_each_version_is_recorded_and_refuses_all() -> None:
     """What stands in the page: nothing but refusals."""
-    results = lies_page.results_page.read(lies_page.results_page.RESULTS, "lies")
-    versions = [lies_page.results_page.minor(one["python"]) for one in results]
+    results = results_page.read(results_page.RESULTS, "lies")
+    versions = [results_page.minor(one["python"]) for one in results]
     assert versions == ["3.11", "3.12", "3.13", "3.14", "3.15"]
     for one in results:
         for lie in one["lies"]:

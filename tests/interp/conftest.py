@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _Recorder:
-    """Collects what each test noted as its property `lie`, in the process that pytest-xdist's workers report to."""
+    """Collects what tests note as their property `lie`, where pytest-xdist's workers report."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

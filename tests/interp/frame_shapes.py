@@ -213,7 +213,7 @@ def watched_in_c() -> object:
         pass
 
     it = Watched()
-    references.append(weakref.ref(it, functools.partial(min, 1, key=key)))  # type: ignore[arg-type]
+    references.append(weakref.ref(it, functools.partial(min, 1, key=key)))
     return it
 
 
@@ -223,7 +223,7 @@ class Raw(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int:
+    def write(self, data: memoryview) -> int:  # type: ignore[override]
         taken.append(take())
         return len(data)
 

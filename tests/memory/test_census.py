@@ -317,7 +317,7 @@ def test_no_dict_appears() -> None:
 
 
 ODD_PLACES = """
-import gc, signal, threading
+import gc, signal, threading, types
 from cpythonplus import memory
 
 done = []
@@ -358,7 +358,9 @@ def busy():
         kept = [{str(i): [i]} for i in range(50)]
 
 
-threads = [threading.Thread(target=busy) for _ in range(3)]
+# Each its own code: 3.15's JIT crashes where threads share some (python/cpython#157740).
+codes = [busy.__code__.replace() for _ in range(3)]
+threads = [threading.Thread(target=types.FunctionType(code, globals())) for code in codes]
 for thread in threads:
     thread.start()
 done += [memory.census().objects for _ in range(5)]

@@ -1,3 +1,20 @@
+/* An address that was read from a structure of the interpreter may be anything.  The kernel reads from it: where
+ * nothing is mapped, that is an error of a call.
+ *
+ *     process_vm_readv(own pid)    one call, any number of ranges; needs no right to trace, for it is this process
+ *         | EPERM, ENOSYS, EACCES: a seccomp profile, or a kernel without it
+ *         v
+ *     pipe: writev, then read      the kernel copies into the pipe, so a bad address is EFAULT.  Four calls; a pipe
+ *                                  holds 64 KiB, and is asked not to block, so that more is an error
+ *
+ * All or nothing: a short count says that a range was not there to its end.  What another thread changes meanwhile may
+ * be read half: callers hold the GIL, or check what they got.
+ *
+ * Which way works is not remembered: a refusal costs one system call, and a profile may be put on later.
+ *
+ * Rejected: a SIGSEGV handler with a jump (it belongs to the program, and other threads' faults would come to it);
+ * mincore() or /proc/self/maps before reading (the answer is old when it comes); /proc/self/mem, which is not there
+ * without /proc, and may be refused by the same profile. */
 #define _GNU_SOURCE
 #include "own_memory.h"
 
@@ -14,8 +31,6 @@ is_refused(int error)
     return error == EPERM || error == ENOSYS || error == EACCES;
 }
 
-/* The same through a pipe, into which the kernel copies what is there: four calls instead of one.  Rejected:
- * /proc/self/mem, which is not there without /proc, and may be refused by the same profile. */
 static bool
 read_by_pipe(const struct iovec *there, size_t count, void *copy, size_t total_bytes)
 {

@@ -1,3 +1,24 @@
+/* How the vector of arenas is found, which no symbol leads to.
+ *
+ *     a block ----> its pool's header ----> `prev`: a place in the table of half-used pools
+ *                           |                    |
+ *                    its arena's index           |  3.12 on: the vector's address lies behind the table, with its length
+ *                           |                    |  3.11:    it lies somewhere in the same data segment
+ *                           v                    v
+ *                        vector[index].address <= pool < that + an arena
+ *
+ * 1. find_table: blocks are asked for, size by size, until one comes from a pool that is in its class's list, and first
+ *    there.  Then its `prev` is no pool but the list's head, which is in the table.  It is the table if all of its 32
+ *    entries are heads of sound lists: empty ones, or with a pool of that size whose `prev` points back.
+ * 2. read_all: the vector, from behind the table; or from what the words of the segment point to, each candidate by the
+ *    entry that the pool of step 1 belongs to.
+ * 3. read_vector: each entry's numbers agree with each other, and with the headers of all its pools: their arena's
+ *    index, how many are empty.  From 3.12 on there are as many as the interpreter counts.
+ *
+ * With the GIL held all the time: without it no block is taken or given back.  All is read through the kernel, for a
+ * wrong guess in one step is an address in the next one.
+ *
+ * Rejected: to look symbols up (they differ from version to version, and a stripped interpreter has none). */
 #include "arenas.h"
 
 #include "facts.h"
@@ -80,8 +101,7 @@ table_is_sound(uintptr_t address)
     return true;
 }
 
-/* A block comes from the first pool of its class's list; then that pool's `prev` is the list's head in the table,
- * unless the pool is full now.  `pool` gets that pool's address. */
+/* A full pool is in no list.  `pool` gets the address of the one that led there. */
 static uintptr_t
 find_table(uintptr_t *pool)
 {

@@ -1,3 +1,26 @@
+/* What has been asked, and what came of it.
+ *
+ *     not asked -> [ground] -> refused          another minor version, another build, no GIL: no probe runs
+ *                           -> absent           the version has no such structure: nothing that is read here
+ *                           -> probe -> proven  for the life of the process
+ *                                    -> refused likewise
+ *
+ * A refusal stays: a structure that was not found once is not looked for again, and who asks at each call (a measuring
+ * of types, a look at a class) gets the same answer cheaply.  One fact is asked anew in each interpreter, since its
+ * readers keep addresses of that interpreter; its probe remembers where it was asked last.
+ *
+ * A probe asks first for the facts that its own rests on, and none asks in a circle: arenas asks for pools; operands,
+ * thread-state and frame-tracing for frames; inline-values for dict-keys; object-sizes for these two.
+ * Probes run Python, and that of arenas lets the GIL go: another thread that asks meanwhile runs the probe as well, on
+ * objects of its own, and both write the same answer.  There is no lock: whoever waited for one would have to let the
+ * GIL go.
+ *
+ * fork: nothing to do, a child has what was proven.  What proofs do not hold against is a program that exchanges an
+ * allocator later: who writes to pools looks again (plus_pools_serve).
+ *
+ * Rejected: to prove everything when the package is loaded.  It takes a millisecond, but proofs are not without
+ * effects: one restarts the monitoring events of all tools, another leaves an immortal object behind.  And a table in
+ * this file: it has to know all probes, each of which knows this file. */
 #include "facts.h"
 
 #include <stdlib.h>

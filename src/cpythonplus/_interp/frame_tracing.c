@@ -1,3 +1,18 @@
+/* What 3.11's frame objects say about tracing.
+ *
+ * run_for() counts events of a trace function there.  A jump back to an earlier line, or to the beginning of the same
+ * one, reports a line; an instruction that jumps to itself (`while True: pass`) reports none.  For that one the frame
+ * is asked to report each instruction.
+ *
+ *     f_trace_opcodes    0   it does not
+ *                        1   the program's own trace function has asked for it
+ *                        2   we have: it is as good for the interpreter, which compares with 0
+ *
+ * So what the program asked for is not taken back, and what is reported for us alone can be kept from the program's
+ * trace function (tasklets/interrupts.c).  plus_tracing_stop_opcodes() goes out along the frames, since what asked may
+ * be a frame further out than the one of the event.
+ *
+ * From 3.12 on there are events for jumps (instrumentation.h), and this file is empty. */
 #define Py_BUILD_CORE 1
 #include "frame_tracing.h"
 

@@ -1,4 +1,37 @@
-/* The only file that knows what interpreter frames own. */
+/* The only file that knows what interpreter frames own.
+ *
+ * The garbage collector asks a parked tasklet what it refers to, and most of that lies in its frames, which have no
+ * object that it would ask.  Each reference that a frame owns has to be visited once.  One that is left out looks as
+ * if somebody outside had it: the tasklet is not collected.  One too many, and the collector frees what is in use. So
+ * in doubt it is left out.
+ *
+ *     what a frame has      3.14, 3.15                       3.11 to 3.13
+ *     code, function        always                           always
+ *     variables             up to `stackpointer`             always
+ *     operand stack         up to `stackpointer`;            outside of C up to `stacktop`;
+ *                           a tag tells what it borrows      inside of C: see below
+ *
+ * Inside of C, up to 3.13, the evaluation loop has the stack's height in a register.  The height before the
+ * instruction in progress follows from the bytecode (stack_depth.c).  If that is a call, its operands are on top:
+ *
+ *     variables | what lies below ............ | callable, self or NULL, arguments
+ *                 owned until the call's end     owned until the function returns; then let go one by one, while
+ *                 and beyond                     the frame looks as it did, and finalisers run
+ *
+ * Whether the function has returned cannot be read.  The innermost frame is where the tasklet was parked, and the
+ * caller knows how (`uncalled`).  Of the others it is told by the Python frame that C called: a finaliser or a weak
+ * reference's callback means that it may be over.  C can run other functions then, for instance what a buffer writes
+ * to when it goes.  So of what lies on top nothing is visited that might be freed: only what the running function
+ * holds as well.
+ *
+ * What an exception unwinds is popped from below, too.  But first a traceback is made, and with it a frame object:
+ * where there is one, nothing on the stack is visited.
+ *
+ * Rejected: to walk the C stack for pointers (a word that looks like one owns nothing); to note at each call what is
+ * on the stack (the interpreter has no such hook that costs nothing).
+ *
+ * A stack that is kept elsewhere (cold.c) still has the old addresses in it: located() gives where a frame is, `home`
+ * is where its pointers say. */
 #include "pyframe.h"
 
 #include "../_base/own_memory.h"

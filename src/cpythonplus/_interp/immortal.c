@@ -1,3 +1,18 @@
+/* Whether a count of references that is set as the interpreter sets it is left alone.
+ *
+ * What is written is a word of the object, so the order matters: that it is the count is seen first, by letting the
+ * interpreter's own functions change it.  Then an object is made immortal that was made for it, and all four ways in
+ * which a count changes (the macros, which are compiled into this extension, and the functions, which the interpreter
+ * was compiled with) must leave it.
+ *
+ *     3.12, 3.13    the low half of the count is all ones: an increment would overflow, and is not stored
+ *     3.14, 3.15    its two top bits; and a flag, for which stack references ask
+ *
+ * The probe's object is leaked.  It could be freed only by taking the count back, as plus_immortal_undo() does, which
+ * would be a second thing to prove.
+ *
+ * None is looked at as well, whose count is not exactly what it was: extensions that were compiled before 3.12 count
+ * it. */
 #include "immortal.h"
 
 #include "probes.h"
@@ -34,7 +49,7 @@ counts_stay(PyObject *op)
 const char *
 plus_probe_immortal(void)
 {
-    /* Not exactly: extensions that were compiled before 3.12 count references to it. */
+    /* Not exactly, see above. */
     if (Py_REFCNT(Py_None) < (Py_ssize_t)(PLUS_IMMORTAL_COUNT / 2)) {
         return "None is not immortal";
     }

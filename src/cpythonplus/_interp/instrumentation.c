@@ -1,4 +1,18 @@
-/* 3.12 keeps the number in the private half of the interpreter's state. */
+/* The number of the last change of monitoring events.
+ *
+ *     a tool asks for events           the interpreter's number changes, and it brings up to date the code that
+ *                                      is in the frames of all threads
+ *     a function begins, a generator   its code's number is compared with the interpreter's: if it is another one, the
+ *     goes on                          code is brought up to date
+ *
+ * A parked tasklet's frames are in no thread's chain.  So its code may have an older number, and then reports nothing,
+ * for as long as it is in a loop: tasklets/instrument.c sees to that.  Here is only where the two numbers lie.
+ *
+ *     3.12             in the interpreter's state, a field of its private half
+ *     3.13 and later   in each thread's eval_breaker, whose low byte are requests to the evaluation loop
+ *
+ * The probe makes a change by sys.monitoring.restart_events(), which has no other effect than that events which a
+ * callback has switched off by DISABLE come again; code that runs then must have the new number. */
 #define Py_BUILD_CORE 1
 #include "instrumentation.h"
 

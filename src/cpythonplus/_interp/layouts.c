@@ -5,7 +5,22 @@
  * 3.12 weak refs    dict* or values* - 1    object
  * 3.13 weak refs    dict*           collector object       capacity, size, embedded, valid | values | order
  *
- * Up to 3.12 the values are a block of their own: order | size | bytes of these | values. */
+ * Up to 3.12 the values are a block of their own: order | size | bytes of these | values.
+ *
+ * A dict's table of keys is the same in all versions: a header, one index of 1 to 8 bytes for each slot, then the
+ * entries in the order of their insertion.  It is the dict's own (combined), or its class's, with the values elsewhere
+ * (split).  An instance of a class that shares its names begins without a dict: its values are numbered as the names
+ * in its class's table are.
+ *
+ * What is read is where a thing lies and how large it is: never more entries than the header has, and of a class's
+ * names only as many as there are.  With the GIL held, in which nobody resizes.  Two facts, since a table can be known
+ * where instances are not: inline-values rests on dict-keys.
+ *
+ * How much a block takes is not written down up to 3.12; it is reckoned from what the class has left
+ * (values_bytes_of).
+ *
+ * Rejected: to ask an instance for its __dict__, which makes the one that is not there; __sizeof__ alone, which
+ * says nothing of what an instance has beside itself. */
 #include "layouts.h"
 
 #include "facts.h"

@@ -1,4 +1,32 @@
-/* Layouts of the thread state, version by version; see pystate.h. */
+/* What of a thread state belongs to a tasklet, version by version.
+ *
+ * The interpreter knows one stack for each thread: its thread state says where the frames are, how deep they are,
+ * which exception is being handled, which context and tracers are current, and (from 3.14 on) where the C stack ends.
+ * A switch of tasklets puts another stack under the thread, so it exchanges these fields and leaves all others, which
+ * stay the thread's: its dict, so threading.local() too, its identity, its place in the interpreter's list.
+ *
+ *     plus_pystate_exchange(from, to)     save: fields -> from
+ *                                         load: to -> fields
+ *     [C stacks are switched]
+ *     plus_pystate_resumed(own)           on the other side, when `own` runs again
+ *
+ * References move, and are not counted: the context, the trace and the profile object are either in the thread state
+ * or in one parked `plus_pystate`, which visits and frees them.  Two are different.  The bottom of the chain of
+ * handled exceptions lies in the `plus_pystate` itself, also while the tasklet runs: the thread state points to it.
+ * And
+ * the executor (3.14, 3.15) is borrowed by the interpreter, but owned by a parked state, until it has resumed.
+ *
+ * With the GIL held: between save() and load() no Python runs and nothing is freed, so that nobody sees one half of
+ * each. Only the thread whose state it is exchanges; others look at parked states.
+ *
+ *     a fresh stack     low | C stack ........ top | first chunk of frames ... high
+ *
+ * plus_pystate_fresh() makes that chunk as the interpreter makes a thread's first one, which it never gives back.
+ * Where C levels are counted (3.12, 3.13) a small stack gets fewer of them; from 3.14 on its bounds are compared with
+ * the stack pointer, so they are exchanged.
+ *
+ * The recursion depth is kept as what is used and not as what remains: sys.setrecursionlimit() may have come in
+ * between. */
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1 /* 3.14: the C stack's bounds are in the private half of the thread state */
 #endif

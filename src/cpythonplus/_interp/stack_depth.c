@@ -1,5 +1,20 @@
-/* The data-flow pass: depth 0 at the start, the depths of the exception table at its handlers, and
- * from there along each fall-through and each jump until nothing new is found. */
+/* The data-flow pass: depth 0 at the start, the depths of the exception table at its handlers, and from there along
+ * each fall-through and each jump until nothing new is found.
+ *
+ *     depths[unit]    UNREACHED, or the depth before that instruction; once set it does not change
+ *     broken          an instruction was reached with two depths, left the function or is unknown: then nothing is said
+ *                     about this code, ever
+ *
+ * The compiler relies on one depth for each instruction, whichever way it is reached.  So a disagreement means that an
+ * effect is not as it was understood, and saying nothing is the safe answer: what asks visits less.
+ *
+ * What each instruction does to the depth is asked of the interpreter (PyCompile_OpcodeStackEffectWithJump).  Only
+ * which of them jump, which do not fall through, and how many operands a call has stands here, and test_frames.py
+ * compares it with `dis`.  The bytes are those of PyCode_GetCode(), without what was specialised or instrumented
+ * since.
+ *
+ * A code object is gone through once, at the first question; what was found is kept in its extra space and freed with
+ * it. An exception table's entry tells the depth at its handler, which no jump leads to. */
 #include "stack_depth.h"
 
 #if PY_VERSION_HEX < 0x030E0000

@@ -6,7 +6,7 @@
  *      is changed.
  *   2. It leaves the run queue for the wait queue, as PARKED, and its timer goes into the heap.  From here on who ends
  *      the wait needs to know nothing but the tasklet.
- *   3. Another one runs, or the thread waits.
+ *   3. asyncio's running loop is set aside, and another one runs, or the thread waits.
  *   4. Back here, `parked` says how it ended: WOKEN (plus_unpark()), TIMED_OUT (plus_timers_fire()), or still PARKED:
  *      an exception was sent, by kill() or throw().
  *
@@ -16,6 +16,10 @@
  *
  * An exception may come after the wait was ended and before the tasklet runs.  `*woken` tells the caller: what it was
  * given is to be passed on.
+ *
+ * Between what the caller has looked at (a lock that is taken, an edge that has not come) and step 2 no Python code
+ * runs: it would let other threads end a wait that has not begun.  Setting the loop aside is Python code, so it comes
+ * after that, with switches refused as in a callback.  The wait may end in it as in any other moment.
  *
  * The old value is kept aside: what is sent to the tasklet meanwhile is an exception, or nothing.
  *
@@ -115,7 +119,6 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
         PyErr_NoMemory();
         return PLUS_PARKED_RAISED;
     }
-    PyObject *aside = set_aside();
     PyObject *old = plus_claim_value(task);
 
     task->parked_ns = plus_now_coarse_ns();
@@ -127,6 +130,10 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
         plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
     }
     Py_INCREF(queue); /* as long as somebody is in it */
+    sched->in_callback = true;
+    PyObject *aside = set_aside();
+
+    sched->in_callback = false;
     if (plus_schedule(sched, task, sched->current, &result) < 0) {
         take_back(sched, task);
     }
