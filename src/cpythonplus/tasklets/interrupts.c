@@ -25,6 +25,7 @@
 #include "scheduler.h"
 
 #include "../_base/clock.h"
+#include "../_base/raise.h"
 
 #include <opcode.h>
 
@@ -125,13 +126,12 @@ set_events(PyObject *wanted)
 static void
 switch_off(void)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     if (set_events(no_events) < 0) {
         PyErr_WriteUnraisable(tool_name);
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 /* An event that nobody wants. */
@@ -377,13 +377,12 @@ refresh_if_old(PyCodeObject *code, int offset, void *ignored)
 static void
 refresh_all(const struct plus_frames *frames, struct plus_tasklet *task)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     if (plus_frames_each(frames, refresh_if_old, NULL) != 0) {
         PyErr_WriteUnraisable((PyObject *)task);
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 void
@@ -399,11 +398,10 @@ switch_on(void)
 {
     version = NO_VERSION;
     if (set_events(some_events) < 0) {
-        PyObject *type, *value, *traceback;
+        struct plus_raised raised = plus_raised_take();
 
-        PyErr_Fetch(&type, &value, &traceback);
         (void)set_events(no_events);
-        PyErr_Restore(type, value, traceback);
+        plus_raised_put(raised);
         return -1;
     }
     return 0;
@@ -515,7 +513,7 @@ raise_kept(struct plus_tasklet *task, PyFrameObject *frame)
 
     task->thrown = NULL;
     plus_tracing_stop_opcodes(frame);
-    PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
+    plus_raise_again(value);
     return -1;
 }
 
