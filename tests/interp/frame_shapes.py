@@ -230,7 +230,8 @@ class Raw(io.RawIOBase):
 
 def buffered() -> object:
     """Return a buffer with something in it."""
-    it = io.BufferedWriter(Raw())
+    raw: io.RawIOBase = Raw()
+    it = io.BufferedWriter(raw)
     it.write(b"x")
     return it
 

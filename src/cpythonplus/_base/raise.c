@@ -62,6 +62,32 @@ plus_refuses_free_threaded(void)
 #endif
 }
 
+void
+plus_raise_again(PyObject *exception)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(exception);
+#else
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(exception)), exception,
+                  PyException_GetTraceback(exception));
+#endif
+}
+
+/* A pending call. */
+static int
+raise_now(void *exception)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_DECREF(exception);
+    return -1;
+}
+
+bool
+plus_raise_soon(PyObject *exception)
+{
+    return Py_AddPendingCall(raise_now, exception) == 0;
+}
+
 PyObject *
 plus_raise_errno(const char *call, int error)
 {

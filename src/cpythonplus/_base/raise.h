@@ -26,6 +26,60 @@ plus_raise_unsupported(const char *reason);
 bool
 plus_refuses_free_threaded(void);
 
+/* An exception that is set aside with its traceback, while something else is done; none is one, too.  Each that was
+ * taken is put back, in place of whatever is set by then, or dropped. */
+struct plus_raised {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *exception;
+#else
+    PyObject *type, *value, *traceback;
+#endif
+};
+
+static inline struct plus_raised
+plus_raised_take(void)
+{
+    struct plus_raised raised;
+
+#if PY_VERSION_HEX >= 0x030C0000
+    raised.exception = PyErr_GetRaisedException();
+#else
+    PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
+#endif
+    return raised;
+}
+
+static inline void
+plus_raised_put(struct plus_raised raised)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(raised.exception);
+#else
+    PyErr_Restore(raised.type, raised.value, raised.traceback);
+#endif
+}
+
+static inline void
+plus_raised_drop(struct plus_raised raised)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    Py_XDECREF(raised.exception);
+#else
+    Py_XDECREF(raised.type);
+    Py_XDECREF(raised.value);
+    Py_XDECREF(raised.traceback);
+#endif
+}
+
+/* What plus_compat_take_exception() took is set again, with its traceback; takes the reference. */
+void
+plus_raise_again(PyObject *exception);
+
+/* The same in whatever the main thread is about to do next: by a pending call.  True, and the reference is taken; false
+ * where there is no room, and nothing was done. */
+bool
+plus_raise_soon(PyObject *exception);
+
 /* Raises OSError for `error` (positive errno) with the name of the call.  Returns NULL. */
 PyObject *
 plus_raise_errno(const char *call, int error);

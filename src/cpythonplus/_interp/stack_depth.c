@@ -17,6 +17,8 @@
  * it. An exception table's entry tells the depth at its handler, which no jump leads to. */
 #include "stack_depth.h"
 
+#include "../_base/raise.h"
+
 #if PY_VERSION_HEX < 0x030E0000
 
 #include <opcode.h>
@@ -344,11 +346,10 @@ compare_offsets(const void *key, const void *member)
 const struct plus_call_site *
 plus_stack_depth_at(PyCodeObject *code, int offset)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     const struct call_sites *calls = calls_of(code);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
     if (calls == NULL || calls->count == 0) {
         return NULL;
     }

@@ -38,14 +38,13 @@ static int
 call_rehearsal(void *argument, char *reason)
 {
     PyObject *done = PyObject_CallNoArgs(argument);
-    PyObject *type, *value, *traceback;
 
     if (done != NULL) {
         Py_DECREF(done);
         return 0;
     }
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *text = value != NULL ? PyObject_Str(value) : NULL;
+    PyObject *exception = plus_compat_take_exception();
+    PyObject *text = exception != NULL ? PyObject_Str(exception) : NULL;
     const char *message = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
     snprintf(reason, PLUS_REASON_SIZE, "%s", message != NULL ? message : "unknown");
     return -1; /* nothing is released: the process ends now */

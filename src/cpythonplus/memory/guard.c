@@ -19,32 +19,13 @@
 #define _GNU_SOURCE
 #include "guard.h"
 
+#include "../_base/raise.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define ROOM 400 /* calls */
 #define TRIES 4  /* signals may come as quickly as they are handled */
-
-/* A pending call: it raises in whatever the main thread is about to do. */
-static int
-raise_again(void *arg)
-{
-    PyObject *error = arg;
-
-    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    Py_DECREF(error);
-    return -1;
-}
-
-static void
-give_back(PyObject *error)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    PyErr_SetRaisedException(error);
-#else
-    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), error, PyException_GetTraceback(error));
-#endif
-}
 
 /* Pending calls are made by the thread that started the process, or that was alone after its fork, and signal handlers
  * run there.  The kernel gives that thread the process's own number. */
@@ -81,7 +62,7 @@ is_own(PyObject *error)
 static bool
 put_off(PyObject *error)
 {
-    return on_main_thread() && Py_AddPendingCall(raise_again, error) == 0;
+    return on_main_thread() && plus_raise_soon(error);
 }
 
 /* Calls again what a signal handler interrupted, but not for ever.  Only the first exception counts: a time-out that
@@ -108,7 +89,7 @@ call_guarded(PyObject *callable, PyObject *const *args, Py_ssize_t count)
     if (first == NULL || put_off(first)) {
         Py_RETURN_NONE;
     }
-    give_back(first);
+    plus_raise_again(first);
     return NULL;
 }
 

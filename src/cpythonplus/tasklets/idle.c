@@ -18,6 +18,7 @@
  */
 #include "idle.h"
 
+#include "../_base/raise.h"
 #include "../threads/waiting.h"
 
 /* No tasklet is current: a signal handler may look and wait, but not switch.  While it runs, the thread may still make a
@@ -38,14 +39,6 @@ run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
     return failed;
 }
 
-static int
-raise_now(void *exception)
-{
-    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
-    Py_DECREF(exception);
-    return -1;
-}
-
 /* A handler has raised, and while it ran, another thread made a tasklet runnable: what that one was given is not to be
  * lost, so the exception follows.  Only the main thread runs handlers, and only it makes pending calls. */
 static int
@@ -53,8 +46,8 @@ raise_soon(void)
 {
     PyObject *exception = plus_compat_take_exception();
 
-    if (Py_AddPendingCall(raise_now, exception) < 0) { /* no room */
-        (void)raise_now(exception);
+    if (!plus_raise_soon(exception)) {
+        plus_raise_again(exception);
         PyErr_WriteUnraisable(NULL);
     }
     return 0;

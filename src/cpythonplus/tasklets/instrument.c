@@ -22,6 +22,7 @@
  */
 #include "instrument.h"
 
+#include "../_base/raise.h"
 #include "../_interp/frames.h"
 
 #if PLUS_INSTRUMENTED
@@ -113,9 +114,8 @@ void
 plus_instrument_parked(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     struct shown shown = {.codes = PyDict_New(), .version = plus_instrumentation_version(tstate)};
     /* Who has just come back was parked when the change was made. */
     struct plus_frames running = plus_frames_of_thread(tstate);
@@ -128,7 +128,7 @@ plus_instrument_parked(void)
     for (struct plus_scheduler *it = plus_schedulers; it != NULL; it = it->next_scheduler) {
         it->turn.instrumented = plus_instrumentation_version(tstate);
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 #endif

@@ -28,6 +28,7 @@
 #include "instrument.h"
 
 #include "../_base/clock.h"
+#include "../_base/raise.h"
 
 #include <opcode.h>
 
@@ -128,13 +129,12 @@ set_events(PyObject *wanted)
 static void
 switch_off(void)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     if (set_events(no_events) < 0) {
         PyErr_WriteUnraisable(tool_name);
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 /* An event that nobody wants. */
@@ -380,13 +380,12 @@ refresh_if_old(PyCodeObject *code, int offset, void *ignored)
 static void
 refresh_all(const struct plus_frames *frames, struct plus_tasklet *task)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     if (plus_frames_each(frames, refresh_if_old, NULL) != 0) {
         PyErr_WriteUnraisable((PyObject *)task);
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 void
@@ -402,11 +401,10 @@ switch_on(void)
 {
     version = NO_VERSION;
     if (set_events(some_events) < 0) {
-        PyObject *type, *value, *traceback;
+        struct plus_raised raised = plus_raised_take();
 
-        PyErr_Fetch(&type, &value, &traceback);
         (void)set_events(no_events);
-        PyErr_Restore(type, value, traceback);
+        plus_raised_put(raised);
         return -1;
     }
     return 0;
@@ -518,7 +516,7 @@ raise_kept(struct plus_tasklet *task, PyFrameObject *frame)
 
     task->thrown = NULL;
     plus_tracing_stop_opcodes(frame);
-    PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
+    plus_raise_again(value);
     return -1;
 }
 

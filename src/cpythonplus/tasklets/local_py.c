@@ -9,6 +9,8 @@
 #include "methods.h"
 #include "task.h"
 
+#include "../_base/raise.h"
+
 #include <stddef.h>
 
 struct local {
@@ -114,9 +116,8 @@ call_init(PyObject *op, struct plus_tasklet *task)
         init(op, self_of(op)->args, self_of(op)->kwargs) == 0) {
         return 0;
     }
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     PyObject *reference = PyWeakref_NewRef((PyObject *)task, NULL);
 
     Py_CLEAR(self_of(op)->user);
@@ -124,7 +125,7 @@ call_init(PyObject *op, struct plus_tasklet *task)
         PyErr_Clear();
     }
     Py_XDECREF(reference);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
     return -1;
 }
 

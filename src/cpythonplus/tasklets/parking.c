@@ -28,6 +28,7 @@
 #include "parking.h"
 
 #include "../_base/clock.h"
+#include "../_base/raise.h"
 #include "bomb.h"
 #include "lists.h"
 #include "switching.h"
@@ -74,15 +75,14 @@ set_aside(void)
 static void
 put_back(PyObject *aside)
 {
-    PyObject *type, *value, *traceback;
 
     if (aside == NULL) {
         return;
     }
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     plus_drop_result(PyObject_CallOneArg(put_loop_back, aside), put_loop_back);
     Py_DECREF(aside);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 /* Switching failed, or a signal's handler has raised while the whole thread waited. */

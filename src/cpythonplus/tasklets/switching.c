@@ -31,6 +31,7 @@
 #include "switching.h"
 
 #include "../_base/clock.h"
+#include "../_base/raise.h"
 #include "../gil/binding.h"
 #include "bomb.h"
 #include "cold.h"
@@ -95,7 +96,6 @@ static void
 call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
                    struct plus_tasklet *next)
 {
-    PyObject *type, *value, *traceback;
     PyObject *after = sched->turn.after_switch;
     PyObject *hook = Py_NewRef(plus_schedule_hook);
 
@@ -108,11 +108,11 @@ call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
     if (prev != NULL && plus_is_runnable(prev)) {
         sched->current = prev;
     }
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     plus_drop_result(PyObject_CallFunctionObjArgs(hook, prev != NULL ? (PyObject *)prev : Py_None,
                                                   next != NULL ? (PyObject *)next : Py_None, NULL),
                      hook);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
     sched->in_callback = false;
     sched->turn.coming = NULL;
     sched->turn.after_switch = after;
@@ -150,9 +150,8 @@ settle(struct plus_scheduler *sched)
 void
 plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
 {
-    PyObject *type, *value, *traceback;
 
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     sched->turn.holds_gil = hold;
     if (hold) {
         /* Where the ground differs, or without memory, only the watchdog is kept away. */
@@ -161,7 +160,7 @@ plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
     else if (sched->turn.in_section) {
         plus_atomic_let_go();
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 /* What a new tasklet runs: its function, once.  Gives the result, or NULL with an exception. */

@@ -1,6 +1,7 @@
 /* The type `tasklet`. */
 #include "tasklet_py.h"
 
+#include "../_base/raise.h"
 #include "../threads/binding.h"
 #include "bomb.h"
 #include "channel_py.h"
@@ -115,10 +116,9 @@ tasklet_finalize(PyObject *op)
         task->sched->running == task) {
         return;
     }
-    PyObject *type, *value, *traceback;
     bool here = task->sched == plus_scheduler_own;
 
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     struct plus_tasklet *killer = here ? task->sched->running : task;
     bool uncalled = killer->uncalled;
 
@@ -135,7 +135,7 @@ tasklet_finalize(PyObject *op)
         PyErr_WriteUnraisable(op);
     }
     Py_XDECREF(result);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 static int

@@ -24,6 +24,8 @@
 #include "instrument.h"
 #include "methods.h"
 
+#include "../_base/raise.h"
+
 enum plus_inheritance plus_inheritance = PLUS_OF_MAKER;
 
 struct tracer {
@@ -199,16 +201,15 @@ plus_tracing_inherit(struct plus_tasklet *task)
 void
 plus_tracing_drop(struct plus_tasklet *task)
 {
-    PyObject *type, *value, *traceback;
 
     if (!task->fiber.state.tracers_given) {
         return;
     }
     /* The tasklet may be on its way to be freed: nothing may take a reference to it. */
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     for (int profile = 0; profile <= 1; profile++) {
         (void)change(task, profile, NULL);
     }
     task->fiber.state.tracers_given = false;
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }

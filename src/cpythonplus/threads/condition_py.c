@@ -112,18 +112,15 @@ static int
 acquire_restore(plus_condition_object *self, struct saved *saved)
 {
     if (!self->native) {
-        PyObject *type, *value, *traceback;
+        struct plus_raised raised = plus_raised_take();
 
-        PyErr_Fetch(&type, &value, &traceback);
         int rc = plus_foreign_acquire_restore(self->lock, saved->foreign);
         Py_DECREF(saved->foreign);
         if (rc == 0) {
-            PyErr_Restore(type, value, traceback);
+            plus_raised_put(raised);
             return 0;
         }
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
+        plus_raised_drop(raised);
         return -1;
     }
     if (!self->recursive) {
@@ -482,9 +479,8 @@ condition_get_waiters(PyObject *op, void *closure)
 uint32_t
 plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     PyObject *left = plus_call_from("cpythonplus.threads._insides", "notify_standard", "(OI)",
                                     self->waiters, count);
     if (left != NULL) {
@@ -494,7 +490,7 @@ plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
         PyErr_WriteUnraisable((PyObject *)self);
     }
     Py_XDECREF(left);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
     return count;
 }
 

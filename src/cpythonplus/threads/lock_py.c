@@ -88,23 +88,21 @@ static PyObject *
 answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     struct plus_threads_state *state = plus_threads_state(Py_TYPE(op));
-    PyObject *type, *value, *traceback, *acquire, *result;
+    PyObject *acquire, *result;
 
     if (state == NULL || state->stock_lock == NULL || !PyErr_ExceptionMatches(PyExc_TypeError)) {
         return NULL;
     }
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     PyObject *stock = PyObject_CallNoArgs(state->stock_lock);
     acquire = stock != NULL ? PyObject_GetAttrString(stock, "acquire") : NULL;
     result = acquire != NULL ? PyObject_Vectorcall(acquire, args, (size_t)nargs, kwnames) : NULL;
     if (result != NULL) { /* it does not mind; ours does */
         Py_CLEAR(result);
-        PyErr_Restore(type, value, traceback);
+        plus_raised_put(raised);
     }
     else {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
+        plus_raised_drop(raised);
     }
     Py_XDECREF(acquire);
     Py_XDECREF(stock);

@@ -229,9 +229,8 @@ plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 static void
 give_back(plus_queue_object *self, PyObject *item)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     if (!end_first(&self->not_empty->queue, item, true)) {
         if (plus_store_put_back(self, plus_store_kind(self), item) < 0) {
             PyErr_WriteUnraisable((PyObject *)self);
@@ -239,7 +238,7 @@ give_back(plus_queue_object *self, PyObject *item)
         plus_condition_notify(self->not_empty, 1);
     }
     Py_DECREF(item);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 /* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over; -1
@@ -364,14 +363,13 @@ take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 static int
 drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
-    PyObject *type, *value, *traceback;
     int rc = take_all(self, items, limit);
 
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
         fill_place(self, plus_store_kind(self));
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
     return rc;
 }
 

@@ -21,6 +21,7 @@
 #include "waiting.h"
 
 #include "../_base/futex.h"
+#include "../_base/raise.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -178,13 +179,12 @@ simple_queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, P
 static void
 give_back(simple_queue_object *self, PyObject *item)
 {
-    PyObject *type, *value, *traceback;
+    struct plus_raised raised = plus_raised_take();
 
-    PyErr_Fetch(&type, &value, &traceback);
     if (put(self, item, true) < 0) {
         PyErr_WriteUnraisable((PyObject *)self);
     }
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
 }
 
 /* NULL: the ring is empty; no exception. */

@@ -147,19 +147,18 @@ static PyInterpreterState *watcher_home;
 static int
 watch(PyDict_WatchEvent event, PyObject *dict, PyObject *name, PyObject *value)
 {
-    PyObject *type, *error, *traceback;
 
     if (event != PyDict_EVENT_ADDED && event != PyDict_EVENT_MODIFIED &&
         event != PyDict_EVENT_DELETED) {
         return 0;
     }
-    PyErr_Fetch(&type, &error, &traceback);
+    struct plus_raised raised = plus_raised_take();
     for (struct plus_standard *entry = entries; entry != NULL; entry = entry->next) {
         if (entry->type->tp_dict == dict && heed(entry, name, value) < 0) {
             PyErr_WriteUnraisable((PyObject *)entry->type);
         }
     }
-    PyErr_Restore(type, error, traceback);
+    plus_raised_put(raised);
     return 0;
 }
 
@@ -576,14 +575,14 @@ PyObject *
 plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames)
 {
-    PyObject *type, *value, *traceback, *function;
+    PyObject *function;
 
     if (!is_about_arguments()) {
         return NULL;
     }
-    PyErr_Fetch(&type, &value, &traceback);
+    struct plus_raised raised = plus_raised_take();
     function = find_function(op, name);
-    PyErr_Restore(type, value, traceback);
+    plus_raised_put(raised);
     if (function == NULL) {
         return NULL;
     }
