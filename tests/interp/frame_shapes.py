@@ -230,7 +230,7 @@ class Raw(io.RawIOBase):
 
 def buffered() -> object:
     """Return a buffer with something in it."""
-    it = io.BufferedWriter(Raw())
+    it = io.BufferedWriter(Raw())  # type: ignore[type-var]
     it.write(b"x")
     return it
 
