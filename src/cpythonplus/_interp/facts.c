@@ -23,8 +23,6 @@
  * this file: it has to know all probes, each of which knows this file. */
 #include "facts.h"
 
-#include <stdlib.h>
-
 static const struct plus_fact_entry *entries;
 
 static struct {
@@ -41,8 +39,7 @@ ptrdiff_t
 plus_lie_of(enum plus_fact fact)
 {
     if (asked[fact].state != PLUS_FACT_PROVEN && !asked[fact].probing) {
-        fprintf(stderr, "cpythonplus: %s is read, and not proven\n", entries[fact].name);
-        abort();
+        Py_FatalError(entries[fact].name); /* is read, and not proven */
     }
     return plus_lies[fact];
 }
