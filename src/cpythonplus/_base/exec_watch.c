@@ -1,4 +1,10 @@
-/* Binding: see exec_watch.h. */
+/* Binding: see exec_watch.h for what, and what was rejected.
+ *
+ * os.execv and os.execve are objects of C with a field that says what a call goes to.  The first watcher has that field
+ * re-pointed, once for the life of the process; a watcher that is taken off leaves it so, and the call goes straight
+ * on.  Both functions must be what they are known to be before either is changed.  A call runs the watcher, ignores
+ * what it says but for an exception that is to end the program, and goes on to where it went before.
+ */
 #include "exec_watch.h"
 
 #define FUNCTIONS 2

@@ -1,3 +1,14 @@
+/*     before    last room first    in the parent; each takes its locks
+ *     parent    first room first   gives them back
+ *     child     first room first   makes them anew; before all, whose threads are gone is noted (identity.c)
+ *
+ * One pthread_atfork() for all, at the first registration, which is never taken back: there is no function for that,
+ * and the hooks stay in memory with the extension.  The list grows with the GIL held, when a room is first used.  Not
+ * allowed for: C code that forks without the GIL at that very moment.
+ *
+ * Python's own hooks (os.register_at_fork) run outside of these: their `before` earlier, the others later.  What needs
+ * Python, or threads to be ended (own_thread.h), is done there.
+ */
 #include "fork.h"
 
 #include "identity.h"

@@ -1,3 +1,16 @@
+/* Sleeping: the kernel compares the word with `expected` and queues the thread in one step, so a waker that changes the
+ * word first and wakes afterwards is not missed.  Who is woken learns nothing: signals and unrelated wakes end a sleep
+ * as well, so callers loop over their own condition.
+ *
+ * Waking: a waker may come too late for the memory.  A sleeper that woke by itself, by its dead line, say, may have
+ * freed the word or ended its stack by then.  The kernel's answers to that (EFAULT, or EINVAL for what is there now)
+ * mean that nobody is left, and a stray wake of another one that sleeps there is allowed for above.
+ *
+ * Any other error means that a call is malformed or memory is gone under a sleeper: to sleep on would hang the process
+ * silently, so it ends with a message instead.
+ *
+ * Polling is for what changes within microseconds: the clock is read once for eight looks.
+ */
 #define _GNU_SOURCE
 #include "futex.h"
 

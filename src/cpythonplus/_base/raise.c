@@ -1,3 +1,14 @@
+/* What is raised from C, in three kinds.
+ *
+ *   a reason    UnsupportedPlatform(reason): the ground differs.  Mechanism writes the line, binding raises it.
+ *   a call      OSError with the name of the call in front ("pthread_create failed: ...").  Mechanism returns -errno.
+ *   a class     that the Python half defines: found by import when it is raised, so that nothing is kept.
+ *
+ * An exception that is already set is set aside (plus_raised_take) by whoever has to run something else before it goes
+ * on, and is put back afterwards.  One that cannot be raised where it occurred is raised soon: by a pending call, in
+ * the main thread, in whatever that is about to do.  That may be refused (the interpreter has room for a number of
+ * them): the caller decides what then.
+ */
 #include "raise.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* Each thread has a bit for each rank that it holds; taking one aborts if any bit of that rank or a higher one is set.
+ * So a wrong order is found the first time that it is taken, by one thread alone, and not when two threads meet in it.
+ *
+ * The bits are the thread's own: a lock must be given back by the thread that took it, and one that is waited for
+ * without the GIL has its rank from before the wait.  In the child of a fork the forking thread goes on with its bits,
+ * so what its handlers make anew instead of unlocking, they give back here.
+ */
 #include "rank.h"
 
 #ifndef NDEBUG

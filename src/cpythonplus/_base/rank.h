@@ -4,8 +4,8 @@
  * for each other in a circle.  Each lock of the extension says its rank here.  Release builds
  * compile this to nothing.
  *
- * The interpreter's own locks have no rank of ours: the GIL's mutex (which the scheduler's functions
- * are called with) is below all of these.
+ * The interpreter's own locks have no rank of ours.  The GIL's mutex, in which the scheduler's functions are
+ * called, is taken inside of the first of these and outside of the second.
  */
 #ifndef PLUS_BASE_RANK_H
 #define PLUS_BASE_RANK_H

@@ -11,28 +11,29 @@
  *
  *   enter     stores the depth, then reads whether the GIL was asked for.  If it was, the interpreter has the request
  *             already and would act on it inside: so the GIL is given up once and taken again, which withdraws it.
- *   a waiter  stores `asked`, then reads the depth (sched.c:ask_holder).  Inside, it stores `wanted`, takes a request of
- *             its own back, and the interpreter is told that its wait was ended for nothing.
- *   leave     stores the depth, then reads `wanted`.  If it is set, the GIL is given up until another thread has taken it,
- *             or for 5 ms: a sleeper takes longer to wake than this thread to enter again.
+ *   a waiter  stores `asked`, then reads the depth (sched.c:ask_holder).  Inside, it stores `wanted`, takes a request
+ *             of its own back, and the interpreter is told that its wait was ended for nothing.
+ *   leave     stores the depth, then reads `wanted`.  If it is set, the GIL is given up until another thread has taken
+ *             it, or for 5 ms: a sleeper takes longer to wake than this thread to enter again.
  *
  * All four are sequentially consistent, so of each pair at least one side sees the other.
  *
- * A section object remembers which thread entered it, and how often: left by another one (a generator that was suspended
- * inside, and resumed there), or dropped while it is entered (an interrupt between __enter__ and the block), it ends what
- * it began, in that thread's record, under the registry's lock.  A thread that ends inside is counted as abandoned.
+ * A section object remembers which thread entered it, and how often: left by another one (a generator that was
+ * suspended inside, and resumed there), or dropped while it is entered (an interrupt between __enter__ and the block),
+ * it ends what it began, in that thread's record, under the registry's lock.  A thread that ends inside is counted as
+ * abandoned.
  *
  * Everything here runs with the GIL held, which also guards the counters and the free lists.  A report of an overlong
  * section is made after the GIL was handed over, by the thread that left it, outside of the section.
  *
- * Each interpreter has its own entry object, and in it what else must not be shared: types, free sections, reporter.
- * An interpreter may have an allocator of its own, and end before the others.  Counts are the process's.
+ * Each interpreter has its own entry object, and in it what else must not be shared: types, free sections, reporter. An
+ * interpreter may have an allocator of its own, and end before the others.  Counts are the process's.
  *
- * Durations come from the coarse clock: 3 ns instead of 21 for each of two readings, for sections that shall cost little
- * more than nothing; it ticks every 1 to 10 ms, and limits are that long.
+ * Durations come from the coarse clock: 3 ns instead of 21 for each of two readings, for sections that shall cost
+ * little more than nothing; it ticks every 1 to 10 ms, and limits are that long.
  *
- * Rejected: a lock, which excludes only who takes it; a long switch interval while inside, which is the process's, is seen by
- * programs, and changes nothing for who is waiting already; a free list for all interpreters, see above.
+ * Rejected: a lock, which excludes only who takes it; a long switch interval while inside, which is the process's, is
+ * seen by programs, and changes nothing for who is waiting already; a free list for all interpreters, see above.
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 

@@ -1,3 +1,31 @@
+/* How the scheduler is put in place, and taken out again.
+ *
+ *   1. find    the slots of three functions in the object that the interpreter's core lies in (slots.c).  A slot that
+ *              somebody else has written: refused.
+ *   2. write   ours into them.  The hooks hand everything on to libc as long as the level is OFF.
+ *   3. probe   which condition variables are the GIL's: a thread of our own takes the GIL that we hold.  Its first timed
+ *              wait gives `cond` and `mutex` away, its signal behind it, when we have let go, `switch_cond`, its release
+ *              `cond` again.  A call that does not fit, or a dead line that is not near by CLOCK_MONOTONIC: refused.
+ *   4. level   RUN or TRACK, in the GIL's mutex; then libc's sleepers on `cond` are all woken, and meet the hooks when
+ *              they wait again.
+ *   5. prove   (called by the Python half) that a request which the hooks make is answered: with a policy that asks at
+ *              once, a thread of our own must get the GIL while the caller runs bytecode.
+ *
+ * Whatever fails, the slots get their former words back, and nothing has changed.  Where atomic sections are in use,
+ * stopping goes back to TRACK instead of OFF, and the slots stay.
+ *
+ * Who may.  Everything is called with the GIL held.  Steps 3 and 5 let go of it, so the GIL does not see to it that one
+ * change is made at a time: control_lock does.  It is waited for without the GIL.  Inside of it the GIL's mutex may be
+ * taken, and in that the registry's lock.
+ *
+ * fork holds the GIL's mutex and the registry's lock, so the child gets neither half changed; not control_lock, for
+ * which it would have to let go of the GIL.  So a child may find a change half made: by a thread that is not there.
+ * Then it takes the hooks out (abandon_change).  The interpreter makes its mutex anew later; until then it must not
+ * stay locked.
+ *
+ * Rejected: looking for the GIL in the interpreter's structures (a wrong offset is silent damage); believing the
+ * version (a distribution may have changed it): what is watched is what is used.
+ */
 #define _GNU_SOURCE
 #include "control.h"
 

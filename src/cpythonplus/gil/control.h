@@ -1,8 +1,8 @@
 /* Putting the hooks in place, proving that they see what they must see, and taking them out again.
  *
  * All functions here are called with the GIL held, by any thread at any time.  Those that change
- * something let go of it for a moment, to wait for each other (the control lock, rank 0: nothing else
- * is held while it is taken) and for the probe.  After a failure everything is as it was.
+ * something let go of it for a moment, to wait for each other (the control lock: nothing else is held
+ * while it is taken) and for the probe.  After a failure everything is as it was.
  *
  * fork while another thread is in here: the child takes the hooks out, and may install them anew.
  */

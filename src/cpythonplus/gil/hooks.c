@@ -1,3 +1,26 @@
+/* What the interpreter's calls of pthread_cond_timedwait, _wait and _signal go to.
+ *
+ * Each compares the condition variable with two words and hands every other one on to libc; both are NULL until the GIL
+ * is found.  On the GIL's own it does, by the level:
+ *
+ *                     OFF        TRACK                                     RUN
+ *     timedwait       libc       libc; a time-out is kept back while       plus_sched_wait
+ *                                the holder is in an atomic section
+ *     wait (switch)   libc       libc                                      plus_sched_await_switch
+ *     signal: taken   libc       note the holder, libc                     plus_sched_acquired, libc
+ *     signal: free    libc       note the holder, libc                     plus_sched_released
+ *
+ * The level is read without a lock, and may have changed when libc's wait returns.  That is allowed for in both
+ * directions. A thread that libc put to sleep before the level rose is woken by the broadcast of the change
+ * (control.c), or by its time-out.  One that sleeps in our queue when it falls is sent back by plus_sched_stop(), and
+ * waits in libc.  A waiter for the switch has no time-out: so libc's signal for it is sent at every level.
+ *
+ * While the GIL is looked for (control.c), one thread is `watched`: its calls fill in a sighting, step by step, and go
+ * on to libc.
+ *
+ * Nothing here takes a Python object.  errno is kept: libc's functions do not change it, and the interpreter looks at
+ * it.
+ */
 #define _GNU_SOURCE
 #include "hooks.h"
 
@@ -8,9 +31,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* Written with the GIL's mutex held.  The condition variables are compared without it, so they are
- * atomics; a thread that still sees the old value hands its call to libc, which plus_gil_* allows
- * for by waking libc's sleepers at each change. */
+/* Written with the GIL's mutex held; the condition variables are compared without it. */
 static _Atomic(pthread_cond_t *) gil_cond;
 static _Atomic(pthread_cond_t *) gil_switch_cond;
 static _Atomic enum plus_hooks_level hooks_level;

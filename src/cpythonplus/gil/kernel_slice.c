@@ -1,3 +1,15 @@
+/* A thread's slice in the kernel is its `runtime` in sched_setattr(2), which for SCHED_OTHER counts from Linux 6.12 on.
+ *
+ * Lengthening: read the attributes; if the class is SCHED_OTHER and the slice shorter than ours, write it, with all
+ * other attributes as they were, which needs no privilege.  What it was is returned, and kept by the caller (sched.c,
+ * with the GIL's mutex).  Giving back: only where the slice is still ours, so one that the program has set since stays.
+ *
+ * Threads inherit the slice.  Once any was lengthened (in_use), a thread that makes its record gives back what it may
+ * have inherited: to 0, the kernel's default.
+ *
+ * A kernel that knows nothing of it says so by an error or by a slice of 0, and one that does not allow it by an error:
+ * then it is not asked again, by any thread (unavailable).  ESRCH is no such answer: the thread has ended meanwhile.
+ */
 #define _GNU_SOURCE
 #include "kernel_slice.h"
 

@@ -1,3 +1,14 @@
+/* The loans of one thread, a handful in an array; the protocol of lending is sched.c's (priority inheritance).
+ *
+ * A loan is named by the thing, not by the lender: several who wait for one thing are one loan, with the best of their
+ * levels and their number.  It ends with the last of them, or all at once when the owner lets go of the thing.  A level
+ * that was raised is not lowered when the one that raised it leaves, since nobody remembers who lent what: that lasts
+ * until the loan ends, and errs on the side of serving the owner.  The order does not matter, so the last one fills the
+ * gap.
+ *
+ * loan_count is written behind the loan it counts, since its owner reads it without the mutex: above 0, it goes and
+ * looks.
+ */
 #include "loans.h"
 
 #include "policy.h"

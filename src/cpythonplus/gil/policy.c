@@ -1,3 +1,21 @@
+/* The numbers behind policy.h, which tells the idea and what was rejected.
+ *
+ * An account moves at three events, of the thread that it belongs to:
+ *
+ *     held     + hold_ns, less what credit there is, up to the cap; the average of unasked holds (brief_ns) follows
+ *     away     - away_ns, a quarter of it when the last hold ended because it was asked; credit likewise
+ *     waited   credit by demand: all of the wait for who wants half of its time, nothing for who wants none of it, or
+ *              three quarters and more; the account is paid with it first, the rest is kept
+ *
+ * When account and credit have both come to 0 the thread has rested: the most that the account came to (peak_ns)
+ * becomes what it usually comes to (usual_ns), which otherwise fades by an eighth.  One that was at the cap has no
+ * usual any more: it was a job.
+ *
+ * A waiter decides by comparing levels: lighter than the holder asks at once, unless a protected run is on; heavier
+ * waits, until it has missed the GIL for as long as it may be kept waiting, or the holder holds it so long; equal ones
+ * take turns by their tickets. Those of level 0 leave each other alone, until one misses the GIL for an interval.  A
+ * decision changes nothing: sched.c acts on it.
+ */
 #include "policy.h"
 
 static uint64_t

@@ -1,3 +1,16 @@
+/* Tickets, turns and debts of those who wait; the queues themselves are queue.c's.
+ *
+ * A ticket is the place in a level, and lasts for a turn.  It is taken with the first wait or acquisition of a turn,
+ * kept over interruptions and short absences, and given back when the slice is used up, after an absence as long as a
+ * slice, or, by those who rest (levels 0 and 1, last hold ended unasked), with each new wait.
+ *
+ * A debt counts the time for which somebody is overtaken: `to_heavier` by anybody lighter, `to_handlers` (level 1) by
+ * level 0.  It runs from when the situation begins to when it ends, so it is brought up to date whenever the holder or
+ * the queue changes (plus_ready_count), and is paid back: `to_heavier` by holds that overtake nobody, at the rate that
+ * batch_share asks for, `to_handlers` by holds of handlers, one to one.  When enough is owed, the next grant goes to
+ * one of them, and it may not be asked for as long as it takes.  Handlers come before heavier ones, among which the
+ * longest waiter is chosen, whatever its level.  A debt has a limit: a long drought is no long flood.
+ */
 #include "ready.h"
 
 #include <stddef.h>

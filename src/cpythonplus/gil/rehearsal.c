@@ -1,3 +1,20 @@
+/* parent                                  child (fork)
+ *
+ *   all signals blocked
+ *   fork, with a pipe  ------------------->  installs, probes, proves; with a second thread
+ *   poll for 10 s at most  <-- one write --  the verdict: result, reason, what GIL was found
+ *   kill, wait                               ends at once: no destructors, nothing flushed
+ *   its SIGCHLD is taken out, if no other was pending
+ *   signals as before
+ *   installs what was found (no thread)
+ *
+ * The verdict is shorter than PIPE_BUF, so it comes whole or not at all.  A child that crashes or hangs is a refusal
+ * with a reason, and the program lives on: the other use of a rehearsal.  No child (for want of memory or processes)
+ * says nothing: then it is installed without.
+ *
+ * Useful only while libc knows of one thread (__libc_single_threaded, glibc 2.32 and later): a second one has its price
+ * already.
+ */
 #define _GNU_SOURCE
 #include "rehearsal.h"
 

@@ -1,3 +1,55 @@
+/* The protocol between those who wait for the GIL, the one that has it, and the interpreter.
+ *
+ * The interpreter calls us at the four places that sched.h shows.  A thread is, by its record and by S:
+ *
+ *                  plus_sched_wait              grant_next             plus_sched_acquired
+ *        away ----------------------> queued -------------> granted -----------------------> holder
+ *          ^                         |     ^                   |                               |
+ *          |            asks, or     |     |    old ticket     |                               |
+ *          |      is sent back: 0 or |     +-------------------+ found it taken                |
+ *          |            ETIMEDOUT    v                                                         |
+ *          |                  in the interpreter, and back at once                             |
+ *          +---------------------------- plus_sched_released ----------------------------------+
+ *
+ *   queued    in S.ready, level by level; asleep or polling on `parking`, its own futex word.
+ *   granted   taken out of the queue, woken, and not there yet (S.granted).  It owns nothing: the GIL is free
+ *             meanwhile, and whoever comes first takes it.  One that finds it taken comes back with its old ticket, to
+ *             its old place.
+ *   holder    S.holder.  One that never met another thread is not timed; it goes through the two `alone` functions.
+ *
+ * Who writes.  All of it is guarded by the GIL's own mutex, in which the interpreter calls us.  It is let go of for
+ * sleeping, for polling and for the two microseconds of await_turn(): whoever did that looks at everything again.  The
+ * atomics in S say who else reads or writes them.  The registry's lock may be taken inside of the mutex, never the
+ * other way round.
+ *
+ * Parking.  Only the waiter stores WAITING and, by comparing, ASLEEP; only a waker, in the mutex, exchanges in GRANTED
+ * or RECHECK.  So a waker sees whether it has to pay for a system call, and a waiter that was told something does not
+ * fall asleep.
+ *
+ * Asking.  That the holder is to give the GIL up can be said by the interpreter alone: plus_sched_wait() returns
+ * ETIMEDOUT.  It heeds that only if nobody has switched since this wait began, so only the first round of a wait may
+ * ask; later rounds return 0, as woken for nothing, and the interpreter calls again at once.  `asked` is set from then
+ * until the next acquisition: one request is enough for all.  One that is not answered within an interval is repeated
+ * (ask_again).
+ *
+ * Timers.  One waiter has one: the warden, the last in the order.  It decides for the first, and wakes it when it is
+ * time to ask.  The first has a timer of its own only behind a request, or where one of its last waits was long.  A
+ * warden that leaves the queue for good names the next one.  So a crowd costs what two waiters cost.
+ *
+ * Switching.  Whoever was asked waits, having given the GIL up, until `switch_sequence` has moved: each acquisition
+ * moves it, and wakes sleepers if the last holder was asked or hands over.  The sequence that is waited to change was
+ * read in switch_mutex, in which acquisitions are, or with the GIL held: so no step is missed.
+ *
+ * Two words that two sides write and read crosswise, each sequentially consistent, so that one of them sees the other:
+ * `asked` and the holder's atomic_depth (atomic_py.c), a thing's owner and the owner's loan_count (priority
+ * inheritance, below).
+ *
+ * The policy decides (policy.c), the queues remember (ready.c); here it is done.
+ *
+ * Rejected: handing the GIL over to the thread that is woken: nobody could have it until that one has arrived; a timer
+ * for each waiter, a flag `asked` for each, two pollers, a thread that looks after the waiters
+ * (docs/explanation/rejected.md says why).
+ */
 #define _GNU_SOURCE
 #include "sched.h"
 

@@ -12,7 +12,7 @@
  *            if a drop was requested and nobody took it yet:
  *                wait(switch_cond, switch_mutex)                                -> plus_sched_await_switch
  *
- * Locks: `mutex` above (the GIL's own, rank 1) guards every field of the scheduler except the atomics
+ * Locks: `mutex` above (the GIL's own) guards every field of the scheduler except the atomics
  * named as such.  switch_mutex is the interpreter's; it is taken inside `mutex` by the interpreter and
  * never by us.
  *

@@ -1,3 +1,20 @@
+/* Which threads there are, and when one is alone.
+ *
+ * A record is made by its thread, at the first call that needs one, and freed by it, when it ends: by the destructor of
+ * a thread-specific key.  It is found by the thread itself through thread-local storage, without a lock; by others by
+ * its serial, in the registry's lock, which keeps the thread from ending.  Who keeps a record's address without that
+ * lock may follow it while the thread cannot end (it waits in the queue, or has the GIL) or as long as
+ * plus_sched_forget() has not cleared it; else it may compare it, and no more.
+ *
+ * plus_thread_single names the one record there is, and is NULL beside others.  A thread makes its record in the GIL's
+ * mutex before it waits, so whoever is alone, and has the mutex, stays so until letting go of it: that is what the
+ * calls of a single-threaded program need not do more than one comparison for.
+ *
+ * Locks: the registry's is taken inside of the GIL's mutex, or without it; nothing is taken inside of it.  A thread
+ * that ends takes it alone, without the mutex.
+ *
+ * fork: the forking thread has the lock, and makes it anew in the child, where its record is the only one.
+ */
 #define _GNU_SOURCE
 #include "thread.h"
 

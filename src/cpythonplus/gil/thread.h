@@ -1,7 +1,6 @@
 /* One record for each thread that has ever met the scheduled GIL, and the list of them.
  *
- * Lock ranks: the GIL's own mutex (rank 1) may be held while the registry's lock (rank 2) is taken,
- * never the other way round.
+ * Locks: the GIL's own mutex may be held while the registry's lock is taken, never the other way round.
  *
  * fork: plus_threads_atfork_* ; in the child only the calling thread's record is left.
  */
