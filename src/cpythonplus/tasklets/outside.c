@@ -11,11 +11,12 @@
  *      nobody can come, and that is told as a deadlock, with a report of what waits for what.
  *   5. Sleep: until plus_outside_wake(), the earliest time, or a descriptor.
  *
- * The GIL is given up in 5 alone.  Who makes a tasklet runnable does that with the GIL held, and then wakes: either 1 to 4
- * see it, or the sleeper is woken.  A thread that ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
+ * Who makes a tasklet runnable does that with the GIL held, and then wakes.  The GIL is given up in 5, and in 3, where
+ * Python code runs: the queue is looked at behind both, so either that look sees it, or the sleeper is woken.  A thread that
+ * ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
  *
- * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report: `in_callback` has
- * them refuse to switch.
+ * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report, behind which the
+ * queue is looked at, too: `in_callback` has them refuse to switch.
  */
 #include "outside.h"
 

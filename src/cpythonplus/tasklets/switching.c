@@ -150,7 +150,6 @@ settle(struct plus_scheduler *sched)
 void
 plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
 {
-
     struct plus_raised raised = plus_raised_take();
     sched->turn.holds_gil = hold;
     if (hold) {

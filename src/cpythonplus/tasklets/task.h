@@ -126,7 +126,7 @@ struct plus_parking_lot {
     struct plus_channel *sleepers; /* or NULL */
 };
 
-/* poller.c's and readiness.c's. */
+/* poller.c's; of `sleeps` hub.c's, too. */
 struct plus_readiness {
     struct plus_poller *poller; /* or NULL */
     bool sleeps;                /* the thread does, without a loop */
