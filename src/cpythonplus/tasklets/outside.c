@@ -89,21 +89,6 @@ sleep_once(struct plus_scheduler *sched)
     return signals;
 }
 
-/* A loop of the program's had taken the place of the one that they wait for, and has ended. */
-static void
-restore_hub(struct plus_scheduler *sched)
-{
-    if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
-        bool in_callback = sched->in_callback;
-
-        sched->in_callback = true;
-        if (plus_loop_ensure(sched) < 0) {
-            PyErr_WriteUnraisable(NULL);
-        }
-        sched->in_callback = in_callback;
-    }
-}
-
 int
 plus_outside_wait(struct plus_scheduler *sched)
 {
@@ -114,7 +99,16 @@ plus_outside_wait(struct plus_scheduler *sched)
             break;
         }
         plus_look(sched, plus_now_ns());
-        restore_hub(sched);
+        /* A loop of the program's had taken the place of the one that they wait for, and has ended. */
+        if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
+            bool in_callback = sched->in_callback;
+
+            sched->in_callback = true;
+            if (plus_loop_ensure(sched) < 0) {
+                PyErr_WriteUnraisable(NULL);
+            }
+            sched->in_callback = in_callback;
+        }
         if (sched->current != NULL) {
             break;
         }

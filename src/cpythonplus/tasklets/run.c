@@ -91,25 +91,6 @@ run_others(struct plus_scheduler *sched, bool threadblock)
     return result != NULL ? 0 : -1;
 }
 
-/* Takes the victim, gives what run() returns. */
-static PyObject *
-result_of(struct plus_scheduler *sched, struct plus_tasklet *victim, bool failed)
-{
-    if (failed) { /* an exception was sent to the owner meanwhile: the other one stays runnable */
-        Py_XDECREF(victim);
-        return NULL;
-    }
-    if (victim == NULL) {
-        Py_RETURN_NONE;
-    }
-    if (plus_is_runnable(victim) && victim != sched->running) {
-        victim->parked_ns = plus_now_coarse_ns();
-        plus_queue_remove(victim);
-        Py_DECREF(victim);
-    }
-    return (PyObject *)victim;
-}
-
 PyObject *
 plus_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
 {
@@ -134,5 +115,17 @@ plus_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
         watch->victim = NULL;
         plus_watchdog_end(sched);
     }
-    return result_of(sched, victim, failed);
+    if (failed) { /* an exception was sent to the owner meanwhile: the victim stays runnable */
+        Py_XDECREF(victim);
+        return NULL;
+    }
+    if (victim == NULL) {
+        Py_RETURN_NONE;
+    }
+    if (plus_is_runnable(victim) && victim != sched->running) {
+        victim->parked_ns = plus_now_coarse_ns();
+        plus_queue_remove(victim);
+        Py_DECREF(victim);
+    }
+    return (PyObject *)victim;
 }
