@@ -151,6 +151,37 @@ assert f"signal {signal.SIGRTMAX:d} " in signalled(signal.SIGRTMAX)
     )
 
 
+def test_on_while_the_last_one_is_switched_off() -> None:
+    """`dump_off` gives the GIL up while a dump ends, and the thread of both with it."""
+    program(
+        """
+begun, go_on = threading.Event(), threading.Event()
+
+class Slow:
+    def write(self, text):
+        begun.set()
+        go_on.wait()
+
+def is_caught(signum):
+    with open("/proc/self/status") as status:
+        caught = next(line for line in status if line.startswith("SigCgt"))
+    return int(caught.split()[1], 16) >> (signum - 1) & 1
+
+dump_on(signal.SIGUSR1, Slow())
+os.kill(os.getpid(), signal.SIGUSR1)
+begun.wait()
+switcher = threading.Thread(target=dump_off, args=(signal.SIGUSR1,))
+switcher.start()
+while is_caught(signal.SIGUSR1):
+    time.sleep(0)
+dump_on(signal.SIGUSR2, File())
+go_on.set()
+switcher.join()
+assert signalled(signal.SIGUSR2).startswith("cpythonplus: signal 12")
+"""
+    )
+
+
 def test_a_deadlock_is_one() -> None:
     """The thread that writes dumps is none that could wake a tasklet, nor is it seen."""
     program(

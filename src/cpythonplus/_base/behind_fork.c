@@ -1,7 +1,7 @@
-/* In the main thread of a process without other threads: by a pending call.  The interpreter makes it in that thread between
- * two instructions: at the latest when os.fork has returned; but also while hooks that are written in Python run.  Those
- * have a frame whose caller is the one that called os.fork, and is still at that call: then it is put off again.  Beside
- * other threads there is nothing to wait for.
+/* Where the main thread forks and is alone, what is to go on waits in a pending call.  The interpreter makes that in the main
+ * thread, between two instructions: at the latest when os.fork has returned, but also while hooks that are written in
+ * Python run.  Those have a frame whose caller is the one that called os.fork, and is still at that call: then the call is
+ * put off again.  Beside other threads the warning comes anyway, and there is nothing to wait for.
  *
  * Rejected: a thread that waits until the fork is over, which would be counted itself; looking at the version, which does
  * not tell: where the threads are counted has changed in a release of bugs' fixes.

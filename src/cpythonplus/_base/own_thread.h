@@ -21,8 +21,8 @@
  *
  * fork: a child has none of these threads, and may start them anew; no function needs to be told.  CPython, from 3.12 on,
  * warns where a process with several threads forks: those that live long are to be ended by a `before` of
- * os.register_at_fork(), and started again by an `after_in_parent` (behind_fork.h).  pthread_atfork's functions will not do: those for the
- * parent run before the threads are counted, and a thread that needs the GIL cannot be waited for there.
+ * os.register_at_fork(), and started again by an `after_in_parent` (behind_fork.h).  pthread_atfork's functions will not
+ * do: those for the parent run before the threads are counted, and a thread that needs the GIL cannot be waited for there.
  */
 #ifndef PLUS_BASE_OWN_THREAD_H
 #define PLUS_BASE_OWN_THREAD_H

@@ -25,7 +25,6 @@
 #include "probes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../_base/page.h"
 

@@ -72,7 +72,7 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
                                  .until = 0x030F,
                                  .what = "attributes of an instance that has no dict",
                                  .proof = "an instance is made and its attributes compared",
-                                 .features = "census, doctor, memory.key_sharing",
+                                 .features = "census, doctor, memory.key_sharing, prefork",
                                  .probe = plus_probe_inline_values},
     [PLUS_FACT_OBJECT_SIZES] = {.name = "object-sizes",
                                 .from = 0x030B,

@@ -13,8 +13,7 @@
  * References move, and are not counted: the context, the trace and the profile object are either in the thread state
  * or in one parked `plus_pystate`, which visits and frees them.  Two are different.  The bottom of the chain of
  * handled exceptions lies in the `plus_pystate` itself, also while the tasklet runs: the thread state points to it.
- * And
- * the executor (3.14, 3.15) is borrowed by the interpreter, but owned by a parked state, until it has resumed.
+ * And the executor (3.14, 3.15) is borrowed by the interpreter, but owned by a parked state, until it has resumed.
  *
  * With the GIL held: between save() and load() no Python runs and nothing is freed, so that nobody sees one half of
  * each. Only the thread whose state it is exchanges; others look at parked states.

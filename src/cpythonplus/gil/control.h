@@ -12,8 +12,6 @@
 #include "hooks.h"
 #include "policy.h"
 
-#include <stddef.h>
-
 /* Room for the reason of a refusal. */
 #define PLUS_REASON_SIZE 256
 

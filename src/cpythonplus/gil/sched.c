@@ -18,37 +18,25 @@
  *   holder    S.holder.  One that never met another thread is not timed; it goes through the two `alone` functions.
  *
  * Who writes.  All of it is guarded by the GIL's own mutex, in which the interpreter calls us.  It is let go of for
- * sleeping, for polling and for the two microseconds of await_turn(): whoever did that looks at everything again.  The
- * atomics in S say who else reads or writes them.  The registry's lock may be taken inside of the mutex, never the
- * other way round.
+ * sleeping, polling and await_turn(): whoever did that looks at everything again.  The atomics in S say who else reads
+ * or writes them.  The registry's lock may be taken inside of the mutex, never the other way round.
  *
  * Parking.  Only the waiter stores WAITING and, by comparing, ASLEEP; only a waker, in the mutex, exchanges in GRANTED
  * or RECHECK.  So a waker sees whether it has to pay for a system call, and a waiter that was told something does not
  * fall asleep.
  *
  * Asking.  That the holder is to give the GIL up can be said by the interpreter alone: plus_sched_wait() returns
- * ETIMEDOUT.  It heeds that only if nobody has switched since this wait began, so only the first round of a wait may
- * ask; later rounds return 0, as woken for nothing, and the interpreter calls again at once.  `asked` is set from then
- * until the next acquisition: one request is enough for all.  One that is not answered within an interval is repeated
- * (ask_again).
- *
- * Timers.  One waiter has one: the warden, the last in the order.  It decides for the first, and wakes it when it is
- * time to ask.  The first has a timer of its own only behind a request, or where one of its last waits was long.  A
- * warden that leaves the queue for good names the next one.  So a crowd costs what two waiters cost.
+ * ETIMEDOUT.  It heeds that only in the first round of a wait (wait_is_over); later rounds return 0, as woken for
+ * nothing, and the interpreter calls again at once.  `asked` is set from then until the next acquisition: one request is
+ * enough for all.  Only one waiter, the warden, has a timer for it, or two (sleep_until).
  *
  * Switching.  Whoever was asked waits, having given the GIL up, until `switch_sequence` has moved: each acquisition
  * moves it, and wakes sleepers if the last holder was asked or hands over.  The sequence that is waited to change was
  * read in switch_mutex, in which acquisitions are, or with the GIL held: so no step is missed.
- *
- * Two words that two sides write and read crosswise, each sequentially consistent, so that one of them sees the other:
- * `asked` and the holder's atomic_depth (atomic_py.c), a thing's owner and the owner's loan_count (priority
- * inheritance, below).
- *
  * The policy decides (policy.c), the queues remember (ready.c); here it is done.
  *
  * Rejected: handing the GIL over to the thread that is woken: nobody could have it until that one has arrived; a timer
- * for each waiter, a flag `asked` for each, two pollers, a thread that looks after the waiters
- * (docs/explanation/rejected.md says why).
+ * or a flag `asked` for each waiter, two pollers, a thread that looks after the waiters (docs/explanation/rejected.md).
  */
 #define _GNU_SOURCE
 #include "sched.h"
@@ -88,9 +76,10 @@ static struct {
     _Atomic uint64_t spin_ns;         /* the policy's, for readers without the mutex */
     struct plus_ready ready;          /* the waiters */
 
-    /* Who wakes to look after the first waiter: the only one with a timer, so that a crowd costs what
-     * two waiters cost.  It is the last in the whole order, which is longest in the queue and changes
-     * by newcomers, who are awake; NULL: nobody waits.  Cleared without the mutex by a thread that
+    /* Who wakes to look after the first waiter, so that a crowd costs what two waiters cost: the first has
+     * a timer of its own only behind a request, or where one of its last waits was long.  It is the last
+     * in the whole order, which is longest in the queue and changes by newcomers, who are awake; one that
+     * leaves for good names the next.  NULL: nobody waits.  Cleared without the mutex by a thread that
      * ends. */
     _Atomic(struct plus_thread *) warden;
 
@@ -546,20 +535,6 @@ plus_sched_await_switch(pthread_mutex_t *switch_mutex)
  * Taking and giving up.
  */
 
-/* Somebody has it although a lighter thread waits, or one whose turn it is: nobody has to have a timer
- * for that moment, the first is woken now and asks. */
-static void
-tell_first(const struct plus_thread *holder)
-{
-    struct plus_thread *first = plus_ready_first(&S.ready);
-
-    if (first != NULL &&
-        (first->level < holder->level ||
-         (first->level > 0 && first->level == holder->level && first->ticket < holder->ticket))) {
-        unpark(first, PLUS_PARK_RECHECK);
-    }
-}
-
 static void
 end_wait(struct plus_thread *self, uint64_t now)
 {
@@ -590,9 +565,18 @@ begin_hold(struct plus_thread *self, uint64_t now)
         S.protect_next = PLUS_UNPROTECTED;
     }
     plus_ready_begin_turn(&S.ready, self);
-    if (S.ready.occupied != 0) {
-        plus_ready_count(&S.ready, now, self->level);
-        tell_first(self);
+    if (S.ready.occupied == 0) {
+        return;
+    }
+    plus_ready_count(&S.ready, now, self->level);
+    /* It has it although a lighter thread waits, or one whose turn it is: nobody has to have a timer for that
+     * moment, the first is woken now and asks. */
+    struct plus_thread *first = plus_ready_first(&S.ready);
+
+    if (first != NULL &&
+        (first->level < self->level ||
+         (first->level > 0 && first->level == self->level && first->ticket < self->ticket))) {
+        unpark(first, PLUS_PARK_RECHECK);
     }
 }
 

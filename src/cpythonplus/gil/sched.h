@@ -61,7 +61,8 @@ void
 plus_sched_track(void);
 
 /* The calling thread found the GIL taken and would wait for it until deadline_ns: one switch interval
- * from now.  Called and returns with `mutex` held; sleeps without it, longer or shorter.  Returns ETIMEDOUT when the interpreter shall request a drop, 0 when it shall look again. */
+ * from now.  Called and returns with `mutex` held; sleeps without it, longer or shorter.  Returns
+ * ETIMEDOUT when the interpreter shall request a drop, 0 when it shall look again. */
 int
 plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 

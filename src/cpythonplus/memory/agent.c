@@ -42,7 +42,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define REQUEST_TIMEOUT_MS 5000 /* for a client to ask, and to ask again */

@@ -7,7 +7,6 @@
 #include "agent.h"
 #include "request.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

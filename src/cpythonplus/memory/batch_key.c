@@ -14,7 +14,6 @@
  * causes with one key are told as one; of 64 bits that are well mixed that is not to be expected. */
 #include "batch.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,16 +1,15 @@
-/* A loop that sleeps, looks and perhaps trims; it ends with the process.
+/* A loop that sleeps, looks and perhaps trims.
  *
  *     sleep   `interval_ms`, or 50 times as long as the last look took, if that is more
  *     look    has the process used the processor since?  is enough free in the heap?  is that new since the last trim?
  *     trim    malloc_trim(0), one arena's lock after the other: the program's threads wait for theirs only
  *
  * Numbers go one way: starters write `interval_ms` and `worth`, the thread writes `trims`.  What the last look left is
- * its own.  `owner` is the process that has the thread.  Who changes it from another value to its own starts the thread:
- * so of two starters one does; and a forked child, where the number is the parent's, may have its own.  If the thread
- * cannot be started, nobody has it.
+ * the thread's own.  Who starts it clears that, once in each process (`runs_in`), as a child has its parent's.
  *
- * The thread holds no GIL, no lock but malloc's inside the C library, and blocks all signals: they are the program's.  A
- * fork meets it asleep, reading, or inside malloc, whose own fork handlers see to its locks.
+ * The thread needs no GIL, and no lock but malloc's inside the C library.  It ends for a fork and is started anew behind
+ * it, in parent and child; `left` outlives that, so that a program which forks often is not looked at more often.  If it
+ * does not end in time, it is inside malloc, whose own fork handlers see to its locks.
  *
  * Rejected: malloc_trim() at the end of a request, in the program's time (it takes milliseconds for each 100 MiB);
  * M_TRIM_THRESHOLD, which is about the end of the heap alone; a timer signal, which interrupts system calls. */
@@ -19,7 +18,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

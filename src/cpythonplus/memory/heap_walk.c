@@ -20,7 +20,6 @@
  * gc.get_referents(), which make lists of the whole heap and miss what no tp_traverse tells. */
 #include "heap_walk.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "../_base/granules.h"

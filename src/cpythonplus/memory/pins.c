@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../_base/address_table.h"
 #include "../_interp/sizes.h"

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../_base/granules.h"
 #include "../_base/record_table.h"

@@ -370,11 +370,13 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ss
                         .limit = limit,
                         .report = report,
                         .kinds = PLUS_RECORD_TABLE(struct kind)};
+
+    /* What the referents' visit asks for, and goes without where it does not hold.  Before anything is counted: a proof
+     * makes objects, some of which only the garbage collector frees. */
+    (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
     Py_ssize_t *counts = save_counts(spared);
 
     *report = (struct plus_heap_report){0};
-    /* What the referents' visit asks for, and goes without where it does not hold: a proof makes objects. */
-    (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
     if (counts == NULL) {
         PyErr_NoMemory();
         return -1;

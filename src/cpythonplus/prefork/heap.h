@@ -8,8 +8,6 @@
 
 #include "../_base/compat.h"
 
-#include <stdint.h>
-
 struct plus_heap_report {
     Py_ssize_t objects; /* made immortal by this call */
     Py_ssize_t bytes;   /* of their own structures */

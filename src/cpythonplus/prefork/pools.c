@@ -5,7 +5,6 @@
 
 #include <malloc.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "../_interp/pools.h"
 

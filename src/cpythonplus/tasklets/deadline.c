@@ -1,7 +1,7 @@
 /* The thread that knows what time it is; see deadline.h.
  *
  * Setting and cancelling a dead line is a store: the thread is woken only if it would sleep too long.  So a loop
- * that calls run_for() each time before the last dead line has passed makes no system calls.
+ * that calls run_for() each time before the last dead line has passed wakes nobody.
  *
  * Who writes what: `earliest`, with the GIL held; `sleeps_until`, the thread, before it sleeps.  Each writes its own
  * and then reads the other's, in one order for all (sequentially consistent), so at least one of the two sees that
@@ -24,7 +24,8 @@
  * process that forks with several threads; without a dead line there is nothing to start until the next run_for().
  *
  * Rejected: a thread for each call of run_for(), which costs more than most calls; one that ends when it was idle for
- * some time, which still warns of each fork before that; a timer of the kernel (timer_create) with a signal.  Programs' system calls would end with EINTR.
+ * some time, which still warns of each fork before that; a timer of the kernel (timer_create) with a signal, as programs' system calls
+ * would end with EINTR.
  */
 #include "deadline.h"
 
@@ -199,7 +200,7 @@ void
 plus_deadline_before_fork(void)
 {
     if (plus_own_thread_runs(&thread)) {
-        Py_BEGIN_ALLOW_THREADS(void)
+        Py_BEGIN_ALLOW_THREADS
         plus_own_thread_end(&thread, PATIENCE_NS);
         Py_END_ALLOW_THREADS
     }

@@ -9,13 +9,13 @@
  *   off        forgets what is pending, and puts the earlier handler back, unless somebody has put another one since.
  *              The last one ends the thread.
  *
- * The thread is ended by its own flag `*stopping` and a post.  It posts once more when it goes: the post may have been
- * meant for a younger one.  Whoever ends it gives the GIL up and waits a second.  A call that takes longer is left
- * alone, with its flag, which it frees when it comes to it.
+ * Whoever ends the thread gives the GIL up and waits a second.  If a call takes longer, the thread goes on as before
+ * (own_thread.c).  Meanwhile another thread may switch a signal on, and finds a thread that is about to end: so off looks
+ * again afterwards, and starts a new one.
  *
  * fork: pause ends the thread first, as from 3.12 on Python warns of forks beside threads.  Signals stay pending
- * meanwhile.  resume starts it again in the parent.  In the child it makes the semaphore anew, whose count may be
- * anything, forgets what is pending, and becomes `owner`.
+ * meanwhile.  resume starts it again in the parent, behind os.fork (behind_fork.h).  In the child it makes the semaphore
+ * anew, whose count may be anything, forgets what is pending, and becomes `owner`.
  *
  * A semaphore and not a pipe or an eventfd: a program that closes all descriptors to become a daemon would get
  * what the handler writes into a file of its own.  Rejected: Py_AddPendingCall(), which needs the main thread to run.
@@ -143,15 +143,19 @@ void
 plus_dump_signal_pause(void)
 {
     if (plus_own_thread_runs(&thread)) {
-        Py_BEGIN_ALLOW_THREADS(void)
+        Py_BEGIN_ALLOW_THREADS
         plus_own_thread_end(&thread, PATIENCE_NS);
         Py_END_ALLOW_THREADS
     }
 }
 
+/* Some time after it was ended: all signals may have been switched off since. */
 static void
 go_on(void)
 {
+    if (!any_active()) {
+        return;
+    }
     if (start_thread() < 0) {
         PyErr_WriteUnraisable(callable);
     }
@@ -230,6 +234,7 @@ plus_dump_signal_off(int signum)
     }
     if (!any_active()) {
         plus_dump_signal_pause();
+        go_on(); /* for a signal that was switched on meanwhile */
     }
     return true;
 }

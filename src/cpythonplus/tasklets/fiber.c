@@ -22,6 +22,8 @@
  */
 #include "fiber.h"
 
+#include "switch.h"
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>

@@ -5,8 +5,6 @@
  */
 #include "io_py.h"
 
-#include "../_base/clock.h"
-#include "../_base/raise.h"
 #include "hub.h"
 #include "methods.h"
 #include "parking.h"

@@ -6,7 +6,6 @@
  */
 #include "local_py.h"
 
-#include "methods.h"
 #include "task.h"
 
 #include "../_base/raise.h"

@@ -11,11 +11,12 @@
  *      nobody can come, and that is told as a deadlock, with a report of what waits for what.
  *   5. Sleep: until plus_outside_wake(), the earliest time, or a descriptor.
  *
- * The GIL is given up in 5 alone.  Who makes a tasklet runnable does that with the GIL held, and then wakes: either 1 to 4
- * see it, or the sleeper is woken.  A thread that ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
+ * Who makes a tasklet runnable does that with the GIL held, and then wakes.  The GIL is given up in 5, and in 3, where
+ * Python code runs: the queue is looked at behind both, so either that look sees it, or the sleeper is woken.  A thread that
+ * ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
  *
- * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report: `in_callback` has
- * them refuse to switch.
+ * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report, behind which the
+ * queue is looked at, too: `in_callback` has them refuse to switch.
  */
 #include "outside.h"
 
@@ -88,21 +89,6 @@ sleep_once(struct plus_scheduler *sched)
     return signals;
 }
 
-/* A loop of the program's had taken the place of the one that they wait for, and has ended. */
-static void
-restore_hub(struct plus_scheduler *sched)
-{
-    if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
-        bool in_callback = sched->in_callback;
-
-        sched->in_callback = true;
-        if (plus_loop_ensure(sched) < 0) {
-            PyErr_WriteUnraisable(NULL);
-        }
-        sched->in_callback = in_callback;
-    }
-}
-
 int
 plus_outside_wait(struct plus_scheduler *sched)
 {
@@ -113,7 +99,16 @@ plus_outside_wait(struct plus_scheduler *sched)
             break;
         }
         plus_look(sched, plus_now_ns());
-        restore_hub(sched);
+        /* A loop of the program's had taken the place of the one that they wait for, and has ended. */
+        if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
+            bool in_callback = sched->in_callback;
+
+            sched->in_callback = true;
+            if (plus_loop_ensure(sched) < 0) {
+                PyErr_WriteUnraisable(NULL);
+            }
+            sched->in_callback = in_callback;
+        }
         if (sched->current != NULL) {
             break;
         }

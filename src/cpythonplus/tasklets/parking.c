@@ -75,7 +75,6 @@ set_aside(void)
 static void
 put_back(PyObject *aside)
 {
-
     if (aside == NULL) {
         return;
     }
@@ -222,8 +221,8 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
     sched->parking.count++;
     plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
     if (plus_timers_earliest(&sched->parking.timers) == deadline_ns) {
-        plus_scheduler_wake(
-            sched); /* a callback of the loop asks, or a signal's handler while all wait for later times */
+        /* A callback of the loop asks for it, or a signal's handler while all wait for later times. */
+        plus_scheduler_wake(sched);
     }
     return 0;
 }

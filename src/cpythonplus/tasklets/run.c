@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 static int
-push_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
+push_caller(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
     if (sched->runs.count == sched->runs.room) {
         int room = sched->runs.room * 2 + 4;
@@ -41,7 +41,7 @@ push_watchdog(struct plus_scheduler *sched, struct plus_tasklet *task)
 
 /* Back in `task`: it and those that called run() after it have nothing to wait for any more. */
 static void
-pop_watchdogs(struct plus_scheduler *sched, struct plus_tasklet *task)
+pop_callers(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
     while (plus_called_run(sched, task)) {
         struct plus_tasklet *popped = sched->runs.callers[--sched->runs.count];
@@ -69,12 +69,12 @@ run_others(struct plus_scheduler *sched, bool threadblock)
     if (plus_refuse_in_callback(sched)) {
         return -1;
     }
-    if (push_watchdog(sched, caller) < 0) {
+    if (push_caller(sched, caller) < 0) {
         return -1;
     }
     sched->runs.threadblock = threadblock;
     plus_queue_remove(caller);
-    Py_DECREF(caller); /* the queue's; the watchdogs have one */
+    Py_DECREF(caller); /* the queue's; `runs` has one */
     if (sched->current == NULL && !threadblock && !plus_outside(sched)) {
         plus_queue_unremove((struct plus_tasklet *)Py_NewRef(caller));
         result = Py_NewRef(Py_None);
@@ -86,28 +86,9 @@ run_others(struct plus_scheduler *sched, bool threadblock)
         return -1;
     }
     sched->runs.threadblock = outer;
-    pop_watchdogs(sched, caller);
+    pop_callers(sched, caller);
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
-}
-
-/* Takes the victim, gives what run() returns. */
-static PyObject *
-result_of(struct plus_scheduler *sched, struct plus_tasklet *victim, bool failed)
-{
-    if (failed) { /* an exception was sent to the owner meanwhile: the other one stays runnable */
-        Py_XDECREF(victim);
-        return NULL;
-    }
-    if (victim == NULL) {
-        Py_RETURN_NONE;
-    }
-    if (plus_is_runnable(victim) && victim != sched->running) {
-        victim->parked_ns = plus_now_coarse_ns();
-        plus_queue_remove(victim);
-        Py_DECREF(victim);
-    }
-    return (PyObject *)victim;
 }
 
 PyObject *
@@ -134,5 +115,17 @@ plus_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
         watch->victim = NULL;
         plus_watchdog_end(sched);
     }
-    return result_of(sched, victim, failed);
+    if (failed) { /* an exception was sent to the owner meanwhile: the victim stays runnable */
+        Py_XDECREF(victim);
+        return NULL;
+    }
+    if (victim == NULL) {
+        Py_RETURN_NONE;
+    }
+    if (plus_is_runnable(victim) && victim != sched->running) {
+        victim->parked_ns = plus_now_coarse_ns();
+        plus_queue_remove(victim);
+        Py_DECREF(victim);
+    }
+    return (PyObject *)victim;
 }

@@ -34,7 +34,6 @@
  */
 #define _GNU_SOURCE /* madvise, syscall */
 #include "stacks.h"
-#include "switch.h"
 
 #include "../_base/clock.h"
 #include "../_base/page.h"

@@ -30,8 +30,6 @@
 #ifndef PLUS_TASKLETS_STACKS_H
 #define PLUS_TASKLETS_STACKS_H
 
-#include "switch.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

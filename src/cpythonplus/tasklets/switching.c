@@ -52,13 +52,6 @@ plus_switching_end(void)
     at_end = true;
 }
 
-/* From here on modules, threads' data and contexts are taken apart, in no order: no parked frame may go on. */
-static bool
-is_over(void)
-{
-    return at_end && plus_compat_is_finalizing();
-}
-
 static bool
 refuse_here(const struct plus_scheduler *sched)
 {
@@ -150,7 +143,6 @@ settle(struct plus_scheduler *sched)
 void
 plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
 {
-
     struct plus_raised raised = plus_raised_take();
     sched->turn.holds_gil = hold;
     if (hold) {
@@ -262,24 +254,19 @@ make_runnable(struct plus_tasklet *next)
 static void
 tasklet_entry(void);
 
-static void
-prepare_stack(struct plus_tasklet *task)
-{
-    plus_fiber_fresh(&task->fiber, task->sched->tstate, task->stack);
-    task->fiber.sp = plus_switch_prepare(task->stack->top, tasklet_entry);
-}
-
 /* Whoever has no place on a stack to go on from gets one. */
 static inline void
 place(struct plus_tasklet *task)
 {
-    if (task->fiber.sp == NULL) {
-        if (task->cold != NULL) {
-            plus_tasklet_warm(task);
-        }
-        else {
-            prepare_stack(task);
-        }
+    if (task->fiber.sp != NULL) {
+        return;
+    }
+    if (task->cold != NULL) {
+        plus_tasklet_warm(task);
+    }
+    else {
+        plus_fiber_fresh(&task->fiber, task->sched->tstate, task->stack);
+        task->fiber.sp = plus_switch_prepare(task->stack->top, tasklet_entry);
     }
 }
 
@@ -463,7 +450,9 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
             PyErr_SetString(PyExc_RuntimeError, "switch_trap");
             return -1;
         }
-        if (is_over()) { /* to wait alone is no harm */
+        /* Modules, threads' data and contexts are taken apart, in no order: no parked frame may go on.  To wait alone
+         * is no harm. */
+        if (at_end && plus_compat_is_finalizing()) {
             PyErr_SetString(plus_compat_finalization_error(),
                             "cannot switch tasklets at interpreter finalization");
             return -1;

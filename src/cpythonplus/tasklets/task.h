@@ -8,10 +8,13 @@
  *     stacks, switch_*, timers        C stacks and dead lines: nothing of Python
  *     fiber                           a C stack with the part of the thread state that goes with it
  *     task, lists, bomb               this file; who is in which queue; exceptions on their way
- *     cold, instrument, own_stack     what a tasklet needs before it goes on
+ *     cold, own_stack, instrument,
+ *     interrupts, tracing             what a tasklet needs before it goes on
  *     switching                       who runs next, and the going there
- *     channel, tasklet, parking       the reasons to switch
- *     watchdog, poller, hub, idle     what makes one runnable from outside: times, descriptors, threads
+ *     channel, tasklet, parking,
+ *     locks                           the reasons to switch
+ *     deadline, watchdog, loop,
+ *     poller, hub, idle               what makes one runnable from outside: times, descriptors, threads
  *     outside, run, thread            nothing is runnable; run(); a thread's beginning and end
  *     *_py                            what Python sees
  *
@@ -126,7 +129,7 @@ struct plus_parking_lot {
     struct plus_channel *sleepers; /* or NULL */
 };
 
-/* poller.c's and readiness.c's. */
+/* poller.c's; of `sleeps` hub.c's, too. */
 struct plus_readiness {
     struct plus_poller *poller; /* or NULL */
     bool sleeps;                /* the thread does, without a loop */

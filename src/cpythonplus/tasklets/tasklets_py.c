@@ -24,6 +24,7 @@
 #include "parking.h"
 #include "report.h"
 #include "run.h"
+#include "switch.h"
 #include "switching.h"
 #include "tasklet.h"
 #include "tasklet_py.h"

@@ -74,13 +74,17 @@ find_new_one(struct plus_scheduler *sched)
     return NULL;
 }
 
-/* Other threads go on while this one ends its tasklets: what they sent to one that is blocked still, and about to
- * be ended, would be lost. */
 static void
-leave_channels(struct plus_scheduler *sched)
+kill_all(struct plus_scheduler *sched)
 {
-    struct plus_tasklet *task;
+    struct plus_tasklet *hub = sched->loop.own_hub, *task;
 
+    /* Coroutines may have been given to a hub that has not begun: as its loop ends, so do they. */
+    if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
+        plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
+    }
+    /* Other threads go on meanwhile: what they sent to one that is blocked still, and about to be ended, would be
+     * lost. */
     while (plus_stacks_each(&sched->stacks, find_blocked, &task) != 0) {
         Py_INCREF(task);
         PyObject *result = plus_tasklet_kill(task, true);
@@ -95,32 +99,13 @@ leave_channels(struct plus_scheduler *sched)
         Py_XDECREF(result);
         Py_DECREF(task);
     }
-}
-
-/* Coroutines may have been given to a hub that has not begun: as its loop ends, so do they. */
-static void
-begin_hub(struct plus_scheduler *sched)
-{
-    struct plus_tasklet *hub = sched->loop.own_hub;
-
-    if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
-        plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
-    }
-}
-
-static void
-kill_all(struct plus_scheduler *sched)
-{
-    begin_hub(sched);
-    leave_channels(sched);
     /* Each end goes on with the queue; nothing is to begin now. */
-    for (struct plus_tasklet *task; (task = find_new_one(sched)) != NULL;) {
+    while ((task = find_new_one(sched)) != NULL) {
         plus_queue_remove(task);
         Py_DECREF(task);
     }
     /* One that catches TaskletExit and goes on is asked again, but not for ever. */
     size_t attempts = 3 * sched->stacks.in_use + 100;
-    struct plus_tasklet *task;
 
     while (attempts-- > 0 && plus_stacks_each(&sched->stacks, find_owner, &task) != 0) {
         Py_INCREF(task);

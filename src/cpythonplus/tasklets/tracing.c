@@ -201,7 +201,6 @@ plus_tracing_inherit(struct plus_tasklet *task)
 void
 plus_tracing_drop(struct plus_tasklet *task)
 {
-
     if (!task->fiber.state.tracers_given) {
         return;
     }

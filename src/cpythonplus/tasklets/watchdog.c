@@ -10,7 +10,7 @@
  *   due        The time is over for all of them together: whoever runs is interrupted as soon as it may be.
  *   pending_irq   in a tasklet: its own time was over while it could not be interrupted.  It holds the watch's serial:
  *              a later watch does not take it for its own.
- *   soft       Nobody is interrupted: the next switch goes to the owner (diverts()), and no events are counted once it
+ *   soft       Nobody is interrupted: the next switch goes to the owner (plus_watchdog_switching()), and no events are counted once it
  *              is due.
  *
  * The victim is parked by an ordinary switch inside of the interpreter's event callback, and goes on by returning
@@ -224,16 +224,6 @@ plus_watchdog_wake_owner(struct plus_scheduler *sched)
 
 /* ---- switching -------------------------------------------------------------------------------- */
 
-/* The owner comes before the one whose turn it would be. */
-static bool
-diverts(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next)
-{
-    struct plus_watch *watch = &sched->watch;
-
-    return watch->soft && watch->due && !watch->stay && prev != watch->owner &&
-           next != watch->owner && plus_is_floating(watch->owner) && nesting_allows(sched, prev);
-}
-
 void
 plus_watchdog_entering(struct plus_scheduler *sched, struct plus_tasklet *next)
 {
@@ -249,7 +239,9 @@ plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
 {
     struct plus_watch *watch = &sched->watch;
 
-    if (diverts(sched, prev, next)) {
+    /* The owner comes before the one whose turn it would be. */
+    if (watch->soft && watch->due && !watch->stay && prev != watch->owner && next != watch->owner &&
+        plus_is_floating(watch->owner) && nesting_allows(sched, prev)) {
         plus_queue_link((struct plus_tasklet *)Py_NewRef(watch->owner), next);
         sched->runcount++;
         next = watch->owner;

@@ -4,8 +4,6 @@
 #include "arguments.h"
 #include "statistics_py.h"
 
-#include "../_base/futex.h"
-
 #include <stddef.h>
 
 typedef struct {

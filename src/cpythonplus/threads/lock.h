@@ -21,8 +21,6 @@
 
 #include "waitq.h"
 
-#include "../_base/identity.h"
-
 #define PLUS_LOCK_LOCKED 1u
 #define PLUS_LOCK_SLOW 2u
 

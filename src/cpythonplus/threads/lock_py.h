@@ -5,6 +5,8 @@
 #include "state.h"
 #include "waiting.h"
 
+#include "../_base/identity.h"
+
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
     PyObject *weakrefs;

@@ -22,7 +22,6 @@
  */
 #include "queue_ops.h"
 
-#include "../_base/futex.h"
 #include "../_base/raise.h"
 #include "arguments.h"
 

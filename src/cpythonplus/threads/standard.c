@@ -147,7 +147,6 @@ static PyInterpreterState *watcher_home;
 static int
 watch(PyDict_WatchEvent event, PyObject *dict, PyObject *name, PyObject *value)
 {
-
     if (event != PyDict_EVENT_ADDED && event != PyDict_EVENT_MODIFIED &&
         event != PyDict_EVENT_DELETED) {
         return 0;
