@@ -1003,6 +1003,43 @@ class TestMoments:
             """
         )
 
+    @pytest.mark.parametrize("kind", ["one line", "while"])
+    @pytest.mark.parametrize("parks", [False, True])
+    def test_the_time_passes_in_a_handler_that_a_loop_called(self, kind: str, parks: bool) -> None:
+        """The loop is not what runs, or what was parked, then."""
+        body = LOOPS[kind].replace("\n", "\n" + 16 * " ")
+        run_child(
+            f"""
+            import signal, time
+            from cpythonplus.tasklets import channel, run, run_for, tasklet
+            go_on = channel()
+
+            def handler(signum, frame):
+                if {parks}:
+                    go_on.receive()
+                end = time.monotonic() + 0.2
+                while time.monotonic() < end:
+                    pass
+
+            def body():
+                {body}
+
+            def spin():
+                while True: pass
+
+            signal.signal(signal.SIGALRM, handler)
+            task = tasklet(body)()
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            if {parks}:
+                run()
+                tasklet(go_on.send)(None)
+            assert run_for(0.1) is task
+            task.insert()
+            assert run_for(0.01) is task
+            task.kill()
+            """
+        )
+
     @pytest.mark.parametrize("after_an_end", [False, True])
     def test_the_time_passes_in_a_schedule_callback(self, after_an_end: bool) -> None:
         """On the way to a parked loop."""

@@ -489,17 +489,39 @@ is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
     return counts;
 }
 
-/* A frame that already jumps to itself reports nothing. */
-static int
-open_first(PyCodeObject *code, int offset, void *arg)
-{
-    PyObject *frame = plus_tracing_jumps_to_itself(code, offset) ? plus_frames_object(arg) : NULL;
+struct opening {
+    struct plus_frames frames;
+    int depth; /* of the frame that is looked at; 0: the innermost */
+};
 
-    if (frame != NULL) {
-        plus_tracing_ask_for_opcodes((PyFrameObject *)frame);
-        Py_DECREF(frame);
+/* A frame that already jumps to itself reports nothing.  It need not be the innermost: a signal's handler or a
+ * finaliser may have come in between. */
+static int
+open_loop(PyCodeObject *code, int offset, void *arg)
+{
+    struct opening *opening = arg;
+    int depth = opening->depth++;
+
+    if (plus_tracing_jumps_to_itself(code, offset)) {
+        PyFrameObject *frame = (PyFrameObject *)plus_frames_object(&opening->frames);
+
+        for (; depth > 0 && frame != NULL; depth--) {
+            Py_SETREF(frame, PyFrame_GetBack(frame));
+        }
+        if (frame != NULL) {
+            plus_tracing_ask_for_opcodes(frame);
+            Py_DECREF(frame);
+        }
     }
-    return 1;
+    return 0;
+}
+
+static void
+open_loops(struct plus_frames frames)
+{
+    struct opening opening = {.frames = frames};
+
+    (void)plus_frames_each(&frames, open_loop, &opening);
 }
 
 static void
@@ -583,9 +605,7 @@ plus_interrupts_on(struct plus_scheduler *sched)
     if (sched->running != sched->watch.owner &&
         plus_pystate_tracefunc(sched->tstate, false) != trace) {
         stand_in_front(sched->tstate, sched->running);
-        struct plus_frames frames = plus_frames_of_thread(sched->tstate);
-
-        (void)plus_frames_each(&frames, open_first, &frames);
+        open_loops(plus_frames_of_thread(sched->tstate));
     }
     return 0;
 }
@@ -607,9 +627,7 @@ plus_interrupts_extend(struct plus_tasklet *task)
         task->own_trace = state->tracefunc;
     }
     plus_pystate_set_parked_tracefunc(state, trace);
-    struct plus_frames frames = plus_tasklet_frames(task);
-
-    (void)plus_frames_each(&frames, open_first, &frames);
+    open_loops(plus_tasklet_frames(task));
 }
 
 uint64_t
