@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import SANITIZED, SOURCES, compile_c, is_built, run_c_program, run_child
+from tests.support import (
+    PYMALLOC,
+    SANITIZED,
+    SOURCES,
+    compile_c,
+    is_built,
+    run_c_program,
+    run_child,
+)
 
 HERE = Path(__file__).resolve().parent
 
@@ -148,6 +156,6 @@ def test_what_is_resident_adds_up(large_pages: Path, page_bytes: int) -> None:
         assert found.part("live_objects") > 2 << 20 and found.part("arena_free") > 4 << 20, found
         assert prefork.prepare().filled_bytes > 1 << 20
         """,
-        env={"LD_PRELOAD": str(large_pages), "PAGE_BYTES": str(page_bytes)},
+        env={"LD_PRELOAD": str(large_pages), "PAGE_BYTES": str(page_bytes)} | PYMALLOC,
     )
     assert child.err == ""
