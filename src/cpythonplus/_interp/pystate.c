@@ -362,16 +362,6 @@ plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state)
     load(tstate, state);
 }
 
-void
-plus_pystate_resumed(struct plus_pystate *state)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    Py_CLEAR(state->current_executor);
-#else
-    (void)state;
-#endif
-}
-
 struct _PyInterpreterFrame *
 plus_pystate_frame(const struct plus_pystate *state, const struct plus_moved *moved)
 {

@@ -68,8 +68,15 @@ void
 plus_pystate_load(PyThreadState *tstate, struct plus_pystate *state);
 
 /* To be called when `state` runs again, after plus_pystate_exchange() left it. */
-void
-plus_pystate_resumed(struct plus_pystate *state);
+static inline void
+plus_pystate_resumed(struct plus_pystate *state)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    Py_CLEAR(state->current_executor);
+#else
+    (void)state;
+#endif
+}
 
 /* Drops what a tasklet that has ended leaves in the thread state: its context and its tracers. */
 void

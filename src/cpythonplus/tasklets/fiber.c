@@ -20,9 +20,12 @@
  * Rejected: to exchange whole thread states.  Thread-local storage, the identity of the thread and the interpreter's
  * list of threads would come with them, and the GIL knows by its own variable who holds it.
  */
-#include "fiber.h"
+/* Its check of the stack protector would be a part of each spawn; `bounds` is no buffer. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#pragma GCC optimize("no-stack-protector")
+#endif
 
-#include "switch.h"
+#include "fiber.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -81,6 +84,7 @@ plus_fiber_fresh(struct plus_fiber *fiber, PyThreadState *tstate, const struct p
     describe(fiber, stack);
 }
 
+#ifdef __SANITIZE_ADDRESS__
 void
 plus_fiber_switch(PyThreadState *tstate, struct plus_fiber *from, struct plus_fiber *to)
 {
@@ -90,6 +94,7 @@ plus_fiber_switch(PyThreadState *tstate, struct plus_fiber *from, struct plus_fi
     arrive(from);
     plus_pystate_resumed(&from->state);
 }
+#endif
 
 void
 plus_fiber_arrived(void)

@@ -85,13 +85,42 @@ plus_queue_take_back(struct plus_tasklet *task)
 
 /* ---- a channel's queue, which ends with NULL ---- */
 
-/* Gives the queue's reference.  A parked one's timer is gone, too. */
-void
-plus_channel_remove(struct plus_tasklet *task);
 /* Takes a reference; before NULL: at the end. */
-void
+static inline void
 plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,
-                    struct plus_tasklet *before);
+                    struct plus_tasklet *before)
+{
+    struct plus_tasklet *after = before != NULL ? before->prev : channel->tail;
+
+    task->next = before;
+    task->prev = after;
+    *(before != NULL ? &before->prev : &channel->tail) = task;
+    *(after != NULL ? &after->next : &channel->head) = task;
+    channel->balance += direction;
+    task->blocked = (signed char)direction;
+    task->channel = channel;
+}
+
+/* Gives the queue's reference.  A parked one's timer is gone, too. */
+static inline void
+plus_channel_remove(struct plus_tasklet *task)
+{
+    struct plus_channel *channel = task->channel;
+
+    *(task->next != NULL ? &task->next->prev : &channel->tail) = task->prev;
+    *(task->prev != NULL ? &task->prev->next : &channel->head) = task->next;
+    channel->balance -= task->blocked;
+    task->next = task->prev = NULL;
+    task->blocked = 0;
+    task->channel = NULL;
+    if (channel->waits != NULL) {
+        task->sched->parking.count--;
+        if (task->timer.place != 0) {
+            plus_timers_remove(&task->sched->parking.timers, &task->timer);
+        }
+    }
+}
+
 /* Lets all out who are in it, and gives them up. */
 void
 plus_channel_empty(struct plus_channel *channel);

@@ -170,13 +170,13 @@ struct plus_scheduler {
     int runcount;                 /* length of the run queue, with current */
     bool
         in_callback; /* inside a channel or schedule callback, or a handler: nothing may be switched */
-    bool in_handler; /* of a signal that came while all of the thread waited */
-    struct plus_turn turn;
+    bool in_handler;       /* of a signal that came while all of the thread waited */
+    struct plus_turn turn; /* each switch looks at these four */
+    struct plus_parking_lot parking;
+    struct plus_readiness io;
+    struct plus_loop loop;
     struct plus_watch watch;
     struct plus_runs runs;
-    struct plus_parking_lot parking;
-    struct plus_loop loop;
-    struct plus_readiness io;
     struct plus_idle idle;
     struct plus_stack_pool stacks;
     struct {            /* own_stack.c's */
