@@ -25,16 +25,19 @@
 #define TRIAL_EVERY 16u
 
 /* Plain atomics without a lock: two writers at once lose one lesson, which does not matter. */
-static _Atomic uint32_t pollers;
+/* In a cache line of its own: each wait writes it, and what the linker put beside it was read in every wait. */
+static struct {
+    _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count;
+} pollers;
 static _Atomic uint8_t first_credit = CREDIT_MAX; /* what new objects begin with */
 
 static bool
 book(uint32_t places)
 {
-    uint32_t taken = atomic_load_explicit(&pollers, memory_order_relaxed);
+    uint32_t taken = atomic_load_explicit(&pollers.count, memory_order_relaxed);
 
     while (taken < places) {
-        if (atomic_compare_exchange_weak(&pollers, &taken, taken + 1u)) {
+        if (atomic_compare_exchange_weak(&pollers.count, &taken, taken + 1u)) {
             return true;
         }
     }
@@ -78,7 +81,7 @@ plus_spin_await_place(uint64_t now_ns)
     uint32_t places = plus_usable_cpus(now_ns) - 1u;
     uint64_t until_ns = now_ns + PLUS_SPIN_PLACE_NS;
 
-    while (atomic_load_explicit(&pollers, memory_order_relaxed) >= places) {
+    while (atomic_load_explicit(&pollers.count, memory_order_relaxed) >= places) {
         if (plus_now_ns() >= until_ns) {
             return false;
         }
@@ -92,7 +95,7 @@ plus_spin_ended(struct plus_spin *spin, uint32_t poller, enum plus_spin_way way)
 {
     plus_spin_met(spin, poller);
     if (way == PLUS_SPIN_POLL) {
-        atomic_fetch_sub(&pollers, 1);
+        atomic_fetch_sub(&pollers.count, 1);
     }
 }
 
@@ -130,5 +133,5 @@ plus_spin_learn(struct plus_spin *spin, bool polled, bool caught, uint64_t waite
 void
 plus_spin_atfork_child(void)
 {
-    atomic_store(&pollers, 0);
+    atomic_store(&pollers.count, 0);
 }

@@ -32,6 +32,7 @@
 #include "waitq.h"
 
 #include "../_base/clock.h"
+#include "../_base/cpus.h"
 #include "../_base/futex.h"
 #include "../_base/identity.h"
 #include "../_base/rank.h"
@@ -65,7 +66,9 @@
 #define RESTED_NS (UINT64_C(1) * PLUS_NS_PER_MS)
 
 /* One more with each thread that has given up the GIL to wait in this room. */
-static _Atomic uint32_t parked;
+static struct {
+    _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count; /* as in spin.c, no neighbours */
+} parked;
 
 /* The calling thread's waits that signal handlers have interrupted. */
 static _Thread_local struct plus_waiter *innermost;
@@ -235,7 +238,7 @@ plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_w
     plus_waitq_remove(queue, waiter);
     plus_spin_met(&queue->spin, poller(waiter));
     waiter->ended_on = sched_getcpu();
-    waiter->parked_at_wake = atomic_load_explicit(&parked, memory_order_relaxed);
+    waiter->parked_at_wake = atomic_load_explicit(&parked.count, memory_order_relaxed);
     /* The node may be gone after this. */
     bool asleep = atomic_exchange_explicit(word, state, memory_order_acq_rel) == PLUS_WAITER_ASLEEP;
     return asleep ? word : NULL;
@@ -336,7 +339,7 @@ await_parking(const struct plus_waiter *waiter, uint64_t limit_ns)
 {
     uint64_t start = plus_now_ns();
 
-    while (atomic_load_explicit(&parked, memory_order_relaxed) == waiter->parked_at_wake) {
+    while (atomic_load_explicit(&parked.count, memory_order_relaxed) == waiter->parked_at_wake) {
         if (plus_now_ns() - start >= limit_ns) {
             return false;
         }
@@ -506,7 +509,7 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
 {
     bool timed_out = deadline_ns == 0;
 
-    atomic_fetch_add_explicit(&parked, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&parked.count, 1, memory_order_relaxed);
     if (!waiter->looked && !timed_out) {
         spin_first(queue, waiter, deadline_ns);
     }
