@@ -29,6 +29,7 @@
  */
 #include "deadline.h"
 
+#include "../_base/behind_fork.h"
 #include "../_base/clock.h"
 #include "../_base/futex.h"
 #include "../_base/own_thread.h"
@@ -216,6 +217,14 @@ plus_deadline_after_fork(void)
     find_earliest();
     if (atomic_load(&earliest) != NEVER && plus_deadline_prepare() < 0) {
         PyErr_WriteUnraisable(NULL);
+    }
+}
+
+void
+plus_deadline_after_fork_parent(void)
+{
+    if (atomic_load(&earliest) != NEVER) {
+        plus_behind_fork(plus_deadline_after_fork);
     }
 }
 

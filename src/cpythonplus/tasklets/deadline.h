@@ -32,6 +32,9 @@ void
 plus_deadline_before_fork(void);
 void
 plus_deadline_after_fork(void);
+/* The same in the parent, behind os.fork; nothing is done where no dead line is left. */
+void
+plus_deadline_after_fork_parent(void);
 
 /* Before the interpreter ends: from then on the thread stays away from it. */
 void

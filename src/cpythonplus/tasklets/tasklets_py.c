@@ -1,7 +1,6 @@
 /* The room's functions of the extension module, and the context manager `atomic`. */
 #include "binding.h"
 
-#include "../_base/behind_fork.h"
 #include "../_base/clock.h"
 #include "../threads/binding.h"
 #include "bomb.h"
@@ -372,7 +371,7 @@ tasklets_before_fork(PyObject *module, PyObject *ignored)
 static PyObject *
 tasklets_after_fork_parent(PyObject *module, PyObject *ignored)
 {
-    plus_behind_fork(plus_deadline_after_fork);
+    plus_deadline_after_fork_parent();
     Py_RETURN_NONE;
 }
 
