@@ -11,7 +11,7 @@ pytestmark = pytest.mark.needs_gil
 
 # What the programs have in common.
 PRELUDE = """
-import os, sys, threading, time
+import importlib, os, sys, threading, time
 from cpythonplus import gil
 from cpythonplus.gil import atomic
 
@@ -35,6 +35,15 @@ def until(condition, limit=30.0):
         if time.monotonic() > end:
             raise SystemExit("waited too long")
         time.sleep(0.001)
+
+def sub_interpreters():
+    # The newest name that this version has.
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            pass
+    raise SystemExit("no module for sub-interpreters")
 """
 
 
@@ -214,14 +223,7 @@ def test_subprocess_beside_computing_threads() -> None:
 def test_sub_interpreters_with_the_shared_gil() -> None:
     run(
         """
-        import importlib
-        interpreters = None
-        for name in ("_xxsubinterpreters", "_interpreters"):
-            try:
-                interpreters = importlib.import_module(name)
-            except ImportError:
-                pass
-        assert interpreters is not None
+        interpreters = sub_interpreters()
         gil.install()
         stop = threading.Event()
         threads = burners(2, stop)
@@ -255,9 +257,7 @@ def test_sub_interpreters_with_their_own_gil() -> None:
     """They are left to libc; the extension refuses to be imported there."""
     run(
         """
-        import importlib
-        name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
-        interpreters = importlib.import_module(name)
+        interpreters = sub_interpreters()
         gil.install()
         stop = threading.Event()
         threads = burners(2, stop)
@@ -301,14 +301,7 @@ def test_each_sub_interpreter_has_its_own_atomic() -> None:
     """What is configured in one of them holds for its own sections only, and ends with it."""
     run(
         """
-        import importlib, time
-        from cpythonplus.gil import atomic
-        interpreters = None
-        for name in ("_xxsubinterpreters", "_interpreters"):
-            try:
-                interpreters = importlib.import_module(name)
-            except ImportError:
-                pass
+        interpreters = sub_interpreters()
         code = '''if True:
             import time
             from cpythonplus.gil import atomic
