@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools.changelog import START, area, from_changelog, from_towncrier, merged
+from tools.changelog import CLOCK, START, area, from_changelog, from_towncrier, merged, with_floor
+from tools.setup_env import ROOT
 
 pytestmark = pytest.mark.any_version
 
@@ -59,3 +60,12 @@ def test_the_front_of_a_section_is_not_taken_for_a_list() -> None:
     front, section = from_changelog("\nWords.\n\n- a list\n\n### A\n\n#### Fixed\n\n- one\n- two\n")
     assert front == "Words.\n\n- a list"
     assert section == {"A": {"Fixed": ["one", "two"]}}
+
+
+def test_the_floor_of_the_clock_is_the_day_of_the_release() -> None:
+    source = (ROOT / CLOCK).read_text("utf-8")
+    moved = with_floor(source, "2030-01-01")
+    assert 'FLOOR = 1893456000\n"""2030-01-01, when' in moved
+    changed = zip(source.split("\n"), moved.split("\n"), strict=True)
+    assert sum(old != new for old, new in changed) == 2
+    assert with_floor(moved, "2030-01-01") == moved

@@ -4,7 +4,8 @@
 
 The version is that of meson.build.  towncrier reads the fragments; here they are grouped by what
 they are about.  A section of that version that is there already, and not yet tagged, keeps what was
-written into it by hand, and gets what is new: so it may be run again until the release.
+written into it by hand, and gets what is new: so it may be run again until the release.  The day of
+the section is also that below which no clock is right (FLOOR of cpythonplus-clock).
 """
 
 import argparse
@@ -19,6 +20,7 @@ from tools.sbom import version
 from tools.setup_env import ROOT
 
 CHANGELOG = "CHANGELOG.md"
+CLOCK = "sites/src/cpythonplus_sites/clock.py"
 START = "<!-- towncrier release notes start -->\n"
 KINDS = ("Added", "Changed", "Fixed", "Removed")
 
@@ -106,6 +108,14 @@ def merged(text: str, new: Section, number: str, date: str) -> str:
     return f"{head}{start}{top.rstrip()}\n{written(number, date, front, section)}{''.join(older)}"
 
 
+def with_floor(source: str, date: str) -> str:
+    """The clock's source with the floor of that day."""
+    seconds = int(datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp())
+    return re.sub(
+        r'^FLOOR = \d+\n"""[\d-]+,', f'FLOOR = {seconds}\n"""{date},', source, flags=re.MULTILINE
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the file and remove the fragments; 1 where the version is out already."""
     parser = argparse.ArgumentParser(prog="make changelog", description="CHANGELOG.md of fragments")
@@ -132,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     path = Path(ROOT, CHANGELOG)
     path.write_text(merged(path.read_text(), new, number, options.date))
+    clock = Path(ROOT, CLOCK)
+    clock.write_text(with_floor(clock.read_text(), options.date))
     for fragment in fragments:
         fragment.unlink()
     print(f"{CHANGELOG}: {count} fragments went into {number}; what was written by hand was kept")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 GOOD, BAD_STATE, WRONG_USAGE, READ_ONLY, NOT_PERMITTED, WOULD_GO_BACK, FAILED = range(7)
 """Exit statuses; HELP says what they mean."""
 
-FLOOR = 1795564800
-"""2026-11-25, when this was built: no clock is right that says less. Epoch seconds."""
+FLOOR = 1795651200
+"""2026-11-26, when this was built: no clock is right that says less. Epoch seconds."""
 LIFETIME_S = 20 * 365 * 86400
 """Nor one that says more than the floor and this."""
 LEAD_S = 86400
