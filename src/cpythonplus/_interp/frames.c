@@ -45,9 +45,8 @@ typedef struct _PyInterpreterFrame Frame;
 
 /* ---- the chain ------------------------------------------------------------------------------- */
 
-/* Where a frame can be read. */
-static Frame *
-located(const struct plus_frames *frames, Frame *frame)
+Frame *
+plus_frames_located(const struct plus_frames *frames, Frame *frame)
 {
     char *address = (char *)frame;
 
@@ -110,7 +109,7 @@ int
 plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 {
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
-        frame = located(frames, home);
+        frame = plus_frames_located(frames, home);
         if (frame->owner == FRAME_OWNED_BY_THREAD) {
             int stop = visit_frame(frame, home, visit, arg);
             if (stop != 0) {
@@ -289,12 +288,12 @@ visit_operands(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, v
         return 0;
     }
     const struct plus_call_site *site = plus_stack_depth_at(code, offset_of(frame));
-    if (site == NULL) {
+    if (site == NULL || site->kind == PLUS_SITE_SEND) {
         return 0;
     }
     int bottom = code->co_nlocalsplus, base = bottom + site->base, top = bottom + site->depth;
     PyObject **operands = frame->localsplus + base;
-    bool runs = callee == NULL ? site->is_for || is_unfinished(operands[0])
+    bool runs = callee == NULL ? site->kind == PLUS_SITE_FOR || is_unfinished(operands[0])
                                : is_run_by(operands, top - base, callee);
     int stop = callee == NULL && !runs ? 0 : visit_slots(frame, bottom, base, visit, arg);
 
@@ -352,7 +351,7 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
     Frame *frame, *callee = NULL;
 
     for (Frame *home = frames->top; home != NULL; home = frame->previous) {
-        frame = located(frames, home);
+        frame = plus_frames_located(frames, home);
         if (!plus_pyframe_is_python(frame)) {
             continue;
         }
@@ -382,7 +381,7 @@ plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, i
                  void *arg)
 {
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
-        frame = located(frames, home);
+        frame = plus_frames_located(frames, home);
         if (plus_pyframe_has_begun(frame)) {
             int stop = each(plus_pyframe_code(frame), offset_of(frame), arg);
             if (stop != 0) {
@@ -446,7 +445,7 @@ plus_frames_nesting(const struct plus_frames *frames)
     int entries = 0;
 
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
-        frame = located(frames, home);
+        frame = plus_frames_located(frames, home);
         entries += is_entry(frame, home);
     }
     return entries > 0 ? entries - 1 : 0;
@@ -456,7 +455,7 @@ bool
 plus_frames_may_move(const struct plus_frames *frames)
 {
     for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
-        frame = located(frames, home);
+        frame = plus_frames_located(frames, home);
         if (plus_pyframe_is_python(frame) &&
             (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL)) {
             return false;
@@ -611,12 +610,11 @@ look_at_operands(const struct plus_probe_call *call, void *arg)
     found->operands &=
         frame->stackpointer >= &frame->localsplus[call->code->co_nlocalsplus + 1] &&
         frame->stackpointer <= &frame->localsplus[call->code->co_nlocalsplus + count];
-#else
+#endif
     const struct plus_call_site *site = plus_stack_depth_at(call->code, offset_of(frame));
 
     found->operands &= site != NULL && site->depth == count && site->base == 1 &&
-                       site->unpacked < 0 && !site->is_for;
-#endif
+                       site->unpacked < 0 && site->kind == PLUS_SITE_CALL;
 }
 
 const char *

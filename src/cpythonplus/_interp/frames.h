@@ -27,6 +27,10 @@ struct plus_frames {
     bool uncalled;
 };
 
+/* Where a frame of the chain can be read. */
+struct _PyInterpreterFrame *
+plus_frames_located(const struct plus_frames *frames, struct _PyInterpreterFrame *frame);
+
 /* The frames that a thread is in now, itself or while it waits for the GIL: they stay as they are until the
  * caller gives the GIL up or returns to Python code. */
 struct plus_frames

@@ -13,10 +13,18 @@
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interpframe.h>
+#include <internal/pycore_genobject.h>
 #include <internal/pycore_stackref.h>
 #else
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
+#endif
+
+#if PY_VERSION_HEX >= 0x030E0000
+#define _PyFrame_GetGenerator _PyGen_GetGeneratorFromFrame /* as it was called before */
+#endif
+#ifndef FRAME_STATE_FINISHED /* of 3.11 */
+#define FRAME_STATE_FINISHED(state) ((state) >= FRAME_COMPLETED)
 #endif
 
 /* Where the frame is read: all functions that take a `const` one take this. */

@@ -200,6 +200,33 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
 #endif
 }
 
+bool
+plus_pystate_may_deepen(const PyThreadState *tstate, int calls)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    int left = PLUS_TSTATE(tstate)->recursion_remaining;
+#else
+    int left = PLUS_TSTATE(tstate)->py_recursion_remaining;
+#endif
+
+    if (left <= calls) {
+        PyErr_SetString(PyExc_RecursionError,
+                        "maximum recursion depth exceeded by frames that go on");
+        return false;
+    }
+    return true;
+}
+
+void
+plus_pystate_deepen(PyThreadState *tstate, int calls)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    PLUS_TSTATE(tstate)->recursion_remaining -= calls;
+#else
+    PLUS_TSTATE(tstate)->py_recursion_remaining -= calls;
+#endif
+}
+
 /* ---- frames, exceptions, the C stack ---- */
 
 /* 3.12 and 3.13 count C levels, with one limit for a thread's stack of 8 MiB and more.  On smaller ones: the

@@ -117,6 +117,43 @@ plus_pystate_context(const PyThreadState *tstate)
     return PLUS_TSTATE(tstate)->context;
 }
 
+/* For frames that are built where the interpreter takes room for its own: the first free byte there, which is also set;
+ * the same, NULL if less than so many bytes are free. */
+static inline char *
+plus_pystate_frames_top(const PyThreadState *tstate)
+{
+    return (char *)PLUS_TSTATE(tstate)->datastack_top;
+}
+
+static inline void
+plus_pystate_set_frames_top(PyThreadState *tstate, char *top)
+{
+    PLUS_TSTATE(tstate)->datastack_top = (PyObject **)top;
+}
+
+static inline char *
+plus_pystate_frames_room(const PyThreadState *tstate, size_t bytes)
+{
+    char *top = plus_pystate_frames_top(tstate);
+
+    return top != NULL && (size_t)((char *)PLUS_TSTATE(tstate)->datastack_limit - top) >= bytes
+               ? top
+               : NULL;
+}
+
+/* Counts so many calls in Python more; to be asked before.  False with RecursionError. */
+bool
+plus_pystate_may_deepen(const PyThreadState *tstate, int calls);
+void
+plus_pystate_deepen(PyThreadState *tstate, int calls);
+
+/* The exception that a parked state handles outside of its generators, borrowed, or NULL. */
+static inline PyObject *
+plus_pystate_handled(const struct plus_pystate *state)
+{
+    return state->exc_item.exc_value;
+}
+
 /* Calls in Python that have not returned, as they count towards the recursion limit. */
 static inline int
 plus_pystate_depth(const PyThreadState *tstate)

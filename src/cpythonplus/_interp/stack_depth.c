@@ -19,8 +19,6 @@
 
 #include "../_base/raise.h"
 
-#if PY_VERSION_HEX < 0x030E0000
-
 #include <opcode.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -130,8 +128,10 @@ falls_through(int opcode)
     case RETURN_VALUE:
     case RAISE_VARARGS:
     case RERAISE:
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
     case RETURN_CONST:
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
     case INTERPRETER_EXIT:
 #endif
         return false;
@@ -221,48 +221,71 @@ find_depths(struct flow *flow, PyCodeObject *code)
     return !flow->broken;
 }
 
+enum {
+    METHOD_OPERANDS = 2, /* of a call: callable and self, in either order */
+    FOR_OPERANDS = PY_VERSION_HEX < 0x030F0000 ? 1 : 2,
+};
+
+static bool
+described(const struct flow *flow, struct plus_call_site *site, int taken)
+{
+    site->base = site->depth - taken;
+    site->kept += site->kind == PLUS_SITE_CALL ? site->base : site->depth;
+    return flow->depths[site->offset / UNIT] != UNREACHED && site->base >= 0;
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+/* The unit behind the CALL that follows. */
+static int
+behind_call(const struct flow *flow, struct instruction ins)
+{
+    while (step(flow, &ins) && ins.opcode != CALL) {
+    }
+    return ins.next;
+}
+#endif
+
 /* False: the instruction does not call. */
 static bool
 describe_call(const struct flow *flow, const struct instruction *ins, struct plus_call_site *site)
 {
-    int depth = flow->depths[ins->at], taken, unpacked = -1;
-
+    *site = (struct plus_call_site){.offset = ins->at * UNIT,
+                                    .next = ins->next * UNIT,
+                                    .oparg = ins->oparg,
+                                    .depth = flow->depths[ins->at],
+                                    .unpacked = -1};
     switch (ins->opcode) {
 #if PY_VERSION_HEX < 0x030C0000
     case PRECALL:
-        taken = ins->oparg + 2;
-        break;
+        site->next = behind_call(flow, *ins) * UNIT;
+        return described(flow, site, ins->oparg + METHOD_OPERANDS);
     case CALL:
-        depth +=
+        site->depth +=
             ins->oparg; /* the compiler's books let PRECALL take the arguments; it leaves them */
-        taken = ins->oparg + 2;
-        break;
+        return described(flow, site, ins->oparg + METHOD_OPERANDS);
 #else
     case CALL:
-        taken = ins->oparg + 2;
-        break;
+        return described(flow, site, ins->oparg + METHOD_OPERANDS);
 #endif
 #if PY_VERSION_HEX >= 0x030D0000
     case CALL_KW:
-        taken = ins->oparg + 3;
-        break;
+        return described(flow, site, ins->oparg + METHOD_OPERANDS + 1);
 #endif
-    case CALL_FUNCTION_EX:
-        taken = 3 + (ins->oparg & 1);
-        unpacked = depth - 1 - (ins->oparg & 1);
-        break;
+    case CALL_FUNCTION_EX: {
+        int mapping = PY_VERSION_HEX >= 0x030E0000 ? 1 : ins->oparg & 1;
+        site->unpacked = site->depth - 1 - mapping;
+        return described(flow, site, METHOD_OPERANDS + 1 + mapping);
+    }
     case FOR_ITER:
-        taken = 1;
-        break;
+        site->kind = PLUS_SITE_FOR;
+        return described(flow, site, FOR_OPERANDS);
+    case SEND:
+        site->kind = PLUS_SITE_SEND;
+        site->kept = -1;
+        return described(flow, site, 2);
     default:
         return false;
     }
-    *site = (struct plus_call_site){.offset = ins->at * UNIT,
-                                    .depth = depth,
-                                    .base = depth - taken,
-                                    .unpacked = unpacked,
-                                    .is_for = ins->opcode == FOR_ITER};
-    return flow->depths[ins->at] != UNREACHED && site->base >= 0;
 }
 
 /* Writes to `sites` unless it is NULL; returns how many there are. */
@@ -357,4 +380,22 @@ plus_stack_depth_at(PyCodeObject *code, int offset)
                    compare_offsets);
 }
 
-#endif
+const struct plus_call_site *
+plus_stack_depth_around(PyCodeObject *code, int offset)
+{
+    struct plus_raised raised = plus_raised_take();
+    const struct call_sites *calls = calls_of(code);
+    int low = 0, high = calls == NULL ? 0 : calls->count;
+
+    plus_raised_put(raised);
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (calls->sites[middle].offset <= offset) {
+            low = middle + 1;
+        }
+        else {
+            high = middle;
+        }
+    }
+    return low > 0 && offset < calls->sites[low - 1].next ? &calls->sites[low - 1] : NULL;
+}

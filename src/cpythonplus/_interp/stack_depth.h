@@ -2,7 +2,8 @@
  *
  * CPython 3.11 to 3.13 keep the stack pointer in a register of the evaluation loop while a C
  * function runs, so the frame does not tell.  The bytecode does: a depth belongs to each
- * instruction, whichever way it is reached.  From 3.14 on the frame tells, and this file is empty.
+ * instruction, whichever way it is reached.  From 3.14 on the frame tells how much is on the stack, and only the
+ * bytecode whether the operands of the call are still part of it.
  *
  * Called with the GIL held, also while the garbage collector runs: allocates no object that it
  * tracks, runs no Python code, and leaves an exception that is set as it is.
@@ -12,16 +13,22 @@
 
 #include "../_base/compat.h"
 
-#if PY_VERSION_HEX < 0x030E0000
+enum plus_site_kind {
+    PLUS_SITE_CALL, /* its operands are replaced by the result */
+    PLUS_SITE_FOR,  /* a `for` asks its iterator, which stays */
+    PLUS_SITE_SEND, /* `yield from` or `await`: the receiver stays */
+};
 
-/* An instruction that calls, a `for` that asks its iterator among them.  Indexes count from the
- * bottom of the operand stack. */
+/* An instruction that calls.  Indexes count from the bottom of the operand stack. */
 struct plus_call_site {
-    int offset; /* of the instruction, in bytes, behind its EXTENDED_ARG prefixes */
-    int depth;  /* of the stack before the call: callable and arguments are on it */
-    int base;   /* index of the lowest operand; it is replaced by a call's result, not by a `for` */
+    int offset;   /* of the instruction, in bytes, behind its EXTENDED_ARG prefixes */
+    int next;     /* of the instruction behind it, in bytes */
+    int oparg;    /* of PLUS_SITE_FOR and _SEND: code units from `next` to where they go at the end */
+    int depth;    /* of the stack before the call: callable and arguments are on it */
+    int base;     /* index of the lowest operand: what is called, or a NULL below it */
+    int kept;     /* depth while a Python function runs that was called here */
     int unpacked; /* index of the iterable in f(*iterable), or -1 */
-    bool is_for;
+    enum plus_site_kind kind;
 };
 
 /* The call at `offset`, in bytes.  NULL: there is no call, or its depth cannot be found.  It lives
@@ -31,5 +38,9 @@ struct plus_call_site {
 const struct plus_call_site *
 plus_stack_depth_at(PyCodeObject *code, int offset);
 
-#endif
+/* The same for an offset that may lie in the cache entries of the call: that is where 3.11 and 3.12 note that a function
+ * stands which called another. */
+const struct plus_call_site *
+plus_stack_depth_around(PyCodeObject *code, int offset);
+
 #endif

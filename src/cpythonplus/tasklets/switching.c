@@ -38,6 +38,7 @@
 #include "instrument.h"
 #include "interrupts.h"
 #include "own_stack.h"
+#include "snapshot.h"
 #include "switch.h"
 
 PyObject *plus_error_handler, *plus_schedule_hook;
@@ -167,8 +168,15 @@ run_function(struct plus_tasklet *task)
         plus_interrupts_begin(task->sched);
     }
     settle(task->sched);
-    if (plus_is_bomb(value)) { /* killed before it began */
+    if (plus_is_snapshot(task->func)) { /* it goes on, and gets the value or the bomb there */
+        result = plus_snapshot_run(task->func, value);
+    }
+    else if (plus_is_bomb(value)) { /* killed before it began */
         (void)plus_bomb_explode(value);
+    }
+    else if (task->func == NULL) { /* what a pickle has left half made */
+        Py_DECREF(value);
+        PyErr_SetString(PyExc_RuntimeError, "the tasklet was not bound to a function");
     }
     else {
         Py_DECREF(value);

@@ -8,6 +8,7 @@
 #include "cold.h"
 #include "context.h"
 #include "methods.h"
+#include "pickling_py.h"
 #include "switching.h"
 #include "tasklet.h"
 #include "tracing.h"
@@ -519,7 +520,8 @@ static PyMethodDef tasklet_methods[] = {
     PLUS_METHOD_KW("context_run", plus_tasklet_context_run, METH_FASTCALL | METH_KEYWORDS,
                    "$self, func, /, *args, **kwargs",
                    "Call in the context of this tasklet; returns and raises what the call does."),
-    {"__reduce__", plus_refuse_pickling, METH_NOARGS, NULL},
+    {"__reduce__", plus_tasklet_reduce, METH_NOARGS, NULL},
+    {"__setstate__", plus_tasklet_set_state, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

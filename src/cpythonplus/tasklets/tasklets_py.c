@@ -18,6 +18,7 @@
 #include "locks_py.h"
 #include "methods.h"
 #include "outside.h"
+#include "pickling_py.h"
 #include "overflow.h"
 #include "own_stack.h"
 #include "parking.h"
@@ -712,7 +713,8 @@ plus_tasklets_exec(PyObject *module)
     plus_threads_prepare();
     if (PyModule_AddFunctions(module, tasklets_methods) < 0 ||
         PyModule_AddFunctions(module, plus_io_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_timing_methods) < 0) {
+        PyModule_AddFunctions(module, plus_timing_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_pickling_methods) < 0) {
         return -1;
     }
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -728,7 +730,8 @@ plus_tasklets_exec(PyObject *module)
                                                       "Raised in a tasklet that is to end.",
                                                       PyExc_SystemExit, NULL);
     }
-    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0) {
+    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 ||
+        plus_pickling_prepare(module) < 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);

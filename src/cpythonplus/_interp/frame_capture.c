@@ -1,0 +1,504 @@
+/* Frames as tuples; frame_capture.h says of what.
+ *
+ * A chain is captured whole or not at all.  Between a function and the one that it called there may be
+ *
+ *     nothing          the evaluation loop went from one to the other: a call, or a generator that a `for`, a `yield
+ *                      from` or an `await` goes on with
+ *     C code           which is lost when the chain goes on elsewhere.  It may be where it does nothing else than what
+ *                      the loop would have done: what is called is the function that runs, or a method of it, a partial of
+ *                      it, an object with it as __call__; or the iterator of the `for` is the generator that runs.
+ *                      (The loop takes the way through C until a place is hot.)  Everything else is refused by name.
+ *
+ * The innermost function stands in a call of one of ours, which gives back what the tasklet gets next.
+ *
+ * Operands: what the call in progress takes is not captured.  How many there are follows from the bytecode
+ * (stack_depth.c), also where the frame tells its depth (3.14): the loop takes them off before it goes on with a
+ * function, and C code afterwards.
+ *
+ * Up to 3.13 operands of a call that is over may have been freed while a finaliser runs.  So what is called is compared
+ * by address before it is looked at, and not looked at where the inner function is a finaliser's.
+ */
+#include "pyframe.h"
+
+#include "frame_capture.h"
+#include "stack_depth.h"
+
+typedef struct _PyInterpreterFrame Frame;
+
+struct capture {
+    const struct plus_frames *frames;
+    const struct plus_capture_ends *ends;
+    PyObject *error;
+};
+
+/* One frame on the way from the innermost outwards. */
+struct standing {
+    Frame *frame, *home; /* where it is read, and where its pointers say that it is */
+    PyCodeObject *code;
+    const struct plus_call_site *site;
+    bool by_c; /* C code called it */
+};
+
+static PyObject *
+function_of(const Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
+}
+
+static bool
+is_generators(const Frame *frame)
+{
+    return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
+/* ---- refusing by name -------------------------------------------------------------------------- */
+
+static PyObject *
+name_of(PyObject *callable)
+{
+    PyObject *name = PyObject_GetAttrString(callable, "__qualname__");
+
+    if (name == NULL || !PyUnicode_Check(name)) {
+        PyErr_Clear();
+        Py_XSETREF(name, PyUnicode_FromString(Py_TYPE(callable)->tp_name));
+    }
+    return name;
+}
+
+static int
+line_of(const struct standing *at)
+{
+    return plus_frames_line(at->code, _PyInterpreterFrame_LASTI(at->frame) *
+                                          (int)sizeof(_Py_CODEUNIT));
+}
+
+/* `what` is in the middle of a function; always -1. */
+static int
+refuse(const struct capture *capture, const struct standing *at, const char *what)
+{
+    PyErr_Format(capture->error, "%s is in the middle of %U() line %d", what, at->code->co_qualname,
+                 line_of(at));
+    return -1;
+}
+
+static int
+refuse_call(const struct capture *capture, const struct standing *at, PyObject *callable)
+{
+    PyObject *name = callable == NULL ? NULL : name_of(callable);
+
+    if (name == NULL) {
+        PyErr_Clear();
+        return refuse(capture, at, "C code");
+    }
+    PyErr_Format(capture->error, "%U() (%s) is in the middle of %U() line %d", name,
+                 PyType_Check(callable) ? "a class" : "C function", at->code->co_qualname,
+                 line_of(at));
+    Py_DECREF(name);
+    return -1;
+}
+
+/* ---- what is on the operand stack --------------------------------------------------------------- */
+
+/* Borrowed; NULL: nothing, or no object. */
+static PyObject *
+operand(const struct standing *at, int index)
+{
+    int place = at->code->co_nlocalsplus + index;
+
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef reference = at->frame->localsplus[place];
+
+    if (at->frame->stackpointer == NULL ||
+        place >= at->frame->stackpointer - at->home->localsplus ||
+        PyStackRef_IsNull(reference) || PyStackRef_IsTaggedInt(reference)) {
+        return NULL;
+    }
+    PyObject *there = PyStackRef_AsPyObjectBorrow(reference);
+    return there != NULL && Py_REFCNT(there) > 0 ? there : NULL;
+#else
+    return at->frame->localsplus[place];
+#endif
+}
+
+static PyObject *
+called_at(const struct standing *at)
+{
+    PyObject *lowest = operand(at, at->site->base);
+
+    /* Up to 3.12 a NULL lies below what is not a method. */
+    return PY_VERSION_HEX < 0x030D0000 && lowest == NULL ? operand(at, at->site->base + 1) : lowest;
+}
+
+/* What a `for` asks, or a SEND sends to. */
+static PyObject *
+asked_at(const struct standing *at)
+{
+    return operand(at, at->site->base);
+}
+
+static PyObject *
+generator_of(Frame *frame)
+{
+    return (PyObject *)_PyFrame_GetGenerator(frame);
+}
+
+/* Variables and operands that stay while a call goes on; -1: the frame does not look so. */
+static int
+live_count(const struct standing *at)
+{
+    int variables = at->code->co_nlocalsplus;
+
+#if PY_VERSION_HEX >= 0x030E0000
+    ptrdiff_t there = at->frame->stackpointer == NULL
+                          ? -1
+                          : at->frame->stackpointer - at->home->localsplus - variables;
+#else
+    int there = at->frame->stacktop < 0 ? at->site->kept : at->frame->stacktop - variables;
+#endif
+    return there < at->site->kept || there > at->site->depth ? -1 : variables + at->site->kept;
+}
+
+/* ---- what C code may do in between ------------------------------------------------------------- */
+
+static bool
+is_partial(PyObject *callable)
+{
+    static PyObject *partial; /* kept for good */
+
+    if (partial == NULL) {
+        PyObject *module = PyImport_ImportModule("functools");
+        partial = module == NULL ? NULL : PyObject_GetAttrString(module, "partial");
+        Py_XDECREF(module);
+        PyErr_Clear();
+    }
+    return partial != NULL && (PyObject *)Py_TYPE(callable) == partial;
+}
+
+/* Whether calling `callable` is calling `function`, and gives what that returns. */
+static bool
+amounts_to(PyObject *callable, PyObject *function)
+{
+    if (callable == function || callable == NULL) {
+        return callable != NULL;
+    }
+    if (PyMethod_Check(callable)) {
+        return PyMethod_GET_FUNCTION(callable) == function;
+    }
+    if (is_partial(callable)) {
+        PyObject *inner = PyObject_GetAttrString(callable, "func");
+        bool amounts = inner != NULL && amounts_to(inner, function);
+        Py_XDECREF(inner);
+        PyErr_Clear();
+        return amounts;
+    }
+    static PyObject *call; /* interned, kept for good */
+
+    if (PyType_Check(callable) || PyCFunction_Check(callable) ||
+        (call == NULL && (call = PyUnicode_InternFromString("__call__")) == NULL)) {
+        return false;
+    }
+    return _PyType_Lookup(Py_TYPE(callable), call) == function;
+}
+
+static bool
+is_finaliser(const Frame *frame)
+{
+    static const char *const names[] = {"__del__", "_remove"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (PyUnicode_CompareWithASCIIString(plus_pyframe_code(frame)->co_name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 0, or -1 with the error: `inner` is not called as an evaluation loop would call it. */
+static int
+check_step(const struct capture *capture, const struct standing *outer,
+           const struct standing *inner)
+{
+    if (outer->site == NULL) {
+        return refuse(capture, outer, "C code (an operator or attribute)");
+    }
+    if (outer->site->kind != PLUS_SITE_CALL) {
+        return is_generators(inner->frame) && asked_at(outer) == generator_of(inner->frame)
+                   ? 0
+                   : refuse(capture, outer, "C code (an iterator)");
+    }
+    if (is_generators(inner->frame)) {
+        return inner->by_c ? refuse_call(capture, outer, called_at(outer))
+                           : refuse(capture, outer, "C code");
+    }
+    if (!inner->by_c) {
+        return 0;
+    }
+    PyObject *callable = called_at(outer), *function = function_of(inner->frame);
+
+    if (callable == function || (!is_finaliser(inner->frame) && amounts_to(callable, function))) {
+        return 0;
+    }
+    return is_finaliser(inner->frame) ? refuse(capture, outer, "a finaliser")
+                                      : refuse_call(capture, outer, callable);
+}
+
+/* The same of the C function that the innermost stands in. */
+static int
+check_end(const struct capture *capture, const struct standing *at)
+{
+    if (capture->frames->uncalled) {
+        return refuse(capture, at, "a finaliser or a callback");
+    }
+    if (at->site == NULL) {
+        return refuse(capture, at, "C code (an operator or attribute)");
+    }
+    if (at->site->kind == PLUS_SITE_FOR && capture->ends->iterator(asked_at(at))) {
+        return 0;
+    }
+    PyObject *callable = at->site->kind == PLUS_SITE_CALL ? called_at(at) : NULL;
+
+    return callable != NULL && capture->ends->call(callable) ? 0
+                                                             : refuse_call(capture, at, callable);
+}
+
+static int
+check_function(const struct capture *capture, const struct standing *at)
+{
+    PyObject *function = function_of(at->frame);
+
+    if (function == NULL || !PyFunction_Check(function)) {
+        return refuse(capture, at, "a class being called");
+    }
+    if (PyFunction_GET_CODE(function) != (PyObject *)at->code) {
+        return refuse(capture, at, "code that the function does not have any more");
+    }
+    if (!(at->code->co_flags & CO_OPTIMIZED)) {
+        PyErr_Format(capture->error, "%U is no function: a module or a class is being executed",
+                     at->code->co_qualname);
+        return -1;
+    }
+    if (at->code->co_flags & CO_ASYNC_GENERATOR) {
+        PyErr_Format(capture->error, "%U() is an asynchronous generator", at->code->co_qualname);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- the tuples -------------------------------------------------------------------------------- */
+
+/* What lies at a place: its kind, and a new reference, or NULL for 'n' (or without memory: with an exception). */
+static char
+take(const Frame *frame, int place, PyObject **value)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef reference = frame->localsplus[place];
+
+    if (PyStackRef_IsNull(reference)) {
+        *value = NULL;
+        return 'n';
+    }
+    if (PyStackRef_IsTaggedInt(reference)) {
+        *value = PyLong_FromSsize_t(PyStackRef_UntagInt(reference));
+        return 'i';
+    }
+    *value = Py_XNewRef(PyStackRef_AsPyObjectBorrow(reference));
+#else
+    *value = Py_XNewRef(frame->localsplus[place]);
+#endif
+    return *value == NULL ? 'n' : 'o';
+}
+
+/* Fills kinds, and a list of values: the exact tuple follows. */
+static int
+take_all(const Frame *frame, int count, char *kinds, PyObject **values)
+{
+    int taken = 0;
+
+    for (int i = 0; i < count; i++) {
+        kinds[i] = take(frame, i, &values[taken]);
+        if (kinds[i] == 'i' && values[taken] == NULL) {
+            return -1;
+        }
+        taken += kinds[i] != 'n';
+    }
+    return taken;
+}
+
+/* (owner, offset, kinds, values, handled) */
+static PyObject *
+captured(const Frame *frame, PyObject *owner, int offset, int count, PyObject *handled)
+{
+    PyObject *kinds = PyBytes_FromStringAndSize(NULL, count);
+    PyObject *all = PyTuple_New(count), *result = NULL;
+    int taken = -1;
+
+    if (kinds != NULL && all != NULL) {
+        taken = take_all(frame, count, PyBytes_AS_STRING(kinds), &PyTuple_GET_ITEM(all, 0));
+    }
+    if (taken >= 0 && taken < count) {
+        Py_SETREF(all, PyTuple_GetSlice(all, 0, taken));
+        taken = all == NULL ? -1 : taken;
+    }
+    if (taken >= 0) {
+        result = Py_BuildValue("OiOOO", owner, offset, kinds, all,
+                               handled != NULL ? handled : Py_None);
+    }
+    Py_XDECREF(kinds);
+    Py_XDECREF(all);
+    return result;
+}
+
+static PyObject *
+capture_one(const struct capture *capture, const struct standing *at)
+{
+    PyObject *owner = function_of(at->frame), *handled = NULL;
+    int count = live_count(at);
+
+    if (check_function(capture, at) < 0) {
+        return NULL;
+    }
+    if (count < 0) {
+        (void)refuse(capture, at, "an operand stack that is not as expected");
+        return NULL;
+    }
+    if (is_generators(at->frame)) {
+        owner = generator_of(at->frame);
+        handled = ((PyGenObject *)owner)->gi_exc_state.exc_value;
+    }
+    return captured(at->frame, owner, at->site->offset, count, handled);
+}
+
+/* ---- the chain --------------------------------------------------------------------------------- */
+
+static bool
+is_called_by_c(const Frame *frame, bool after_entry)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    (void)frame;
+    return after_entry;
+#else
+    (void)after_entry;
+    return frame->is_entry;
+#endif
+}
+
+/* The next Python frame from *home on, which is moved behind it. */
+static bool
+next_standing(const struct plus_frames *frames, Frame **home, struct standing *at)
+{
+    for (Frame *frame; *home != NULL; *home = frame->previous) {
+        frame = plus_frames_located(frames, *home);
+        if (!plus_pyframe_has_begun(frame)) {
+            continue;
+        }
+        int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+
+        *at = (struct standing){.frame = frame, .home = *home, .code = plus_pyframe_code(frame)};
+        at->site = plus_stack_depth_around(at->code, offset);
+        *home = frame->previous;
+        bool entry = *home == NULL ||
+                     !plus_pyframe_is_python(plus_frames_located(frames, *home));
+        at->by_c = is_called_by_c(frame, entry);
+        return true;
+    }
+    return false;
+}
+
+static int
+capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
+{
+    Frame *home = capture->frames->top;
+    struct standing inner, outer;
+    bool more = next_standing(capture->frames, &home, &inner);
+
+    if (more && check_end(capture, &inner) < 0) {
+        return -1;
+    }
+    while (more) {
+        PyObject *one = capture_one(capture, &inner);
+        int failed = one == NULL ? -1 : PyList_Append(list, one);
+        Py_XDECREF(one);
+        more = failed == 0 && next_standing(capture->frames, &home, &outer);
+        if (failed < 0 || (more && check_step(capture, &outer, &inner) < 0)) {
+            return -1;
+        }
+        if (!more && called != NULL && !amounts_to(called, function_of(inner.frame))) {
+            return refuse_call(capture, &inner, called);
+        }
+        inner = outer;
+    }
+    return PyList_Reverse(list);
+}
+
+PyObject *
+plus_frames_capture(const struct plus_frames *frames, PyObject *called,
+                    const struct plus_capture_ends *ends, PyObject *error)
+{
+    struct capture capture = {frames, ends, error};
+    PyObject *list = PyList_New(0), *result = NULL;
+
+    if (list != NULL && capture_chain(&capture, called, list) == 0) {
+        result = PyList_AsTuple(list);
+    }
+    Py_XDECREF(list);
+    return result;
+}
+
+/* ---- generators -------------------------------------------------------------------------------- */
+
+static Frame *
+generators_frame(PyObject *generator)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return plus_pyframe_at(&((PyGenObject *)generator)->gi_iframe);
+#else
+    return plus_pyframe_at((Frame *)((PyGenObject *)generator)->gi_iframe);
+#endif
+}
+
+PyObject *
+plus_generator_capture(PyObject *generator, PyObject *error)
+{
+    PyGenObject *gen = (PyGenObject *)generator;
+    Frame *frame = generators_frame(generator);
+    int state = gen->gi_frame_state;
+
+    if (FRAME_STATE_FINISHED(state)) {
+        Py_RETURN_NONE;
+    }
+    if (state == FRAME_EXECUTING) {
+        PyErr_Format(error, "%R is being executed", generator);
+        return NULL;
+    }
+#if PY_VERSION_HEX >= 0x030E0000
+    ptrdiff_t count = frame->stackpointer - frame->localsplus;
+#else
+    int count = frame->stacktop;
+#endif
+    struct capture capture = {.error = error};
+    struct standing at = {.frame = frame, .home = frame, .code = plus_pyframe_code(frame)};
+
+    if (at.code == NULL || count < 0 || check_function(&capture, &at) < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_Format(error, "%R is not laid out as expected", generator);
+        }
+        return NULL;
+    }
+    int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+    PyObject *one = captured(frame, function_of(frame), offset, (int)count,
+                             gen->gi_exc_state.exc_value);
+    PyObject *last = one == NULL ? NULL : Py_BuildValue("(i)", state), *all = NULL;
+
+    if (last != NULL) {
+        all = PySequence_Concat(one, last);
+    }
+    Py_XDECREF(one);
+    Py_XDECREF(last);
+    return all;
+}

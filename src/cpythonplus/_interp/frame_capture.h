@@ -1,0 +1,39 @@
+/* What a parked tasklet's functions, and a generator, would need to go on elsewhere.
+ *
+ * All with the GIL held, for whom PLUS_FACT_FRAMES and PLUS_FACT_OPERANDS hold.  Nothing is changed: whatever was
+ * captured goes on as if nobody had asked.
+ *
+ * A captured frame is a tuple (owner, offset, kinds, values, handled):
+ *
+ *     owner      the function; of a generator's frame: the generator or coroutine
+ *     offset     of the instruction in progress, in bytes.  In a chain that is a call; its result is what is missing
+ *     kinds      bytes, one for each variable (co_localsplusnames) and then for each operand that the call does not
+ *                take: 'o' an object, 'n' nothing there, 'i' an index (3.15: how far a `for` has got)
+ *     values     those that are objects or indexes, in that order; cells as such
+ *     handled    of a generator: the exception that it handles, or None
+ */
+#ifndef PLUS_INTERP_FRAME_CAPTURE_H
+#define PLUS_INTERP_FRAME_CAPTURE_H
+
+#include "frames.h"
+
+/* The C function that a chain may end in: whoever captures knows that it only gives back what it gets when the tasklet
+ * goes on.  Of a `for`, the iterator.  Called with what is called. */
+struct plus_capture_ends {
+    bool (*call)(PyObject *callable);
+    bool (*iterator)(PyObject *iterator);
+};
+
+/* A new tuple of captured frames, outermost first.  `called`: what the tasklet calls (its outermost function, or what
+ * calls nothing else than that), NULL: known to be.  NULL with `error` that names a C function in the middle, or
+ * another reason. */
+PyObject *
+plus_frames_capture(const struct plus_frames *frames, PyObject *called,
+                    const struct plus_capture_ends *ends, PyObject *error);
+
+/* A captured frame of a generator or coroutine that is suspended; its function is the owner, and a sixth item tells the state, an
+ * int of the interpreter's.  None: it has ended.  NULL with `error`. */
+PyObject *
+plus_generator_capture(PyObject *generator, PyObject *error);
+
+#endif

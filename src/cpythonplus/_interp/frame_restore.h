@@ -1,0 +1,35 @@
+/* Captured frames (frame_capture.h) made to go on.
+ *
+ * All with the GIL held, for whom PLUS_FACT_FRAMES, _OPERANDS and _THREAD_STATE hold.
+ */
+#ifndef PLUS_INTERP_FRAME_RESTORE_H
+#define PLUS_INTERP_FRAME_RESTORE_H
+
+#include "facts.h"
+
+/* Takes a chain that somebody hands over: each frame is compared with the code of its function, and the generators
+ * in it (made by plus_generator_make(), not restored) say from now on that they are being executed.  0, or -1 with
+ * ValueError that names the frame: then nothing has been changed. */
+int
+plus_frames_adopt(PyObject *frames);
+
+/* Of an adopted chain that will not go on: its generators end. */
+void
+plus_frames_abandon(PyObject *frames);
+
+/* Makes an adopted chain (taken) what the thread executes, on top of what it executes now, and goes on: the call in
+ * progress of the innermost frame gives, or raises, what `give` does.  `handled` (taken): the exception that is being
+ * handled, or NULL.  Returns what the outermost function returns, or NULL with an exception.  For a chain that does not
+ * go on inside of another one's evaluation; the thread handles no exception. */
+PyObject *
+plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg);
+
+/* A generator or coroutine of the function that has not begun, its arguments None; NULL with an exception. */
+PyObject *
+plus_generator_make(PyObject *function);
+
+/* Puts it where plus_generator_capture() found one.  `captured`: what that gave, or None.  0, or -1 with ValueError. */
+int
+plus_generator_restore(PyObject *generator, PyObject *captured);
+
+#endif

@@ -1,0 +1,139 @@
+"""Pickles of tasklets: what travels, and how it becomes a tasklet again.
+
+A tasklet reduces to its state, a tuple:
+
+    (format, (3, minor), flags, tempval, frames, handled, links, call, channel, attributes)
+
+    frames      captured frames, outermost first, as `_interp/frame_capture.h` says, or None
+    handled     the exception that is being handled outside of generators, or None
+    links       (exception, cause, context, suppress) of those that the frames hold: pickle drops it
+    call        (func, args, kwargs) of one that has not begun, or None
+    channel     that it is blocked on, or None.  The channel's own state has the order of its queue
+    attributes  of an instance of a subclass, or None
+
+The interpreter's instructions and their offsets mean something to one minor version only, so
+another one's are refused before anything is restored.
+"""
+
+import copyreg
+import sys
+from pickle import PicklingError, UnpicklingError
+
+from typing import Any
+
+from cpythonplus import _native
+from cpythonplus.tasklets._wrapping import wrap
+
+FORMAT = 1
+VERSION = sys.version_info[:2]
+ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
+
+# What lies in frames mostly, and pickle does by itself.
+_PLAIN = frozenset(
+    {bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple, type(None)}
+)
+
+Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
+"""Owner, offset, kinds, values, handled exception."""
+
+
+def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values if _PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
+
+
+def _frame(frame: Frame) -> Frame:
+    owner, offset, kinds, values, handled = frame
+    return wrap(owner), offset, kinds, _wrapped(values), wrap(handled)
+
+
+def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
+    """Of these and of what they lead to."""
+    links, seen = [], set()
+    while found:
+        one = found.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        others = [each for each in (one.__cause__, one.__context__) if each is not None]
+        if others or one.__suppress_context__:
+            links.append((one, one.__cause__, one.__context__, one.__suppress_context__))
+            found += others
+    return tuple(links) or None
+
+
+def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
+    """Return what `__reduce__` does; PicklingError that names what cannot be pickled."""
+    frames, handled = _native.tasklets_capture(task, PicklingError)
+    flags = (
+        ATOMIC * task.atomic
+        + IGNORE_NESTING * task.ignore_nesting
+        + BLOCK_TRAP * task.block_trap
+        + ALIVE * task.alive
+        + BLOCKED * task.blocked
+    )
+    exceptions = [] if handled is None else [handled]
+    if frames is not None:
+        for _, _, _, values, exception in frames:
+            exceptions += [each for each in values if isinstance(each, BaseException)]
+            if exception is not None:
+                exceptions.append(exception)
+        frames = tuple(map(_frame, frames))
+    call = _native.tasklets_call_of(task)
+    state = (
+        FORMAT,
+        VERSION,
+        flags,
+        wrap(task.tempval),
+        frames,
+        handled,
+        _links(exceptions) if exceptions else None,
+        None if call[0] is None else (wrap(call[0]), *call[1:]),
+        task._channel,
+        getattr(task, "__dict__", None) or None,
+    )
+    return copyreg.__newobj__, (type(task),), state  # type: ignore[attr-defined]
+
+
+def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
+    """Make a new tasklet what `reduce_tasklet` found; UnpicklingError if it does not fit."""
+    if type(state) is not tuple or len(state) != 10 or state[0] != FORMAT:
+        raise UnpicklingError("not the state of a tasklet, or of another release of cpythonplus")
+    _, version, flags, tempval, frames, handled, links, call, channel, attributes = state
+    if version != VERSION:
+        raise UnpicklingError(
+            f"a tasklet was pickled by Python {'.'.join(map(str, version))}, "
+            f"and this is Python {'.'.join(map(str, VERSION))}"
+        )
+    if frames is not None:
+        try:
+            _native.tasklets_restore(task, frames, handled, tempval)
+        except ValueError as error:
+            raise UnpicklingError(str(error)) from None
+    elif call is not None:
+        func, args, kwargs = call
+        task.bind(func, args if args is not None else (), kwargs)
+        task.tempval = tempval
+    else:
+        task.tempval = tempval
+    for one, cause, context, suppress in links or ():
+        one.__cause__, one.__context__, one.__suppress_context__ = cause, context, suppress
+    task.set_atomic(bool(flags & ATOMIC))
+    task.set_ignore_nesting(bool(flags & IGNORE_NESTING))
+    task.block_trap = bool(flags & BLOCK_TRAP)
+    if attributes:
+        task.__dict__.update(attributes)
+
+
+def make_generator(function: Any, name: str, qualname: str) -> Any:
+    """A generator or coroutine, to be put where another one was."""
+    made = _native.generator_make(function)
+    made.__name__, made.__qualname__ = name, qualname
+    return made
+
+
+def set_generator_state(generator: Any, state: Any) -> None:
+    """What pickle calls with a generator that was just made."""
+    try:
+        _native.generator_restore(generator, state)
+    except ValueError as error:
+        raise UnpicklingError(str(error)) from None

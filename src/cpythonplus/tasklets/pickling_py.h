@@ -1,0 +1,19 @@
+/* What cpythonplus.tasklets._pickling is built on. */
+#ifndef PLUS_TASKLETS_PICKLING_PY_H
+#define PLUS_TASKLETS_PICKLING_PY_H
+
+#include "../_base/compat.h"
+
+extern PyMethodDef plus_pickling_methods[];
+
+/* With the module's functions added, and its types ready. */
+int
+plus_pickling_prepare(PyObject *module);
+
+/* __reduce__ and __setstate__ of tasklets. */
+PyObject *
+plus_tasklet_reduce(PyObject *op, PyObject *ignored);
+PyObject *
+plus_tasklet_set_state(PyObject *op, PyObject *state);
+
+#endif

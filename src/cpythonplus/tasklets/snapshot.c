@@ -1,0 +1,125 @@
+/* What a loaded tasklet calls.  The frames are checked when it is made, so that a pickle that does not fit its code fails
+ * at once and as a whole, and built when the tasklet begins, on its own C stack.  Until then they are a tuple: a hundred
+ * thousand loaded tasklets have no stacks.  From then on they are the interpreter's, and this is empty. */
+#include "snapshot.h"
+
+#include "../_base/raise.h"
+#include "../_interp/frame_restore.h"
+#include "bomb.h"
+
+struct snapshot {
+    PyObject_HEAD PyObject *frames, *handled; /* NULL: gone on; nothing is handled */
+};
+
+PyObject *
+plus_snapshot_make(PyObject *frames, PyObject *handled)
+{
+    if (plus_frames_adopt(frames) < 0) {
+        return NULL;
+    }
+    struct snapshot *self = PyObject_GC_New(struct snapshot, &plus_snapshot_type);
+
+    if (self == NULL) {
+        plus_frames_abandon(frames);
+        return NULL;
+    }
+    self->frames = Py_NewRef(frames);
+    self->handled = Py_XNewRef(handled);
+    PyObject_GC_Track(self);
+    return (PyObject *)self;
+}
+
+PyObject *
+plus_snapshot_frames(PyObject *op)
+{
+    return ((struct snapshot *)op)->frames;
+}
+
+PyObject *
+plus_snapshot_handled(PyObject *op)
+{
+    return ((struct snapshot *)op)->handled;
+}
+
+/* In the innermost frame's call. */
+static PyObject *
+give(void *arg)
+{
+    PyObject **value = arg, *given = *value;
+
+    *value = NULL;
+    return plus_is_bomb(given) ? plus_bomb_explode(given) : given;
+}
+
+PyObject *
+plus_snapshot_run(PyObject *op, PyObject *value)
+{
+    struct snapshot *self = (struct snapshot *)op;
+    PyObject *frames = self->frames, *handled = self->handled;
+
+    self->frames = self->handled = NULL;
+    if (frames == NULL) {
+        Py_DECREF(value);
+        PyErr_SetString(PyExc_RuntimeError, "the frames of this tasklet have gone on already");
+        return NULL;
+    }
+    PyObject *result = plus_frames_go_on(frames, handled, give, &value);
+
+    Py_XDECREF(value);
+    return result;
+}
+
+static int
+snapshot_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    struct snapshot *self = (struct snapshot *)op;
+
+    Py_VISIT(self->frames);
+    Py_VISIT(self->handled);
+    return 0;
+}
+
+static int
+snapshot_clear(PyObject *op)
+{
+    struct snapshot *self = (struct snapshot *)op;
+    PyObject *frames = self->frames;
+
+    self->frames = NULL;
+    if (frames != NULL) {
+        struct plus_raised raised = plus_raised_take();
+        plus_frames_abandon(frames);
+        plus_raised_put(raised);
+        Py_DECREF(frames);
+    }
+    Py_CLEAR(self->handled);
+    return 0;
+}
+
+static void
+snapshot_dealloc(PyObject *op)
+{
+    PyObject_GC_UnTrack(op);
+    (void)snapshot_clear(op);
+    PyObject_GC_Del(op);
+}
+
+/* Callable for whom asks; only a tasklet calls it, by plus_snapshot_run(). */
+static PyObject *
+snapshot_call(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    (void)op, (void)args, (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "only a tasklet goes on with its frames");
+    return NULL;
+}
+
+PyTypeObject plus_snapshot_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets._Snapshot",
+    .tp_basicsize = sizeof(struct snapshot),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = PyDoc_STR("The frames of a tasklet that was loaded and has not gone on yet."),
+    .tp_dealloc = snapshot_dealloc,
+    .tp_traverse = snapshot_traverse,
+    .tp_clear = snapshot_clear,
+    .tp_call = snapshot_call,
+};
