@@ -20,6 +20,7 @@
  */
 #include "pyframe.h"
 
+#include "frame_build.h"
 #include "frame_capture.h"
 #include "stack_depth.h"
 
@@ -452,21 +453,11 @@ plus_frames_capture(const struct plus_frames *frames, PyObject *called,
 
 /* ---- generators -------------------------------------------------------------------------------- */
 
-static Frame *
-generators_frame(PyObject *generator)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    return plus_pyframe_at(&((PyGenObject *)generator)->gi_iframe);
-#else
-    return plus_pyframe_at((Frame *)((PyGenObject *)generator)->gi_iframe);
-#endif
-}
-
 PyObject *
 plus_generator_capture(PyObject *generator, PyObject *error)
 {
     PyGenObject *gen = (PyGenObject *)generator;
-    Frame *frame = generators_frame(generator);
+    Frame *frame = plus_generator_frame(generator);
     int state = gen->gi_frame_state;
 
     if (FRAME_STATE_FINISHED(state)) {
@@ -491,14 +482,26 @@ plus_generator_capture(PyObject *generator, PyObject *error)
         return NULL;
     }
     int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
-    PyObject *one = captured(frame, function_of(frame), offset, (int)count,
-                             gen->gi_exc_state.exc_value);
+    PyObject *one = captured(frame, Py_None, offset, (int)count, gen->gi_exc_state.exc_value);
     PyObject *last = one == NULL ? NULL : Py_BuildValue("(i)", state), *all = NULL;
 
     if (last != NULL) {
+        Py_SETREF(one, PyTuple_GetSlice(one, 1, PyTuple_GET_SIZE(one)));
+    }
+    if (last != NULL && one != NULL) {
         all = PySequence_Concat(one, last);
     }
     Py_XDECREF(one);
     Py_XDECREF(last);
     return all;
+}
+
+PyObject *
+plus_generator_function(PyObject *generator)
+{
+    PyObject *function = FRAME_STATE_FINISHED(((PyGenObject *)generator)->gi_frame_state)
+                             ? NULL
+                             : function_of(plus_generator_frame(generator));
+
+    return function != NULL && PyFunction_Check(function) ? Py_NewRef(function) : NULL;
 }

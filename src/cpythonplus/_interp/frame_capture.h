@@ -31,9 +31,13 @@ PyObject *
 plus_frames_capture(const struct plus_frames *frames, PyObject *called,
                     const struct plus_capture_ends *ends, PyObject *error);
 
-/* A captured frame of a generator or coroutine that is suspended; its function is the owner, and a sixth item tells the state, an
- * int of the interpreter's.  None: it has ended.  NULL with `error`. */
+/* Of a generator or coroutine that is suspended: (offset, kinds, values, handled, state), the last an int of the
+ * interpreter's.  None: it has ended.  NULL with `error`. */
 PyObject *
 plus_generator_capture(PyObject *generator, PyObject *error);
+
+/* What made it, new; NULL without an exception: it has ended. */
+PyObject *
+plus_generator_function(PyObject *generator);
 
 #endif

@@ -7,16 +7,6 @@
 
 #include "facts.h"
 
-/* Takes a chain that somebody hands over: each frame is compared with the code of its function, and the generators
- * in it (made by plus_generator_make(), not restored) say from now on that they are being executed.  0, or -1 with
- * ValueError that names the frame: then nothing has been changed. */
-int
-plus_frames_adopt(PyObject *frames);
-
-/* Of an adopted chain that will not go on: its generators end. */
-void
-plus_frames_abandon(PyObject *frames);
-
 /* Makes an adopted chain (taken) what the thread executes, on top of what it executes now, and goes on: the call in
  * progress of the innermost frame gives, or raises, what `give` does.  `handled` (taken): the exception that is being
  * handled, or NULL.  Returns what the outermost function returns, or NULL with an exception.  For a chain that does not

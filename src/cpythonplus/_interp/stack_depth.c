@@ -212,7 +212,10 @@ find_depths(struct flow *flow, PyCodeObject *code)
     for (int unit = 0; unit < flow->units; unit++) {
         flow->depths[unit] = UNREACHED;
     }
-    reach(flow, 0, 0);
+    /* 3.11 and 3.12 count what a generator is first sent as there from the start. */
+    reach(flow, 0,
+          PY_VERSION_HEX < 0x030D0000 &&
+              (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0);
     reach_handlers(flow, code->co_exceptiontable);
     while (flow->changed && !flow->broken) {
         flow->changed = false;
@@ -223,7 +226,9 @@ find_depths(struct flow *flow, PyCodeObject *code)
 
 enum {
     METHOD_OPERANDS = 2, /* of a call: callable and self, in either order */
+    /* What is iterated, and from 3.15 on how far; to SEND also what is sent. */
     FOR_OPERANDS = PY_VERSION_HEX < 0x030F0000 ? 1 : 2,
+    SEND_OPERANDS = FOR_OPERANDS + 1,
 };
 
 static bool
@@ -282,7 +287,7 @@ describe_call(const struct flow *flow, const struct instruction *ins, struct plu
     case SEND:
         site->kind = PLUS_SITE_SEND;
         site->kept = -1;
-        return described(flow, site, 2);
+        return described(flow, site, SEND_OPERANDS);
     default:
         return false;
     }

@@ -17,12 +17,15 @@ another one's are refused before anything is restored.
 
 import copyreg
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pickle import PicklingError, UnpicklingError
 
+from types import FunctionType
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.tasklets._wrapping import wrap
+from cpythonplus.tasklets._wrapping import set_generator_reducer, wrap, wrap_as
 
 FORMAT = 1
 VERSION = sys.version_info[:2]
@@ -39,6 +42,13 @@ Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
 
 def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values if _PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
+
+
+def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
+    """Let generators of a chain be made without their frames, which come with the chain."""
+    for owner, *_ in frames:
+        if type(owner) is not FunctionType:
+            yield wrap_as(owner, partial(_made, owner))
 
 
 def _frame(frame: Frame) -> Frame:
@@ -77,7 +87,9 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
             exceptions += [each for each in values if isinstance(each, BaseException)]
             if exception is not None:
                 exceptions.append(exception)
+        apart = list(_made_apart(frames))  # kept while the others are wrapped
         frames = tuple(map(_frame, frames))
+        del apart
     call = _native.tasklets_call_of(task)
     state = (
         FORMAT,
@@ -124,10 +136,16 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
         task.__dict__.update(attributes)
 
 
+def _ended() -> Iterator[None]:
+    yield  # a generator that has ended does not know of what function it was
+
+
 def make_generator(function: Any, name: str, qualname: str) -> Any:
-    """A generator or coroutine, to be put where another one was."""
-    made = _native.generator_make(function)
+    """A generator or coroutine of a function, or (None) one that has ended."""
+    made = _native.generator_make(_ended if function is None else function)
     made.__name__, made.__qualname__ = name, qualname
+    if function is None:
+        made.close()
     return made
 
 
@@ -137,3 +155,23 @@ def set_generator_state(generator: Any, state: Any) -> None:
         _native.generator_restore(generator, state)
     except ValueError as error:
         raise UnpicklingError(str(error)) from None
+
+
+def _made(generator: Any) -> tuple[Any, ...]:
+    function = _native.generator_function(generator)
+    function = None if function is None else wrap(function)
+    return make_generator, (function, generator.__name__, generator.__qualname__)
+
+
+def reduce_generator(generator: Any) -> tuple[Any, ...]:
+    """Return what `__reduce__` would, of a generator or coroutine that does not run."""
+    state = _native.generator_capture(generator, PicklingError)
+    made = _made(generator)
+    if state is None:
+        return made
+    offset, kinds, values, handled, number = state
+    state = offset, kinds, _wrapped(values), wrap(handled), number
+    return *made, state, None, None, set_generator_state
+
+
+set_generator_reducer(reduce_generator)

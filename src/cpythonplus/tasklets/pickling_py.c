@@ -264,6 +264,17 @@ generator_capture(PyObject *module, PyObject *args)
 }
 
 static PyObject *
+generator_function(PyObject *module, PyObject *generator)
+{
+    PyObject *function = NULL;
+
+    if (PyGen_CheckExact(generator) || PyCoro_CheckExact(generator)) {
+        function = plus_generator_function(generator);
+    }
+    return function != NULL ? function : Py_NewRef(Py_None);
+}
+
+static PyObject *
 generator_make(PyObject *module, PyObject *function)
 {
     return refuse_here(PyExc_RuntimeError) ? NULL : plus_generator_make(function);
@@ -294,6 +305,8 @@ PyMethodDef plus_pickling_methods[] = {
     PLUS_METHOD("generator_capture", generator_capture, METH_VARARGS,
                 "$module, generator, error, /",
                 "What generator_restore() takes; None: it has ended."),
+    PLUS_METHOD("generator_function", generator_function, METH_O, "$module, generator, /",
+                "What made a generator or coroutine; None: it has ended."),
     PLUS_METHOD("generator_make", generator_make, METH_O, "$module, function, /",
                 "A generator or coroutine that has not begun, its arguments None."),
     PLUS_METHOD("generator_restore", generator_restore, METH_VARARGS,

@@ -4,6 +4,7 @@
 #include "snapshot.h"
 
 #include "../_base/raise.h"
+#include "../_interp/frame_build.h"
 #include "../_interp/frame_restore.h"
 #include "bomb.h"
 

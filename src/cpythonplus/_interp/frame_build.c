@@ -1,0 +1,522 @@
+/* Captured frames, checked and laid out; see frame_capture.h for what is captured.
+ *
+ * What comes from a pickle is compared with the code before any of it is used: each value that the code expects is there
+ * and of its kind, the operand stack is as deep as the bytecode says that it is while the call in progress goes on, and
+ * a generator in the chain is the one that the instruction below it asks.  After that nobody has the tuples but who
+ * adopted them, so the readers below ask nothing again.
+ *
+ * A generator has its frame in itself.  One that is part of a chain says that it is being executed from the moment on in
+ * which the chain is adopted: whoever asks it for a value gets the same answer as from the one that was captured.  It is
+ * filled when the chain goes on.
+ */
+#include "pyframe.h"
+
+#include "frame_build.h"
+#include "frame_restore.h"
+
+#include <opcode.h>
+
+typedef struct _PyInterpreterFrame Frame;
+
+/* ---- a captured frame ---------------------------------------------------------------------------- */
+
+enum { OWNER, OFFSET, KINDS, VALUES, HANDLED, ITEMS };
+
+Frame *
+plus_generator_frame(PyObject *generator)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return plus_pyframe_at(&((PyGenObject *)generator)->gi_iframe);
+#else
+    return plus_pyframe_at((Frame *)((PyGenObject *)generator)->gi_iframe);
+#endif
+}
+
+static PyObject *
+generators_function(PyObject *generator)
+{
+    const Frame *frame = plus_generator_frame(generator);
+
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
+}
+
+static int
+state_of(PyObject *generator)
+{
+    return ((PyGenObject *)generator)->gi_frame_state;
+}
+
+static void
+set_state(PyObject *generator, int state)
+{
+    ((PyGenObject *)generator)->gi_frame_state = (int8_t)state;
+}
+
+struct plus_captured
+plus_frames_captured(PyObject *frames, Py_ssize_t index)
+{
+    PyObject *tuple = PyTuple_GET_ITEM(frames, index);
+    struct plus_captured item = {.owner = PyTuple_GET_ITEM(tuple, OWNER),
+                        .kinds = PyTuple_GET_ITEM(tuple, KINDS),
+                        .values = PyTuple_GET_ITEM(tuple, VALUES),
+                        .handled = PyTuple_GET_ITEM(tuple, HANDLED)};
+
+    item.function = plus_is_generator(item.owner) ? generators_function(item.owner) : item.owner;
+    item.code = (PyCodeObject *)PyFunction_GET_CODE(item.function);
+    item.offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, OFFSET));
+    item.site = plus_stack_depth_at(item.code, item.offset);
+    return item;
+}
+
+/* ---- whether it can go on ------------------------------------------------------------------------ */
+
+static int
+bad(const char *why)
+{
+    PyErr_Format(PyExc_ValueError, "not the frames of a tasklet: %s", why);
+    return -1;
+}
+
+/* Kinds and values belong together. */
+static int
+check_values(PyObject *kinds, PyObject *values)
+{
+    Py_ssize_t there = 0, total;
+
+    if (!PyBytes_CheckExact(kinds) || !PyTuple_CheckExact(values)) {
+        return bad("kinds are bytes, and values a tuple");
+    }
+    total = PyTuple_GET_SIZE(values);
+    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(kinds); i++) {
+        char kind = PyBytes_AS_STRING(kinds)[i];
+        if (kind != 'o' && kind != 'n' && (kind != 'i' || PY_VERSION_HEX < 0x030E0000)) {
+            return bad("a kind of value is unknown");
+        }
+        if (kind == 'i' && there < total && !PyLong_Check(PyTuple_GET_ITEM(values, there))) {
+            return bad("an index is no int");
+        }
+        there += kind != 'n';
+    }
+    return there == total ? 0 : bad("values are missing, or too many");
+}
+
+/* Variables that are shared with inner functions are cells. */
+static int
+check_cells(PyCodeObject *code, PyObject *kinds, PyObject *values)
+{
+    const char *places = PyBytes_AS_STRING(code->co_localspluskinds);
+    Py_ssize_t next = 0;
+
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        bool there = PyBytes_AS_STRING(kinds)[i] == 'o';
+        if (PyBytes_AS_STRING(kinds)[i] == 'i') {
+            return bad("a variable is an index");
+        }
+        if ((places[i] & (CO_FAST_CELL | CO_FAST_FREE)) != 0 &&
+            (!there || !PyCell_Check(PyTuple_GET_ITEM(values, next)))) {
+            return bad("a variable that inner functions share is not in a cell");
+        }
+        next += there;
+    }
+    return 0;
+}
+
+static int
+check_item(PyObject *tuple)
+{
+    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != ITEMS) {
+        return bad("each is a tuple of five");
+    }
+    PyObject *owner = PyTuple_GET_ITEM(tuple, OWNER), *offset = PyTuple_GET_ITEM(tuple, OFFSET);
+    PyObject *handled = PyTuple_GET_ITEM(tuple, HANDLED);
+
+    if (!PyFunction_Check(owner) && !plus_is_generator(owner)) {
+        return bad("the owner is neither a function nor a generator");
+    }
+    if (plus_is_generator(owner) && state_of(owner) != FRAME_CREATED) {
+        return bad("a generator in it has begun");
+    }
+    if (!PyLong_CheckExact(offset) || (PyLong_AsLong(offset) == -1 && PyErr_Occurred())) {
+        PyErr_Clear();
+        return bad("the offset is no int");
+    }
+    return handled == Py_None || PyExceptionInstance_Check(handled)
+               ? check_values(PyTuple_GET_ITEM(tuple, KINDS), PyTuple_GET_ITEM(tuple, VALUES))
+               : bad("what is handled is no exception");
+}
+
+/* The value at a place of localsplus, borrowed; NULL: none. */
+static PyObject *
+value_at(const struct plus_captured *item, int place)
+{
+    Py_ssize_t next = 0;
+
+    for (int i = 0; i < place; i++) {
+        next += PyBytes_AS_STRING(item->kinds)[i] != 'n';
+    }
+    return PyBytes_AS_STRING(item->kinds)[place] == 'o' ? PyTuple_GET_ITEM(item->values, next)
+                                                        : NULL;
+}
+
+/* What is called in `item` is `inner`, NULL: C code. */
+static int
+check_step(const struct plus_captured *item, const struct plus_captured *inner)
+{
+    if (item->site == NULL) {
+        return bad("the instruction in progress is no call");
+    }
+    if (PyBytes_GET_SIZE(item->kinds) != item->code->co_nlocalsplus + item->site->kept) {
+        return bad("the operand stack is not as deep as the code says");
+    }
+    if (inner != NULL && plus_is_generator(inner->owner) != (item->site->kind != PLUS_SITE_CALL)) {
+        return bad("a call of a function is one of a generator");
+    }
+    if (inner != NULL && plus_is_generator(inner->owner) &&
+        value_at(item, item->code->co_nlocalsplus + item->site->base) != inner->owner) {
+        return bad("a generator is not the one that is asked");
+    }
+    if (inner == NULL && item->site->kind == PLUS_SITE_SEND) {
+        return bad("nobody is sent to");
+    }
+    return check_cells(item->code, item->kinds, item->values);
+}
+
+int
+plus_frames_adopt(PyObject *frames)
+{
+    struct plus_captured inner, item;
+
+    if (!PyTuple_CheckExact(frames) || PyTuple_GET_SIZE(frames) == 0) {
+        return bad("there are none");
+    }
+    for (Py_ssize_t i = PyTuple_GET_SIZE(frames) - 1; i >= 0; i--) {
+        if (check_item(PyTuple_GET_ITEM(frames, i)) < 0) {
+            return -1;
+        }
+        item = plus_frames_captured(frames, i);
+        if (check_step(&item, i == PyTuple_GET_SIZE(frames) - 1 ? NULL : &inner) < 0) {
+            return -1;
+        }
+        inner = item;
+    }
+    if (plus_is_generator(item.owner)) {
+        return bad("the outermost one is a generator");
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
+        item = plus_frames_captured(frames, i);
+        if (plus_is_generator(item.owner)) {
+            set_state(item.owner, FRAME_EXECUTING);
+        }
+    }
+    return 0;
+}
+
+void
+plus_frames_abandon(PyObject *frames)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
+        PyObject *owner = PyTuple_GET_ITEM(PyTuple_GET_ITEM(frames, i), OWNER);
+
+        if (plus_is_generator(owner) && state_of(owner) == FRAME_EXECUTING) {
+            set_state(owner, FRAME_CREATED);
+            PyObject *closed = PyObject_CallMethod(owner, "close", NULL);
+            Py_XDECREF(closed);
+            PyErr_Clear();
+        }
+    }
+}
+
+/* ---- building ------------------------------------------------------------------------------------ */
+
+static int
+size_of(PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return code->co_framesize;
+#else
+    return code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
+#endif
+}
+
+Frame *
+plus_frame_begin(char *room, PyObject *function)
+{
+    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(function);
+    Frame *frame = (Frame *)room;
+
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyFrame_Initialize(PyThreadState_Get(), frame, PyStackRef_FromPyObjectNew(function), NULL,
+                        code, 0, NULL);
+#elif PY_VERSION_HEX >= 0x030C0000
+    _PyFrame_Initialize(frame, (PyFunctionObject *)Py_NewRef(function), NULL, code, 0);
+#else
+    _PyFrame_InitializeSpecials(frame, (PyFunctionObject *)Py_NewRef(function), NULL,
+                                code->co_nlocalsplus);
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        frame->localsplus[i] = NULL;
+    }
+#endif
+    frame->previous = NULL;
+    return frame;
+}
+
+/* Takes a reference to the value. */
+static void
+put(Frame *frame, Py_ssize_t place, char kind, PyObject *value)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    frame->localsplus[place] = kind == 'n'   ? PyStackRef_NULL
+                               : kind == 'i' ? PyStackRef_TagInt(PyLong_AsSsize_t(value))
+                                             : PyStackRef_FromPyObjectNew(value);
+#else
+    frame->localsplus[place] = kind == 'n' ? NULL : Py_NewRef(value);
+#endif
+}
+
+static void
+fill_frame(Frame *frame, PyObject *kinds, PyObject *values)
+{
+    Py_ssize_t count = PyBytes_GET_SIZE(kinds), next = 0;
+
+    for (Py_ssize_t i = 0; i < count; i++) {
+        char kind = PyBytes_AS_STRING(kinds)[i];
+        put(frame, i, kind, kind == 'n' ? NULL : PyTuple_GET_ITEM(values, next));
+        next += kind != 'n';
+    }
+#if PY_VERSION_HEX >= 0x030E0000
+    frame->stackpointer = frame->localsplus + count;
+#else
+    frame->stacktop = (int)count;
+#endif
+}
+
+static _Py_CODEUNIT *
+code_start(Frame *frame, PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    (void)code;
+    return _PyFrame_GetBytecode(frame);
+#else
+    (void)frame;
+    return _PyCode_CODE(code);
+#endif
+}
+
+void
+plus_frame_go_behind(Frame *frame, const struct plus_captured *item, bool at_end)
+{
+    int unit = (int)sizeof(_Py_CODEUNIT);
+    int to_end = at_end && item->site->kind != PLUS_SITE_CALL ? item->site->oparg : 0;
+
+#if PY_VERSION_HEX >= 0x030D0000
+    frame->instr_ptr = code_start(frame, item->code) + item->site->offset / unit;
+    frame->return_offset =
+        (uint16_t)((item->site->next - item->site->offset) / unit + to_end);
+#else
+    frame->prev_instr = code_start(frame, item->code) + item->site->next / unit - 1;
+#if PY_VERSION_HEX >= 0x030C0000
+    frame->return_offset = (uint16_t)to_end;
+#else
+    (void)to_end;
+#endif
+#endif
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+
+/* The unit of an instruction, or of the prefixes that belong to it. */
+static int
+first_unit(PyCodeObject *code, int unit)
+{
+    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
+
+    while (bytes != NULL && unit > 0 &&
+           (unsigned char)PyBytes_AS_STRING(bytes)[2 * (unit - 1)] == EXTENDED_ARG) {
+        unit--;
+    }
+    Py_XDECREF(bytes);
+    return unit;
+}
+
+void
+plus_frame_go_before(Frame *frame, const struct plus_captured *item)
+{
+    int unit = item->site->offset / (int)sizeof(_Py_CODEUNIT);
+
+    frame->prev_instr = _PyCode_CODE(item->code) + first_unit(item->code, unit) - 1;
+    if (item->site->kind == PLUS_SITE_SEND) { /* it takes what is to be sent */
+        frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
+    }
+}
+
+#endif
+
+size_t
+plus_frame_bytes(const struct plus_captured *item)
+{
+    return plus_is_generator(item->owner) ? 0 : (size_t)size_of(item->code) * sizeof(PyObject *);
+}
+
+static void
+clear_frame(Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    ptrdiff_t count = frame->stackpointer - frame->localsplus;
+    frame->stackpointer = frame->localsplus;
+#else
+    int count = frame->stacktop;
+    frame->stacktop = 0;
+#endif
+    for (int i = 0; i < count; i++) {
+#if PY_VERSION_HEX >= 0x030E0000
+        _PyStackRef old = frame->localsplus[i];
+        frame->localsplus[i] = PyStackRef_NULL;
+        PyStackRef_XCLOSE(old);
+#else
+        Py_CLEAR(frame->localsplus[i]);
+#endif
+    }
+}
+
+void
+plus_frame_drop(Frame *frame)
+{
+    clear_frame(frame);
+#if PY_VERSION_HEX >= 0x030E0000
+    PyStackRef_CLEAR(frame->f_executable);
+    PyStackRef_CLEAR(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030D0000
+    Py_CLEAR(frame->f_executable);
+    Py_CLEAR(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    Py_CLEAR(frame->f_code);
+    Py_CLEAR(frame->f_funcobj);
+#else
+    Py_CLEAR(frame->f_code);
+    Py_CLEAR(frame->f_func);
+#endif
+}
+
+static void
+set_handled(PyObject *generator, PyObject *handled)
+{
+    PyObject **there = &((PyGenObject *)generator)->gi_exc_state.exc_value;
+
+    Py_XSETREF(*there, handled == Py_None ? NULL : Py_NewRef(handled));
+}
+
+Frame *
+plus_frame_build(const struct plus_captured *item, char *room)
+{
+    Frame *frame;
+
+    if (plus_is_generator(item->owner)) {
+        frame = plus_generator_frame(item->owner);
+        clear_frame(frame);
+        set_handled(item->owner, item->handled);
+    }
+    else {
+        frame = plus_frame_begin(room, item->function);
+    }
+    fill_frame(frame, item->kinds, item->values);
+    plus_frame_go_behind(frame, item, false);
+    return frame;
+}
+
+/* ---- generators ---------------------------------------------------------------------------------- */
+
+PyObject *
+plus_generator_make(PyObject *function)
+{
+    if (!PyFunction_Check(function)) {
+        (void)bad("a generator's function is none");
+        return NULL;
+    }
+    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(function);
+    int count = code->co_argcount, named = code->co_kwonlyargcount;
+    PyObject *names = NULL, **args, *made = NULL;
+
+    if (!(code->co_flags & (CO_GENERATOR | CO_COROUTINE))) {
+        (void)bad("a generator's function makes none");
+        return NULL;
+    }
+    args = PyMem_Calloc((size_t)(count + named + 1), sizeof *args);
+    names = PyTuple_GetSlice(code->co_localsplusnames, count, count + named);
+    if (args != NULL && names != NULL) {
+        for (int i = 0; i < count + named; i++) {
+            args[i] = Py_None;
+        }
+        made = PyObject_Vectorcall(function, args, (size_t)count, named > 0 ? names : NULL);
+    }
+    PyMem_Free(args);
+    Py_XDECREF(names);
+    if (made == NULL && !PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    if (made != NULL && !plus_is_generator(made)) {
+        Py_CLEAR(made);
+        (void)bad("a generator's function makes none");
+    }
+    return made;
+}
+
+static bool
+is_suspended(int state)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return state == FRAME_CREATED || FRAME_STATE_SUSPENDED(state);
+#else
+    return state == FRAME_CREATED || state == FRAME_SUSPENDED;
+#endif
+}
+
+int
+plus_generator_restore(PyObject *generator, PyObject *captured)
+{
+    PyObject *values, *kinds, *handled;
+    int offset, state;
+
+    if (!plus_is_generator(generator) || state_of(generator) != FRAME_CREATED) {
+        return bad("a generator has begun");
+    }
+    if (captured == Py_None) {
+        PyObject *closed = PyObject_CallMethod(generator, "close", NULL);
+        Py_XDECREF(closed);
+        return closed == NULL ? -1 : 0;
+    }
+    if (!PyTuple_Check(captured) ||
+        !PyArg_ParseTuple(captured, "iOOOi", &offset, &kinds, &values, &handled,
+                          &state)) {
+        return PyErr_Occurred() ? -1 : bad("a generator's state is no tuple");
+    }
+    Frame *frame = plus_generator_frame(generator);
+    PyCodeObject *code = plus_pyframe_code(frame);
+
+    if (check_values(kinds, values) < 0) {
+        return -1;
+    }
+    if (!is_suspended(state) || offset < -2 ||
+        offset / (int)sizeof(_Py_CODEUNIT) >= Py_SIZE(code) ||
+        PyBytes_GET_SIZE(kinds) < code->co_nlocalsplus ||
+        PyBytes_GET_SIZE(kinds) > code->co_nlocalsplus + code->co_stacksize ||
+        (handled != Py_None && !PyExceptionInstance_Check(handled))) {
+        return bad("a generator's state does not fit its code");
+    }
+    clear_frame(frame);
+    fill_frame(frame, kinds, values);
+#if PY_VERSION_HEX >= 0x030D0000
+    frame->instr_ptr = code_start(frame, code) + offset / (int)sizeof(_Py_CODEUNIT);
+#else
+    frame->prev_instr = code_start(frame, code) + offset / (int)sizeof(_Py_CODEUNIT);
+#endif
+    set_handled(generator, handled);
+    set_state(generator, state);
+    return 0;
+}
+
