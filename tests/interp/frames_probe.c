@@ -203,26 +203,26 @@ positions(PyObject *module, PyObject *arg)
     return list;
 }
 
-/* A list of (offset, depth, base, unpacked, is_for) of each call of a code object. */
+/* A list of (offset, next, oparg of a loop, depth, base, kept, unpacked, kind) of each call of a code object. */
 static PyObject *
 calls(PyObject *module, PyObject *code)
 {
     PyObject *list = PyList_New(0);
-#if PY_VERSION_HEX < 0x030E0000
     Py_ssize_t bytes = 2 * Py_SIZE(code);
 
     for (int offset = 0; list != NULL && offset < bytes; offset++) {
         const struct plus_call_site *site = plus_stack_depth_at((PyCodeObject *)code, offset);
         if (site != NULL) {
-            PyObject *row = Py_BuildValue("(iiiii)", site->offset, site->depth, site->base,
-                                          site->unpacked, site->is_for);
+            int oparg = site->kind == PLUS_SITE_CALL ? 0 : site->oparg;
+            PyObject *row =
+                Py_BuildValue("(iiiiiiii)", site->offset, site->next, oparg, site->depth,
+                              site->base, site->kept, site->unpacked, (int)site->kind);
             if (row == NULL || PyList_Append(list, row) < 0) {
                 Py_CLEAR(list);
             }
             Py_XDECREF(row);
         }
     }
-#endif
     return list;
 }
 

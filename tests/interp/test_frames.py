@@ -15,10 +15,6 @@ import pytest
 from tests.support import SOURCES, compile_c, run_child
 
 HERE = Path(__file__).resolve().parent
-needs_depths = pytest.mark.skipif(
-    sys.version_info >= (3, 14), reason="from 3.14 on the frame itself tells the depth"
-)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -106,7 +102,9 @@ class TestChain:
 
 ENDS = {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT"}
 JUMPS = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
-Site = tuple[int, int, int, int, int]
+Site = tuple[int, int, int, int, int, int, int, int]
+CALL, FOR, SEND = range(3)
+GENERATORS = 0x20 | 0x80 | 0x200
 
 
 def effect(instruction: dis.Instruction, *, jump: bool) -> int:
@@ -126,7 +124,8 @@ def depths(code: CodeType) -> dict[int, int]:
     following = dict(pairwise(offsets))
     entries: list[Any] = vars(dis.Bytecode(code))["exception_entries"]
     found: dict[int, int] = {}
-    todo = [(0, 0), *((it.target, it.depth + it.lasti + 1) for it in entries)]
+    counts_sent = sys.version_info < (3, 13) and code.co_flags & GENERATORS
+    todo = [(0, 1 if counts_sent else 0), *((it.target, it.depth + it.lasti + 1) for it in entries)]
     while todo:
         offset, depth = todo.pop()
         if offset in found:
@@ -141,34 +140,49 @@ def depths(code: CodeType) -> dict[int, int]:
     return found
 
 
-def site(it: dis.Instruction, depth: int) -> Site | None:
+def site(it: dis.Instruction, depth: int, behind: int) -> Site | None:
     """What the C code has to say about an instruction, None if it does not call."""
     arg = it.arg or 0
+    iterated = 1 if sys.version_info < (3, 15) else 2
+    mapping = 1 if sys.version_info >= (3, 14) else arg & 1
     if it.opname == "CALL" and sys.version_info < (3, 12):
         depth += arg
-    if it.opname in ("CALL", "PRECALL"):
-        return it.offset, depth, depth - arg - 2, -1, 0
-    if it.opname == "CALL_KW":
-        return it.offset, depth, depth - arg - 3, -1, 0
-    if it.opname == "CALL_FUNCTION_EX":
-        return it.offset, depth, depth - 3 - (arg & 1), depth - 1 - (arg & 1), 0
     if it.opname == "FOR_ITER":
-        return it.offset, depth, depth - 1, -1, 1
-    return None
+        return it.offset, behind, arg, depth, depth - iterated, depth, -1, FOR
+    if it.opname == "SEND":
+        return it.offset, behind, arg, depth, depth - iterated - 1, depth - 1, -1, SEND
+    taken = {"CALL": arg + 2, "PRECALL": arg + 2, "CALL_KW": arg + 3, "CALL_FUNCTION_EX": 3 + mapping}
+    if it.opname not in taken:
+        return None
+    base = depth - taken[it.opname]
+    unpacked = depth - 1 - mapping if it.opname == "CALL_FUNCTION_EX" else -1
+    return it.offset, behind, 0, depth, base, base, unpacked, CALL
+
+
+def sites(code: CodeType) -> list[Site]:
+    """Of those instructions that can be reached."""
+    found = depths(code)
+    instructions = list(dis.get_instructions(code))
+    ends = [it.offset for it in instructions[1:]] + [len(code.co_code)]
+    rows = []
+    for index, it in enumerate(instructions):
+        if it.offset in found:
+            at = index + (it.opname == "PRECALL")  # the call behind it
+            while it.opname == "PRECALL" and instructions[at].opname != "CALL":
+                at += 1
+            rows.append(site(it, found[it.offset], ends[at]))
+    return [row for row in rows if row is not None]
 
 
 def functions_of(code: CodeType) -> Iterator[CodeType]:
-    """The code and those in it, without generators: their frames are never asked for."""
-    generators = 0x20 | 0x80 | 0x200
-    if not code.co_flags & generators:
-        yield code
+    """The code and those in it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from functions_of(constant)
 
 
-@needs_depths
-@pytest.mark.parametrize("name", ["argparse", "inspect", "tarfile", "typing", "traceback"])
+@pytest.mark.parametrize("name", ["argparse", "inspect", "tarfile", "typing", "traceback", "asyncio.base_events", "contextlib"])
 def test_depths(probe: ModuleType, name: str) -> None:
     spec = importlib.util.find_spec(name)
     assert spec is not None
@@ -177,22 +191,15 @@ def test_depths(probe: ModuleType, name: str) -> None:
     codes = list(functions_of(compile(path.read_bytes(), str(path), "exec")))
     assert codes
     for code in codes:
-        found = depths(code)
-        sites = [
-            site(it, found[it.offset]) for it in dis.get_instructions(code) if it.offset in found
-        ]
-        assert probe.calls(code) == [it for it in sites if it is not None], code
+        assert probe.calls(code) == sites(code), code
 
 
-@needs_depths
 def test_depths_of_long_code(probe: ModuleType) -> None:
     # Arguments and jumps that need prefixes, and calls inside handlers and with blocks.
     lines = ["def f(a):", " for x in a(a):", "  with a(x, k=a()) as y:", "   try:"]
     lines += [f"    v{i} = a({'x, ' * (i % 20)}a(*x, **y))" for i in range(300)]
     lines += ["   except a(x) as e:", "    a(e, [a(z) for z in x], *x)", "   finally:", "    a(y)"]
     code, *_ = functions_of(compile("\n".join(lines), "long", "exec").co_consts[0])
-    found = depths(code)
-    sites = [site(it, found[it.offset]) for it in dis.get_instructions(code) if it.offset in found]
-    expected = [it for it in sites if it is not None]
+    expected = sites(code)
     assert len(expected) > 600
     assert probe.calls(code) == expected
