@@ -105,6 +105,7 @@ JUMPS = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 Site = tuple[int, int, int, int, int, int, int, int]
 CALL, FOR, SEND = range(3)
 GENERATORS = 0x20 | 0x80 | 0x200
+ASYNC_GENERATOR = 0x200
 
 
 def effect(instruction: dis.Instruction, *, jump: bool) -> int:
@@ -175,8 +176,9 @@ def sites(code: CodeType) -> list[Site]:
 
 
 def functions_of(code: CodeType) -> Iterator[CodeType]:
-    """The code and those in it."""
-    yield code
+    """The code and those in it, without asynchronous generators: their frames are never asked for."""
+    if not code.co_flags & ASYNC_GENERATOR:
+        yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from functions_of(constant)
