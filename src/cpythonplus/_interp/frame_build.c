@@ -70,7 +70,12 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index)
     item.function = plus_is_generator(item.owner) ? generators_function(item.owner) : item.owner;
     item.code = (PyCodeObject *)PyFunction_GET_CODE(item.function);
     item.offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, OFFSET));
-    item.site = plus_stack_depth_at(item.code, item.offset);
+    if (item.offset < 0) {
+        item.offset = ~item.offset;
+    }
+    else {
+        item.site = plus_stack_depth_at(item.code, item.offset);
+    }
     return item;
 }
 
@@ -166,12 +171,20 @@ value_at(const struct plus_captured *item, int place)
 
 /* What is called in `item` is `inner`, NULL: C code. */
 static int
-check_step(const struct plus_captured *item, const struct plus_captured *inner)
+check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_captured *inner)
 {
-    if (item->site == NULL) {
+    bool before = PyLong_AsLong(PyTuple_GET_ITEM(tuple, OFFSET)) < 0;
+
+    if (before && (inner != NULL || plus_is_generator(item->owner) ||
+                   PY_VERSION_HEX < 0x030C0000)) {
+        return bad("one that is between two instructions is not the innermost function");
+    }
+    if (!before && item->site == NULL) {
         return bad("the instruction in progress is no call");
     }
-    if (PyBytes_GET_SIZE(item->kinds) != item->code->co_nlocalsplus + item->site->kept) {
+    int depth = before ? plus_stack_depth_before(item->code, item->offset) : item->site->kept;
+
+    if (depth < 0 || PyBytes_GET_SIZE(item->kinds) != item->code->co_nlocalsplus + depth) {
         return bad("the operand stack is not as deep as the code says");
     }
     if (inner != NULL && plus_is_generator(inner->owner) != (item->site->kind != PLUS_SITE_CALL)) {
@@ -181,7 +194,7 @@ check_step(const struct plus_captured *item, const struct plus_captured *inner)
         value_at(item, item->code->co_nlocalsplus + item->site->base) != inner->owner) {
         return bad("a generator is not the one that is asked");
     }
-    if (inner == NULL && item->site->kind == PLUS_SITE_SEND) {
+    if (!before && inner == NULL && item->site->kind == PLUS_SITE_SEND) {
         return bad("nobody is sent to");
     }
     return check_cells(item->code, item->kinds, item->values);
@@ -200,7 +213,7 @@ plus_frames_adopt(PyObject *frames)
             return -1;
         }
         item = plus_frames_captured(frames, i);
-        if (check_step(&item, i == PyTuple_GET_SIZE(frames) - 1 ? NULL : &inner) < 0) {
+        if (check_step(PyTuple_GET_ITEM(frames, i), &item, i == PyTuple_GET_SIZE(frames) - 1 ? NULL : &inner) < 0) {
             return -1;
         }
         inner = item;
@@ -411,6 +424,26 @@ set_handled(PyObject *generator, PyObject *handled)
     Py_XSETREF(*there, handled == Py_None ? NULL : Py_NewRef(handled));
 }
 
+/* The instruction there is executed next. */
+static void
+stand_at(Frame *frame, PyCodeObject *code, int offset)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    frame->instr_ptr = code_start(frame, code) + offset / (int)sizeof(_Py_CODEUNIT);
+#else
+    frame->prev_instr = code_start(frame, code) + offset / (int)sizeof(_Py_CODEUNIT) - 1;
+#endif
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+/* Its handler is looked for one unit in front of what a loop begins with. */
+void
+plus_frame_raise_at(Frame *frame, const struct plus_captured *item)
+{
+    stand_at(frame, item->code, item->offset + (int)sizeof(_Py_CODEUNIT));
+}
+#endif
+
 Frame *
 plus_frame_build(const struct plus_captured *item, char *room)
 {
@@ -425,7 +458,12 @@ plus_frame_build(const struct plus_captured *item, char *room)
         frame = plus_frame_begin(room, item->function);
     }
     fill_frame(frame, item->kinds, item->values);
-    plus_frame_go_behind(frame, item, false);
+    if (item->site != NULL) {
+        plus_frame_go_behind(frame, item, false);
+    }
+    else {
+        stand_at(frame, item->code, item->offset);
+    }
     return frame;
 }
 

@@ -15,7 +15,7 @@ struct plus_captured {
     PyObject *kinds, *values, *handled;
     PyCodeObject *code;
     int offset;
-    const struct plus_call_site *site;
+    const struct plus_call_site *site; /* NULL: it goes on with the instruction at `offset` itself */
 };
 
 static inline bool
@@ -45,7 +45,8 @@ plus_frame_bytes(const struct plus_captured *item);
 struct _PyInterpreterFrame *
 plus_frame_begin(char *room, PyObject *function);
 
-/* The same, with what was captured; of a generator its own, which must not be executed.  It stands behind its call. */
+/* The same, with what was captured; of a generator its own, which must not be executed.  It stands behind its call, or
+ * before the instruction that comes next. */
 struct _PyInterpreterFrame *
 plus_frame_build(const struct plus_captured *item, char *room);
 
@@ -55,7 +56,11 @@ void
 plus_frame_go_behind(struct _PyInterpreterFrame *frame, const struct plus_captured *item,
                      bool at_end);
 
-#if PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX >= 0x030C0000
+/* An exception comes in place of the instruction that would be next. */
+void
+plus_frame_raise_at(struct _PyInterpreterFrame *frame, const struct plus_captured *item);
+#else
 /* The instruction itself is executed (once more). */
 void
 plus_frame_go_before(struct _PyInterpreterFrame *frame, const struct plus_captured *item);

@@ -9,7 +9,8 @@
  *                      it, an object with it as __call__; or the iterator of the `for` is the generator that runs.
  *                      (The loop takes the way through C until a place is hot.)  Everything else is refused by name.
  *
- * The innermost function stands in a call of one of ours, which gives back what the tasklet gets next.
+ * The innermost function stands in a call of one of ours, which gives back what the tasklet gets next; or between two
+ * instructions, where a watchdog's callback was called.
  *
  * Operands: what the call in progress takes is not captured.  How many there are follows from the bytecode
  * (stack_depth.c), also where the frame tells its depth (3.14): the loop takes them off before it goes on with a
@@ -38,6 +39,7 @@ struct standing {
     PyCodeObject *code;
     const struct plus_call_site *site;
     bool by_c; /* C code called it */
+    int next;  /* where it stands between two instructions: of the second one, in bytes; else -1 */
 };
 
 static PyObject *
@@ -154,15 +156,30 @@ static int
 live_count(const struct standing *at)
 {
     int variables = at->code->co_nlocalsplus;
+    int kept = at->next >= 0 ? plus_stack_depth_before(at->code, at->next) : at->site->kept;
+    int most = at->next >= 0 ? kept : at->site->depth;
 
 #if PY_VERSION_HEX >= 0x030E0000
     ptrdiff_t there = at->frame->stackpointer == NULL
                           ? -1
                           : at->frame->stackpointer - at->home->localsplus - variables;
 #else
-    int there = at->frame->stacktop < 0 ? at->site->kept : at->frame->stacktop - variables;
+    int there = at->frame->stacktop < 0 ? kept : at->frame->stacktop - variables;
 #endif
-    return there < at->site->kept || there > at->site->depth ? -1 : variables + at->site->kept;
+    return kept < 0 || there < kept || there > most ? -1 : variables + kept;
+}
+
+/* Of a call: they are as a frame's that an evaluation loop goes back to, whoever called. */
+static bool
+operands_are_gone(const struct standing *at)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return at->frame->stackpointer != NULL &&
+           at->frame->stackpointer - at->home->localsplus ==
+               at->code->co_nlocalsplus + at->site->kept;
+#else
+    return at->frame->stacktop >= 0;
+#endif
 }
 
 /* ---- what C code may do in between ------------------------------------------------------------- */
@@ -237,7 +254,7 @@ check_step(const struct capture *capture, const struct standing *outer,
         return inner->by_c ? refuse_call(capture, outer, called_at(outer))
                            : refuse(capture, outer, "C code");
     }
-    if (!inner->by_c) {
+    if (!inner->by_c || operands_are_gone(outer)) {
         return 0;
     }
     PyObject *callable = called_at(outer), *function = function_of(inner->frame);
@@ -253,8 +270,16 @@ check_step(const struct capture *capture, const struct standing *outer,
 static int
 check_end(const struct capture *capture, const struct standing *at)
 {
+    if (at->next >= 0) {
+        return is_generators(at->frame)
+                   ? refuse(capture, at, "a watchdog that interrupted a generator")
+                   : 0;
+    }
     if (capture->frames->uncalled) {
-        return refuse(capture, at, "a finaliser or a callback");
+        return refuse(capture, at, PY_VERSION_HEX < 0x030C0000
+                                       ? "a watchdog (it can be pickled from 3.12 on), a finaliser "
+                                         "or a callback"
+                                       : "a finaliser or a callback");
     }
     if (at->site == NULL) {
         return refuse(capture, at, "C code (an operator or attribute)");
@@ -372,7 +397,7 @@ capture_one(const struct capture *capture, const struct standing *at)
         owner = generator_of(at->frame);
         handled = ((PyGenObject *)owner)->gi_exc_state.exc_value;
     }
-    return captured(at->frame, owner, at->site->offset, count, handled);
+    return captured(at->frame, owner, at->next >= 0 ? ~at->next : at->site->offset, count, handled);
 }
 
 /* ---- the chain --------------------------------------------------------------------------------- */
@@ -400,7 +425,8 @@ next_standing(const struct plus_frames *frames, Frame **home, struct standing *a
         }
         int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 
-        *at = (struct standing){.frame = frame, .home = *home, .code = plus_pyframe_code(frame)};
+        *at = (struct standing){
+            .frame = frame, .home = *home, .code = plus_pyframe_code(frame), .next = -1};
         at->site = plus_stack_depth_around(at->code, offset);
         *home = frame->previous;
         bool entry = *home == NULL ||
@@ -418,6 +444,12 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
     struct standing inner, outer;
     bool more = next_standing(capture->frames, &home, &inner);
 
+    if (more && capture->frames->between) {
+        /* 3.12 notes what has been executed, or what lies in front of where a jump leads; later ones what comes. */
+        int units = _PyInterpreterFrame_LASTI(inner.frame) + (PY_VERSION_HEX < 0x030D0000);
+        inner.next = units * (int)sizeof(_Py_CODEUNIT);
+        inner.site = NULL;
+    }
     if (more && check_end(capture, &inner) < 0) {
         return -1;
     }
@@ -473,7 +505,8 @@ plus_generator_capture(PyObject *generator, PyObject *error)
     int count = frame->stacktop;
 #endif
     struct capture capture = {.error = error};
-    struct standing at = {.frame = frame, .home = frame, .code = plus_pyframe_code(frame)};
+    struct standing at = {
+        .frame = frame, .home = frame, .code = plus_pyframe_code(frame), .next = -1};
 
     if (at.code == NULL || count < 0 || check_function(&capture, &at) < 0) {
         if (!PyErr_Occurred()) {

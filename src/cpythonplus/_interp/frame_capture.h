@@ -6,7 +6,8 @@
  * A captured frame is a tuple (owner, offset, kinds, values, handled):
  *
  *     owner      the function; of a generator's frame: the generator or coroutine
- *     offset     of the instruction in progress, in bytes.  In a chain that is a call; its result is what is missing
+ *     offset     of the instruction in progress, in bytes.  In a chain that is a call; its result is what is missing.
+ *                Negative, of the innermost one: ~offset is what would be executed next (3.12 and later)
  *     kinds      bytes, one for each variable (co_localsplusnames) and then for each operand that the call does not
  *                take: 'o' an object, 'n' nothing there, 'i' an index (3.15: how far a `for` has got)
  *     values     those that are objects or indexes, in that order; cells as such

@@ -43,6 +43,7 @@
 #include "frame_restore.h"
 
 #include "frame_build.h"
+#include "../_base/raise.h"
 #include "frames.h"
 #include "pystate.h"
 
@@ -169,7 +170,7 @@ give(struct chain *chain)
 {
     PyObject *given = chain->give(chain->arg);
 
-    if (given == NULL && chain->last.site->kind == PLUS_SITE_FOR &&
+    if (given == NULL && chain->last.site != NULL && chain->last.site->kind == PLUS_SITE_FOR &&
         PyErr_ExceptionMatches(PyExc_StopIteration)) {
         given = end_loop(chain);
     }
@@ -228,8 +229,9 @@ build(struct chain *chain, char *room)
         struct plus_captured item = plus_frames_captured(chain->frames, i);
         Frame *frame = plus_frame_build(&item, room);
 
-        /* Where a generator that has returned leads to is noted below it. */
-        plus_frame_go_behind(frame, &item, i < chain->count - 1);
+        if (i < chain->count - 1) { /* where a generator that has returned leads to is noted below it */
+            plus_frame_go_behind(frame, &item, true);
+        }
         room += plus_frame_bytes(&item);
         frame->previous = outer;
         chain->outermost = outer == NULL ? frame : chain->outermost;
@@ -255,50 +257,116 @@ link_generators(const struct chain *chain, PyThreadState *tstate)
     }
 }
 
+/* They are what the thread executes now, on top of `below`. */
+static void
+link_all(struct chain *chain, Frame *below, int calls)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+
+    chain->outermost->previous = below;
+    plus_pystate_deepen(tstate, calls);
+    all_linked(chain, tstate);
+    link_generators(chain, tstate);
+    Py_CLEAR(chain->frames);
+}
+
 /* Step 3: called by the helper. */
 static PyObject *
 relink(PyObject *capsule, PyObject *ignored)
 {
     struct chain *chain = PyCapsule_GetPointer(capsule, NULL);
-    PyThreadState *tstate = PyThreadState_Get();
+    Frame *top = plus_pyframe_top(PyThreadState_Get()), *entry = top->previous;
 
     (void)ignored;
-    if (chain == NULL || chain->is_linked) {
-        PyErr_SetString(PyExc_SystemError, "frames are linked once");
+    if (chain == NULL) {
         return NULL;
     }
-    Frame *top = plus_pyframe_top(tstate);
-
-    chain->outermost->previous = top->previous;
+    if (!chain->is_linked) {
+        link_all(chain, entry, (int)chain->count);
+    }
+    else { /* run_innermost() has put them below the entry */
+        entry->previous = chain->outermost->previous;
+        chain->outermost->previous = entry;
+    }
     top->previous = chain->innermost;
-    plus_pystate_deepen(tstate, (int)chain->count);
-    all_linked(chain, tstate);
-    link_generators(chain, tstate);
-    Py_CLEAR(chain->frames);
     return give(chain);
 }
 
 static PyMethodDef relink_method = {"relink", relink, METH_NOARGS, NULL};
 
-/* Steps 1 and 2, at `room`. */
+/* Steps 2 and 3. */
+static PyObject *
+call_helper(struct chain *chain)
+{
+    PyObject *capsule = PyCapsule_New(chain, NULL, NULL), *result = NULL;
+    PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&relink_method, capsule);
+
+    if (callable != NULL) {
+        result = PyObject_CallOneArg(helper(), callable);
+    }
+    Py_XDECREF(callable);
+    Py_XDECREF(capsule);
+    return result;
+}
+
+struct outcome {
+    PyObject *result;
+    struct plus_raised raised;
+};
+
+static PyObject *
+give_outcome(void *arg)
+{
+    struct outcome *outcome = arg;
+
+    plus_raised_put(outcome->raised);
+    return outcome->result;
+}
+
+/* The innermost stands between two instructions, so nothing can be returned to it: it has a loop for itself, and its
+ * result is given to the others. */
+static PyObject *
+run_innermost(struct chain *chain)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    Frame **current = plus_pystate_current_frame(tstate), *below = *current;
+    Frame *innermost = chain->innermost, *outer = innermost->previous;
+
+    link_all(chain, below, (int)chain->count - 1);
+    PyObject *value = chain->give(chain->arg);
+
+    if (value == NULL) {
+        plus_frame_raise_at(innermost, &chain->last);
+    }
+    *current = outer != NULL ? outer : below;
+    struct outcome outcome = {_PyEval_EvalFrameDefault(tstate, innermost, value == NULL), {0}};
+
+    Py_XDECREF(value);
+    if (outer == NULL) {
+        return outcome.result;
+    }
+    outcome.raised = plus_raised_take();
+    chain->innermost = outer;
+    chain->give = give_outcome;
+    chain->arg = &outcome;
+    chain->last.site = NULL;
+    return call_helper(chain);
+}
+
+/* All at `room`. */
 static PyObject *
 go_on_at(struct chain *chain, char *room)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    PyObject *capsule = PyCapsule_New(chain, NULL, NULL), *result = NULL;
-    PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&relink_method, capsule);
     char *top = plus_pystate_frames_top(tstate);
 
-    if (callable != NULL) {
-        plus_pystate_set_frames_top(tstate, build(chain, room));
-        result = PyObject_CallOneArg(helper(), callable);
-        if (!chain->is_linked) {
-            drop(chain->innermost, NULL);
-        }
-        plus_pystate_set_frames_top(tstate, top);
+    plus_pystate_set_frames_top(tstate, build(chain, room));
+    PyObject *result = chain->last.site == NULL ? run_innermost(chain) : call_helper(chain);
+
+    if (!chain->is_linked) {
+        drop(chain->innermost, NULL);
     }
-    Py_XDECREF(callable);
-    Py_XDECREF(capsule);
+    plus_pystate_set_frames_top(tstate, top);
     return result;
 }
 

@@ -25,6 +25,8 @@ struct plus_frames {
      * function in C.  Up to 3.13 the operand stack of the innermost frame may then hold references
      * that are gone. */
     bool uncalled;
+    /* In a callback of sys.monitoring, between two instructions of the innermost frame (3.12 and later). */
+    bool between;
 };
 
 /* Where a frame of the chain can be read. */

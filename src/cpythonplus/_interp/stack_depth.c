@@ -404,3 +404,26 @@ plus_stack_depth_around(PyCodeObject *code, int offset)
     }
     return low > 0 && offset < calls->sites[low - 1].next ? &calls->sites[low - 1] : NULL;
 }
+
+int
+plus_stack_depth_before(PyCodeObject *code, int offset)
+{
+    struct plus_raised raised = plus_raised_take();
+    PyObject *bytes = PyCode_GetCode(code);
+    struct flow flow = {.most = code->co_stacksize};
+    int depth = -1;
+
+    if (bytes != NULL) {
+        flow.bytes = (const uint8_t *)PyBytes_AS_STRING(bytes);
+        flow.units = (int)(PyBytes_GET_SIZE(bytes) / UNIT);
+        flow.depths = PyMem_RawMalloc(((size_t)flow.units + 1) * sizeof(int));
+    }
+    if (flow.depths != NULL && offset >= 0 && offset / UNIT < flow.units &&
+        find_depths(&flow, code) && flow.depths[offset / UNIT] != UNREACHED) {
+        depth = flow.depths[offset / UNIT];
+    }
+    PyMem_RawFree(flow.depths);
+    Py_XDECREF(bytes);
+    plus_raised_put(raised);
+    return depth;
+}

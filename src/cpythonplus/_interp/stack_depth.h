@@ -43,4 +43,9 @@ plus_stack_depth_at(PyCodeObject *code, int offset);
 const struct plus_call_site *
 plus_stack_depth_around(PyCodeObject *code, int offset);
 
+/* The depth before whatever instruction is at `offset`, in bytes; -1: there is none, or it cannot be found.  Computed at
+ * each call. */
+int
+plus_stack_depth_before(PyCodeObject *code, int offset);
+
 #endif

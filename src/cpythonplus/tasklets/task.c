@@ -71,7 +71,7 @@ has_c_stack(const struct plus_tasklet *task)
 struct plus_frames
 plus_tasklet_frames(const struct plus_tasklet *task)
 {
-    struct plus_frames frames = {.uncalled = task->uncalled};
+    struct plus_frames frames = {.uncalled = task->uncalled, .between = task->between};
 
     if (task->cold != NULL) {
         frames.moved = (struct plus_moved){task->cold->low, task->cold->low + task->cold->bytes,

@@ -59,6 +59,7 @@ struct plus_tasklet {
     bool abandoned;   /* never runs again, see plus_tasklet_abandon() */
     bool awaits;      /* counted in its scheduler's io.waiting */
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
+    bool between;     /* parked by a watchdog between two instructions; see frames.h */
     bool own_context; /* given before its arguments were */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */

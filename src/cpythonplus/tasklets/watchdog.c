@@ -155,17 +155,19 @@ may_interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
 }
 
 static int
-interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
+interrupt(struct plus_scheduler *sched, struct plus_tasklet *task, bool between)
 {
     bool uncalled = task->uncalled;
     PyObject *result;
 
     task->pending_irq = 0;
     task->uncalled = true;
+    task->between = between && PY_VERSION_HEX >= 0x030C0000;
     Py_XSETREF(sched->watch.victim, (struct plus_tasklet *)Py_NewRef(task));
     int failed = plus_schedule(sched, task, sched->watch.owner, &result);
 
     task->uncalled = uncalled;
+    task->between = false;
     if (failed < 0) {
         Py_CLEAR(sched->watch.victim);
         return -1;
@@ -193,7 +195,7 @@ plus_watchdog_event(struct plus_scheduler *sched, bool counts)
         return 0;
     }
     if (may_interrupt(sched, task)) {
-        return interrupt(sched, task);
+        return interrupt(sched, task, counts);
     }
     watch->due = watch->total;
     task->pending_irq = watch->serial;
