@@ -445,9 +445,8 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
     bool more = next_standing(capture->frames, &home, &inner);
 
     if (more && capture->frames->between) {
-        /* 3.12 notes what has been executed, or what lies in front of where a jump leads; later ones what comes. */
-        int units = _PyInterpreterFrame_LASTI(inner.frame) + (PY_VERSION_HEX < 0x030D0000);
-        inner.next = units * (int)sizeof(_Py_CODEUNIT);
+        /* Where a jump leads; or the one that a function begins with, which may be executed again. */
+        inner.next = _PyInterpreterFrame_LASTI(inner.frame) * (int)sizeof(_Py_CODEUNIT);
         inner.site = NULL;
     }
     if (more && check_end(capture, &inner) < 0) {

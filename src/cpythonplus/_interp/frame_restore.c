@@ -42,8 +42,8 @@
 
 #include "frame_restore.h"
 
-#include "frame_build.h"
 #include "../_base/raise.h"
+#include "frame_build.h"
 #include "frames.h"
 #include "pystate.h"
 
@@ -333,6 +333,10 @@ run_innermost(struct chain *chain)
     Frame *innermost = chain->innermost, *outer = innermost->previous;
 
     link_all(chain, below, (int)chain->count - 1);
+    if (outer == NULL) {
+        innermost->previous = below;
+    }
+    *current = innermost; /* for whom looks at the frames */
     PyObject *value = chain->give(chain->arg);
 
     if (value == NULL) {

@@ -42,6 +42,22 @@ plus_instrumentation_restart(void)
     return result != NULL ? 0 : -1;
 }
 
+bool
+plus_instrumentation_is_asked(void)
+{
+    PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
+    bool is = false;
+
+    for (int tool = 0; monitoring != NULL && !is && tool < 8; tool++) { /* six are for everybody */
+        PyObject *events = PyObject_CallMethod(monitoring, "get_events", "i", tool);
+
+        is = events != NULL && PyObject_IsTrue(events) > 0;
+        Py_XDECREF(events);
+        PyErr_Clear(); /* nobody uses it */
+    }
+    return is;
+}
+
 struct numbers {
     uint64_t of_code;
     bool can_report;

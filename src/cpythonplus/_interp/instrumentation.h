@@ -31,7 +31,11 @@ plus_instrumentation_version(PyThreadState *tstate)
 int
 plus_instrumentation_restart(void);
 
-/* The same of a code object, when it was last brought up to date. */
+/* Whether a tool asks for events everywhere; false where that cannot be told. */
+bool
+plus_instrumentation_is_asked(void);
+
+/* The number of a code object, when it was last brought up to date. */
 static inline uint64_t
 plus_instrumentation_version_of(const PyCodeObject *code)
 {

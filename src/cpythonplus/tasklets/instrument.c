@@ -131,4 +131,25 @@ plus_instrument_parked(void)
     plus_raised_put(raised);
 }
 
+static int
+is_old(PyCodeObject *code, int offset, void *arg)
+{
+    const uint64_t *version = arg;
+
+    return plus_instrumentation_version_of(code) != *version;
+}
+
+void
+plus_instrument_new_frames(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    uint64_t version = plus_instrumentation_version(tstate);
+    struct plus_frames frames = plus_frames_of_thread(tstate);
+
+    if (plus_frames_each(&frames, is_old, &version) != 0 && plus_instrumentation_is_asked() &&
+        !plus_instrumentation_must_wait(tstate)) {
+        plus_instrument_parked();
+    }
+}
+
 #endif

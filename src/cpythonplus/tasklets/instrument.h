@@ -16,6 +16,12 @@
 void
 plus_instrument_parked(void);
 
+/* The same for frames of the calling thread that are new to the interpreter, if a tool asks for anything. */
+void
+plus_instrument_new_frames(void);
+
+#else
+#define plus_instrument_new_frames() ((void)0)
 #endif
 
 /* For a tasklet that has just come back: the others are looked at as well, so that this happens once for each

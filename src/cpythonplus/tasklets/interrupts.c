@@ -396,6 +396,14 @@ plus_interrupts_extend(struct plus_tasklet *task)
     refresh_all(&frames, task);
 }
 
+void
+plus_interrupts_extend_running(struct plus_scheduler *sched)
+{
+    struct plus_frames frames = plus_frames_of_thread(sched->tstate);
+
+    refresh_all(&frames, sched->running);
+}
+
 static int
 switch_on(void)
 {
@@ -421,9 +429,7 @@ plus_interrupts_on(struct plus_scheduler *sched)
     }
     if (were_on && sched->running != sched->watch.owner) {
         /* It may have been parked when another thread's watch switched the events on. */
-        struct plus_frames frames = plus_frames_of_thread(sched->tstate);
-
-        refresh_all(&frames, sched->running);
+        plus_interrupts_extend_running(sched);
     }
     users++;
     return 0;
@@ -628,6 +634,12 @@ plus_interrupts_extend(struct plus_tasklet *task)
     }
     plus_pystate_set_parked_tracefunc(state, trace);
     open_loops(plus_tasklet_frames(task));
+}
+
+void
+plus_interrupts_extend_running(struct plus_scheduler *sched)
+{
+    open_loops(plus_frames_of_thread(sched->tstate));
 }
 
 uint64_t

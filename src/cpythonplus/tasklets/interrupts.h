@@ -38,6 +38,10 @@ plus_interrupts_changes(uint64_t pretended);
 void
 plus_interrupts_extend(struct plus_tasklet *task);
 
+/* The same for the running one, whose frames are new to the interpreter. */
+void
+plus_interrupts_extend_running(struct plus_scheduler *sched);
+
 /* While it is on, in a tasklet that begins or that may have set a trace function. */
 #if PY_VERSION_HEX < 0x030C0000
 void

@@ -7,6 +7,9 @@
 #include "../_interp/frame_build.h"
 #include "../_interp/frame_restore.h"
 #include "bomb.h"
+#include "instrument.h"
+#include "interrupts.h"
+#include "task.h"
 
 struct snapshot {
     PyObject_HEAD PyObject *frames, *handled; /* NULL: gone on; nothing is handled */
@@ -47,8 +50,13 @@ static PyObject *
 give(void *arg)
 {
     PyObject **value = arg, *given = *value;
+    struct plus_scheduler *sched = plus_scheduler_own;
 
     *value = NULL;
+    if (sched->watch.counting) {
+        plus_interrupts_extend_running(sched);
+    }
+    plus_instrument_new_frames();
     return plus_is_bomb(given) ? plus_bomb_explode(given) : given;
 }
 
