@@ -279,16 +279,18 @@ plus_frame_begin(char *room, PyObject *function)
     return frame;
 }
 
+#define BUILT(frame) PLUS_AT(PLUS_FACT_FRAME_BUILDING, frame)
+
 /* Takes a reference to the value. */
 static void
 put(Frame *frame, Py_ssize_t place, char kind, PyObject *value)
 {
 #if PY_VERSION_HEX >= 0x030E0000
-    frame->localsplus[place] = kind == 'n'   ? PyStackRef_NULL
+    BUILT(frame)->localsplus[place] = kind == 'n'   ? PyStackRef_NULL
                                : kind == 'i' ? PyStackRef_TagInt(PyLong_AsSsize_t(value))
                                              : PyStackRef_FromPyObjectNew(value);
 #else
-    frame->localsplus[place] = kind == 'n' ? NULL : Py_NewRef(value);
+    BUILT(frame)->localsplus[place] = kind == 'n' ? NULL : Py_NewRef(value);
 #endif
 }
 
@@ -303,9 +305,9 @@ fill_frame(Frame *frame, PyObject *kinds, PyObject *values)
         next += kind != 'n';
     }
 #if PY_VERSION_HEX >= 0x030E0000
-    frame->stackpointer = frame->localsplus + count;
+    BUILT(frame)->stackpointer = frame->localsplus + count;
 #else
-    frame->stacktop = (int)count;
+    BUILT(frame)->stacktop = (int)count;
 #endif
 }
 

@@ -1,6 +1,6 @@
 /* Captured frames (frame_capture.h), checked and laid out as the interpreter's own.
  *
- * All with the GIL held, for whom PLUS_FACT_FRAMES and PLUS_FACT_OPERANDS hold.
+ * All with the GIL held, for whom PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING hold.
  */
 #ifndef PLUS_INTERP_FRAME_BUILD_H
 #define PLUS_INTERP_FRAME_BUILD_H

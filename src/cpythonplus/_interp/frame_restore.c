@@ -45,6 +45,8 @@
 #include "../_base/raise.h"
 #include "frame_build.h"
 #include "frames.h"
+#include "probe_call.h"
+#include "probes.h"
 #include "pystate.h"
 
 #include <opcode.h>
@@ -631,4 +633,113 @@ plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(v
     }
     Py_XDECREF(chain.handled);
     return result;
+}
+
+/* ---- whether it is so ---------------------------------------------------------------------------- */
+
+struct asked {
+    bool fits;
+};
+
+/* A frame of the probe's function at the call of `look`, as it would be captured: `first` three times as a variable or
+ * operand, and `look`. */
+static PyObject *
+captured_at_call(const struct plus_probe_call *call, PyObject *function)
+{
+    const struct plus_call_site *site = NULL;
+    int end = (int)Py_SIZE(call->code) * (int)sizeof(_Py_CODEUNIT);
+
+    for (int offset = 0; offset < end; offset += (int)sizeof(_Py_CODEUNIT)) {
+        const struct plus_call_site *found = plus_stack_depth_at(call->code, offset);
+        site = found != NULL ? found : site;
+    }
+    if (site == NULL || site->kept != 1 || call->code->co_nlocalsplus != 3) {
+        return NULL;
+    }
+    return Py_BuildValue("((Oiy(OOOO)O))", function, site->offset, "oooo", call->first,
+                         call->callable, call->first, call->first, Py_None);
+}
+
+/* Built in memory that nobody executes, and read as the interpreter's frames are read. */
+static bool
+reads_as_built(const struct plus_probe_call *call, PyObject *frames)
+{
+    struct plus_captured item = plus_frames_captured(frames, 0);
+    PyObject *expected[] = {call->first, call->callable, call->first};
+    char *memory = PyMem_Calloc(2, plus_frame_bytes(&item) + 1024);
+    bool fits = memory != NULL;
+
+    if (fits) {
+        Frame *frame = plus_pyframe_at(plus_frame_build(&item, memory + 512));
+
+        fits = plus_pyframe_code(frame) == call->code && frame->frame_obj == NULL;
+        for (int i = 0; fits && i < 3; i++) {
+            fits = plus_pyframe_variable(frame, i) == expected[i];
+        }
+#if PY_VERSION_HEX >= 0x030E0000
+        fits = fits && frame->stackpointer == frame->localsplus + 4;
+#else
+        fits = fits && frame->stacktop == 4;
+#endif
+        if (fits) { /* else nobody knows what it has */
+            plus_frame_drop(frame);
+        }
+    }
+    PyMem_Free(memory);
+    return fits;
+}
+
+static PyObject *
+give_true(void *arg)
+{
+    (void)arg;
+    Py_RETURN_TRUE;
+}
+
+/* (first, what the call gave) */
+static void
+go_on_once(const struct plus_probe_call *call, void *arg)
+{
+    struct asked *asked = arg;
+    Frame *top = plus_pyframe_top(PyThreadState_Get());
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *function = PyStackRef_AsPyObjectBorrow(plus_pyframe_at(top)->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    PyObject *function = plus_pyframe_at(top)->f_funcobj;
+#else
+    PyObject *function = (PyObject *)plus_pyframe_at(top)->f_func;
+#endif
+    PyObject *frames =
+        PyFunction_Check(function) && PyFunction_GET_CODE(function) == (PyObject *)call->code
+            ? captured_at_call(call, function)
+            : NULL;
+
+    asked->fits = frames != NULL && reads_as_built(call, frames) && plus_frames_adopt(frames) == 0;
+    if (asked->fits) {
+        PyObject *result = plus_frames_go_on(Py_NewRef(frames), NULL, give_true, NULL);
+
+        asked->fits = result != NULL && PyTuple_CheckExact(result) &&
+                      PyTuple_GET_SIZE(result) == 2 &&
+                      PyTuple_GET_ITEM(result, 0) == call->first &&
+                      PyTuple_GET_ITEM(result, 1) == Py_True;
+        Py_XDECREF(result);
+    }
+    PyErr_Clear();
+    Py_XDECREF(frames);
+}
+
+const char *
+plus_probe_frame_building(void)
+{
+    const enum plus_fact below[] = {PLUS_FACT_FRAMES, PLUS_FACT_OPERANDS, PLUS_FACT_THREAD_STATE};
+    const char *refusal = plus_facts_refusal(below, sizeof below / sizeof below[0]);
+    struct asked asked = {.fits = false};
+
+    if (refusal != NULL) {
+        return refusal;
+    }
+    if (plus_probe_call(go_on_once, &asked) < 0) {
+        PyErr_Clear();
+    }
+    return asked.fits ? NULL : "frames that are built do not go on as expected";
 }

@@ -1,6 +1,6 @@
 /* Captured frames (frame_capture.h) made to go on.
  *
- * All with the GIL held, for whom PLUS_FACT_FRAMES, _OPERANDS and _THREAD_STATE hold.
+ * All with the GIL held, for whom PLUS_FACT_FRAMES, _OPERANDS, _FRAME_BUILDING and _THREAD_STATE hold.
  */
 #ifndef PLUS_INTERP_FRAME_RESTORE_H
 #define PLUS_INTERP_FRAME_RESTORE_H

@@ -92,7 +92,7 @@ is_channel(PyObject *iterator)
 static const struct plus_capture_ends chain_ends = {is_end, is_channel};
 
 static const enum plus_fact needed[] = {PLUS_FACT_FRAMES, PLUS_FACT_OPERANDS,
-                                        PLUS_FACT_THREAD_STATE};
+                                        PLUS_FACT_FRAME_BUILDING, PLUS_FACT_THREAD_STATE};
 
 static int
 refuse_here(PyObject *error)
