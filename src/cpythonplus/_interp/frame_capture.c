@@ -12,6 +12,9 @@
  * The innermost function stands in a call of one of ours, which gives back what the tasklet gets next; or between two
  * instructions, where a watchdog's callback was called.
  *
+ * A class is called by C code, too, or (3.12) by a piece of the interpreter's own between the two.  Both keep the new object and
+ * give it in place of what __init__ returns.  So does a Python function that is put in between (`initialise`).
+ *
  * Operands: what the call in progress takes is not captured.  How many there are follows from the bytecode
  * (stack_depth.c), also where the frame tells its depth (3.14): the loop takes them off before it goes on with a
  * function, and C code afterwards.
@@ -40,6 +43,7 @@ struct standing {
     const struct plus_call_site *site;
     bool by_c; /* C code called it */
     int next;  /* where it stands between two instructions: of the second one, in bytes; else -1 */
+    PyObject *made; /* it initialises this, which the call of a class gives; borrowed, or NULL */
 };
 
 static PyObject *
@@ -224,6 +228,28 @@ amounts_to(PyObject *callable, PyObject *function)
     return _PyType_Lookup(Py_TYPE(callable), call) == function;
 }
 
+/* The object that `callable` has made, if that is a class and `frame` its __init__; borrowed, NULL: not so. */
+static PyObject *
+made_by(PyObject *callable, const Frame *frame)
+{
+    static PyObject *init; /* interned, kept for good */
+    PyTypeObject *type = (PyTypeObject *)callable;
+
+    if (callable == NULL || !PyType_Check(callable) ||
+        Py_TYPE(callable)->tp_call != PyType_Type.tp_call ||
+        (init == NULL && (init = PyUnicode_InternFromString("__init__")) == NULL) ||
+        _PyType_Lookup(type, init) != function_of(frame) ||
+        plus_pyframe_code(frame)->co_argcount == 0) {
+        return NULL;
+    }
+    PyObject *self = plus_pyframe_variable(frame, 0);
+
+    if (self != NULL && PyCell_Check(self)) {
+        self = PyCell_GET(self);
+    }
+    return self != NULL && Py_TYPE(self) == type ? self : NULL;
+}
+
 static bool
 is_finaliser(const Frame *frame)
 {
@@ -239,8 +265,7 @@ is_finaliser(const Frame *frame)
 
 /* 0, or -1 with the error: `inner` is not called as an evaluation loop would call it. */
 static int
-check_step(const struct capture *capture, const struct standing *outer,
-           const struct standing *inner)
+check_step(const struct capture *capture, const struct standing *outer, struct standing *inner)
 {
     if (outer->site == NULL) {
         return refuse(capture, outer, "C code (an operator or attribute)");
@@ -254,7 +279,7 @@ check_step(const struct capture *capture, const struct standing *outer,
         return inner->by_c ? refuse_call(capture, outer, called_at(outer))
                            : refuse(capture, outer, "C code");
     }
-    if (!inner->by_c || operands_are_gone(outer)) {
+    if (inner->made != NULL || !inner->by_c || operands_are_gone(outer)) {
         return 0;
     }
     PyObject *callable = called_at(outer), *function = function_of(inner->frame);
@@ -262,8 +287,11 @@ check_step(const struct capture *capture, const struct standing *outer,
     if (callable == function || (!is_finaliser(inner->frame) && amounts_to(callable, function))) {
         return 0;
     }
-    return is_finaliser(inner->frame) ? refuse(capture, outer, "a finaliser")
-                                      : refuse_call(capture, outer, callable);
+    if (is_finaliser(inner->frame)) {
+        return refuse(capture, outer, "a finaliser");
+    }
+    inner->made = made_by(callable, inner->frame);
+    return inner->made != NULL ? 0 : refuse_call(capture, outer, callable);
 }
 
 /* The same of the C function that the innermost stands in. */
@@ -414,13 +442,26 @@ is_called_by_c(const Frame *frame, bool after_entry)
 #endif
 }
 
-/* The next Python frame from *home on, which is moved behind it. */
+/* What the interpreter puts between the call of a class and its __init__. */
 static bool
-next_standing(const struct plus_frames *frames, Frame **home, struct standing *at)
+is_initialising(const Frame *frame)
+{
+    const PyObject *function = plus_pyframe_is_python(frame) ? function_of(frame) : NULL;
+    const PyCodeObject *code = plus_pyframe_code(frame);
+
+    return code != NULL && code->co_nlocalsplus == 0 && (function == NULL || !PyFunction_Check(function));
+}
+
+/* The next Python frame from *home on, which is moved behind it.  What the one before initialises is noted in *made. */
+static bool
+next_standing(const struct plus_frames *frames, Frame **home, struct standing *at, PyObject **made)
 {
     for (Frame *frame; *home != NULL; *home = frame->previous) {
         frame = plus_frames_located(frames, *home);
         if (!plus_pyframe_has_begun(frame)) {
+            if (made != NULL && is_initialising(frame)) {
+                *made = plus_pyframe_variable(frame, 0); /* the first operand, without variables */
+            }
             continue;
         }
         int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
@@ -437,12 +478,50 @@ next_standing(const struct plus_frames *frames, Frame **home, struct standing *a
     return false;
 }
 
+static PyObject *initialise; /* a function of three variables, of which the first is bound, at its first call */
+
+int
+plus_capture_prepare(PyObject *function)
+{
+    if (!PyFunction_Check(function)) {
+        PyErr_SetString(PyExc_TypeError, "a function is required");
+        return -1;
+    }
+    Py_XSETREF(initialise, Py_NewRef(function));
+    return 0;
+}
+
+/* A frame of `initialise` for an object. */
+static PyObject *
+capture_made(PyObject *made)
+{
+    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(initialise);
+    const struct plus_call_site *site = NULL;
+    int offset = 0, end = (int)Py_SIZE(code) * (int)sizeof(_Py_CODEUNIT);
+
+    for (; site == NULL && offset < end; offset += (int)sizeof(_Py_CODEUNIT)) {
+        const struct plus_call_site *found = plus_stack_depth_at(code, offset);
+        site = found != NULL && found->kept == 0 ? found : NULL;
+    }
+    return site == NULL ? NULL
+                        : Py_BuildValue("(Oiy(O)O)", initialise, site->offset, "onn", made, Py_None);
+}
+
+static int
+append(PyObject *list, PyObject *item)
+{
+    int failed = item == NULL ? -1 : PyList_Append(list, item);
+
+    Py_XDECREF(item);
+    return failed;
+}
+
 static int
 capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
 {
     Frame *home = capture->frames->top;
     struct standing inner, outer;
-    bool more = next_standing(capture->frames, &home, &inner);
+    bool more = next_standing(capture->frames, &home, &inner, NULL);
 
     if (more && capture->frames->between) {
         /* Where a jump leads; or the one that a function begins with, which may be executed again. */
@@ -453,11 +532,14 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
         return -1;
     }
     while (more) {
-        PyObject *one = capture_one(capture, &inner);
-        int failed = one == NULL ? -1 : PyList_Append(list, one);
-        Py_XDECREF(one);
-        more = failed == 0 && next_standing(capture->frames, &home, &outer);
-        if (failed < 0 || (more && check_step(capture, &outer, &inner) < 0)) {
+        if (append(list, capture_one(capture, &inner)) < 0) {
+            return -1;
+        }
+        more = next_standing(capture->frames, &home, &outer, &inner.made);
+        if (more && check_step(capture, &outer, &inner) < 0) {
+            return -1;
+        }
+        if (inner.made != NULL && append(list, capture_made(inner.made)) < 0) {
             return -1;
         }
         if (!more && called != NULL && !amounts_to(called, function_of(inner.frame))) {

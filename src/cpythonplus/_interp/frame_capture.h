@@ -25,6 +25,11 @@ struct plus_capture_ends {
     bool (*iterator)(PyObject *iterator);
 };
 
+/* Before anything is captured: a Python function of three variables, the first of which it returns after a call without
+ * operands that stay.  Of frames that initialise an object it is the caller. */
+int
+plus_capture_prepare(PyObject *function);
+
 /* A new tuple of captured frames, outermost first.  `called`: what the tasklet calls (its outermost function, or what
  * calls nothing else than that), NULL: known to be.  NULL with `error` that names a C function in the middle, or
  * another reason. */

@@ -40,6 +40,17 @@ Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
 """Owner, offset, kinds, values, handled exception."""
 
 
+def initialise(made: Any, init: Any) -> Any:
+    """What the call of a class does, of which only `__init__` is a Python function."""
+    returned = init()
+    if returned is not None:
+        raise TypeError(f"__init__() should return None, not {type(returned).__name__!r}")
+    return made
+
+
+_native.tasklets_capture_prepare(initialise)
+
+
 def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values if _PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
 

@@ -292,7 +292,19 @@ generator_restore(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+tasklets_capture_prepare(PyObject *module, PyObject *function)
+{
+    if (plus_capture_prepare(function) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 PyMethodDef plus_pickling_methods[] = {
+    PLUS_METHOD("tasklets_capture_prepare", tasklets_capture_prepare, METH_O,
+                "$module, initialise, /",
+                "Have `initialise` stand for the call of a class; before tasklets_capture()."),
     PLUS_METHOD("tasklets_capture", tasklets_capture, METH_VARARGS, "$module, tasklet, error, /",
                 "(frames, handled exception), None each if there are none; raises `error`, which "
                 "names why not."),
