@@ -39,6 +39,7 @@ from cpythonplus._native import (
     trim_stacks,
 )
 from cpythonplus._native import tasklet_atomic as atomic
+from cpythonplus.tasklets._code import pickling
 from cpythonplus.tasklets._computed import __getattr__ as __getattr__
 from cpythonplus.tasklets._on_signal import dump_off, dump_on
 from cpythonplus.tasklets._reporting import (
@@ -48,9 +49,11 @@ from cpythonplus.tasklets._reporting import (
     dump,
     report,
 )
+from cpythonplus.tasklets._wrapping import Pickler, dumps
 
 __all__ = [
     "ChannelReport",
+    "Pickler",
     "TaskletExit",
     "TaskletReport",
     "ThreadReport",
@@ -60,6 +63,7 @@ __all__ = [
     "dump",
     "dump_off",
     "dump_on",
+    "dumps",
     "get_channel_callback",
     "get_schedule_callback",
     "get_thread_info",
@@ -68,6 +72,7 @@ __all__ = [
     "getmain",
     "getruncount",
     "getthreads",
+    "pickling",
     "report",
     "run",
     "run_for",

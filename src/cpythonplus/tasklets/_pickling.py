@@ -16,25 +16,19 @@ another one's are refused before anything is restored.
 """
 
 import copyreg
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pickle import PicklingError, UnpicklingError
 
-from types import FunctionType
+from types import CoroutineType, FunctionType, GeneratorType
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.tasklets._wrapping import set_generator_reducer, wrap, wrap_as
+from cpythonplus.tasklets._code import VERSION, version_text
+from cpythonplus.tasklets._wrapping import PLAIN, reduce_as, wrap, wrap_as, wrap_owner
 
 FORMAT = 1
-VERSION = sys.version_info[:2]
 ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
-
-# What lies in frames mostly, and pickle does by itself.
-_PLAIN = frozenset(
-    {bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple, type(None)}
-)
 
 Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
 """Owner, offset, kinds, values, handled exception."""
@@ -52,7 +46,7 @@ _native.tasklets_capture_prepare(initialise)
 
 
 def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return values if _PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
+    return values if PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
 
 
 def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
@@ -64,7 +58,8 @@ def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
 
 def _frame(frame: Frame) -> Frame:
     owner, offset, kinds, values, handled = frame
-    return wrap(owner), offset, kinds, _wrapped(values), wrap(handled)
+    owner = wrap_owner(owner) if type(owner) is FunctionType else wrap(owner)
+    return owner, offset, kinds, _wrapped(values), wrap(handled)
 
 
 def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
@@ -124,8 +119,8 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
     _, version, flags, tempval, frames, handled, links, call, channel, attributes = state
     if version != VERSION:
         raise UnpicklingError(
-            f"a tasklet was pickled by Python {'.'.join(map(str, version))}, "
-            f"and this is Python {'.'.join(map(str, VERSION))}"
+            f"a tasklet was pickled by Python {version_text(version)}, "
+            f"and this is Python {version_text(VERSION)}"
         )
     if frames is not None:
         try:
@@ -170,11 +165,11 @@ def set_generator_state(generator: Any, state: Any) -> None:
 
 def _made(generator: Any) -> tuple[Any, ...]:
     function = _native.generator_function(generator)
-    function = None if function is None else wrap(function)
+    function = None if function is None else wrap_owner(function)
     return make_generator, (function, generator.__name__, generator.__qualname__)
 
 
-def reduce_generator(generator: Any) -> tuple[Any, ...]:
+def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     """Return what `__reduce__` would, of a generator or coroutine that does not run."""
     state = _native.generator_capture(generator, PicklingError)
     made = _made(generator)
@@ -185,4 +180,5 @@ def reduce_generator(generator: Any) -> tuple[Any, ...]:
     return *made, state, None, None, set_generator_state
 
 
-set_generator_reducer(reduce_generator)
+reduce_as(GeneratorType, reduce_generator)
+reduce_as(CoroutineType, reduce_generator)

@@ -1,36 +1,144 @@
-"""To be replaced by what the branch of functions brings."""
+"""What pickle cannot do by itself: functions without a name, cells, generators and the like.
 
-from types import CoroutineType, GeneratorType
+pickle asks `copyreg` and the class how to write an object, and of functions and classes nothing but
+the name. Changing that for everybody would change programs that have nothing to do with tasklets.
+So what lies *directly* in a frame, a cell or a generator is put into a wrapper, whose `__reduce__`
+gives the object back. An object has one wrapper while that lives, and a pickler keeps what it has
+written: so an object that is met twice in one pickle is one object again when it is loaded.
+
+`Pickler` does the same for objects that lie deeper, such as a list of lambdas, without wrappers.
+"""
+
+import gc
+import io
+import pickle
+import threading
+from collections.abc import Callable
+from types import (
+    CellType,
+    CodeType,
+    FunctionType,
+    ModuleType,
+)
 from typing import Any
 from weakref import WeakValueDictionary
 
-_wrappers: Any = WeakValueDictionary()
-_reducer: Any = None
+from cpythonplus.tasklets import _code
+
+Reduce = Callable[[Any, Callable[[Any], Any]], tuple[Any, ...]]
+
+# What pickle does by itself, and nothing else has to be asked.
+PLAIN = frozenset(
+    {bool, bytearray, bytes, complex, dict, float, frozenset, int, list, range, set, slice, str}
+    | {tuple, type(None), type(...), type(NotImplemented)}
+)
 
 
 class _Wrapper:
-    def __init__(self, obj: Any, reduce: Any) -> None:
-        self.obj, self.reduce = obj, reduce
+    """Stands for an object in a pickle."""
 
-    def __reduce__(self) -> Any:
-        return self.reduce()
+    __slots__ = ("__weakref__", "_obj", "_reduce")
+
+    def __init__(self, obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> None:
+        self._obj = obj  # its id() is ours as long
+        self._reduce = reduce
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reduce()
 
 
-def wrap_as(obj: Any, reduce: Any) -> Any:
+_wrappers: WeakValueDictionary[int, _Wrapper] = WeakValueDictionary()
+_owners: WeakValueDictionary[int, _Wrapper] = WeakValueDictionary()
+_deep = threading.local()
+
+
+def _view_of(mapping: Any, name: str) -> Any:
+    return getattr(mapping, name)()
+
+
+def _reduce_view(view: Any, _: Any) -> tuple[Any, ...]:
+    (mapping,) = gc.get_referents(view)  # its own attribute `mapping` is a read-only proxy
+    return _view_of, (mapping, type(view).__name__.removeprefix("dict_"))
+
+
+_REDUCERS: dict[type, Reduce] = {
+    CellType: _code.reduce_cell,
+    CodeType: _code.reduce_code,
+    FunctionType: _code.reduce_function,
+    ModuleType: _code.reduce_module,
+    **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), _reduce_view),
+}
+
+
+def reduce_as(kind: type, reduce: Reduce) -> None:
+    """Have objects of exactly this class written so."""
+    _REDUCERS[kind] = reduce
+
+
+def _reduced(obj: Any) -> tuple[Any, ...]:
+    return _REDUCERS[type(obj)](obj, wrap)
+
+
+def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
+    """Return what pickles as `reduce` says; wrap() gives the same one while it lives."""
     found = _wrappers.get(id(obj))
     if found is None:
         found = _wrappers[id(obj)] = _Wrapper(obj, reduce)
     return found
 
 
-def set_generator_reducer(reducer: Any) -> None:
-    global _reducer
-    _reducer = reducer
-
-
 def wrap(value: Any) -> Any:
-    if type(value) in (GeneratorType, CoroutineType):
-        return wrap_as(value, lambda: _reducer(value))
-    if id(value) in _wrappers:
-        return _wrappers[id(value)]
-    return value
+    """Return the value, or what stands for it in a pickle."""
+    kind = type(value)
+    if kind in PLAIN or kind not in _REDUCERS or getattr(_deep, "pickler", None) is not None:
+        return value
+    found = _wrappers.get(id(value))
+    if found is None:
+        if kind is FunctionType and _code.goes_by_name(value):
+            return value
+        found = _wrappers[id(value)] = _Wrapper(value, lambda: _reduced(value))
+    return found
+
+
+def wrap_owner(function: FunctionType) -> Any:
+    """The same of the function of a frame, whose code must be the same when it is loaded."""
+    found = _owners.get(id(function))
+    if found is None:
+        if not _code.goes_by_name(function):
+            return wrap(function)
+        # One of its own: wrap() gives the function itself, which the same name finds.
+        found = _Wrapper(function, lambda: _code.reduce_by_name(function, wrap))
+        _owners[id(function)] = found
+    return found
+
+
+class Pickler(pickle.Pickler):
+    """A `pickle.Pickler` that writes functions, generators and cells wherever they lie.
+
+    Its pickles are read by `pickle.loads`.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind not in _REDUCERS or (kind is FunctionType and _code.goes_by_name(obj)):
+            return NotImplemented
+        return _REDUCERS[kind](obj, wrap)
+
+    def dump(self, obj: Any, /) -> None:
+        """Write a pickle of the object."""
+        outer = getattr(_deep, "pickler", None)
+        _deep.pickler = self
+        try:
+            super().dump(obj)
+        finally:
+            _deep.pickler = outer
+
+
+def dumps(obj: Any, protocol: int | None = None) -> bytes:
+    """Return a pickle of an object in which functions, generators and cells may lie anywhere.
+
+    PicklingError or TypeError, as pickle's, for what cannot be pickled.
+    """
+    out = io.BytesIO()
+    Pickler(out, protocol).dump(obj)
+    return out.getvalue()

@@ -1,0 +1,264 @@
+"""Functions in pickles: by the name of their code, or with it.
+
+*By name* (the default where it can be): module, qualified name and a hash of the code. Loading finds
+the function and compares the hash, since an offset in other code means nothing.
+
+*By value*: the code itself, as `marshal` writes it, with the cells of its closure. So travel
+functions that have no name elsewhere (lambdas, local functions, those of `__main__`), and all but
+the standard library's and this package's within `pickling(code="value")`: a job ends on the code
+that it began with. The globals are those of the module of that name. Of `__main__`, and of a module
+that cannot be imported, the globals that the code refers to travel too, and are filled in where
+they are missing.
+
+A pickle is a program: whoever loads it executes what its writer wanted.
+"""
+
+import builtins
+import importlib
+import marshal
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b
+from pickle import UnpicklingError
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, Literal
+
+VERSION = sys.version_info[:2]
+
+_mode: ContextVar[str] = ContextVar("cpythonplus.tasklets.pickling", default="name")
+_digests: dict[int, tuple[weakref.ref[CodeType], bytes]] = {}
+_orphans: dict[str, dict[str, Any]] = {}
+_OWN = frozenset({*sys.stdlib_module_names, "cpythonplus"})
+
+Wrap = Callable[[Any], Any]
+
+
+@contextmanager
+def pickling(*, code: Literal["name", "value"] = "name") -> Iterator[None]:
+    """Within the block, pickle the code of functions by name, or by value.
+
+    By value a tasklet goes on with the code that it began with, also where the module has changed
+    since. It may be entered again inside of itself. ValueError for another word.
+    """
+    if code not in ("name", "value"):
+        raise ValueError(f"code is 'name' or 'value', not {code!r}")
+    token = _mode.set(code)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def version_text(version: Any) -> str:
+    return ".".join(map(str, version)) if isinstance(version, tuple) else repr(version)
+
+
+# ---- the hash -----------------------------------------------------------------------------------
+
+
+def _canonical(constant: Any) -> str:
+    """The same for equal constants in every process; sets are in no order."""
+    if isinstance(constant, CodeType):
+        return f"code {code_hash(constant).hex()}"
+    if isinstance(constant, frozenset):
+        return f"frozenset({sorted(map(_canonical, constant))})"
+    if isinstance(constant, tuple):
+        return f"({','.join(map(_canonical, constant))})"
+    return f"{type(constant).__name__} {constant!r}"
+
+
+def code_hash(code: CodeType) -> bytes:
+    """16 bytes of what decides where an instruction is and what it finds; not of the source."""
+    kept = _digests.get(id(code))
+    if kept is not None and kept[0]() is code:
+        return kept[1]
+    digest = blake2b(code.co_code, digest_size=16)
+    digest.update(code.co_exceptiontable)
+    rest = (code.co_varnames, code.co_cellvars, code.co_freevars, code.co_names, code.co_flags)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    text = f"{rest}{counts}{code.co_stacksize}{_canonical(code.co_consts)}{VERSION}"
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    key = id(code)
+    _digests[key] = weakref.ref(code, lambda _: _digests.pop(key, None)), digest.digest()
+    return digest.digest()
+
+
+# ---- by name ------------------------------------------------------------------------------------
+
+
+def _at_name(module: str, qualname: str) -> Any:
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _behind(found: Any) -> Iterator[FunctionType]:
+    """The function that a name finds, or those that it stands for."""
+    seen = 0
+    while found is not None and seen < 16:
+        seen += 1
+        if type(found) is FunctionType:
+            yield found
+        found = (
+            getattr(found, "__wrapped__", None)
+            or getattr(found, "__func__", None)
+            or getattr(found, "fget", None)
+        )
+
+
+def has_name(function: FunctionType) -> bool:
+    """Whether another process finds the very function."""
+    module, qualname = function.__module__, function.__qualname__
+    if not module or module == "__main__" or "<" in qualname:
+        return False
+    try:
+        return any(each is function for each in _behind(_at_name(module, qualname)))
+    except (ImportError, AttributeError):
+        return False
+
+
+def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
+    """What a pickle calls; UnpicklingError if there is none, or its code is another one."""
+    now = None
+    try:
+        for each in _behind(_at_name(module, qualname)):
+            now = code_hash(each.__code__)
+            if now == digest:
+                return each
+    except (ImportError, AttributeError) as error:
+        raise UnpicklingError(f"{module}.{qualname} is not here: {error}") from None
+    if now is None:
+        raise UnpicklingError(f"{module}.{qualname} is no function any more")
+    raise UnpicklingError(
+        f"the code of {module}.{qualname} has changed: {digest.hex()} was pickled, "
+        f"{now.hex()} is here"
+    )
+
+
+# ---- by value -----------------------------------------------------------------------------------
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Globals that the code may ask for, and attributes."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_in(constant)
+    return names
+
+
+def _globals_at(module: str | None) -> dict[str, Any]:
+    name = module or "__main__"
+    try:
+        return vars(sys.modules.get(name) or importlib.import_module(name))
+    except ImportError:
+        new = {"__name__": name, "__builtins__": builtins}
+        return _orphans.setdefault(name, new)
+
+
+def load_code(version: Any, data: Any) -> CodeType:
+    """What a pickle calls; UnpicklingError for another minor version's."""
+    if version != VERSION:
+        raise UnpicklingError(
+            f"code was pickled by Python {version_text(version)}, and this is Python "
+            f"{version_text(VERSION)}"
+        )
+    try:
+        code = marshal.loads(data)
+    except (ValueError, EOFError, TypeError) as error:
+        raise UnpicklingError(f"no code: {error}") from None
+    if not isinstance(code, CodeType):
+        raise UnpicklingError("no code")
+    return code
+
+
+def make_function(
+    code: CodeType, module: str | None, name: str, qualname: str, closure: Any
+) -> FunctionType:
+    """What a pickle calls; UnpicklingError where the cells are not those of the code."""
+    try:
+        made = FunctionType(code, _globals_at(module), name, None, closure)
+    except (TypeError, ValueError) as error:
+        raise UnpicklingError(f"no function: {error}") from None
+    made.__qualname__ = qualname
+    made.__module__ = module  # type: ignore[assignment]
+    return made
+
+
+def set_function_state(function: FunctionType, state: Any) -> None:
+    defaults, kwdefaults, attributes, names = state
+    function.__defaults__ = defaults
+    function.__kwdefaults__ = kwdefaults
+    function.__dict__.update(attributes)
+    for name, value in names.items():
+        function.__globals__.setdefault(name, value)
+
+
+def make_cell() -> CellType:
+    return CellType()
+
+
+def set_cell(cell: CellType, state: tuple[Any]) -> None:
+    (cell.cell_contents,) = state
+
+
+def reduce_cell(cell: CellType, wrap: Wrap) -> tuple[Any, ...]:
+    try:
+        contents = (wrap(cell.cell_contents),)
+    except ValueError:  # empty
+        return make_cell, ()
+    return make_cell, (), contents, None, None, set_cell
+
+
+def reduce_code(code: CodeType, wrap: Wrap) -> tuple[Any, ...]:
+    return load_code, (VERSION, marshal.dumps(code))
+
+
+def reduce_module(module: ModuleType, wrap: Wrap) -> tuple[Any, ...]:
+    return importlib.import_module, (module.__name__,)
+
+
+def _travelling(function: FunctionType, wrap: Wrap) -> dict[str, Any]:
+    module = function.__module__
+    if module not in (None, "__main__"):
+        found = sys.modules.get(module)
+        if found is not None and vars(found) is function.__globals__ and found.__spec__:
+            return {}
+    there = function.__globals__
+    return {name: wrap(there[name]) for name in names_in(function.__code__) if name in there}
+
+
+def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
+    """By value."""
+    closure = function.__closure__
+    arguments = (
+        wrap(function.__code__),
+        function.__module__,
+        function.__name__,
+        function.__qualname__,
+        None if closure is None else tuple(map(wrap, closure)),
+    )
+    defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
+    state = (
+        None if defaults is None else tuple(map(wrap, defaults)),
+        None if kwdefaults is None else {name: wrap(each) for name, each in kwdefaults.items()},
+        {name: wrap(each) for name, each in function.__dict__.items()},
+        _travelling(function, wrap),
+    )
+    return make_function, arguments, state, None, None, set_function_state
+
+
+def reduce_by_name(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
+    digest = code_hash(function.__code__)
+    return function_by_name, (function.__module__, function.__qualname__, digest)
+
+
+def goes_by_name(function: FunctionType) -> bool:
+    """Whether it does now, in this context."""
+    if _mode.get() == "value" and function.__module__.partition(".")[0] not in _OWN:
+        return False
+    return has_name(function)
