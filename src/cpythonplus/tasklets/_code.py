@@ -30,6 +30,7 @@ VERSION = sys.version_info[:2]
 
 _mode: ContextVar[str] = ContextVar("cpythonplus.tasklets.pickling", default="name")
 _digests: dict[int, tuple[weakref.ref[CodeType], bytes]] = {}
+_names: dict[int, tuple[weakref.ref[FunctionType], CodeType, tuple[str, str, bytes]]] = {}
 _orphans: dict[str, dict[str, Any]] = {}
 _OWN = frozenset({*sys.stdlib_module_names, "cpythonplus"})
 
@@ -115,6 +116,9 @@ def has_name(function: FunctionType) -> bool:
     module, qualname = function.__module__, function.__qualname__
     if not module or module == "__main__" or "<" in qualname:
         return False
+    there = sys.modules.get(module)
+    if there is not None and there.__dict__.get(qualname) is function:
+        return True
     try:
         return any(each is function for each in _behind(_at_name(module, qualname)))
     except (ImportError, AttributeError):
@@ -123,6 +127,11 @@ def has_name(function: FunctionType) -> bool:
 
 def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
     """What a pickle calls; UnpicklingError if there is none, or its code is another one."""
+    there = sys.modules.get(module)
+    if there is not None:
+        now = there.__dict__.get(qualname)
+        if type(now) is FunctionType and code_hash(now.__code__) == digest:
+            return now
     now = None
     try:
         for each in _behind(_at_name(module, qualname)):
@@ -252,13 +261,21 @@ def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
     return make_function, arguments, state, None, None, set_function_state
 
 
-def reduce_by_name(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
-    digest = code_hash(function.__code__)
-    return function_by_name, (function.__module__, function.__qualname__, digest)
-
-
 def goes_by_name(function: FunctionType) -> bool:
     """Whether it does now, in this context."""
-    if _mode.get() == "value" and function.__module__.partition(".")[0] not in _OWN:
+    if _mode.get() != "name" and function.__module__.partition(".")[0] not in _OWN:
         return False
     return has_name(function)
+
+
+def name_of(function: FunctionType) -> tuple[str, str, bytes] | None:
+    """What `function_by_name` takes; None: it goes by value."""
+    if not goes_by_name(function):
+        return None
+    kept = _names.get(id(function))
+    if kept is not None and kept[0]() is function and kept[1] is function.__code__:
+        return kept[2]
+    key = id(function)
+    name = (function.__module__, function.__qualname__, code_hash(function.__code__))
+    _names[key] = weakref.ref(function, lambda _: _names.pop(key, None)), function.__code__, name
+    return name

@@ -25,7 +25,7 @@ from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.tasklets._code import VERSION, version_text
-from cpythonplus.tasklets._wrapping import PLAIN, reduce_as, wrap, wrap_as, wrap_owner
+from cpythonplus.tasklets._wrapping import PLAIN, owner, reduce_as, wrap, wrap_as, wrap_owner
 
 FORMAT = 1
 ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
@@ -51,15 +51,15 @@ def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
     """Let generators of a chain be made without their frames, which come with the chain."""
-    for owner, *_ in frames:
-        if type(owner) is not FunctionType:
-            yield wrap_as(owner, partial(_made, owner))
+    for first, *_ in frames:
+        if type(first) is not FunctionType:
+            yield wrap_as(first, partial(_made, first))
 
 
 def _frame(frame: Frame) -> Frame:
-    owner, offset, kinds, values, handled = frame
-    owner = wrap_owner(owner) if type(owner) is FunctionType else wrap(owner)
-    return owner, offset, kinds, _wrapped(values), wrap(handled)
+    first, offset, kinds, values, handled = frame
+    first = wrap_owner(first) if type(first) is FunctionType else wrap(first)
+    return first, offset, kinds, _wrapped(values), wrap(handled)
 
 
 def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
@@ -77,39 +77,50 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
     return tuple(links) or None
 
 
+def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> list[BaseException]:
+    """Those that lie in frames."""
+    found = [] if handled is None else [handled]
+    for _, _, _, values, exception in frames:
+        if exception is not None:
+            found.append(exception)
+        if not PLAIN.issuperset(map(type, values)):
+            found += [each for each in values if isinstance(each, BaseException)]
+    return found
+
+
+def _simple(frames: tuple[Frame, ...]) -> tuple[Any, ...] | None:
+    """The frames of functions that hold nothing but what pickle can do; else None."""
+    written = []
+    for first, offset, kinds, values, _ in frames:
+        if type(first) is not FunctionType or not PLAIN.issuperset(map(type, values)):
+            return None
+        written.append((wrap_owner(first), offset, kinds, values, None))
+    return tuple(written)
+
+
 def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
     """Return what `__reduce__` does; PicklingError that names what cannot be pickled."""
-    frames, handled = _native.tasklets_capture(task, PicklingError)
-    flags = (
-        ATOMIC * task.atomic
-        + IGNORE_NESTING * task.ignore_nesting
-        + BLOCK_TRAP * task.block_trap
-        + ALIVE * task.alive
-        + BLOCKED * task.blocked
-    )
-    exceptions = [] if handled is None else [handled]
-    if frames is not None:
-        for _, _, _, values, exception in frames:
-            exceptions += [each for each in values if isinstance(each, BaseException)]
-            if exception is not None:
-                exceptions.append(exception)
+    flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
+    links = None
+    simple = _simple(frames) if frames is not None and handled is None else None
+    if simple is not None:
+        frames = simple
+    elif frames is not None:
+        exceptions = _exceptions(frames, handled)
+        links = _links(exceptions) if exceptions else None
         apart = list(_made_apart(frames))  # kept while the others are wrapped
         frames = tuple(map(_frame, frames))
         del apart
-    call = _native.tasklets_call_of(task)
+    elif call is not None:
+        call = _wrapped(call)
+    kind = type(task)
+    attributes = None if kind is _native.tasklet else getattr(task, "__dict__", None) or None
+    if type(tempval) not in PLAIN:
+        tempval = wrap(tempval)
     state = (
-        FORMAT,
-        VERSION,
-        flags,
-        wrap(task.tempval),
-        frames,
-        handled,
-        _links(exceptions) if exceptions else None,
-        None if call[0] is None else (wrap(call[0]), *call[1:]),
-        task._channel,
-        getattr(task, "__dict__", None) or None,
+        *(FORMAT, VERSION, flags, tempval, frames, handled, links, call, channel, attributes),
     )
-    return copyreg.__newobj__, (type(task),), state  # type: ignore[attr-defined]
+    return copyreg.__newobj__, (kind,), state  # type: ignore[attr-defined]
 
 
 def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
@@ -124,8 +135,9 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
         )
     if frames is not None:
         try:
+            frames = tuple([(owner(first), *rest) for first, *rest in frames])
             _native.tasklets_restore(task, frames, handled, tempval)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise UnpicklingError(str(error)) from None
     elif call is not None:
         func, args, kwargs = call
@@ -148,7 +160,7 @@ def _ended() -> Iterator[None]:
 
 def make_generator(function: Any, name: str, qualname: str) -> Any:
     """A generator or coroutine of a function, or (None) one that has ended."""
-    made = _native.generator_make(_ended if function is None else function)
+    made = _native.generator_make(_ended if function is None else owner(function))
     made.__name__, made.__qualname__ = name, qualname
     if function is None:
         made.close()

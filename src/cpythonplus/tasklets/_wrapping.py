@@ -48,7 +48,6 @@ class _Wrapper:
 
 
 _wrappers: WeakValueDictionary[int, _Wrapper] = WeakValueDictionary()
-_owners: WeakValueDictionary[int, _Wrapper] = WeakValueDictionary()
 _deep = threading.local()
 
 
@@ -101,15 +100,17 @@ def wrap(value: Any) -> Any:
 
 
 def wrap_owner(function: FunctionType) -> Any:
-    """The same of the function of a frame, whose code must be the same when it is loaded."""
-    found = _owners.get(id(function))
-    if found is None:
-        if not _code.goes_by_name(function):
-            return wrap(function)
-        # One of its own: wrap() gives the function itself, which the same name finds.
-        found = _Wrapper(function, lambda: _code.reduce_by_name(function, wrap))
-        _owners[id(function)] = found
-    return found
+    """The same of the function of a frame, whose code must be the same one: by name a tuple.
+
+    `owner` gives back what that became.
+    """
+    name = _code.name_of(function)
+    return wrap(function) if name is None else name
+
+
+def owner(loaded: Any) -> Any:
+    """The function of a loaded frame; UnpicklingError if its code has changed."""
+    return _code.function_by_name(*loaded) if type(loaded) is tuple else loaded
 
 
 class Pickler(pickle.Pickler):

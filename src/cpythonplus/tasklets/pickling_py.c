@@ -144,31 +144,42 @@ why_not(const struct plus_tasklet *task)
     return NULL;
 }
 
-/* (frames or None, handled or None) of one that has begun. */
+/* The frames of one that has begun. */
 static PyObject *
 capture_frames(struct plus_tasklet *task, PyObject *error)
 {
     struct plus_frames frames = plus_tasklet_frames(task);
-    PyObject *handled = plus_pystate_handled(&task->fiber.state);
     PyObject *called = plus_is_snapshot(task->func) ? NULL : task->func;
     PyObject *tuple = plus_frames_capture(&frames, called, &chain_ends, error);
-    PyObject *result = NULL;
 
     if (tuple != NULL && PyTuple_GET_SIZE(tuple) == 0) {
         PyErr_SetString(error, "this tasklet is in C code only");
         Py_CLEAR(tuple);
     }
-    if (tuple != NULL) {
-        result = PyTuple_Pack(2, tuple, handled != NULL ? handled : Py_None);
-    }
-    Py_XDECREF(tuple);
-    return result;
+    return tuple;
+}
+
+/* Those that _pickling.py knows. */
+enum { ATOMIC = 1, IGNORE_NESTING = 2, BLOCK_TRAP = 4, ALIVE = 8, BLOCKED = 16 };
+
+static int
+flags_of(const struct plus_tasklet *task)
+{
+    return (task->atomic ? ATOMIC : 0) | (task->ignore_nesting ? IGNORE_NESTING : 0) |
+           (task->block_trap ? BLOCK_TRAP : 0) | (task->alive ? ALIVE : 0) |
+           (task->blocked ? BLOCKED : 0);
+}
+
+static PyObject *
+or_none(PyObject *op)
+{
+    return op != NULL ? op : Py_None;
 }
 
 static PyObject *
 tasklets_capture(PyObject *module, PyObject *args)
 {
-    PyObject *op, *error;
+    PyObject *op, *error, *frames = NULL, *handled = NULL, *call = NULL;
 
     if (!PyArg_ParseTuple(args, "OO:tasklets_capture", &op, &error)) {
         return NULL;
@@ -185,30 +196,26 @@ tasklets_capture(PyObject *module, PyObject *args)
         return NULL;
     }
     if (task->alive && task->started) {
-        return capture_frames(task, error);
+        frames = capture_frames(task, error);
+        handled = plus_pystate_handled(&task->fiber.state);
     }
-    if (plus_is_snapshot(task->func) && plus_snapshot_frames(task->func) != NULL) {
-        PyObject *handled = plus_snapshot_handled(task->func);
-
-        return PyTuple_Pack(2, plus_snapshot_frames(task->func),
-                            handled != NULL ? handled : Py_None);
+    else if (plus_is_snapshot(task->func) && plus_snapshot_frames(task->func) != NULL) {
+        frames = Py_NewRef(plus_snapshot_frames(task->func));
+        handled = plus_snapshot_handled(task->func);
     }
-    return PyTuple_Pack(2, Py_None, Py_None);
-}
-
-/* (func, args, kwargs) of one that is to begin, each or None. */
-static PyObject *
-tasklets_call_of(PyObject *module, PyObject *op)
-{
-    const struct plus_tasklet *task = tasklet_of(op);
-
-    if (task == NULL) {
-        return NULL;
+    else if (task->alive) {
+        call = PyTuple_Pack(3, or_none(task->func), or_none(task->args), or_none(task->kwargs));
     }
-    bool is = task->alive && !task->started && !plus_is_snapshot(task->func);
+    PyObject *result = NULL;
 
-    return PyTuple_Pack(3, is ? task->func : Py_None, is && task->args != NULL ? task->args : Py_None,
-                        is && task->kwargs != NULL ? task->kwargs : Py_None);
+    if (!PyErr_Occurred()) {
+        result = Py_BuildValue("(iOOOOO)", flags_of(task), task->tempval, or_none(frames),
+                               or_none(handled), or_none(call),
+                               or_none(task->blocked ? (PyObject *)task->channel : NULL));
+    }
+    Py_XDECREF(frames);
+    Py_XDECREF(call);
+    return result;
 }
 
 static PyObject *
@@ -306,10 +313,8 @@ PyMethodDef plus_pickling_methods[] = {
                 "$module, initialise, /",
                 "Have `initialise` stand for the call of a class; before tasklets_capture()."),
     PLUS_METHOD("tasklets_capture", tasklets_capture, METH_VARARGS, "$module, tasklet, error, /",
-                "(frames, handled exception), None each if there are none; raises `error`, which "
-                "names why not."),
-    PLUS_METHOD("tasklets_call_of", tasklets_call_of, METH_O, "$module, tasklet, /",
-                "(func, args, kwargs) of one that is to begin; else None each."),
+                "(flags, tempval, frames, handled exception, (func, args, kwargs), channel), None "
+                "for what there is not;\nraises `error`, which names why not."),
     PLUS_METHOD("tasklets_restore", tasklets_restore, METH_VARARGS,
                 "$module, tasklet, frames, handled, value, /",
                 "Have a tasklet that is not alive go on with captured frames, whose call gives "
