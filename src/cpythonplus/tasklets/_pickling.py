@@ -17,10 +17,11 @@ another one's are refused before anything is restored.
 
 import copyreg
 from collections.abc import Iterator
+from contextlib import _GeneratorContextManager
 from functools import partial
 from pickle import PicklingError, UnpicklingError
 
-from types import CoroutineType, FunctionType, GeneratorType
+from types import CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cpythonplus import _native
@@ -75,6 +76,11 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
             links.append((one, one.__cause__, one.__context__, one.__suppress_context__))
             found += others
     return tuple(links) or None
+
+
+def _link(links: tuple[Any, ...] | None) -> None:
+    for one, cause, context, suppress in links or ():
+        one.__cause__, one.__context__, one.__suppress_context__ = cause, context, suppress
 
 
 def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> list[BaseException]:
@@ -145,8 +151,7 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
         task.tempval = tempval
     else:
         task.tempval = tempval
-    for one, cause, context, suppress in links or ():
-        one.__cause__, one.__context__, one.__suppress_context__ = cause, context, suppress
+    _link(links)
     task.set_atomic(bool(flags & ATOMIC))
     task.set_ignore_nesting(bool(flags & IGNORE_NESTING))
     task.block_trap = bool(flags & BLOCK_TRAP)
@@ -170,9 +175,11 @@ def make_generator(function: Any, name: str, qualname: str) -> Any:
 def set_generator_state(generator: Any, state: Any) -> None:
     """What pickle calls with a generator that was just made."""
     try:
-        _native.generator_restore(generator, state)
-    except ValueError as error:
+        captured, links = state
+        _native.generator_restore(generator, captured)
+    except (TypeError, ValueError) as error:
         raise UnpicklingError(str(error)) from None
+    _link(links)
 
 
 def _made(generator: Any) -> tuple[Any, ...]:
@@ -188,9 +195,34 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     if state is None:
         return made
     offset, kinds, values, handled, number = state
-    state = offset, kinds, _wrapped(values), wrap(handled), number
+    exceptions = _exceptions(((None, offset, kinds, values, None),), handled)
+    links = _links(exceptions) if exceptions else None
+    state = (offset, kinds, _wrapped(values), handled, number), links
     return *made, state, None, None, set_generator_state
 
 
+def _made_manager(kind: type, state: dict[str, Any]) -> Any:
+    made = kind.__new__(kind)
+    made.__dict__.update(state)
+    return made
+
+
+def _reduce_manager(manager: Any, _: Any) -> tuple[Any, ...]:
+    """One of contextlib.contextmanager(): its generator lies in an attribute."""
+    state = {name: wrap(value) for name, value in vars(manager).items()}
+    return _made_manager, (type(manager), state)
+
+
+def _made_method(function: Any, instance: Any) -> MethodType:
+    return MethodType(function, instance)
+
+
+def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
+    """pickle would look for the function under its name in the object."""
+    return _made_method, (wrap(method.__func__), wrap(method.__self__))
+
+
+reduce_as(MethodType, _reduce_method)
+reduce_as(_GeneratorContextManager, _reduce_manager)
 reduce_as(GeneratorType, reduce_generator)
 reduce_as(CoroutineType, reduce_generator)
