@@ -1,6 +1,8 @@
 /* An exception on its way to the tasklet that will raise it. */
 #include "bomb.h"
 
+#include "pickling_py.h"
+
 #include <stddef.h>
 
 struct bomb {
@@ -177,6 +179,11 @@ static PyMemberDef bomb_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+static PyMethodDef bomb_methods[] = {
+    {"__reduce__", plus_bomb_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 PyTypeObject plus_bomb_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.bomb",
     .tp_basicsize = sizeof(struct bomb),
@@ -188,4 +195,5 @@ PyTypeObject plus_bomb_type = {
     .tp_traverse = bomb_traverse,
     .tp_clear = bomb_clear,
     .tp_members = bomb_members,
+    .tp_methods = bomb_methods,
 };

@@ -4,6 +4,7 @@
 #include "../threads/binding.h"
 #include "bomb.h"
 #include "methods.h"
+#include "pickling_py.h"
 
 #include <stddef.h>
 
@@ -288,7 +289,8 @@ static PyMethodDef channel_methods[] = {
     METHOD(close, METH_NOARGS, "$self, /",
            "Let nobody block on it any more; tasklets that already wait are served."),
     METHOD(open, METH_NOARGS, "$self, /", "Undo close()."),
-    {"__reduce__", plus_refuse_pickling, METH_NOARGS, NULL},
+    {"__reduce__", plus_channel_reduce, METH_NOARGS, NULL},
+    {"__setstate__", plus_channel_set_state, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

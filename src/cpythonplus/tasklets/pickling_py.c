@@ -252,6 +252,55 @@ tasklets_restore(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- channels ---------------------------------------------------------------------------------- */
+
+/* One that may wait in a channel though it has never run.  Its own state may come before this, or after. */
+static struct plus_tasklet *
+may_wait(PyObject *op, const struct plus_channel *channel)
+{
+    struct plus_tasklet *task = tasklet_of(op);
+
+    if (task != NULL &&
+        (task->is_main || task->started || !plus_is_floating(task) || plus_is_coming(task) ||
+         task->sched->tstate == NULL || channel->waits != NULL)) {
+        PyErr_SetString(PyExc_ValueError, "a tasklet in the queue of a channel has begun here");
+        task = NULL;
+    }
+    return task;
+}
+
+static PyObject *
+channel_restore(PyObject *module, PyObject *args)
+{
+    PyObject *op, *tasklets;
+    int direction;
+
+    if (!PyArg_ParseTuple(args, "OO!i:channel_restore", &op, &PyTuple_Type, &tasklets,
+                          &direction)) {
+        return NULL;
+    }
+    if (!PyObject_TypeCheck(op, &plus_channel_type) || (direction != 1 && direction != -1)) {
+        PyErr_SetString(PyExc_ValueError, "a channel, and 1 or -1, are required");
+        return NULL;
+    }
+    struct plus_channel *channel = (struct plus_channel *)op;
+
+    if (channel->head != NULL) {
+        PyErr_SetString(PyExc_ValueError, "tasklets wait in the channel already");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tasklets); i++) {
+        struct plus_tasklet *task = may_wait(PyTuple_GET_ITEM(tasklets, i), channel);
+
+        if (task == NULL) {
+            return NULL;
+        }
+        Py_INCREF(task); /* the queue's */
+        plus_channel_insert(channel, task, direction, NULL);
+    }
+    Py_RETURN_NONE;
+}
+
 /* ---- generators -------------------------------------------------------------------------------- */
 
 static PyObject *
@@ -319,6 +368,10 @@ PyMethodDef plus_pickling_methods[] = {
                 "$module, tasklet, frames, handled, value, /",
                 "Have a tasklet that is not alive go on with captured frames, whose call gives "
                 "value.\n\nValueError if they do not fit their code."),
+    PLUS_METHOD("channel_restore", channel_restore, METH_VARARGS,
+                "$module, channel, tasklets, direction, /",
+                "Have tasklets that have not begun wait in an empty channel: senders (1) or "
+                "receivers (-1).\n\nValueError if one of them cannot."),
     PLUS_METHOD("generator_capture", generator_capture, METH_VARARGS,
                 "$module, generator, error, /",
                 "What generator_restore() takes; None: it has ended."),
@@ -335,33 +388,54 @@ PyMethodDef plus_pickling_methods[] = {
 /* ---- what pickle calls ------------------------------------------------------------------------- */
 
 static PyObject *
-pickling(const char *name)
+call_python(const char *name, PyObject *op, PyObject *more)
 {
     PyObject *module = PyImport_ImportModule("cpythonplus.tasklets._pickling");
     PyObject *function = module == NULL ? NULL : PyObject_GetAttrString(module, name);
+    PyObject *result =
+        function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, op, more, NULL);
 
+    Py_XDECREF(function);
     Py_XDECREF(module);
-    return function;
+    return result;
 }
 
 PyObject *
 plus_tasklet_reduce(PyObject *op, PyObject *ignored)
 {
-    PyObject *function = pickling("reduce_tasklet");
-    PyObject *result = function == NULL ? NULL : PyObject_CallOneArg(function, op);
-
     (void)ignored;
-    Py_XDECREF(function);
-    return result;
+    return call_python("reduce_tasklet", op, NULL);
 }
 
 PyObject *
 plus_tasklet_set_state(PyObject *op, PyObject *state)
 {
-    PyObject *function = pickling("set_tasklet_state");
-    PyObject *result =
-        function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, op, state, NULL);
+    return call_python("set_tasklet_state", op, state);
+}
 
-    Py_XDECREF(function);
-    return result;
+PyObject *
+plus_tasklet_copy(PyObject *op, PyObject *ignored)
+{
+    (void)ignored;
+    return call_python("copy_tasklet", op, NULL);
+}
+
+PyObject *
+plus_channel_reduce(PyObject *op, PyObject *ignored)
+{
+    (void)ignored;
+    return call_python("reduce_channel", op, NULL);
+}
+
+PyObject *
+plus_channel_set_state(PyObject *op, PyObject *state)
+{
+    return call_python("set_channel_state", op, state);
+}
+
+PyObject *
+plus_bomb_reduce(PyObject *op, PyObject *ignored)
+{
+    (void)ignored;
+    return call_python("reduce_bomb", op, NULL);
 }

@@ -10,10 +10,18 @@ extern PyMethodDef plus_pickling_methods[];
 int
 plus_pickling_prepare(PyObject *module);
 
-/* __reduce__ and __setstate__ of tasklets. */
+/* Methods of tasklets, channels and bombs that pickle and copy call. */
 PyObject *
 plus_tasklet_reduce(PyObject *op, PyObject *ignored);
 PyObject *
 plus_tasklet_set_state(PyObject *op, PyObject *state);
+PyObject *
+plus_tasklet_copy(PyObject *op, PyObject *ignored);
+PyObject *
+plus_channel_reduce(PyObject *op, PyObject *ignored);
+PyObject *
+plus_channel_set_state(PyObject *op, PyObject *state);
+PyObject *
+plus_bomb_reduce(PyObject *op, PyObject *ignored);
 
 #endif

@@ -522,6 +522,7 @@ static PyMethodDef tasklet_methods[] = {
                    "Call in the context of this tasklet; returns and raises what the call does."),
     {"__reduce__", plus_tasklet_reduce, METH_NOARGS, NULL},
     {"__setstate__", plus_tasklet_set_state, METH_O, NULL},
+    {"__copy__", plus_tasklet_copy, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
