@@ -16,18 +16,20 @@ another one's are refused before anything is restored.
 """
 
 import copyreg
+import itertools
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import _GeneratorContextManager, suppress
 from functools import partial
 from pickle import PicklingError, UnpicklingError
 
-from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodType
+from types import CellType, CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.tasklets._code import VERSION, version_text
-from cpythonplus.tasklets._wrapping import PLAIN, owner, reduce_as, wrap, wrap_as, wrap_owner
+from cpythonplus.tasklets._wrapping import PLAIN, owner, reduce_as, refusal, wrap, wrap_as, wrap_owner
 
 FORMAT = 1
 ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
@@ -51,6 +53,29 @@ def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values if PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
 
 
+def _name_of(code: CodeType, kinds: bytes, index: int) -> str:
+    """What the value at an index of a captured frame is called."""
+    places = [place for place, kind in enumerate(kinds) if kind != ord("n")]
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    names = [*code.co_varnames, *cells, *code.co_freevars]
+    place = places[index]
+    return f"local {names[place]!r}" if place < len(names) else "an operand"
+
+
+def _check(function: FunctionType, frame: Frame) -> None:
+    """PicklingError that names the first value in it that cannot be pickled."""
+    _, offset, kinds, values, _ = frame
+    for index, value in enumerate(values):
+        why = refusal(value)
+        if why is not None:
+            code = function.__code__
+            at = ~offset if offset < 0 else offset
+            lines = (line for start, end, line in code.co_lines() if start <= at < end)
+            raise PicklingError(
+                f"{_name_of(code, kinds, index)} of {code.co_qualname}() line {next(lines, 0)}: {why}"
+            )
+
+
 def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
     """Let generators of a chain be made without their frames, which come with the chain."""
     for first, *_ in frames:
@@ -60,6 +85,8 @@ def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
 
 def _frame(frame: Frame) -> Frame:
     first, offset, kinds, values, handled = frame
+    if not PLAIN.issuperset(map(type, values)):
+        _check(first if type(first) is FunctionType else _native.generator_function(first), frame)
     first = wrap_owner(first) if type(first) is FunctionType else wrap(first)
     return first, offset, kinds, _wrapped(values), wrap(handled)
 
@@ -400,6 +427,17 @@ def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
+def _reduce_quietly(iterator: Any, _: Any) -> Any:
+    """3.12 and 3.13 warn that later versions will not do it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _reduce_iterator(iterator)
+
+
+if sys.version_info < (3, 14):
+    for _kind in vars(itertools).values():
+        if isinstance(_kind, type) and "__reduce__" in vars(_kind):
+            reduce_as(_kind, _reduce_quietly)
 reduce_as(MethodType, _reduce_method)
 reduce_as(_GeneratorContextManager, _reduce_manager)
 reduce_as(GeneratorType, reduce_generator)

@@ -9,6 +9,7 @@ written: so an object that is met twice in one pickle is one object again when i
 `Pickler` does the same for objects that lie deeper, such as a list of lambdas, without wrappers.
 """
 
+import copyreg
 import gc
 import io
 import pickle
@@ -97,6 +98,31 @@ def wrap(value: Any) -> Any:
             return value
         found = _wrappers[id(value)] = _Wrapper(value, lambda: _reduced(value))
     return found
+
+
+def _needs_asking(kind: type) -> bool:
+    """Not of classes made by `class` statements, whose instances are pickled by their attributes."""
+    if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
+        return True
+    made_by_class = all("__dict__" in vars(each) for each in kind.__mro__[:-1])
+    return not made_by_class or kind.__getstate__ is not object.__getstate__  # type: ignore[attr-defined]
+
+
+def refusal(value: Any) -> str | None:
+    """Why pickle cannot write an object; None: it can, as far as the object itself is asked.
+
+    It is asked as pickle would: `__reduce_ex__`. What it refers to is not.
+    """
+    kind = type(value)
+    if kind in PLAIN or kind in _REDUCERS or kind in copyreg.dispatch_table:
+        return None
+    if isinstance(value, type) or not _needs_asking(kind):
+        return None
+    try:
+        value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+    except (TypeError, pickle.PicklingError) as error:
+        return str(error)
+    return None
 
 
 def wrap_owner(function: FunctionType) -> Any:
