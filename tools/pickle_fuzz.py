@@ -396,15 +396,15 @@ class Processes:
             _send(process.stdin, message)
             return pickle.load(process.stdout)  # type: ignore[no-any-return]
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            status = process.wait()
+            with process:
+                status = process.wait()
             self.both[which] = self.start()
             return "failed", f"the process ended with status {status}"
 
     def close(self) -> None:
         for process in self.both:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
+            with process:  # closes its pipes, which ends it
+                pass
 
 
 def undisturbed(module: Any, seed: int) -> tuple[int, Any]:

@@ -305,7 +305,7 @@ def _copied_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
     made = function(*(_copied(each, memo) for each in arguments))
     memo[id(iterator)] = made
     if state and state[0] is not None:
-        made.__setstate__(_copied_values(state[0], memo))
+        _set_quietly(made, _copied_values(state[0], memo))
     return made
 
 
@@ -427,11 +427,22 @@ def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
+def _set_quietly(iterator: Any, state: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        iterator.__setstate__(state)
+
+
 def _reduce_quietly(iterator: Any, _: Any) -> Any:
     """3.12 and 3.13 warn that later versions will not do it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        return _reduce_iterator(iterator)
+        function, arguments, *state = _reduce_iterator(iterator)
+    arguments = _wrapped(arguments)
+    if not state or state[0] is None:
+        return function, arguments
+    state = _wrapped(state[0]) if type(state[0]) is tuple else wrap(state[0])
+    return function, arguments, state, None, None, _set_quietly
 
 
 if sys.version_info < (3, 14):

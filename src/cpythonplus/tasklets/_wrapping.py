@@ -9,6 +9,7 @@ written: so an object that is met twice in one pickle is one object again when i
 `Pickler` does the same for objects that lie deeper, such as a list of lambdas, without wrappers.
 """
 
+import copy
 import copyreg
 import gc
 import io
@@ -47,6 +48,17 @@ class _Wrapper:
     def __reduce__(self) -> tuple[Any, ...]:
         return self._reduce()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """What it stands for, made anew; `copy` knows no functions that set a state."""
+        function, arguments, *rest = self._reduce()
+        made = function(*copy.deepcopy(arguments, memo))
+        if id(self) in memo:  # it leads to itself
+            return memo[id(self)]
+        memo[id(self)] = made
+        if rest and rest[0] is not None:
+            rest[3](made, copy.deepcopy(rest[0], memo))
+        return made
+
 
 _wrappers: WeakValueDictionary[int, _Wrapper] = WeakValueDictionary()
 _deep = threading.local()
@@ -84,6 +96,9 @@ def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
     found = _wrappers.get(id(obj))
     if found is None:
         found = _wrappers[id(obj)] = _Wrapper(obj, reduce)
+    pickler = getattr(_deep, "pickler", None)
+    if pickler is not None:
+        pickler.kept.append(found)
     return found
 
 
@@ -145,11 +160,17 @@ class Pickler(pickle.Pickler):
     Its pickles are read by `pickle.loads`.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kept: list[_Wrapper] = []  # of objects that are to be written as a tasklet's part
+
     def reducer_override(self, obj: Any) -> Any:
+        """What pickle asks of each object."""
         kind = type(obj)
         if kind not in _REDUCERS or (kind is FunctionType and _code.goes_by_name(obj)):
             return NotImplemented
-        return _REDUCERS[kind](obj, wrap)
+        found = _wrappers.get(id(obj))
+        return _REDUCERS[kind](obj, wrap) if found is None else found.__reduce__()
 
     def dump(self, obj: Any, /) -> None:
         """Write a pickle of the object."""
@@ -159,6 +180,7 @@ class Pickler(pickle.Pickler):
             super().dump(obj)
         finally:
             _deep.pickler = outer
+            self.kept.clear()
 
 
 def dumps(obj: Any, protocol: int | None = None) -> bytes:

@@ -159,6 +159,25 @@ capture_frames(struct plus_tasklet *task, PyObject *error)
     return tuple;
 }
 
+bool
+plus_tasklet_is_restorable(PyObject *op)
+{
+    struct plus_tasklet *task = (struct plus_tasklet *)op;
+
+    if (why_not(task) != NULL ||
+        plus_facts_refusal(needed, sizeof needed / sizeof needed[0]) != NULL) {
+        return false;
+    }
+    if (!task->alive || !task->started) {
+        return true;
+    }
+    PyObject *frames = capture_frames(task, PyExc_ValueError);
+
+    PyErr_Clear();
+    Py_XDECREF(frames);
+    return frames != NULL;
+}
+
 /* Those that _pickling.py knows. */
 enum { ATOMIC = 1, IGNORE_NESTING = 2, BLOCK_TRAP = 4, ALIVE = 8, BLOCKED = 16 };
 

@@ -10,6 +10,10 @@ extern PyMethodDef plus_pickling_methods[];
 int
 plus_pickling_prepare(PyObject *module);
 
+/* Whether a tasklet's frames can be captured now; what lies in them is not asked. */
+bool
+plus_tasklet_is_restorable(PyObject *op);
+
 /* Methods of tasklets, channels and bombs that pickle and copy call. */
 PyObject *
 plus_tasklet_reduce(PyObject *op, PyObject *ignored);

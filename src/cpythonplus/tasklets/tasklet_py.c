@@ -389,7 +389,7 @@ get_flag(PyObject *op, void *which)
     case SCHEDULED:
         return PyBool_FromLong(!plus_is_floating(task));
     default:
-        return PyBool_FromLong(!(task->alive && task->started));
+        return PyBool_FromLong(plus_tasklet_is_restorable(op));
     }
 }
 
@@ -549,7 +549,7 @@ static PyGetSetDef tasklet_getset[] = {
     FLAG("alive", ALIVE, "Whether it has arguments and has not ended."),
     FLAG("paused", PAUSED, "Whether it is alive and neither runnable nor blocked."),
     FLAG("scheduled", SCHEDULED, "Whether it is runnable or blocked."),
-    FLAG("restorable", RESTORABLE, "Whether it has no C stack."),
+    FLAG("restorable", RESTORABLE, "Whether it can be pickled, as far as its frames are concerned."),
     ATTRIBUTE("block_trap", get_flag, set_block_trap,
               "Whether blocking on a channel raises RuntimeError instead.",
               (void *)(intptr_t)BLOCK_TRAP),

@@ -1,0 +1,371 @@
+"""Functions for tasklets that are pickled: each stops in the middle of something, and logs."""
+
+import contextlib
+import functools
+import itertools
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cpythonplus.tasklets import channel, schedule_remove
+
+Log = list[Any]
+RESULTS: list[Log] = []
+
+
+def stop(value: Any = None) -> Any:
+    """Stop, and give the value when the tasklet goes on."""
+    return schedule_remove(value)
+
+
+class Broken(Exception):
+    """Raised on purpose."""
+
+
+def expressions(log: Log) -> None:
+    x = 3
+    log.append(f"{x}{stop(1)}{[x, stop(2), {'k': stop(3)}]!r}")
+    log.append((x if stop(True) else 0, 1 < stop(2) < 3, not stop(0) and 7))
+    log.append(dict(a=stop(1), **{"b": stop(2)}))
+    log.append([*range(stop(2)), *(stop(5), 6)])
+    y = (z := stop(4)) + z
+    log.append([y, z])
+
+
+def iterables() -> Iterator[Any]:
+    yield range(3)
+    yield [1, 2]
+    yield (3, 4)
+    yield {1: 2, 3: 4}
+    yield {1: 2, 3: 4}.values()
+    yield {1: 2, 3: 4}.items()
+    yield {5, 6}
+    yield "aé"
+    yield b"xy"
+    yield bytearray(b"z")
+    yield deque([1, 2])
+    yield zip([1, 2], "ab")
+    yield enumerate("cd")
+    yield map(str, [1, 2])
+    yield filter(None, [0, 1, 2])
+    yield reversed([1, 2])
+    yield reversed({7: 8})
+    yield iter(functools.partial(next, iter([1, 2, 3])), 3)
+
+
+def loops(log: Log) -> None:
+    for iterable in iterables():
+        for item in iterable:
+            log.append(stop(item))
+    while len(log) < 60:
+        log.append(stop("while"))
+    else:
+        log.append("else")
+
+
+def itertools_loops(log: Log) -> None:
+    """What itertools could write by itself before 3.14."""
+    for item in itertools.chain([1], (2, 3)):
+        log.append(stop(item))
+    for item in itertools.islice(itertools.count(5), 2):
+        log.append(stop(item))
+
+
+def handlers(log: Log) -> None:
+    def names() -> list[str]:
+        found, error = [], sys.exc_info()[1]
+        while error is not None:
+            found.append(type(error).__name__)
+            error = error.__cause__ or error.__context__
+        return found
+
+    for number in range(3):
+        try:
+            try:
+                stop()
+                if number:
+                    raise Broken(number)
+            except Broken as error:
+                stop()
+                log.append(names())
+                if number == 2:
+                    raise
+                raise KeyError(number) from error
+            else:
+                log.append("else")
+            finally:
+                stop()
+                log.append("finally")
+        except KeyError:
+            stop()
+            log.append(names())
+        except Broken as error:
+            stop()
+            log.append((names(), error.args))
+    log.append(names())
+
+
+def groups(log: Log) -> None:
+    try:
+        raise ExceptionGroup("both", [Broken(1), KeyError(2), ValueError(3)])
+    except* Broken as group:
+        stop()
+        log.append(group.exceptions[0].args)
+    except* (KeyError, ValueError) as group:
+        stop()
+        log.append(len(group.exceptions))
+
+
+class Manager:
+    """Swallows Broken."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def __enter__(self) -> int:
+        return 5
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> bool:
+        self.log.append(kind and kind.__name__)
+        return kind is Broken
+
+
+@contextlib.contextmanager
+def managed(log: Log) -> Iterator[int]:
+    log.append("in")
+    try:
+        yield 1
+    finally:
+        log.append("out")
+
+
+def contexts(log: Log) -> None:
+    with Manager(log) as five, managed(log) as one, contextlib.suppress(KeyError):
+        log.append(stop(five + one))
+        raise KeyError
+    with Manager(log):
+        stop()
+        raise Broken
+
+
+def matches(log: Log) -> None:
+    for subject in ([1, 2], {"k": 1}, (1, (2, 3)), "word", 7):
+        match subject:
+            case [int(a), int(b)] if stop(a) < b:
+                log.append((a, b))
+            case {"k": value}:
+                log.append(stop(value))
+            case (a, (b, c)):
+                log.append(stop(a + b + c))
+            case str():
+                log.append(stop("str"))
+            case _:
+                log.append("other")
+
+
+def comprehensions(log: Log) -> None:
+    n = 2
+    log.append([stop(i) * n for i in range(3)])
+    log.append({i: stop(i) for i in range(2)})
+    log.append({stop(i) for i in range(2)})
+    log.append([[stop(j) for j in range(i)] for i in range(3)])
+
+
+def numbers(n: int, log: Log) -> Iterator[int]:
+    for i in range(n):
+        try:
+            yield stop(i)
+        finally:
+            log.append("yielded")
+    return n
+
+
+def delegating(n: int, log: Log) -> Iterator[int]:
+    got = yield from numbers(n, log)
+    log.append(got)
+    try:
+        raise Broken
+    except Broken:
+        yield stop(8)
+        log.append(type(sys.exc_info()[1]).__name__)
+
+
+def generators(log: Log) -> None:
+    early = delegating(1, log)
+    for i in delegating(2, log):
+        log.append(stop(i))
+        for j in numbers(1, log):
+            log.append(stop(j))
+    log.extend([1 for _ in range(2)])
+    for i in early:
+        log.append(i)
+    ended = iter(())
+    log.append(list(ended))
+
+
+def plain_numbers(n: int) -> Iterator[int]:
+    try:
+        raise Broken(n)
+    except Broken as error:
+        for i in range(n):
+            yield i
+        log: Log = [error.args]
+        yield from log
+
+
+def generator_values(log: Log) -> None:
+    begun, fresh, used = plain_numbers(2), plain_numbers(1), plain_numbers(0)
+    list(used)
+    next(begun)
+    stop()
+    log.append((list(begun), list(fresh), list(used)))
+    expression = (i * 2 for i in [1, 2, 3])
+    next(expression)
+    stop()
+    log.append((list(expression), expression.__name__))
+
+
+async def answer() -> int:
+    return 42
+
+
+def coroutines(log: Log) -> None:
+    waiting = answer()
+    stop()
+    try:
+        waiting.send(None)
+    except StopIteration as end:
+        log.append(end.value)
+
+
+def closures(log: Log) -> None:
+    count = 0
+    empty: int
+
+    def add(n: int) -> int:
+        nonlocal count
+        count += n
+        stop()
+        return count
+
+    def ask() -> int:
+        return empty
+
+    first = [add(1), add(2)]
+    double: Callable[[int], int] = lambda n, k=2: n * k + count  # noqa: E731
+    stop()
+    try:
+        ask()
+    except NameError:
+        log.append("empty")
+    empty = 1
+
+    def down(n: int) -> int:
+        return stop(0) if n == 0 else 1 + down(n - 1)
+
+    log += [first, double(1), count, ask(), down(4), add.__closure__ is not None]
+
+
+class Base:
+    """Two levels of methods."""
+
+    def __init__(self, x: int) -> None:
+        self.x: int = stop(x)
+
+    def method(self, y: int) -> int:
+        return self.x + int(stop(y))
+
+    @classmethod
+    def make(cls, x: int) -> "Base":
+        return cls(x)
+
+    @staticmethod
+    def static(x: int) -> int:
+        return int(stop(x))
+
+
+class Derived(Base):
+    """Calls its base class."""
+
+    def __init__(self, x: int) -> None:
+        super().__init__(x + 1)
+
+    def method(self, y: int) -> int:
+        return super().method(y) * 2
+
+    def __call__(self, z: int) -> int:
+        return int(stop(z))
+
+
+def methods(log: Log) -> None:
+    for i in range(12):  # so that the interpreter has its short way
+        one = Derived(i)
+        bound = one.method
+        log.append((one.x, bound(1), Derived.make(2).method(3), Derived.static(4), one(5)))
+    log.append(functools.partial(one.method, 7)())
+
+
+def unbound_locals(log: Log) -> None:
+    gone = kept = 1
+    del gone
+    stop()
+    try:
+        log.append(gone)  # type: ignore[name-defined]
+    except UnboundLocalError:
+        log.append(kept)
+
+
+def deep(n: int) -> int:
+    return int(stop(1)) if n == 0 else 1 + deep(n - 1)
+
+
+def recursion(log: Log) -> None:
+    result = deep(900)
+    log.append(result)
+
+
+def defaults(log: Log) -> None:
+    def local(a: int, /, b: int = 2, *more: int, c: int = 3, **named: int) -> tuple[Any, ...]:
+        stop()
+        return a, b, more, c, named
+
+    log.append((local(1), local(1, 5, 6, c=7, d=8), local(*[1, 2, 3], **{"c": 4})))
+
+
+CASES = (
+    *(expressions, loops, handlers, groups, contexts, matches, comprehensions, generators),
+    *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
+)
+if sys.version_info < (3, 14):
+    CASES += (itertools_loops,)
+
+
+def program(which: Callable[[Log], None], log: Log) -> None:
+    which(log)
+    RESULTS.append(log)
+
+
+def receives(gate: channel, log: Log) -> None:
+    value = gate.receive()
+    log.append(value)
+
+
+def sends(gate: channel, value: Any) -> None:
+    gate.send(value)
+
+
+def iterates(gate: channel, log: Log) -> None:
+    for value in gate:
+        log.append(value)
+    log.append("end")
+
+
+def spins(n: int, log: Log) -> None:
+    total = 0
+    for i in range(n):
+        try:
+            total += i
+        finally:
+            total += 1
+    log.append(total)

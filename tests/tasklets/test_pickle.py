@@ -1,0 +1,659 @@
+"""Tasklets that go on from a pickle."""
+
+import copy
+import functools
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from cpythonplus import tasklets
+from cpythonplus.tasklets import bomb, channel, run, schedule_remove, tasklet
+from tests.support import run_child
+from tests.tasklets import pickled
+from tests.tasklets.pickled import CASES, RESULTS, stop
+
+RoundTrip = Callable[[Any], Any]
+KEPT: list[tasklet] = []
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine 'answer' was never awaited")
+
+
+def round_trip(it: Any) -> Any:
+    return pickle.loads(pickle.dumps(it))
+
+
+def finish(task: tasklet, hop: RoundTrip = lambda it: it) -> int:
+    """Let it go on until its end, through `hop` at each stop; return how often it stopped."""
+    stops = 0
+    while task.alive:
+        KEPT.append(task)  # else it would be killed, and its `finally` clauses log something
+        task = hop(task)
+        task.insert()
+        run()
+        stops += 1
+    return stops
+
+
+def started(function: Callable[..., object], *args: object) -> tasklet:
+    task = tasklet(function)(*args)
+    run()
+    return task
+
+
+@pytest.fixture(autouse=True)
+def _no_results() -> Iterator[None]:
+    RESULTS.clear()
+    yield
+    KEPT.clear()
+    RESULTS.clear()
+
+
+HOPS: dict[str, RoundTrip] = {
+    "pickle": round_trip,
+    "protocol 2": lambda it: pickle.loads(pickle.dumps(it, 2)),
+    "Pickler": lambda it: pickle.loads(tasklets.dumps(it)),
+    "cloudpickle": lambda it: pickle.loads(cloudpickle.dumps(it)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("hop", HOPS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_goes_on_as_if_nothing_had_been(case: Callable[[Any], None], hop: str) -> None:
+    if hop == "copy" and case is pickled.contexts:
+        pytest.skip("a copy shares the context managers that are objects")
+    stops = finish(started(pickled.program, case, []))
+    log = RESULTS.pop()
+    assert len(log) > 0
+    assert finish(started(pickled.program, case, []), HOPS[hop]) == stops
+    assert RESULTS == [log]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_by_value(case: Callable[[Any], None]) -> None:
+    def hop(it: Any) -> Any:
+        with tasklets.pickling(code="value"):
+            return round_trip(it)
+
+    finish(started(pickled.program, case, []))
+    log = RESULTS.pop()
+    finish(started(pickled.program, case, []), hop)
+    assert RESULTS == [log]
+
+
+def test_the_original_goes_on() -> None:
+    task = started(pickled.program, pickled.generators, [])
+    stops = 1
+    while task.alive:
+        pickle.dumps(task)
+        task.insert()
+        run()
+        stops += 1
+    first = RESULTS.pop()
+    finish(started(pickled.program, pickled.generators, []))
+    assert [first] == RESULTS
+
+
+def test_one_snapshot_goes_on_twice() -> None:
+    data = pickle.dumps(started(pickled.program, pickled.closures, []))
+    finish(pickle.loads(data))
+    finish(pickle.loads(data))
+    assert len(RESULTS) == 2
+    assert RESULTS[0] == RESULTS[1]
+
+
+def test_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "pickle"
+    path.write_bytes(pickle.dumps(started(pickled.program, pickled.handlers, [])))
+    finish(started(pickled.program, pickled.handlers, []))
+    code = (
+        "import pickle, sys\n"
+        "from cpythonplus.tasklets import run\n"
+        "task = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "while task.alive:\n"
+        "    task.insert(); run()\n"
+        "from tests.tasklets.pickled import RESULTS\n"
+        "print(RESULTS)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == repr(RESULTS)
+
+
+def test_functions_of_main_travel(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pickle\n"
+        "from cpythonplus.tasklets import run, schedule_remove, tasklet\n"
+        "FACTOR = 3\n"
+        "def scaled(n):\n"
+        "    return n * FACTOR\n"
+        "def work(n, path):\n"
+        "    for i in range(n):\n"
+        "        schedule_remove()\n"
+        "        total = scaled(i) + (lambda: 1)()\n"
+        "    open(path, 'w').write(str(total))\n"
+        f"task = tasklet(work)(3, {str(tmp_path / 'out')!r})\n"
+        "run()\n"
+        f"open({str(tmp_path / 'pickle')!r}, 'wb').write(pickle.dumps(task))\n"
+    )
+    subprocess.run([sys.executable, str(program)], check=True)
+    program.unlink()
+    run_child(
+        f"""
+        import pickle
+        from cpythonplus.tasklets import run
+        task = pickle.load(open({str(tmp_path / "pickle")!r}, "rb"))
+        while task.alive:
+            task.insert()
+            run()
+        assert open({str(tmp_path / "out")!r}).read() == "7"
+        """
+    )
+
+
+# ---- states of a tasklet -----------------------------------------------------------------------
+
+
+def test_new() -> None:
+    log: list[Any] = []
+    task = round_trip(tasklet(pickled.spins))
+    assert not task.alive
+    task.setup(2, log)
+    run()
+    assert log == [3]
+    bound = tasklet(pickled.program, (pickled.defaults, []))
+    again = round_trip(bound)
+    assert (again.alive, again.paused) == (True, True)
+    finish(again)
+    assert len(RESULTS) == 1
+
+
+def test_ended() -> None:
+    task = started(int)
+    assert not round_trip(task).alive
+
+
+def test_flags_and_attributes() -> None:
+    class_ = Named
+    task = class_(stop)
+    task.name = "x"
+    task.setup()
+    task.set_atomic(True)
+    task.set_ignore_nesting(1)
+    task.block_trap = True
+    run()
+    again = round_trip(task)
+    assert (type(again), again.name) == (Named, "x")
+    assert (again.atomic, again.ignore_nesting, again.block_trap) == (True, True, True)
+    task.kill()
+
+
+class Named(tasklet):
+    """Has an attribute."""
+
+    name = ""
+
+
+def test_it_can_be_bound_again() -> None:
+    task = round_trip(started(stop))
+    log: list[Any] = []
+    task.bind(pickled.spins, (2, log))
+    task.insert()
+    run()
+    assert log == [3]
+
+
+def test_it_goes_on_in_another_thread() -> None:
+    task = round_trip(started(pickled.program, pickled.matches, []))
+
+    def elsewhere() -> None:
+        task.bind_thread()
+        finish(task)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert len(RESULTS) == 1
+
+
+def test_a_loaded_one_is_pickled_again() -> None:
+    task = started(pickled.program, pickled.generators, [])
+    task.insert()
+    run()
+    finish(round_trip(round_trip(round_trip(task))))
+    first = RESULTS.pop()
+    finish(started(pickled.program, pickled.generators, []))
+    assert [first] == RESULTS
+
+
+def test_killed_its_finally_clauses_run() -> None:
+    log: list[Any] = []
+
+    def work() -> None:
+        try:
+            stop()
+        finally:
+            log.append("finally")
+
+    original = started(work)
+    task = copy.copy(original)
+    task.kill()
+    assert log == ["finally"]
+    assert not task.alive
+    assert original.alive
+
+
+def test_an_exception_is_raised_in_it() -> None:
+    def work(log: list[Any]) -> None:
+        try:
+            stop()
+        except KeyError as error:
+            log.append(error.args)
+
+    log: list[Any] = []
+    task = copy.copy(KEPT.append(started(work, log)) or KEPT[-1])
+    task.throw(KeyError, "x")
+    assert log == [("x",)]
+
+
+def test_dropped_it_does_not_run() -> None:
+    log: list[Any] = []
+
+    def work() -> None:
+        try:
+            for _ in pickled.numbers(2, log):
+                pass
+        finally:
+            log.append("finally")
+
+    original = started(work)
+    task = copy.copy(original)
+    del task
+    assert log == []
+    assert original.alive
+
+
+def test_restorable() -> None:
+    task = started(stop)
+    assert task.restorable
+    inside = started(functools.partial(max, [1], key=stop))
+    assert not inside.restorable
+    assert not tasklets.getmain().restorable
+    assert tasklet(stop).restorable
+    task.kill()
+    inside.kill()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="refused there")
+def test_interrupted_by_a_watchdog() -> None:
+    log: list[Any] = []
+    task = tasklet(pickled.spins)(3000, log)
+    times = 0
+    while (victim := run(500)) is not None:
+        task = round_trip(victim) if times == 0 else copy.copy(victim)
+        if times == 0:
+            log = task.__reduce__()[2][4][0][3][1]  # the copy of the list that it has
+        task.insert()
+        times += 1
+    assert times == 6
+    assert log == [sum(range(3000)) + 3000]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="refused there")
+def test_an_exception_at_an_interruption() -> None:
+    def work(log: list[Any]) -> None:
+        try:
+            while True:
+                log.count(1)
+        except KeyError:
+            log.append("caught")
+
+    log: list[Any] = []
+    tasklet(work)(log)
+    victim = run(200)
+    assert victim is not None
+    task = copy.copy(victim)
+    task.throw(KeyError)
+    assert log == ["caught"]
+    victim.kill()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="it can be")
+def test_interrupted_ones_are_refused_before_3_12() -> None:
+    tasklet(pickled.spins)(3000, [])
+    victim = run(500)
+    with pytest.raises(pickle.PicklingError, match="from 3.12 on"):
+        pickle.dumps(victim)
+    assert victim is not None
+    victim.kill()
+
+
+# ---- what belongs together ---------------------------------------------------------------------
+
+
+def test_identity_within_one_pickle() -> None:
+    shared: list[Any] = []
+
+    def work(mine: list[Any]) -> None:
+        value = 0
+
+        def add() -> int:
+            nonlocal value
+            value += 1
+            return value
+
+        same = add
+        stop()
+        mine.append((same is add, same(), add(), value))
+        RESULTS.append(mine)
+
+    one, two = started(work, shared), started(work, shared)
+    first, second, again = round_trip([one, two, one])
+    assert first is again
+    finish(first)
+    finish(second)
+    assert RESULTS[0] is RESULTS[1]
+    assert RESULTS[0] == [(True, 1, 2, 2)] * 2
+    assert shared == []
+
+
+def test_shared_objects() -> None:
+    gate, log = channel(), list[Any]()
+    tasks = [started(pickled.receives, gate, log) for _ in range(2)]
+    (a, b), other_gate, other_log = round_trip((tasks, gate, log))
+    assert (other_gate.balance, a.blocked, b.blocked) == (-2, True, True)
+    other_gate.send(1)
+    other_gate.send(2)
+    assert (log, other_log) == ([], [1, 2])
+    gate.send(3)
+    gate.send(4)
+    assert log == [3, 4]
+
+
+def test_a_channel_brings_those_that_wait_in_it() -> None:
+    gate = channel()
+    for value in "abc":
+        started(pickled.sends, gate, value)
+    gate.preference, gate.schedule_all = 1, 1
+    again = round_trip(gate)
+    assert (again.balance, again.preference, again.schedule_all) == (3, 1, 1)
+    assert [again.receive() for _ in "abc"] == list("abc")
+    assert [gate.receive() for _ in "abc"] == list("abc")
+    gate.close()
+    assert round_trip(gate).closing
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_iteration_over_a_channel_ends(n: int) -> None:
+    gate, log = channel(), list[Any]()
+    started(pickled.iterates, gate, log)
+    gate, log = round_trip((gate, log))
+    for i in range(n):
+        gate.send(i)
+    gate.send_exception(StopIteration)
+    assert log == [*range(n), "end"]
+
+
+def test_bombs() -> None:
+    again = round_trip(bomb(KeyError, KeyError(1)))
+    assert (again.type, again.value.args, again.traceback) == (KeyError, (1,), None)
+    task = started(stop)
+    task.tempval = bomb(KeyError, KeyError(1))
+    task = round_trip(task)
+    task.insert()
+    with pytest.raises(KeyError):
+        run()
+
+
+def test_a_copy_has_its_own_variables() -> None:
+    log: list[Any] = []
+
+    def search() -> None:
+        total = 0
+
+        def add(n: int) -> None:
+            nonlocal total
+            total += n
+
+        left = iter([1, 2, 3])
+        for i in left:
+            add(i)
+            for _ in pickled.plain_numbers(1):
+                stop()
+        log.append(total)
+
+    task = started(search)
+    copies = [copy.copy(task) for _ in range(3)]
+    for each in (*copies, task):
+        finish(each)
+    assert log == [6] * 4
+
+
+# ---- what is refused ---------------------------------------------------------------------------
+
+
+def holds_lock() -> None:
+    lock = threading.Lock()
+    with lock:
+        stop()
+
+
+def holds_file() -> None:
+    with tempfile.TemporaryFile() as file:
+        stop(file)
+
+
+def holds_view() -> None:
+    view = memoryview(b"x")
+    stop(len(view))
+
+
+def in_max() -> None:
+    max([1], key=stop)
+
+
+def in_property() -> int:
+    class Some:
+        @property
+        def attribute(self) -> int:
+            stop()
+            return 1
+
+    return Some().attribute
+
+
+def in_class_body() -> None:
+    class Some:
+        value = stop()
+
+    Some()
+
+
+def in_exec() -> None:
+    exec("stop()", {"stop": stop})
+
+
+REFUSED = {
+    holds_lock: r"local 'lock' of holds_lock\(\) line \d+: cannot pickle '_thread\.lock' object",
+    holds_file: r"local 'file' of holds_file\(\) line \d+: cannot pickle",
+    holds_view: r"local 'view' of holds_view\(\) line \d+: cannot pickle memoryview objects",
+    in_max: r"max\(\) \(C function\) is in the middle of in_max\(\) line \d+",
+    in_property: r"C code \(an operator or attribute\) is in the middle of in_property\(\) line",
+    in_class_body: r"a module or a class is being executed",
+    in_exec: r"a module or a class is being executed",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda it: it.__name__)
+def test_refused_by_name(function: Callable[[], object]) -> None:
+    task = started(function)
+    for attempt in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(pickle.PicklingError, match=REFUSED[function]):
+            attempt(task)
+    assert finish(task) > 0
+
+
+def test_the_running_one_is_refused() -> None:
+    for attempt in (pickle.dumps, copy.copy):
+        with pytest.raises(pickle.PicklingError, match="main tasklet"):
+            attempt(tasklets.getmain())
+    log: list[Any] = []
+
+    def work() -> None:
+        with pytest.raises(pickle.PicklingError, match="is running"):
+            pickle.dumps(tasklets.getcurrent())
+        log.append("refused")
+
+    started(work)
+    assert log == ["refused"]
+
+
+def test_one_that_sleeps_is_refused() -> None:
+    from cpythonplus.tasklets.io import sleep
+
+    task = tasklet(sleep)(10)
+    tasklets.schedule()
+    with pytest.raises(pickle.PicklingError, match="something outside"):
+        pickle.dumps(task)
+    task.kill()
+
+
+def test_a_generator_that_is_being_executed_is_refused_without_its_tasklet() -> None:
+    log: list[Any] = []
+    generator = pickled.numbers(1, log)
+
+    def work() -> None:
+        for _ in generator:
+            pass
+
+    task = started(work)
+    with pytest.raises(pickle.PicklingError, match="is being executed"):
+        tasklets.dumps(generator)
+    task.kill()
+
+
+# ---- what is loaded ----------------------------------------------------------------------------
+
+
+def test_code_that_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = tmp_path / "changing_module.py"
+    text = "from cpythonplus.tasklets import schedule_remove\ndef work(log):\n    schedule_remove()\n    {}\n"
+    path.write_text(text.format("log.append('old')"))
+    import changing_module  # type: ignore[import-not-found]
+
+    task = started(changing_module.work, [])
+    by_name = pickle.dumps(task)
+    with tasklets.pickling(code="value"):
+        by_value = pickle.dumps(task)
+    task.kill()
+    names: dict[str, Any] = {}
+    exec(text.format("log.append('new')"), names)
+    changing_module.work.__code__ = names["work"].__code__
+    message = r"the code of changing_module\.work has changed: [0-9a-f]{32} was pickled, [0-9a-f]{32}"
+    with pytest.raises(pickle.UnpicklingError, match=message):
+        pickle.loads(by_name)
+    again = pickle.loads(by_value)
+    log = again.__reduce__()[2][4][0][3][0]
+    finish(again)
+    assert log == ["old"]
+    del changing_module.work
+    with pytest.raises(pickle.UnpicklingError, match="is not here"):
+        pickle.loads(by_name)
+
+
+def test_another_minor_version() -> None:
+    task = started(stop)
+    function, arguments, state = task.__reduce__()
+    state = (state[0], (3, 99), *state[2:])
+    new = function(*arguments)
+    with pytest.raises(pickle.UnpicklingError, match=r"pickled by Python 3\.99, and this is Python"):
+        new.__setstate__(state)
+    assert not new.alive
+    task.kill()
+
+
+@pytest.mark.parametrize("state", [None, (), (1,) * 10, "x", (0,) * 10])
+def test_no_state(state: object) -> None:
+    for new in (tasklet(), channel()):
+        with pytest.raises(pickle.UnpicklingError):
+            new.__setstate__(state)
+    assert not tasklet().alive
+
+
+def test_frames_that_do_not_fit() -> None:
+    task = started(pickled.program, pickled.generators, [])
+    function, arguments, state = task.__reduce__()
+    frames = state[4]
+    outermost, *rest = frames
+    for broken in (
+        (),
+        (*rest, outermost),
+        ((*outermost[:1], 1, *outermost[2:]), *rest),
+        ((*outermost[:1], -1, *outermost[2:]), *rest),
+        ((*outermost[:2], b"", *outermost[3:]), *rest),
+        ((*outermost[:2], outermost[2] + b"o", *outermost[3:]), *rest),
+        ((*outermost[:2], b"x" * len(outermost[2]), *outermost[3:]), *rest),
+        ((*outermost[:3], (), None), *rest),
+        ((int, *outermost[1:]), *rest),
+        (5,),
+        None,
+    ):
+        new = function(*arguments)
+        with pytest.raises(pickle.UnpicklingError):
+            new.__setstate__((*state[:4], broken if broken is not None else 5, *state[5:]))
+        assert not new.alive
+    finish(task)
+
+
+def test_garbage_does_not_crash() -> None:
+    run_child(
+        f"""
+        import pickle, random, sys
+        sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+        from tests.tasklets import pickled
+        from tests.tasklets.test_pickle import started
+        data = pickle.dumps(started(pickled.program, pickled.closures, []))
+        random.seed(1)
+        for _ in range(3000):
+            garbled = bytearray(data)
+            for _ in range(random.randint(1, 3)):
+                garbled[random.randrange(len(garbled))] = random.randrange(256)
+            try:
+                pickle.loads(bytes(garbled[:random.randint(1, len(garbled))]))
+            except Exception:
+                pass
+        """
+    )
+
+
+def test_words() -> None:
+    with pytest.raises(ValueError, match="'name' or 'value', not 'both'"):
+        with tasklets.pickling(code="both"):  # type: ignore[arg-type]
+            pass
+    with tasklets.pickling(code="value"), tasklets.pickling(code="name"):
+        pass
+
+
+def test_deep_lambdas_need_the_pickler() -> None:
+    def work() -> None:
+        many = [lambda: 1, lambda: 2]
+        stop()
+        RESULTS.append([each() for each in many])
+
+    task = started(work)
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(task)
+    finish(pickle.loads(tasklets.dumps(task)))
+    assert RESULTS == [[1, 2]]
+    assert finish(task) == 1
