@@ -486,15 +486,19 @@ plus_generator_make(PyObject *function)
         (void)bad("a generator's function makes none");
         return NULL;
     }
+    /* A generator expression asks for an iterator before it is one (3.15). */
+    PyObject *iterable = PyTuple_New(0);
+
     args = PyMem_Calloc((size_t)(count + named + 1), sizeof *args);
     names = PyTuple_GetSlice(code->co_localsplusnames, count, count + named);
-    if (args != NULL && names != NULL) {
+    if (iterable != NULL && args != NULL && names != NULL) {
         for (int i = 0; i < count + named; i++) {
-            args[i] = Py_None;
+            args[i] = iterable;
         }
         made = PyObject_Vectorcall(function, args, (size_t)count, named > 0 ? names : NULL);
     }
     PyMem_Free(args);
+    Py_XDECREF(iterable);
     Py_XDECREF(names);
     if (made == NULL && !PyErr_Occurred()) {
         PyErr_NoMemory();

@@ -179,11 +179,10 @@ give(struct chain *chain)
     return given;
 }
 
-/* The frames have their own references now. */
+/* Before the generators' own are in front of it. */
 static void
-all_linked(struct chain *chain, PyThreadState *tstate)
+set_handled(struct chain *chain, PyThreadState *tstate)
 {
-    chain->is_linked = true;
     if (chain->handled != NULL) {
         Py_XSETREF(PLUS_TSTATE(tstate)->exc_info->exc_value, chain->handled);
         chain->handled = NULL;
@@ -267,7 +266,8 @@ link_all(struct chain *chain, Frame *below, int calls)
 
     chain->outermost->previous = below;
     plus_pystate_deepen(tstate, calls);
-    all_linked(chain, tstate);
+    chain->is_linked = true;
+    set_handled(chain, tstate);
     link_generators(chain, tstate);
     Py_CLEAR(chain->frames);
 }
@@ -461,15 +461,14 @@ static PyObject *
 relink(PyObject *capsule, PyObject *ignored)
 {
     struct chain *chain = PyCapsule_GetPointer(capsule, NULL);
-    PyThreadState *tstate = PyThreadState_Get();
 
     (void)ignored;
     if (chain == NULL || chain->is_linked) {
         PyErr_SetString(PyExc_SystemError, "frames are linked once");
         return NULL;
     }
-    link_segment(chain, plus_pyframe_top(tstate), chain->innermost);
-    all_linked(chain, tstate);
+    link_segment(chain, plus_pyframe_top(PyThreadState_Get()), chain->innermost);
+    chain->is_linked = true;
     Py_CLEAR(chain->frames);
     return give(chain);
 }
@@ -557,6 +556,7 @@ run_segment(struct chain *chain, Frame *base)
     }
     else {
         base->prev_instr = _PyCode_CODE(base->f_code) + Py_SIZE(base->f_code) - 2;
+        set_handled(chain, tstate);
     }
     chain->base = base;
     char *room = build(chain, plus_pystate_frames_top(tstate));

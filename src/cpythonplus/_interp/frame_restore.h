@@ -14,7 +14,7 @@
 PyObject *
 plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg);
 
-/* A generator or coroutine of the function that has not begun, its arguments None; NULL with an exception. */
+/* A generator or coroutine of the function that has not begun, its arguments empty; NULL with an exception. */
 PyObject *
 plus_generator_make(PyObject *function);
 

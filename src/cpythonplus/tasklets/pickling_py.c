@@ -397,7 +397,7 @@ PyMethodDef plus_pickling_methods[] = {
     PLUS_METHOD("generator_function", generator_function, METH_O, "$module, generator, /",
                 "What made a generator or coroutine; None: it has ended."),
     PLUS_METHOD("generator_make", generator_make, METH_O, "$module, function, /",
-                "A generator or coroutine that has not begun, its arguments None."),
+                "A generator or coroutine that has not begun, its arguments empty tuples."),
     PLUS_METHOD("generator_restore", generator_restore, METH_VARARGS,
                 "$module, generator, captured, /",
                 "Put one that generator_make() made where another one was."),
