@@ -205,7 +205,10 @@ class Program:
                 self.add(f"raise ExceptionGroup('g', [E({self.atom()}), F(1)])")
             elif self.random.random() < 0.7:
                 kind = self.random.choice("EF")
-                self.block(f"if {self.expression(1)} % 3:", lambda: self.add(f"raise {kind}({self.atom()})"))
+                self.block(
+                    f"if {self.expression(1)} % 3:",
+                    lambda: self.add(f"raise {kind}({self.atom()})"),
+                )
 
         self.block("try:", inner)
         self.tries -= 1
@@ -235,7 +238,9 @@ class Program:
             self.block(f"with {manager}:", self.body)
 
     def match(self) -> None:
-        subject = self.random.choice((f"[{self.expression(1)}, y]", self.expression(1), "(x, (y, 1))"))
+        subject = self.random.choice(
+            (f"[{self.expression(1)}, y]", self.expression(1), "(x, (y, 1))")
+        )
         self.block(f"match {subject}:")
         self.depth += 1
         self.block("case [a, b] if a > 3:", lambda: self.add(f"x += {self.stop()} + int(a == b)"))
@@ -289,19 +294,28 @@ class Program:
     def source(self) -> str:
         """The function `program_SEED(log)`, and those that it calls."""
         self.block(
-            f"def numbers(n, log):",
+            "def numbers(n, log):",
             lambda: self.block("for k in range(n):", lambda: self.add(f"yield k + {self.stop()}")),
             lambda: self.add("got = yield from pair(log)"),
             lambda: self.add("if got: log.append(got)"),
         )
         self.block(
             "def pair(log):",
-            lambda: self.block("try:", lambda: self.add(f"yield {self.stop()}"), lambda: self.add("raise E(1)")),
-            lambda: self.block("except E:", lambda: self.add(f"yield {self.stop()}"), lambda: self.add("log.append(handled())")),
+            lambda: self.block(
+                "try:", lambda: self.add(f"yield {self.stop()}"), lambda: self.add("raise E(1)")
+            ),
+            lambda: self.block(
+                "except E:",
+                lambda: self.add(f"yield {self.stop()}"),
+                lambda: self.add("log.append(handled())"),
+            ),
             lambda: self.add(f"return {self.stop()}"),
         )
         self.block("def add(a, b=2): ", lambda: self.add(f"return a + {self.stop()} - b"))
-        self.block("def down(n, v):", lambda: self.add(f"return v + {self.stop()} if n <= 0 else 1 + down(n - 1, v)"))
+        self.block(
+            "def down(n, v):",
+            lambda: self.add(f"return v + {self.stop()} if n <= 0 else 1 + down(n - 1, v)"),
+        )
         self.add("total = 0")
         self.block(
             "def bump(v):",
@@ -421,7 +435,9 @@ def undisturbed(module: Any, seed: int) -> tuple[int, Any]:
     return stops, module.RESULTS.pop()
 
 
-def check(processes: Processes, name: str, module: Any, seed: int, counts: Counter[str]) -> str | None:
+def check(
+    processes: Processes, name: str, module: Any, seed: int, counts: Counter[str]
+) -> str | None:
     """Run one program both ways; what is wrong, or None."""
     by_value = seed % 3 == 0
     stops, expected = undisturbed(module, seed)
@@ -440,7 +456,9 @@ def check(processes: Processes, name: str, module: Any, seed: int, counts: Count
     return f"it stopped more than {stops} times"
 
 
-def run_programs(seeds: Sequence[int], *, batch: int = 50) -> tuple[list[tuple[int, str]], Counter[str]]:
+def run_programs(
+    seeds: Sequence[int], *, batch: int = 50
+) -> tuple[list[tuple[int, str]], Counter[str]]:
     """Return the seeds that fail, with what is wrong, and counts."""
     failures: list[tuple[int, str]] = []
     counts: Counter[str] = Counter()
@@ -472,11 +490,15 @@ def _parts(seeds: range, jobs: int) -> Iterator[range]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="pickle_fuzz", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="pickle_fuzz", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--programs", type=int, default=500)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--source", type=int, metavar="SEED", help="print that program, run nothing")
+    parser.add_argument(
+        "--source", type=int, metavar="SEED", help="print that program, run nothing"
+    )
     parser.add_argument("--child", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -499,7 +521,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"seed {seed}: {wrong[:400]}")
     for text, count in sorted(counts.items()):
         print(f"{count:9,} {text}")
-    print(f"{len(failures)} failed; {len(seeds) / (time.monotonic() - began):.0f} programs a second")
+    print(
+        f"{len(failures)} failed; {len(seeds) / (time.monotonic() - began):.0f} programs a second"
+    )
     return 1 if failures else 0
 
 

@@ -16,6 +16,7 @@ from tests.support import SOURCES, compile_c, run_child
 
 HERE = Path(__file__).resolve().parent
 
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder that has the extension frames_probe."""
@@ -152,7 +153,12 @@ def site(it: dis.Instruction, depth: int, behind: int) -> Site | None:
         return it.offset, behind, arg, depth, depth - iterated, depth, -1, FOR
     if it.opname == "SEND":
         return it.offset, behind, arg, depth, depth - iterated - 1, depth - 1, -1, SEND
-    taken = {"CALL": arg + 2, "PRECALL": arg + 2, "CALL_KW": arg + 3, "CALL_FUNCTION_EX": 3 + mapping}
+    taken = {
+        "CALL": arg + 2,
+        "PRECALL": arg + 2,
+        "CALL_KW": arg + 3,
+        "CALL_FUNCTION_EX": 3 + mapping,
+    }
     if it.opname not in taken:
         return None
     base = depth - taken[it.opname]
@@ -184,7 +190,10 @@ def functions_of(code: CodeType) -> Iterator[CodeType]:
             yield from functions_of(constant)
 
 
-@pytest.mark.parametrize("name", ["argparse", "inspect", "tarfile", "typing", "traceback", "asyncio.base_events", "contextlib"])
+@pytest.mark.parametrize(
+    "name",
+    ["argparse", "inspect", "tarfile", "typing", "traceback", "asyncio.base_events", "contextlib"],
+)
 def test_depths(probe: ModuleType, name: str) -> None:
     spec = importlib.util.find_spec(name)
     assert spec is not None

@@ -27,7 +27,7 @@ def expressions(log: Log) -> None:
     x = 3
     log.append(f"{x}{stop(1)}{[x, stop(2), {'k': stop(3)}]!r}")
     log.append((x if stop(True) else 0, 1 < stop(2) < 3, not stop(0) and 7))
-    log.append(dict(a=stop(1), **{"b": stop(2)}))
+    log.append(dict(a=stop(1), b=stop(2)))
     log.append([*range(stop(2)), *(stop(5), 6)])
     y = (z := stop(4)) + z
     log.append([y, z])
@@ -60,8 +60,7 @@ def loops(log: Log) -> None:
             log.append(stop(item))
     while len(log) < 60:
         log.append(stop("while"))
-    else:
-        log.append("else")
+    log.append("else")
 
 
 def itertools_loops(log: Log) -> None:
@@ -330,7 +329,7 @@ def defaults(log: Log) -> None:
         stop()
         return a, b, more, c, named
 
-    log.append((local(1), local(1, 5, 6, c=7, d=8), local(*[1, 2, 3], **{"c": 4})))
+    log.append((local(1), local(1, 5, 6, c=7, d=8), local(*[1, 2, 3], c=4)))
 
 
 CASES = (

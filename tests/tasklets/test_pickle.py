@@ -15,7 +15,7 @@ import cloudpickle
 import pytest
 
 from cpythonplus import tasklets
-from cpythonplus.tasklets import bomb, channel, run, schedule_remove, tasklet
+from cpythonplus.tasklets import bomb, channel, run, tasklet
 from tests.support import run_child
 from tests.tasklets import pickled
 from tests.tasklets.pickled import CASES, RESULTS, stop
@@ -74,7 +74,7 @@ def test_goes_on_as_if_nothing_had_been(case: Callable[[Any], None], hop: str) -
     log = RESULTS.pop()
     assert len(log) > 0
     assert finish(started(pickled.program, case, []), HOPS[hop]) == stops
-    assert RESULTS == [log]
+    assert [log] == RESULTS
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
@@ -86,7 +86,7 @@ def test_by_value(case: Callable[[Any], None]) -> None:
     finish(started(pickled.program, case, []))
     log = RESULTS.pop()
     finish(started(pickled.program, case, []), hop)
-    assert RESULTS == [log]
+    assert [log] == RESULTS
 
 
 def test_the_original_goes_on() -> None:
@@ -124,7 +124,11 @@ def test_in_another_process(tmp_path: Path) -> None:
         "print(RESULTS)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == repr(RESULTS)
 
@@ -560,7 +564,9 @@ def test_code_that_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names: dict[str, Any] = {}
     exec(text.format("log.append('new')"), names)
     changing_module.work.__code__ = names["work"].__code__
-    message = r"the code of changing_module\.work has changed: [0-9a-f]{32} was pickled, [0-9a-f]{32}"
+    message = (
+        r"the code of changing_module\.work has changed: [0-9a-f]{32} was pickled, [0-9a-f]{32}"
+    )
     with pytest.raises(pickle.UnpicklingError, match=message):
         pickle.loads(by_name)
     again = pickle.loads(by_value)
@@ -577,7 +583,9 @@ def test_another_minor_version() -> None:
     function, arguments, state = task.__reduce__()
     state = (state[0], (3, 99), *state[2:])
     new = function(*arguments)
-    with pytest.raises(pickle.UnpicklingError, match=r"pickled by Python 3\.99, and this is Python"):
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"pickled by Python 3\.99, and this is Python"
+    ):
         new.__setstate__(state)
     assert not new.alive
     task.kill()

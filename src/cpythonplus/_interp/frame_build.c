@@ -12,7 +12,6 @@
 #include "pyframe.h"
 
 #include "frame_build.h"
-#include "frame_restore.h"
 
 #include <opcode.h>
 
@@ -63,9 +62,9 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index)
 {
     PyObject *tuple = PyTuple_GET_ITEM(frames, index);
     struct plus_captured item = {.owner = PyTuple_GET_ITEM(tuple, OWNER),
-                        .kinds = PyTuple_GET_ITEM(tuple, KINDS),
-                        .values = PyTuple_GET_ITEM(tuple, VALUES),
-                        .handled = PyTuple_GET_ITEM(tuple, HANDLED)};
+                                 .kinds = PyTuple_GET_ITEM(tuple, KINDS),
+                                 .values = PyTuple_GET_ITEM(tuple, VALUES),
+                                 .handled = PyTuple_GET_ITEM(tuple, HANDLED)};
 
     item.function = plus_is_generator(item.owner) ? generators_function(item.owner) : item.owner;
     item.code = (PyCodeObject *)PyFunction_GET_CODE(item.function);
@@ -175,8 +174,8 @@ check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_
 {
     bool before = PyLong_AsLong(PyTuple_GET_ITEM(tuple, OFFSET)) < 0;
 
-    if (before && (inner != NULL || plus_is_generator(item->owner) ||
-                   PY_VERSION_HEX < 0x030C0000)) {
+    if (before &&
+        (inner != NULL || plus_is_generator(item->owner) || PY_VERSION_HEX < 0x030C0000)) {
         return bad("one that is between two instructions is not the innermost function");
     }
     if (!before && item->site == NULL) {
@@ -213,7 +212,8 @@ plus_frames_adopt(PyObject *frames)
             return -1;
         }
         item = plus_frames_captured(frames, i);
-        if (check_step(PyTuple_GET_ITEM(frames, i), &item, i == PyTuple_GET_SIZE(frames) - 1 ? NULL : &inner) < 0) {
+        if (check_step(PyTuple_GET_ITEM(frames, i), &item,
+                       i == PyTuple_GET_SIZE(frames) - 1 ? NULL : &inner) < 0) {
             return -1;
         }
         inner = item;
@@ -287,8 +287,8 @@ put(Frame *frame, Py_ssize_t place, char kind, PyObject *value)
 {
 #if PY_VERSION_HEX >= 0x030E0000
     BUILT(frame)->localsplus[place] = kind == 'n'   ? PyStackRef_NULL
-                               : kind == 'i' ? PyStackRef_TagInt(PyLong_AsSsize_t(value))
-                                             : PyStackRef_FromPyObjectNew(value);
+                                      : kind == 'i' ? PyStackRef_TagInt(PyLong_AsSsize_t(value))
+                                                    : PyStackRef_FromPyObjectNew(value);
 #else
     BUILT(frame)->localsplus[place] = kind == 'n' ? NULL : Py_NewRef(value);
 #endif
@@ -331,8 +331,7 @@ plus_frame_go_behind(Frame *frame, const struct plus_captured *item, bool at_end
 
 #if PY_VERSION_HEX >= 0x030D0000
     frame->instr_ptr = code_start(frame, item->code) + item->site->offset / unit;
-    frame->return_offset =
-        (uint16_t)((item->site->next - item->site->offset) / unit + to_end);
+    frame->return_offset = (uint16_t)((item->site->next - item->site->offset) / unit + to_end);
 #else
     frame->prev_instr = code_start(frame, item->code) + item->site->next / unit - 1;
 #if PY_VERSION_HEX >= 0x030C0000
@@ -535,8 +534,7 @@ plus_generator_restore(PyObject *generator, PyObject *captured)
         return closed == NULL ? -1 : 0;
     }
     if (!PyTuple_Check(captured) ||
-        !PyArg_ParseTuple(captured, "iOOOi", &offset, &kinds, &values, &handled,
-                          &state)) {
+        !PyArg_ParseTuple(captured, "iOOOi", &offset, &kinds, &values, &handled, &state)) {
         return PyErr_Occurred() ? -1 : bad("a generator's state is no tuple");
     }
     Frame *frame = plus_generator_frame(generator);
@@ -563,4 +561,3 @@ plus_generator_restore(PyObject *generator, PyObject *captured)
     set_state(generator, state);
     return 0;
 }
-

@@ -15,7 +15,8 @@ struct plus_captured {
     PyObject *kinds, *values, *handled;
     PyCodeObject *code;
     int offset;
-    const struct plus_call_site *site; /* NULL: it goes on with the instruction at `offset` itself */
+    const struct plus_call_site
+        *site; /* NULL: it goes on with the instruction at `offset` itself */
 };
 
 static inline bool
@@ -72,5 +73,13 @@ plus_frame_drop(struct _PyInterpreterFrame *frame);
 
 struct _PyInterpreterFrame *
 plus_generator_frame(PyObject *generator);
+
+/* A generator or coroutine of the function that has not begun, its arguments empty; NULL with an exception. */
+PyObject *
+plus_generator_make(PyObject *function);
+
+/* Puts it where plus_generator_capture() found one.  `captured`: what that gave, or None.  0, or -1 with ValueError. */
+int
+plus_generator_restore(PyObject *generator, PyObject *captured);
 
 #endif

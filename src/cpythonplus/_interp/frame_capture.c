@@ -81,8 +81,8 @@ name_of(PyObject *callable)
 static int
 line_of(const struct standing *at)
 {
-    return plus_frames_line(at->code, _PyInterpreterFrame_LASTI(at->frame) *
-                                          (int)sizeof(_Py_CODEUNIT));
+    return plus_frames_line(at->code,
+                            _PyInterpreterFrame_LASTI(at->frame) * (int)sizeof(_Py_CODEUNIT));
 }
 
 /* `what` is in the middle of a function; always -1. */
@@ -122,8 +122,8 @@ operand(const struct standing *at, int index)
     _PyStackRef reference = at->frame->localsplus[place];
 
     if (at->frame->stackpointer == NULL ||
-        place >= at->frame->stackpointer - at->home->localsplus ||
-        PyStackRef_IsNull(reference) || PyStackRef_IsTaggedInt(reference)) {
+        place >= at->frame->stackpointer - at->home->localsplus || PyStackRef_IsNull(reference) ||
+        PyStackRef_IsTaggedInt(reference)) {
         return NULL;
     }
     PyObject *there = PyStackRef_AsPyObjectBorrow(reference);
@@ -178,9 +178,8 @@ static bool
 operands_are_gone(const struct standing *at)
 {
 #if PY_VERSION_HEX >= 0x030E0000
-    return at->frame->stackpointer != NULL &&
-           at->frame->stackpointer - at->home->localsplus ==
-               at->code->co_nlocalsplus + at->site->kept;
+    return at->frame->stackpointer != NULL && at->frame->stackpointer - at->home->localsplus ==
+                                                  at->code->co_nlocalsplus + at->site->kept;
 #else
     return at->frame->stacktop >= 0;
 #endif
@@ -304,10 +303,11 @@ check_end(const struct capture *capture, const struct standing *at)
                    : 0;
     }
     if (capture->frames->uncalled) {
-        return refuse(capture, at, PY_VERSION_HEX < 0x030C0000
-                                       ? "a watchdog (it can be pickled from 3.12 on), a finaliser "
-                                         "or a callback"
-                                       : "a finaliser or a callback");
+        return refuse(capture, at,
+                      PY_VERSION_HEX < 0x030C0000
+                          ? "a watchdog (it can be pickled from 3.12 on), a finaliser "
+                            "or a callback"
+                          : "a finaliser or a callback");
     }
     if (at->site == NULL) {
         return refuse(capture, at, "C code (an operator or attribute)");
@@ -400,8 +400,8 @@ captured(const Frame *frame, PyObject *owner, int offset, int count, PyObject *h
         taken = all == NULL ? -1 : taken;
     }
     if (taken >= 0) {
-        result = Py_BuildValue("OiOOO", owner, offset, kinds, all,
-                               handled != NULL ? handled : Py_None);
+        result =
+            Py_BuildValue("OiOOO", owner, offset, kinds, all, handled != NULL ? handled : Py_None);
     }
     Py_XDECREF(kinds);
     Py_XDECREF(all);
@@ -449,7 +449,8 @@ is_initialising(const Frame *frame)
     const PyObject *function = plus_pyframe_is_python(frame) ? function_of(frame) : NULL;
     const PyCodeObject *code = plus_pyframe_code(frame);
 
-    return code != NULL && code->co_nlocalsplus == 0 && (function == NULL || !PyFunction_Check(function));
+    return code != NULL && code->co_nlocalsplus == 0 &&
+           (function == NULL || !PyFunction_Check(function));
 }
 
 /* The next Python frame from *home on, which is moved behind it.  What the one before initialises is noted in *made. */
@@ -470,15 +471,15 @@ next_standing(const struct plus_frames *frames, Frame **home, struct standing *a
             .frame = frame, .home = *home, .code = plus_pyframe_code(frame), .next = -1};
         at->site = plus_stack_depth_around(at->code, offset);
         *home = frame->previous;
-        bool entry = *home == NULL ||
-                     !plus_pyframe_is_python(plus_frames_located(frames, *home));
+        bool entry = *home == NULL || !plus_pyframe_is_python(plus_frames_located(frames, *home));
         at->by_c = is_called_by_c(frame, entry);
         return true;
     }
     return false;
 }
 
-static PyObject *initialise; /* a function of three variables, of which the first is bound, at its first call */
+static PyObject
+    *initialise; /* a function of three variables, of which the first is bound, at its first call */
 
 int
 plus_capture_prepare(PyObject *function)
@@ -503,8 +504,9 @@ capture_made(PyObject *made)
         const struct plus_call_site *found = plus_stack_depth_at(code, offset);
         site = found != NULL && found->kept == 0 ? found : NULL;
     }
-    return site == NULL ? NULL
-                        : Py_BuildValue("(Oiy(O)O)", initialise, site->offset, "onn", made, Py_None);
+    return site == NULL
+               ? NULL
+               : Py_BuildValue("(Oiy(O)O)", initialise, site->offset, "onn", made, Py_None);
 }
 
 static int

@@ -63,8 +63,8 @@ struct chain {
     PyObject *(*give)(void *);
     void *arg;
 #if PY_VERSION_HEX < 0x030C0000
-    Py_ssize_t next; /* the first that was not built yet */
-    Frame *base;     /* of the segment */
+    Py_ssize_t next;    /* the first that was not built yet */
+    Frame *base;        /* of the segment */
     PyObject *expected; /* generator whose frame comes next; NULL: the helper's */
     _PyFrameEvalFunction usual;
 #endif
@@ -102,8 +102,8 @@ make_helper(int operands)
     code = function == NULL ? NULL : PyFunction_GET_CODE(function);
     bytes = code == NULL ? NULL : PyCode_GetCode((PyCodeObject *)code);
     if (bytes != NULL) {
-        Py_SETREF(bytes, PyBytes_FromStringAndSize(PyBytes_AS_STRING(bytes),
-                                                   PyBytes_GET_SIZE(bytes)));
+        Py_SETREF(bytes,
+                  PyBytes_FromStringAndSize(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes)));
     }
     if (bytes != NULL) {
         without_resume(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
@@ -230,7 +230,8 @@ build(struct chain *chain, char *room)
         struct plus_captured item = plus_frames_captured(chain->frames, i);
         Frame *frame = plus_frame_build(&item, room);
 
-        if (i < chain->count - 1) { /* where a generator that has returned leads to is noted below it */
+        if (i <
+            chain->count - 1) { /* where a generator that has returned leads to is noted below it */
             plus_frame_go_behind(frame, &item, true);
         }
         room += plus_frame_bytes(&item);
@@ -499,9 +500,8 @@ run_last(struct chain *chain, char *room)
         int depth = frames_above(chain->base, chain->innermost) + 1;
 
         top->localsplus[0] = Py_NewRef(callable);
-        plus_pystate_set_frames_top(tstate,
-                                    (char *)(top->localsplus + top->f_code->co_nlocalsplus +
-                                             top->f_code->co_stacksize));
+        plus_pystate_set_frames_top(tstate, (char *)(top->localsplus + top->f_code->co_nlocalsplus +
+                                                     top->f_code->co_stacksize));
         plus_pystate_deepen(tstate, depth);
         result = _PyEval_EvalFrameDefault(tstate, top, 0);
         if (!chain->is_linked) { /* it was the first of its loop, and the only one */
@@ -719,8 +719,7 @@ go_on_once(const struct plus_probe_call *call, void *arg)
         PyObject *result = plus_frames_go_on(Py_NewRef(frames), NULL, give_true, NULL);
 
         asked->fits = result != NULL && PyTuple_CheckExact(result) &&
-                      PyTuple_GET_SIZE(result) == 2 &&
-                      PyTuple_GET_ITEM(result, 0) == call->first &&
+                      PyTuple_GET_SIZE(result) == 2 && PyTuple_GET_ITEM(result, 0) == call->first &&
                       PyTuple_GET_ITEM(result, 1) == Py_True;
         Py_XDECREF(result);
     }

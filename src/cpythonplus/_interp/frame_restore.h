@@ -14,12 +14,4 @@
 PyObject *
 plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg);
 
-/* A generator or coroutine of the function that has not begun, its arguments empty; NULL with an exception. */
-PyObject *
-plus_generator_make(PyObject *function);
-
-/* Puts it where plus_generator_capture() found one.  `captured`: what that gave, or None.  0, or -1 with ValueError. */
-int
-plus_generator_restore(PyObject *generator, PyObject *captured);
-
 #endif

@@ -12,8 +12,8 @@
 
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_frame.h>
-#include <internal/pycore_interpframe.h>
 #include <internal/pycore_genobject.h>
+#include <internal/pycore_interpframe.h>
 #include <internal/pycore_stackref.h>
 #else
 #include <internal/pycore_code.h>

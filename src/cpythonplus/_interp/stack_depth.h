@@ -21,12 +21,12 @@ enum plus_site_kind {
 
 /* An instruction that calls.  Indexes count from the bottom of the operand stack. */
 struct plus_call_site {
-    int offset;   /* of the instruction, in bytes, behind its EXTENDED_ARG prefixes */
-    int next;     /* of the instruction behind it, in bytes */
-    int oparg;    /* of PLUS_SITE_FOR and _SEND: code units from `next` to where they go at the end */
-    int depth;    /* of the stack before the call: callable and arguments are on it */
-    int base;     /* index of the lowest operand: what is called, or a NULL below it */
-    int kept;     /* depth while a Python function runs that was called here */
+    int offset; /* of the instruction, in bytes, behind its EXTENDED_ARG prefixes */
+    int next;   /* of the instruction behind it, in bytes */
+    int oparg;  /* of PLUS_SITE_FOR and _SEND: code units from `next` to where they go at the end */
+    int depth;  /* of the stack before the call: callable and arguments are on it */
+    int base;   /* index of the lowest operand: what is called, or a NULL below it */
+    int kept;   /* depth while a Python function runs that was called here */
     int unpacked; /* index of the iterable in f(*iterable), or -1 */
     enum plus_site_kind kind;
 };

@@ -23,13 +23,20 @@ from collections.abc import Iterator
 from contextlib import _GeneratorContextManager, suppress
 from functools import partial
 from pickle import PicklingError, UnpicklingError
-
 from types import CellType, CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.tasklets._code import VERSION, version_text
-from cpythonplus.tasklets._wrapping import PLAIN, owner, reduce_as, refusal, wrap, wrap_as, wrap_owner
+from cpythonplus.tasklets._wrapping import (
+    PLAIN,
+    owner,
+    reduce_as,
+    refusal,
+    wrap,
+    wrap_as,
+    wrap_owner,
+)
 
 FORMAT = 1
 ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
@@ -151,9 +158,7 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
     attributes = None if kind is _native.tasklet else getattr(task, "__dict__", None) or None
     if type(tempval) not in PLAIN:
         tempval = wrap(tempval)
-    state = (
-        *(FORMAT, VERSION, flags, tempval, frames, handled, links, call, channel, attributes),
-    )
+    state = (*(FORMAT, VERSION, flags, tempval, frames, handled, links, call, channel, attributes),)
     return copyreg.__newobj__, (kind,), state  # type: ignore[attr-defined]
 
 
@@ -423,7 +428,7 @@ def _made_method(function: Any, instance: Any) -> MethodType:
 
 
 def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
-    """pickle would look for the function under its name in the object."""
+    """Pickle would look for the function under its name in the object."""
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 

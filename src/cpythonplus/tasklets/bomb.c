@@ -1,7 +1,7 @@
 /* An exception on its way to the tasklet that will raise it. */
 #include "bomb.h"
 
-#include "pickling_py.h"
+#include "pickle_calls.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include "../threads/binding.h"
 #include "bomb.h"
 #include "methods.h"
-#include "pickling_py.h"
+#include "pickle_calls.h"
 
 #include <stddef.h>
 

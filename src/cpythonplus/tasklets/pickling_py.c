@@ -2,22 +2,17 @@
  * Python (_pickling.py). */
 #include "pickling_py.h"
 
+#include "../_interp/frame_build.h"
 #include "../_interp/frame_capture.h"
-#include "../_interp/frame_restore.h"
+#include "capturing.h"
 #include "channel_py.h"
 #include "methods.h"
 #include "snapshot.h"
-#include "switching.h"
 #include "task.h"
 #include "tasklet.h"
 #include "tasklet_py.h"
-#include "tracing.h"
 
 /* ---- what a chain may end in ------------------------------------------------------------------- */
-
-/* Functions that give what the tasklet gets when it goes on, and do nothing else then. */
-static PyCFunction ends[12];
-static size_t end_count;
 
 static int
 add_end(PyObject *owner, const char *name)
@@ -27,9 +22,9 @@ add_end(PyObject *owner, const char *name)
     if (function == NULL) {
         return -1;
     }
-    ends[end_count++] = PyCFunction_Check(function)
-                            ? PyCFunction_GET_FUNCTION(function)
-                            : ((PyMethodDescrObject *)function)->d_method->ml_meth;
+    plus_capturing_ends_in(PyCFunction_Check(function)
+                               ? PyCFunction_GET_FUNCTION(function)
+                               : ((PyMethodDescrObject *)function)->d_method->ml_meth);
     Py_DECREF(function);
     return 0;
 }
@@ -54,55 +49,12 @@ plus_pickling_prepare(PyObject *module)
         {&plus_tasklet_type, "kill"},
     };
 
-    end_count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (add_end(all[i].type != NULL ? (PyObject *)all[i].type : module, all[i].name) < 0) {
             return -1;
         }
     }
     return PyType_Ready(&plus_snapshot_type);
-}
-
-static bool
-is_end(PyObject *callable)
-{
-    PyCFunction function = NULL;
-
-    if (PyCFunction_Check(callable)) {
-        function = PyCFunction_GET_FUNCTION(callable);
-    }
-    else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
-        function = ((PyMethodDescrObject *)callable)->d_method->ml_meth;
-    }
-    for (size_t i = 0; function != NULL && i < end_count; i++) {
-        if (ends[i] == function) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool
-is_channel(PyObject *iterator)
-{
-    return iterator != NULL && PyObject_TypeCheck(iterator, &plus_channel_type) &&
-           Py_TYPE(iterator)->tp_iternext == plus_channel_type.tp_iternext;
-}
-
-static const struct plus_capture_ends chain_ends = {is_end, is_channel};
-
-static const enum plus_fact needed[] = {PLUS_FACT_FRAMES, PLUS_FACT_OPERANDS,
-                                        PLUS_FACT_FRAME_BUILDING, PLUS_FACT_THREAD_STATE};
-
-static int
-refuse_here(PyObject *error)
-{
-    const char *refusal = plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
-
-    if (refusal != NULL) {
-        PyErr_Format(error, "tasklets cannot be pickled here: %s", refusal);
-    }
-    return refusal != NULL;
 }
 
 /* ---- tasklets ---------------------------------------------------------------------------------- */
@@ -115,67 +67,6 @@ tasklet_of(PyObject *op)
         return NULL;
     }
     return (struct plus_tasklet *)op;
-}
-
-static const char *
-why_not(const struct plus_tasklet *task)
-{
-    if (task->is_main) {
-        return "the main tasklet of a thread cannot be pickled";
-    }
-    if (plus_is_running(task)) {
-        return "a tasklet that is running cannot be pickled";
-    }
-    if (task->sched->tstate == NULL && task->started) {
-        return "the thread of this tasklet has ended";
-    }
-    if (task->abandoned) {
-        return "this tasklet was given up, and never goes on";
-    }
-    if (task->thrown != NULL || task->due != NULL) {
-        return "this tasklet is about to raise an exception";
-    }
-    if (plus_called_run(task->sched, task)) {
-        return "this tasklet has called run(), and waits for the others";
-    }
-    if (task->blocked && task->channel != NULL && task->channel->waits != NULL) {
-        return "this tasklet waits for something outside of it, not for a channel";
-    }
-    return NULL;
-}
-
-/* The frames of one that has begun. */
-static PyObject *
-capture_frames(struct plus_tasklet *task, PyObject *error)
-{
-    struct plus_frames frames = plus_tasklet_frames(task);
-    PyObject *called = plus_is_snapshot(task->func) ? NULL : task->func;
-    PyObject *tuple = plus_frames_capture(&frames, called, &chain_ends, error);
-
-    if (tuple != NULL && PyTuple_GET_SIZE(tuple) == 0) {
-        PyErr_SetString(error, "this tasklet is in C code only");
-        Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-bool
-plus_tasklet_is_restorable(PyObject *op)
-{
-    struct plus_tasklet *task = (struct plus_tasklet *)op;
-
-    if (why_not(task) != NULL ||
-        plus_facts_refusal(needed, sizeof needed / sizeof needed[0]) != NULL) {
-        return false;
-    }
-    if (!task->alive || !task->started) {
-        return true;
-    }
-    PyObject *frames = capture_frames(task, PyExc_ValueError);
-
-    PyErr_Clear();
-    Py_XDECREF(frames);
-    return frames != NULL;
 }
 
 /* Those that _pickling.py knows. */
@@ -205,17 +96,17 @@ tasklets_capture(PyObject *module, PyObject *args)
     }
     struct plus_tasklet *task = tasklet_of(op);
 
-    if (task == NULL || refuse_here(error)) {
+    if (task == NULL || plus_capturing_refused(error)) {
         return NULL;
     }
-    const char *why = why_not(task);
+    const char *why = plus_capturing_why_not(task);
 
     if (why != NULL) {
         PyErr_SetString(error, why);
         return NULL;
     }
     if (task->alive && task->started) {
-        frames = capture_frames(task, error);
+        frames = plus_capturing_frames(task, error);
         handled = plus_pystate_handled(&task->fiber.state);
     }
     else if (plus_is_snapshot(task->func) && plus_snapshot_frames(task->func) != NULL) {
@@ -247,7 +138,7 @@ tasklets_restore(PyObject *module, PyObject *args)
     }
     struct plus_tasklet *task = tasklet_of(op);
 
-    if (task == NULL || refuse_here(PyExc_RuntimeError)) {
+    if (task == NULL || plus_capturing_refused(PyExc_RuntimeError)) {
         return NULL;
     }
     if (task->alive || task->is_main || plus_is_running(task)) {
@@ -335,7 +226,7 @@ generator_capture(PyObject *module, PyObject *args)
                      Py_TYPE(generator)->tp_name);
         return NULL;
     }
-    return refuse_here(error) ? NULL : plus_generator_capture(generator, error);
+    return plus_capturing_refused(error) ? NULL : plus_generator_capture(generator, error);
 }
 
 static PyObject *
@@ -352,7 +243,7 @@ generator_function(PyObject *module, PyObject *generator)
 static PyObject *
 generator_make(PyObject *module, PyObject *function)
 {
-    return refuse_here(PyExc_RuntimeError) ? NULL : plus_generator_make(function);
+    return plus_capturing_refused(PyExc_RuntimeError) ? NULL : plus_generator_make(function);
 }
 
 static PyObject *
@@ -403,58 +294,3 @@ PyMethodDef plus_pickling_methods[] = {
                 "Put one that generator_make() made where another one was."),
     {NULL, NULL, 0, NULL},
 };
-
-/* ---- what pickle calls ------------------------------------------------------------------------- */
-
-static PyObject *
-call_python(const char *name, PyObject *op, PyObject *more)
-{
-    PyObject *module = PyImport_ImportModule("cpythonplus.tasklets._pickling");
-    PyObject *function = module == NULL ? NULL : PyObject_GetAttrString(module, name);
-    PyObject *result =
-        function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, op, more, NULL);
-
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    return result;
-}
-
-PyObject *
-plus_tasklet_reduce(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python("reduce_tasklet", op, NULL);
-}
-
-PyObject *
-plus_tasklet_set_state(PyObject *op, PyObject *state)
-{
-    return call_python("set_tasklet_state", op, state);
-}
-
-PyObject *
-plus_tasklet_copy(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python("copy_tasklet", op, NULL);
-}
-
-PyObject *
-plus_channel_reduce(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python("reduce_channel", op, NULL);
-}
-
-PyObject *
-plus_channel_set_state(PyObject *op, PyObject *state)
-{
-    return call_python("set_channel_state", op, state);
-}
-
-PyObject *
-plus_bomb_reduce(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python("reduce_bomb", op, NULL);
-}

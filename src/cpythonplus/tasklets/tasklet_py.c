@@ -4,11 +4,12 @@
 #include "../_base/raise.h"
 #include "../threads/binding.h"
 #include "bomb.h"
+#include "capturing.h"
 #include "channel_py.h"
 #include "cold.h"
 #include "context.h"
 #include "methods.h"
-#include "pickling_py.h"
+#include "pickle_calls.h"
 #include "switching.h"
 #include "tasklet.h"
 #include "tracing.h"
@@ -389,7 +390,7 @@ get_flag(PyObject *op, void *which)
     case SCHEDULED:
         return PyBool_FromLong(!plus_is_floating(task));
     default:
-        return PyBool_FromLong(plus_tasklet_is_restorable(op));
+        return PyBool_FromLong(plus_capturing_is_possible(self_of(op)));
     }
 }
 
@@ -549,7 +550,8 @@ static PyGetSetDef tasklet_getset[] = {
     FLAG("alive", ALIVE, "Whether it has arguments and has not ended."),
     FLAG("paused", PAUSED, "Whether it is alive and neither runnable nor blocked."),
     FLAG("scheduled", SCHEDULED, "Whether it is runnable or blocked."),
-    FLAG("restorable", RESTORABLE, "Whether it can be pickled, as far as its frames are concerned."),
+    FLAG("restorable", RESTORABLE,
+         "Whether it can be pickled, as far as its frames are concerned."),
     ATTRIBUTE("block_trap", get_flag, set_block_trap,
               "Whether blocking on a channel raises RuntimeError instead.",
               (void *)(intptr_t)BLOCK_TRAP),

@@ -18,10 +18,10 @@
 #include "locks_py.h"
 #include "methods.h"
 #include "outside.h"
-#include "pickling_py.h"
 #include "overflow.h"
 #include "own_stack.h"
 #include "parking.h"
+#include "pickling_py.h"
 #include "report.h"
 #include "run.h"
 #include "switch.h"
@@ -730,8 +730,7 @@ plus_tasklets_exec(PyObject *module)
                                                       "Raised in a tasklet that is to end.",
                                                       PyExc_SystemExit, NULL);
     }
-    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 ||
-        plus_pickling_prepare(module) < 0) {
+    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 || plus_pickling_prepare(module) < 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);
