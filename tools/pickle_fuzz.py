@@ -60,6 +60,7 @@ def handled():
     return chain
 """
 
+DEEPEST = 7
 ITERABLES = (
     "range({n})",
     "[1, 2, 3][:{n}]",
@@ -274,8 +275,9 @@ class Program:
 
     def statement(self) -> None:
         self.budget -= 1
-        if self.budget < 0 or self.depth > 7:
-            return self.assign()
+        if self.budget < 0 or self.depth > DEEPEST:
+            self.assign()
+            return
         choices: Sequence[tuple[int, Callable[[], None]]] = (
             (6, self.assign),
             (2, self.log),
@@ -289,7 +291,7 @@ class Program:
             (1, self.unbound),
         )
         weights, makers = zip(*choices, strict=True)
-        return self.random.choices(makers, weights)[0]()
+        self.random.choices(makers, weights)[0]()
 
     def source(self) -> str:
         """The function `program_SEED(log)`, and those that it calls."""

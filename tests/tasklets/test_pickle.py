@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 import pytest
@@ -265,7 +265,8 @@ def test_an_exception_is_raised_in_it() -> None:
             log.append(error.args)
 
     log: list[Any] = []
-    task = copy.copy(KEPT.append(started(work, log)) or KEPT[-1])
+    original = started(work, log)
+    task = copy.copy(original)
     task.throw(KeyError, "x")
     assert log == [("x",)]
 
@@ -300,7 +301,7 @@ def test_restorable() -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="refused there")
 def test_interrupted_by_a_watchdog() -> None:
-    log: list[Any] = []
+    log: Any = []
     task = tasklet(pickled.spins)(3000, log)
     times = 0
     while (victim := run(500)) is not None:
@@ -372,7 +373,7 @@ def test_identity_within_one_pickle() -> None:
 
 
 def test_shared_objects() -> None:
-    gate, log = channel(), list[Any]()
+    gate, log = channel(), cast("list[Any]", [])
     tasks = [started(pickled.receives, gate, log) for _ in range(2)]
     (a, b), other_gate, other_log = round_trip((tasks, gate, log))
     assert (other_gate.balance, a.blocked, b.blocked) == (-2, True, True)
@@ -399,7 +400,7 @@ def test_a_channel_brings_those_that_wait_in_it() -> None:
 
 @pytest.mark.parametrize("n", [0, 2])
 def test_iteration_over_a_channel_ends(n: int) -> None:
-    gate, log = channel(), list[Any]()
+    gate, log = channel(), cast("list[Any]", [])
     started(pickled.iterates, gate, log)
     gate, log = round_trip((gate, log))
     for i in range(n):
@@ -487,7 +488,7 @@ def in_exec() -> None:
     exec("stop()", {"stop": stop})
 
 
-REFUSED = {
+REFUSED: dict[Callable[[], object], str] = {
     holds_lock: r"local 'lock' of holds_lock\(\) line \d+: cannot pickle '_thread\.lock' object",
     holds_file: r"local 'file' of holds_file\(\) line \d+: cannot pickle",
     holds_view: r"local 'view' of holds_view\(\) line \d+: cannot pickle memoryview objects",
@@ -593,6 +594,7 @@ def test_another_minor_version() -> None:
 
 @pytest.mark.parametrize("state", [None, (), (1,) * 10, "x", (0,) * 10])
 def test_no_state(state: object) -> None:
+    new: tasklet | channel
     for new in (tasklet(), channel()):
         with pytest.raises(pickle.UnpicklingError):
             new.__setstate__(state)

@@ -1,7 +1,7 @@
 """Functions in pickles: by the name of their code, or with it.
 
-*By name* (the default where it can be): module, qualified name and a hash of the code. Loading finds
-the function and compares the hash, since an offset in other code means nothing.
+*By name* (the default where it can be): module, qualified name and a hash of the code. Loading
+finds the function and compares the hash, since an offset in other code means nothing.
 
 *By value*: the code itself, as `marshal` writes it, with the cells of its closure. So travel
 functions that have no name elsewhere (lambdas, local functions, those of `__main__`), and all but
@@ -99,9 +99,9 @@ def _at_name(module: str, qualname: str) -> Any:
 
 def _behind(found: Any) -> Iterator[FunctionType]:
     """The function that a name finds, or those that it stands for."""
-    seen = 0
-    while found is not None and seen < 16:
-        seen += 1
+    seen: set[int] = set()
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
         if type(found) is FunctionType:
             yield found
         found = (
@@ -177,7 +177,7 @@ def load_code(version: Any, data: Any) -> CodeType:
             f"{version_text(VERSION)}"
         )
     try:
-        code = marshal.loads(data)
+        code = marshal.loads(data)  # noqa: S302  # a pickle is a program anyway
     except (ValueError, EOFError, TypeError) as error:
         raise UnpicklingError(f"no code: {error}") from None
     if not isinstance(code, CodeType):
@@ -223,11 +223,11 @@ def reduce_cell(cell: CellType, wrap: Wrap) -> tuple[Any, ...]:
     return make_cell, (), contents, None, None, set_cell
 
 
-def reduce_code(code: CodeType, wrap: Wrap) -> tuple[Any, ...]:
+def reduce_code(code: CodeType, _: Wrap) -> tuple[Any, ...]:
     return load_code, (VERSION, marshal.dumps(code))
 
 
-def reduce_module(module: ModuleType, wrap: Wrap) -> tuple[Any, ...]:
+def reduce_module(module: ModuleType, _: Wrap) -> tuple[Any, ...]:
     return importlib.import_module, (module.__name__,)
 
 

@@ -20,10 +20,10 @@ import itertools
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import _GeneratorContextManager, suppress
+from contextlib import _GeneratorContextManager
 from functools import partial
 from pickle import PicklingError, UnpicklingError
-from types import CellType, CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
+from types import CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cpythonplus import _native
@@ -38,7 +38,7 @@ from cpythonplus.tasklets._wrapping import (
     wrap_owner,
 )
 
-FORMAT = 1
+FORMAT, _ITEMS = 1, 10
 ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
 
 Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
@@ -114,8 +114,8 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
 
 
 def _link(links: tuple[Any, ...] | None) -> None:
-    for one, cause, context, suppress in links or ():
-        one.__cause__, one.__context__, one.__suppress_context__ = cause, context, suppress
+    for one, cause, context, suppressed in links or ():
+        one.__cause__, one.__context__, one.__suppress_context__ = cause, context, suppressed
 
 
 def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> list[BaseException]:
@@ -164,9 +164,9 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
 
 def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
     """Make a new tasklet what `reduce_tasklet` found; UnpicklingError if it does not fit."""
-    if type(state) is not tuple or len(state) != 10 or state[0] != FORMAT:
+    if type(state) is not tuple or len(state) != _ITEMS or state[0] != FORMAT:
         raise UnpicklingError("not the state of a tasklet, or of another release of cpythonplus")
-    _, version, flags, tempval, frames, handled, links, call, channel, attributes = state
+    _, version, flags, tempval, frames, handled, links, call, _, attributes = state
     if version != VERSION:
         raise UnpicklingError(
             f"a tasklet was pickled by Python {version_text(version)}, "
@@ -175,7 +175,7 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
     try:
         if frames is not None:
             frames = tuple([(owner(first), *rest) for first, *rest in frames])
-        _restore(task, flags, tempval, frames, handled, call)
+        restore(task, flags, tempval, frames=frames, handled=handled, call=call)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(str(error)) from None
     _link(links)
@@ -183,8 +183,8 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
         task.__dict__.update(attributes)
 
 
-def _restore(
-    task: _native.tasklet, flags: int, tempval: Any, frames: Any, handled: Any, call: Any
+def restore(
+    task: _native.tasklet, flags: int, tempval: Any, *, frames: Any, handled: Any, call: Any
 ) -> None:
     """TypeError or ValueError for what does not fit."""
     if frames is not None:
@@ -213,10 +213,10 @@ def reduce_channel(channel: _native.channel) -> tuple[Any, ...]:
 
 def set_channel_state(channel: _native.channel, state: Any) -> None:
     """Make a new channel what `reduce_channel` found; UnpicklingError if it does not fit."""
-    if type(state) is not tuple or len(state) != 5 or state[0] != FORMAT:
+    if type(state) is not tuple or state[:1] != (FORMAT,):
         raise UnpicklingError("not the state of a channel, or of another release of cpythonplus")
-    _, direction, (preference, schedule_all, closing), waiting, attributes = state
     try:
+        _, direction, (preference, schedule_all, closing), waiting, attributes = state
         _native.channel_restore(channel, waiting, direction)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(str(error)) from None
@@ -230,140 +230,6 @@ def set_channel_state(channel: _native.channel, state: Any) -> None:
 def reduce_bomb(bomb: _native.bomb) -> tuple[Any, ...]:
     """Return what `__reduce__` does; the traceback stays behind."""
     return _native.bomb, (bomb.type, bomb.value, None)
-
-
-# ---- copies -------------------------------------------------------------------------------------
-
-_STATE = (CellType, FunctionType, GeneratorType, CoroutineType, MethodType)
-
-
-def _copied(obj: Any, memo: dict[int, Any]) -> Any:
-    """What belongs to the state of frames, once more; anything else as it is."""
-    kind = type(obj)
-    if kind not in _STATE and not _is_iterator(kind):
-        return obj
-    if id(obj) in memo:
-        return memo[id(obj)]
-    if kind is CellType:
-        return _copied_cell(obj, memo)
-    if kind is FunctionType:
-        return _copied_function(obj, memo)
-    if kind is MethodType:
-        made = MethodType(_copied(obj.__func__, memo), _copied(obj.__self__, memo))
-        memo[id(obj)] = made
-        return made
-    if kind in (GeneratorType, CoroutineType):
-        return _copied_generator(obj, memo)
-    return _copied_iterator(obj, memo)
-
-
-def _copied_cell(cell: CellType, memo: dict[int, Any]) -> CellType:
-    made = memo[id(cell)] = CellType()
-    with suppress(ValueError):  # it is empty
-        made.cell_contents = _copied(cell.cell_contents, memo)
-    return made
-
-
-def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
-    """Itself, unless it shares a variable with a frame that is copied."""
-    cells = function.__closure__ or ()
-    if not any(id(cell) in memo for cell in cells):
-        return function
-    made = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        tuple(_copied(cell, memo) for cell in cells),
-    )
-    memo[id(function)] = made
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    made.__dict__.update(function.__dict__)
-    return made
-
-
-def _copied_generator(generator: Any, memo: dict[int, Any]) -> Any:
-    state = _native.generator_capture(generator, PicklingError)
-    function = _native.generator_function(generator)
-    made = make_generator(function, generator.__name__, generator.__qualname__)
-    memo[id(generator)] = made
-    if state is not None:
-        offset, kinds, values, handled, number = state
-        values = _copied_values(values, memo)
-        _native.generator_restore(made, (offset, kinds, values, handled, number))
-    return made
-
-
-def _is_iterator(kind: type) -> bool:
-    return kind.__module__ in ("builtins", "itertools", "_collections") and hasattr(
-        kind, "__next__"
-    )
-
-
-def _copied_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
-    """One that goes on from the same place; what it takes from is the same object."""
-    memo[id(iterator)] = iterator  # should it lead to itself
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        function, arguments, *state = _reduce_iterator(iterator)
-    made = function(*(_copied(each, memo) for each in arguments))
-    memo[id(iterator)] = made
-    if state and state[0] is not None:
-        _set_quietly(made, _copied_values(state[0], memo))
-    return made
-
-
-def _reduce_iterator(iterator: Any) -> Any:
-    try:
-        return iterator.__reduce_ex__(4)
-    except TypeError as error:
-        raise PicklingError(str(error)) from None
-
-
-def _copied_values(values: Any, memo: dict[int, Any]) -> Any:
-    if type(values) is not tuple:
-        return _copied(values, memo)
-    cells = [each for each in values if type(each) is CellType]
-    for cell in cells:  # first of all: functions are asked whether they share one
-        _copied(cell, memo)
-    return tuple(_copied(each, memo) for each in values)
-
-
-def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
-    """Return one that goes on from the same place: `copy.copy(tasklet)`.
-
-    Its frames, the cells that they share with inner functions, generators and iterators are its own;
-    all other objects are the same ones. It is in no queue. PicklingError as for a pickle.
-    """
-    flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
-    if channel is not None:
-        raise PicklingError("a tasklet that waits in a channel cannot be copied, but pickled")
-    made = type(task).__new__(type(task))
-    memo: dict[int, Any] = {}
-    if frames is not None:
-        owners = [_copied_owner(first, memo) for first, *_ in frames]
-        for frame in frames:
-            _copied_values(tuple(each for each in frame[3] if type(each) is CellType), memo)
-        frames = tuple(
-            (first, offset, kinds, _copied_values(values, memo), exception)
-            for first, (_, offset, kinds, values, exception) in zip(owners, frames, strict=True)
-        )
-    call = None if call is None else call
-    _restore(made, flags, tempval, frames, handled, call)
-    if attributes := getattr(task, "__dict__", None):
-        made.__dict__.update(attributes)
-    return made
-
-
-def _copied_owner(first: Any, memo: dict[int, Any]) -> Any:
-    """A generator of the chain is made anew, to be filled when the chain goes on."""
-    if type(first) is FunctionType:
-        return first
-    function = _native.generator_function(first)
-    made = make_generator(function, first.__name__, first.__qualname__)
-    memo[id(first)] = made
-    return made
 
 
 # ---- generators ---------------------------------------------------------------------------------
@@ -411,7 +277,7 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     return *made, state, None, None, set_generator_state
 
 
-def _made_manager(kind: type, state: dict[str, Any]) -> Any:
+def _made_manager(kind: type[Any], state: dict[str, Any]) -> Any:
     made = kind.__new__(kind)
     made.__dict__.update(state)
     return made
@@ -432,22 +298,29 @@ def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
-def _set_quietly(iterator: Any, state: Any) -> None:
+def reduced_quietly(iterator: Any) -> Any:
+    """What its `__reduce_ex__` gives; 3.12 and 3.13 warn that later versions will not do it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            return iterator.__reduce_ex__(4)
+        except TypeError as error:
+            raise PicklingError(str(error)) from None
+
+
+def set_quietly(iterator: Any, state: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         iterator.__setstate__(state)
 
 
 def _reduce_quietly(iterator: Any, _: Any) -> Any:
-    """3.12 and 3.13 warn that later versions will not do it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        function, arguments, *state = _reduce_iterator(iterator)
+    function, arguments, *state = reduced_quietly(iterator)
     arguments = _wrapped(arguments)
     if not state or state[0] is None:
         return function, arguments
     state = _wrapped(state[0]) if type(state[0]) is tuple else wrap(state[0])
-    return function, arguments, state, None, None, _set_quietly
+    return function, arguments, state, None, None, set_quietly
 
 
 if sys.version_info < (3, 14):

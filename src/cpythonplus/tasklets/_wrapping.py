@@ -117,10 +117,10 @@ def wrap(value: Any) -> Any:
 
 def _needs_asking(kind: type) -> bool:
     """Not of classes made by `class` statements, whose instances are pickled by their attributes."""
-    if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
-        return True
-    made_by_class = all("__dict__" in vars(each) for each in kind.__mro__[:-1])
-    return not made_by_class or kind.__getstate__ is not object.__getstate__  # type: ignore[attr-defined]
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        if getattr(kind, name) is not getattr(object, name):
+            return True
+    return not all("__dict__" in vars(each) for each in kind.__mro__[:-1])
 
 
 def refusal(value: Any) -> str | None:

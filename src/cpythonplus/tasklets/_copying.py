@@ -1,0 +1,136 @@
+"""Copies of tasklets: the same state, gone on with twice.
+
+What belongs to the state is made anew: the frames, the cells that they share with inner functions,
+those functions, generators and iterators. Everything else is what it is for any shallow copy: the
+same object. `copy.deepcopy` makes all of it anew, as a pickle does.
+"""
+
+from contextlib import suppress
+from pickle import PicklingError
+from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodType
+from typing import Any
+
+from cpythonplus import _native
+from cpythonplus.tasklets._pickling import make_generator, reduced_quietly, restore, set_quietly
+
+
+def _copied(obj: Any, memo: dict[int, Any]) -> Any:
+    """What belongs to the state of frames, once more; anything else as it is."""
+    kind = type(obj)
+    if kind not in _COPIERS and not _is_iterator(kind):
+        return obj
+    if id(obj) not in memo:
+        memo[id(obj)] = _COPIERS.get(kind, _copied_iterator)(obj, memo)
+    return memo[id(obj)]
+
+
+def _copied_method(method: MethodType, memo: dict[int, Any]) -> MethodType:
+    return MethodType(_copied(method.__func__, memo), _copied(method.__self__, memo))
+
+
+def _copied_cell(cell: CellType, memo: dict[int, Any]) -> CellType:
+    made = memo[id(cell)] = CellType()
+    with suppress(ValueError):  # it is empty
+        made.cell_contents = _copied(cell.cell_contents, memo)
+    return made
+
+
+def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
+    """Itself, unless it shares a variable with a frame that is copied."""
+    cells = function.__closure__ or ()
+    if not any(id(cell) in memo for cell in cells):
+        return function
+    made = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(_copied(cell, memo) for cell in cells),
+    )
+    memo[id(function)] = made
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _copied_generator(generator: Any, memo: dict[int, Any]) -> Any:
+    state = _native.generator_capture(generator, PicklingError)
+    function = _native.generator_function(generator)
+    made = make_generator(function, generator.__name__, generator.__qualname__)
+    memo[id(generator)] = made
+    if state is not None:
+        offset, kinds, values, handled, number = state
+        values = _copied_values(values, memo)
+        _native.generator_restore(made, (offset, kinds, values, handled, number))
+    return made
+
+
+def _is_iterator(kind: type) -> bool:
+    return kind.__module__ in ("builtins", "itertools", "_collections") and hasattr(
+        kind, "__next__"
+    )
+
+
+def _copied_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
+    """One that goes on from the same place; what it takes from is the same object."""
+    memo[id(iterator)] = iterator  # should it lead to itself
+    function, arguments, *state = reduced_quietly(iterator)
+    made = function(*(_copied(each, memo) for each in arguments))
+    memo[id(iterator)] = made
+    if state and state[0] is not None:
+        set_quietly(made, _copied_values(state[0], memo))
+    return made
+
+
+def _copied_values(values: Any, memo: dict[int, Any]) -> Any:
+    if type(values) is not tuple:
+        return _copied(values, memo)
+    cells = [each for each in values if type(each) is CellType]
+    for cell in cells:  # first of all: functions are asked whether they share one
+        _copied(cell, memo)
+    return tuple(_copied(each, memo) for each in values)
+
+
+_COPIERS: dict[type, Any] = {
+    CellType: _copied_cell,
+    CoroutineType: _copied_generator,
+    FunctionType: _copied_function,
+    GeneratorType: _copied_generator,
+    MethodType: _copied_method,
+}
+
+
+def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
+    """Return one that goes on from the same place: `copy.copy(tasklet)`.
+
+    Its frames, the cells that they share with inner functions, generators and iterators are its own;
+    all other objects are the same ones. It is in no queue. PicklingError as for a pickle.
+    """
+    flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
+    if channel is not None:
+        raise PicklingError("a tasklet that waits in a channel cannot be copied, but pickled")
+    made = type(task).__new__(type(task))
+    memo: dict[int, Any] = {}
+    if frames is not None:
+        owners = [_copied_owner(first, memo) for first, *_ in frames]
+        for frame in frames:
+            _copied_values(tuple(each for each in frame[3] if type(each) is CellType), memo)
+        frames = tuple(
+            (first, offset, kinds, _copied_values(values, memo), exception)
+            for first, (_, offset, kinds, values, exception) in zip(owners, frames, strict=True)
+        )
+    restore(made, flags, tempval, frames=frames, handled=handled, call=call)
+    if attributes := getattr(task, "__dict__", None):
+        made.__dict__.update(attributes)
+    return made
+
+
+def _copied_owner(first: Any, memo: dict[int, Any]) -> Any:
+    """A generator of the chain is made anew, to be filled when the chain goes on."""
+    if type(first) is FunctionType:
+        return first
+    function = _native.generator_function(first)
+    made = make_generator(function, first.__name__, first.__qualname__)
+    memo[id(first)] = made
+    return made
