@@ -492,6 +492,7 @@ def _parts(seeds: range, jobs: int) -> Iterator[range]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the programs; 1 if one of them fails."""
     parser = argparse.ArgumentParser(
         prog="pickle_fuzz", description=(__doc__ or "").splitlines()[0]
     )

@@ -182,7 +182,7 @@ def sites(code: CodeType) -> list[Site]:
 
 
 def functions_of(code: CodeType) -> Iterator[CodeType]:
-    """The code and those in it, without asynchronous generators: their frames are never asked for."""
+    """The code and those in it, without asynchronous generators: nobody asks for their frames."""
     if not code.co_flags & ASYNC_GENERATOR:
         yield code
     for constant in code.co_consts:

@@ -87,6 +87,15 @@ CALLS = {
         ),
         "many at once": "for i in range(20): tasklet(schedule)([i])\nrun()",
         "__reduce__": "refused(pickle.PicklingError, parked().__reduce__)",
+        "pickle": (
+            "t = tasklet(work)([1]); run(); data = pickle.dumps(t); pickle.loads(data)\n"
+            "u = pickle.loads(data); u.insert(); run(); t.insert(); run()"
+        ),
+        "copy": "t = tasklet(work)([1]); run(); copy.copy(t); copy.copy(t).kill(); t.kill()",
+        "a pickle that does not fit": (
+            "t = tasklet(work)([1]); run(); f, a, s = t.__reduce__()\n"
+            "refused(pickle.UnpicklingError, f(*a).__setstate__, (*s[:4], s[4][1:], *s[5:])); t.kill()"
+        ),
     },
     "channel": {
         "made": "channel(); refused(TypeError, channel, 1, 2)",
@@ -122,7 +131,7 @@ CALLS = {
             "refused(TypeError, setattr, it, 'preference', 'x'); repr(it)"
         ),
         "weak reference": "weakref.ref(it); weakref.ref(channel())",
-        "__reduce__": "refused((RuntimeError, TypeError), it.__reduce__)",
+        "__reduce__": "pickle.loads(pickle.dumps(it))",
     },
     "module": {
         "schedule": "schedule(); schedule([1]); refused(TypeError, schedule, 1, 2)",
@@ -232,7 +241,7 @@ CALLS = {
 }
 
 PROGRAM = """
-import asyncio, contextvars, io, json, socket, threading, weakref
+import asyncio, contextvars, copy, io, json, pickle, socket, threading, weakref
 from math import nan
 from cpythonplus import Place, tasklets
 from cpythonplus.tasklets import aio
@@ -254,6 +263,28 @@ other.send(b"x")
 
 class Own(tasklet):
     pass
+
+
+def counted(n):
+    try:
+        for i in range(n):
+            yield schedule_remove(i)
+    except KeyError as error:
+        yield error
+
+
+def work(value):
+    total = 0
+
+    def add(n):
+        nonlocal total
+        total += n
+
+    try:
+        raise KeyError(value)
+    except KeyError:
+        for i in counted(1):
+            add(i)
 
 
 class Own2:

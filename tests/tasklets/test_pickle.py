@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -25,7 +25,7 @@ KEPT: list[tasklet] = []
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine 'answer' was never awaited")
 
 
-def round_trip(it: Any) -> Any:
+def round_trip(it: object) -> Any:  # noqa: ANN401  # what it was
     return pickle.loads(pickle.dumps(it))
 
 
@@ -79,7 +79,7 @@ def test_goes_on_as_if_nothing_had_been(case: Callable[[Any], None], hop: str) -
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_by_value(case: Callable[[Any], None]) -> None:
-    def hop(it: Any) -> Any:
+    def hop(it: object) -> object:
         with tasklets.pickling(code="value"):
             return round_trip(it)
 
@@ -337,7 +337,7 @@ def test_an_exception_at_an_interruption() -> None:
 def test_interrupted_ones_are_refused_before_3_12() -> None:
     tasklet(pickled.spins)(3000, [])
     victim = run(500)
-    with pytest.raises(pickle.PicklingError, match="from 3.12 on"):
+    with pytest.raises(pickle.PicklingError, match=r"from 3\.12 on"):
         pickle.dumps(victim)
     assert victim is not None
     victim.kill()
@@ -373,7 +373,8 @@ def test_identity_within_one_pickle() -> None:
 
 
 def test_shared_objects() -> None:
-    gate, log = channel(), cast("list[Any]", [])
+    gate = channel()
+    log: list[Any] = []
     tasks = [started(pickled.receives, gate, log) for _ in range(2)]
     (a, b), other_gate, other_log = round_trip((tasks, gate, log))
     assert (other_gate.balance, a.blocked, b.blocked) == (-2, True, True)
@@ -400,7 +401,8 @@ def test_a_channel_brings_those_that_wait_in_it() -> None:
 
 @pytest.mark.parametrize("n", [0, 2])
 def test_iteration_over_a_channel_ends(n: int) -> None:
-    gate, log = channel(), cast("list[Any]", [])
+    gate = channel()
+    log: list[Any] = []
     started(pickled.iterates, gate, log)
     gate, log = round_trip((gate, log))
     for i in range(n):
@@ -553,7 +555,10 @@ def test_a_generator_that_is_being_executed_is_refused_without_its_tasklet() -> 
 def test_code_that_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "changing_module.py"
-    text = "from cpythonplus.tasklets import schedule_remove\ndef work(log):\n    schedule_remove()\n    {}\n"
+    text = (
+        "from cpythonplus.tasklets import schedule_remove\n"
+        "def work(log):\n    schedule_remove()\n    {}\n"
+    )
     path.write_text(text.format("log.append('old')"))
     import changing_module  # type: ignore[import-not-found]
 
@@ -648,16 +653,16 @@ def test_garbage_does_not_crash() -> None:
 
 
 def test_words() -> None:
-    with pytest.raises(ValueError, match="'name' or 'value', not 'both'"):
-        with tasklets.pickling(code="both"):  # type: ignore[arg-type]
-            pass
+    unknown = tasklets.pickling(code="both")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'name' or 'value', not 'both'"), unknown:
+        pass
     with tasklets.pickling(code="value"), tasklets.pickling(code="name"):
         pass
 
 
 def test_deep_lambdas_need_the_pickler() -> None:
     def work() -> None:
-        many = [lambda: 1, lambda: 2]
+        many: list[Callable[[], int]] = [lambda: 1, lambda: 2]
         stop()
         RESULTS.append([each() for each in many])
 

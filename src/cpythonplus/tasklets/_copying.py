@@ -104,8 +104,8 @@ _COPIERS: dict[type, Any] = {
 def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
     """Return one that goes on from the same place: `copy.copy(tasklet)`.
 
-    Its frames, the cells that they share with inner functions, generators and iterators are its own;
-    all other objects are the same ones. It is in no queue. PicklingError as for a pickle.
+    Its frames, the cells that they share with inner functions, generators and iterators are its
+    own; all other objects are the same ones. It is in no queue. PicklingError as for a pickle.
     """
     flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
     if channel is not None:

@@ -79,7 +79,8 @@ def _check(function: FunctionType, frame: Frame) -> None:
             at = ~offset if offset < 0 else offset
             lines = (line for start, end, line in code.co_lines() if start <= at < end)
             raise PicklingError(
-                f"{_name_of(code, kinds, index)} of {code.co_qualname}() line {next(lines, 0)}: {why}"
+                f"{_name_of(code, kinds, index)} of {code.co_qualname}() "
+                f"line {next(lines, 0)}: {why}"
             )
 
 
@@ -278,7 +279,7 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
 
 
 def _made_manager(kind: type[Any], state: dict[str, Any]) -> Any:
-    made = kind.__new__(kind)
+    made = object.__new__(kind)
     made.__dict__.update(state)
     return made
 

@@ -116,7 +116,7 @@ def wrap(value: Any) -> Any:
 
 
 def _needs_asking(kind: type) -> bool:
-    """Not of classes made by `class` statements, whose instances are pickled by their attributes."""
+    """Not of classes made by `class` statements: their instances are pickled by attributes."""
     for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         if getattr(kind, name) is not getattr(object, name):
             return True
