@@ -26,6 +26,7 @@ LOOKS: dict[Side, Look] = {
     "tasklets": Look("#1f6feb", "<code>cpythonplus.tasklets</code>"),
     "scheduled": Look("#7fb2ff", "tasklets, under <code>cpythonplus run</code>"),
     "greenlet": Look("#2f9e6e", "switches by name"),
+    "cloudpickle": Look("#d29922", "of a state that was written by hand"),
     "gevent": Look("#9bc53d", "its greenlets, queues and event loop"),
     "uvloop": Look("#2f9e6e", "asyncio's protocols and tasks on uvloop's loop"),
     "asyncio": Look("#8a8f98", "tasks, queues and protocols of the standard library"),

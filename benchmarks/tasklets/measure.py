@@ -23,6 +23,7 @@ _GO = Path(__file__).with_name("go") / "main.go"
 COMPILER_LIMIT_S = 240.0
 """The first time the standard library is compiled, too."""
 MANY_LIMIT_S = 600.0
+PICKLED = 100_000
 
 _NEEDED_BYTES: dict[Side, int] = {"tasklets": 9_000, "greenlet": 10_000, "gevent": 12_000}
 """Memory of a parked one, with much to spare: a machine without it would begin to swap."""
@@ -97,6 +98,13 @@ def measure_many(commands: Commands, side: Side, settings: Settings) -> Outcome:
     """Return how long parking and waking very many take, in seconds; raises MeasurementError."""
     parameters = {"kind": "million", "count": settings.many}
     check_memory(side, settings.many)
+    return measure(parameters, commands, side, settings, extra_s=MANY_LIMIT_S)
+
+
+def measure_pickles(commands: Commands, side: Side, settings: Settings) -> Outcome:
+    """Return how long writing and reading take together, in us; raises MeasurementError."""
+    parameters = {"kind": "pickle", "count": PICKLED}
+    check_memory(side, PICKLED)
     return measure(parameters, commands, side, settings, extra_s=MANY_LIMIT_S)
 
 

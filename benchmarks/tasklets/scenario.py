@@ -1,4 +1,4 @@
-"""The cases: channel, schedule, spawn, deep switches, memory of parked ones, and a million."""
+"""The cases: channel, schedule, spawn, deep switches, memory of parked ones, a million, pickles."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.engine import Case
 from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
-from benchmarks.tasklets.measure import measure, measure_many, measure_parked
+from benchmarks.tasklets.measure import measure, measure_many, measure_parked, measure_pickles
 
 SIDES: tuple[Side, ...] = ("tasklets", "greenlet", "gevent", "asyncio", "go", "threads")
+PICKLES: tuple[Side, ...] = ("tasklets", "cloudpickle")
+"""No other one can write what is running; it has a state that was written by hand."""
 WITHOUT_THREADS = SIDES[:-1]
 """So many threads a process may not have."""
 UNDER_C: tuple[Side, ...] = ("tasklets", "greenlet", "gevent", "threads")
 """A coroutine cannot wait beneath a C function, and Go has no interpreter."""
 
-PACKAGES: Mapping[Side, str] = {"greenlet": "greenlet", "gevent": "gevent"}
+PACKAGES: Mapping[Side, str] = {
+    "greenlet": "greenlet",
+    "gevent": "gevent",
+    "cloudpickle": "cloudpickle",
+}
 PROGRAMS: Mapping[Side, str] = {"go": "go"}
 
 PYTHON_FRAMES, C_FRAMES = 200, 50
@@ -52,6 +58,14 @@ def cases() -> list[Case]:
             measure_many,
             sides=WITHOUT_THREADS,
             once=True,
+        ),
+        _case(
+            "pickle",
+            "Write and read one that has stopped",
+            "pickle",
+            "us",
+            measure_pickles,
+            sides=PICKLES,
         ),
     ]
 
@@ -100,6 +114,7 @@ SCENARIO = Scenario(
         ),
         "parked": Table("Memory of a parked one"),
         "million": Table("Very many parked in one process, each then woken once"),
+        "pickle": Table("Pickles of one that is three functions deep (fastest samples)"),
     },
     figures={
         "shallow_ns": "shallow ns",
@@ -108,6 +123,11 @@ SCENARIO = Scenario(
         "small_kb": "small-stack KB",
         "wake_s": "waking s",
         "peak_gb": "GB at most",
+        "dumps_us": "dumps us",
+        "loads_us": "loads us",
+        "bytes": "bytes",
+        "many_dumps_per_s": "many: dumps/s",
+        "many_loads_per_s": "many: loads/s",
     },
     targets=(
         Target("channel", "cost_to", 0.5, at_least=False, side="go"),
@@ -122,5 +142,9 @@ SCENARIO = Scenario(
         Target("parked", "figure", 4.6, at_least=False, figure="small_kb"),  # 4.5 KiB
         Target("parked", "figure", 2.7, at_least=False, figure="cold_kb"),
         Target("million", "figure", 4, at_least=False, figure="peak_gb"),
+        Target("pickle", "cost", 25, at_least=False, unit="us"),
+        Target("pickle", "figure", 2000, at_least=False, figure="bytes"),
+        Target("pickle", "figure", 50_000, figure="many_dumps_per_s"),
+        Target("pickle", "figure", 50_000, figure="many_loads_per_s"),
     ),
 )

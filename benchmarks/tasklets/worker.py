@@ -1,7 +1,7 @@
 """Worker: one kind of work over one package.
 
-Parameters: side, kind (channel, schedule, spawn, depth, parked, million), seconds, python and c
-(frames for `depth`), count (how many are parked).
+Parameters: side, kind (channel, schedule, spawn, depth, parked, million, pickle), seconds, python
+and c (frames for `depth`), count (how many are parked, or pickled at once).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from importlib import import_module
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,42 @@ def many(parked: Parked, parameters: dict[str, Any]) -> dict[str, Any]:
     return {"rate": end - start, "figures": figures}
 
 
+def timed_ns(call: Callable[[], object]) -> Sample:
+    """Return what calls it so many times."""
+
+    def sample(count: int) -> int:
+        start = time.perf_counter_ns()
+        for _ in repeat(None, count):
+            call()
+        return time.perf_counter_ns() - start
+
+    return sample
+
+
+def pickled(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Measure writing and reading one job, and very many in one pickle."""
+    count = parameters["count"]
+    it = peer.pickling(count)
+    data = it.dumps(it.one)
+    samples = [timed_ns(lambda: it.dumps(it.one)), timed_ns(lambda: it.loads(data))]
+    dumps_ns, loads_ns = fastest_ns(samples, parameters["seconds"])
+    start = time.perf_counter()
+    all_of_them = it.dumps(it.many)
+    middle = time.perf_counter()
+    loaded = it.loads(all_of_them)
+    end = time.perf_counter()
+    if not isinstance(loaded, list) or len(loaded) != count:
+        raise SystemExit("not all came back")
+    figures = {
+        "dumps_us": dumps_ns / 1e3,
+        "loads_us": loads_ns / 1e3,
+        "bytes": len(data),
+        "many_dumps_per_s": count / (middle - start),
+        "many_loads_per_s": count / (end - middle),
+    }
+    return {"rate": (dumps_ns + loads_ns) / 1e3, "figures": figures}
+
+
 def measured(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return what one kind of work gave."""
     match parameters["kind"]:
@@ -136,6 +173,8 @@ def measured(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
             return fastest(peer.spawn_ns, parameters)
         case "depth":
             return deep(peer, parameters)
+        case "pickle":
+            return pickled(peer, parameters)
         case "parked":
             return sizes(peer.parked(), parameters)
         case _:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from itertools import repeat
 
+from benchmarks.tasklets.sides import jobs
 from benchmarks.tasklets.sides.protocol import (
     BATCH,
     Depth,
+    Pickling,
     again,
     answer,
     ask,
@@ -46,6 +49,13 @@ def spawn_ns(count: int) -> int:
             make(nothing)()
         run()
     return time.perf_counter_ns() - start
+
+
+def pickling(count: int) -> Pickling:
+    """Return tasklets that have stopped, and plain pickle."""
+    one, *many = (tasklets.tasklet(jobs.outer)(1) for _ in range(count + 1))
+    tasklets.run()
+    return Pickling(pickle.dumps, pickle.loads, one, [*many])
 
 
 class Parked:

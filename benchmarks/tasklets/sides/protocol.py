@@ -40,6 +40,16 @@ class Parked(Protocol):
         """Give each an item; returns when all have ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pickling:
+    """How a side pickles a job that has stopped, and very many of them."""
+
+    dumps: Callable[[object], bytes]
+    loads: Callable[[bytes], object]
+    one: object
+    many: list[object]
+
+
 class Peer(Protocol):
     """A module of this folder; one whose side has no case of a kind lacks the function for it."""
 
@@ -54,6 +64,9 @@ class Peer(Protocol):
 
     def parked(self) -> Parked:
         """Return what parks."""
+
+    def pickling(self, count: int) -> Pickling:
+        """Return what pickles, with so many jobs."""
 
 
 # ---- loops --------------------------------------------------------------------------------------
