@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from itertools import repeat
 from pathlib import Path
@@ -162,23 +162,17 @@ def pickled(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
     return {"rate": (dumps_ns + loads_ns) / 1e3, "figures": figures}
 
 
-def measured(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return what one kind of work gave."""
-    match parameters["kind"]:
-        case "channel":
-            return fastest(peer.channel_ns, parameters)
-        case "schedule":
-            return fastest(lambda switches: peer.schedule_ns(switches, Depth()), parameters)
-        case "spawn":
-            return fastest(peer.spawn_ns, parameters)
-        case "depth":
-            return deep(peer, parameters)
-        case "pickle":
-            return pickled(peer, parameters)
-        case "parked":
-            return sizes(peer.parked(), parameters)
-        case _:
-            return many(peer.parked(), parameters)
+KINDS: Mapping[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
+    "channel": lambda peer, parameters: fastest(peer.channel_ns, parameters),
+    "schedule": lambda peer, parameters: fastest(
+        lambda switches: peer.schedule_ns(switches, Depth()), parameters
+    ),
+    "spawn": lambda peer, parameters: fastest(peer.spawn_ns, parameters),
+    "depth": deep,
+    "pickle": pickled,
+    "parked": lambda peer, parameters: sizes(peer.parked(), parameters),
+    "million": lambda peer, parameters: many(peer.parked(), parameters),
+}
 
 
 def main() -> None:
@@ -186,7 +180,7 @@ def main() -> None:
     parameters = worker.begin()
     module = f"benchmarks.tasklets.sides.over_{parameters['side']}"
     peer: Any = import_module(module)
-    worker.finish(parameters, measured(peer, parameters))
+    worker.finish(parameters, KINDS[parameters["kind"]](peer, parameters))
     os._exit(0)
 
 

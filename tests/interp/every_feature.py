@@ -3,8 +3,9 @@
 import gc
 import json
 import os
+import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from unittest import mock
 
 import cpythonplus
@@ -18,6 +19,7 @@ class Session:
 
 
 HELD = [Session(number) for number in range(100)]
+GONE_ON: list[object] = []
 SAID: dict[str, str] = {}
 
 
@@ -25,7 +27,7 @@ def feature(function: Callable[[], object]) -> Callable[[], object]:
     name = function.__name__.removeprefix("use_")
     try:
         SAID[name] = f"{function()}"
-    except (cpythonplus.UnsupportedPlatform, RuntimeError, OSError) as error:
+    except (cpythonplus.UnsupportedPlatform, RuntimeError, OSError, pickle.PicklingError) as error:
         SAID[name] = f"refused: {error}"
     return function
 
@@ -83,6 +85,30 @@ def use_tasklets() -> object:
         gate.send(number)
     tasklets.run()
     return got
+
+
+@feature
+def use_pickles() -> object:
+    from cpythonplus import tasklets
+
+    def numbers() -> Iterator[int]:
+        yield int(tasklets.schedule_remove(1))
+
+    def work() -> None:
+        for number in numbers():
+            pair = number, tasklets.schedule_remove(2)
+            GONE_ON.append(pair)
+
+    task = tasklets.tasklet(work)()
+    tasklets.run()
+    try:
+        again = pickle.loads(pickle.dumps(task))
+        while again.alive:
+            again.insert()
+            tasklets.run()
+        return GONE_ON
+    finally:
+        task.kill()
 
 
 @feature

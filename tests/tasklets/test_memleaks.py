@@ -91,10 +91,16 @@ CALLS = {
             "t = tasklet(work)([1]); run(); data = pickle.dumps(t); pickle.loads(data)\n"
             "u = pickle.loads(data); u.insert(); run(); t.insert(); run()"
         ),
+        "pickle by value": (
+            "t = tasklet(work)([1]); run()\n"
+            "with tasklets.pickling(code='value'): pickle.loads(tasklets.dumps(t)).kill()\n"
+            "tasklets.Pickler(io.BytesIO()).dump(t); t.kill()"
+        ),
         "copy": "t = tasklet(work)([1]); run(); copy.copy(t); copy.copy(t).kill(); t.kill()",
         "a pickle that does not fit": (
             "t = tasklet(work)([1]); run(); f, a, s = t.__reduce__()\n"
-            "refused(pickle.UnpicklingError, f(*a).__setstate__, (*s[:4], s[4][1:], *s[5:])); t.kill()"
+            "refused(pickle.UnpicklingError, f(*a).__setstate__, (*s[:4], s[4][1:], *s[5:]))\n"
+            "t.kill()"
         ),
     },
     "channel": {
