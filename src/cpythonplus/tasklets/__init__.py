@@ -12,6 +12,8 @@ interpreter without a GIL, another processor than x86-64 and aarch64, one with s
 from cpythonplus.tasklets import _life as _life  # first of all: it may refuse
 
 # isort: split
+from typing import TYPE_CHECKING
+
 from cpythonplus._native import (
     TaskletExit,
     bomb,
@@ -39,7 +41,6 @@ from cpythonplus._native import (
     trim_stacks,
 )
 from cpythonplus._native import tasklet_atomic as atomic
-from cpythonplus.tasklets._code import pickling
 from cpythonplus.tasklets._computed import __getattr__ as __getattr__
 from cpythonplus.tasklets._on_signal import dump_off, dump_on
 from cpythonplus.tasklets._reporting import (
@@ -49,7 +50,10 @@ from cpythonplus.tasklets._reporting import (
     dump,
     report,
 )
-from cpythonplus.tasklets._wrapping import Pickler, dumps
+
+if TYPE_CHECKING:  # loaded when they are used: pickle is not everybody's
+    from cpythonplus.tasklets._code import pickling
+    from cpythonplus.tasklets._wrapping import Pickler, dumps
 
 __all__ = [
     "ChannelReport",

@@ -1,5 +1,6 @@
-"""The attributes of Stackless's module that are computed when they are read."""
+"""The attributes of the module that are computed, or loaded, when they are read."""
 
+from importlib import import_module
 from typing import Any
 
 from cpythonplus import _native
@@ -7,13 +8,17 @@ from cpythonplus import _native
 __all__ = ["__getattr__"]
 
 _NAMES = ("current", "main", "runcount", "threads")
+_LOADED = {"Pickler": "_wrapping", "dumps": "_wrapping", "pickling": "_code"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  # as Stackless has them
-    """Return `current`, `main`, `runcount` or `threads`; AttributeError for another name.
+    """Return `current`, `main`, `runcount`, `threads` or what pickles; AttributeError otherwise.
 
     For a module that imports this function as its own `__getattr__` (PEP 562).
     """
     if name in _NAMES:
         return getattr(_native, f"get{name}")()
+    if name in _LOADED:
+        import_module("cpythonplus.tasklets._pickling")  # with all that it registers
+        return getattr(import_module(f"cpythonplus.tasklets.{_LOADED[name]}"), name)
     raise AttributeError(f"module 'cpythonplus.tasklets' has no attribute {name!r}", name=name)
