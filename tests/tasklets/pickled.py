@@ -302,7 +302,8 @@ def methods(log: Log) -> None:
         one = Derived(i)
         bound = one.method
         log.append((one.x, bound(1), Derived.make(2).method(3), Derived.static(4), one(5)))
-    log.append(functools.partial(one.method, 7)())
+    part = functools.partial(one.method, 7)
+    log.append(part())
 
 
 def unbound_locals(log: Log) -> None:

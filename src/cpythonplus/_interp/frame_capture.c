@@ -19,8 +19,9 @@
  * (stack_depth.c), also where the frame tells its depth (3.14): the loop takes them off before it goes on with a
  * function, and C code afterwards.
  *
- * Up to 3.13 operands of a call that is over may have been freed while a finaliser runs.  So what is called is compared
- * by address before it is looked at, and not looked at where the inner function is a finaliser's.
+ * Up to 3.13 operands of a call that is over may have been freed while something runs that they have let go: a finaliser, a
+ * callback, a generator that is closed.  So what is called where another function runs now is looked at only if somebody else is
+ * found who holds it (called_by): a variable, or a name that the code mentions.
  */
 #include "pyframe.h"
 
@@ -133,6 +134,7 @@ operand(const struct standing *at, int index)
 #endif
 }
 
+/* What the innermost one calls: it is in the middle of that. */
 static PyObject *
 called_at(const struct standing *at)
 {
@@ -147,6 +149,65 @@ static PyObject *
 asked_at(const struct standing *at)
 {
     return operand(at, at->site->base);
+}
+
+#if PY_VERSION_HEX < 0x030E0000
+
+static bool
+has_variable(const struct standing *at, PyObject *op)
+{
+    for (int i = 0; i < at->code->co_nlocalsplus; i++) {
+        PyObject *value = plus_pyframe_variable(at->frame, i);
+
+        if (value == op || (value != NULL && PyCell_Check(value) && PyCell_GET(value) == op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a name that the code mentions finds it. */
+static bool
+has_name(const struct standing *at, PyObject *op)
+{
+    PyObject *places[] = {at->frame->f_globals, at->frame->f_builtins}, *names = at->code->co_names;
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        for (Py_ssize_t j = 0; PyDict_CheckExact(places[i]) && j < PyTuple_GET_SIZE(names); j++) {
+            if (PyDict_GetItemWithError(places[i], PyTuple_GET_ITEM(names, j)) == op) {
+                return true;
+            }
+        }
+    }
+    PyErr_Clear();
+    return false;
+}
+
+static bool
+is_held(const struct standing *outer, const struct standing *inner, PyObject *op)
+{
+    PyObject *first = inner->code->co_argcount > 0 ? plus_pyframe_variable(inner->frame, 0) : NULL;
+
+    if (first != NULL && PyCell_Check(first)) {
+        first = PyCell_GET(first);
+    }
+    return op == function_of(inner->frame) || op == first ||
+           (first != NULL && op == (PyObject *)Py_TYPE(first)) || has_variable(outer, op) ||
+           has_variable(inner, op) || has_name(outer, op);
+}
+
+#else
+#define is_held(outer, inner, op) true
+#endif
+
+/* What `outer` calls while `inner` runs; NULL: that is not known to be there still. */
+static PyObject *
+called_by(const struct standing *outer, const struct standing *inner)
+{
+    PyObject *callable = called_at(outer);
+
+    (void)inner;
+    return callable != NULL && is_held(outer, inner, callable) ? callable : NULL;
 }
 
 static PyObject *
@@ -249,19 +310,6 @@ made_by(PyObject *callable, const Frame *frame)
     return self != NULL && Py_TYPE(self) == type ? self : NULL;
 }
 
-static bool
-is_finaliser(const Frame *frame)
-{
-    static const char *const names[] = {"__del__", "_remove"};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (PyUnicode_CompareWithASCIIString(plus_pyframe_code(frame)->co_name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* 0, or -1 with the error: `inner` is not called as an evaluation loop would call it. */
 static int
 check_step(const struct capture *capture, const struct standing *outer, struct standing *inner)
@@ -275,19 +323,15 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
                    : refuse(capture, outer, "C code (an iterator)");
     }
     if (is_generators(inner->frame)) {
-        return inner->by_c ? refuse_call(capture, outer, called_at(outer))
-                           : refuse(capture, outer, "C code");
+        return refuse_call(capture, outer, inner->by_c ? called_by(outer, inner) : NULL);
     }
     if (inner->made != NULL || !inner->by_c || operands_are_gone(outer)) {
         return 0;
     }
-    PyObject *callable = called_at(outer), *function = function_of(inner->frame);
+    PyObject *callable = called_by(outer, inner);
 
-    if (callable == function || (!is_finaliser(inner->frame) && amounts_to(callable, function))) {
+    if (amounts_to(callable, function_of(inner->frame))) {
         return 0;
-    }
-    if (is_finaliser(inner->frame)) {
-        return refuse(capture, outer, "a finaliser");
     }
     inner->made = made_by(callable, inner->frame);
     return inner->made != NULL ? 0 : refuse_call(capture, outer, callable);
