@@ -422,6 +422,20 @@ def test_bombs() -> None:
         run()
 
 
+def test_a_traceback_stays_behind_and_is_there() -> None:
+    def work(log: list[Any]) -> None:
+        made = ValueError("never raised")
+        try:
+            raise KeyError(1)
+        except KeyError as error:
+            stop()
+            log += [made.__traceback__, error.__traceback__.tb_frame.f_code.co_name]
+        RESULTS.append(log)
+
+    finish(round_trip(started(work, [])))
+    assert RESULTS == [[None, "raised_before_it_was_pickled"]]
+
+
 def test_a_copy_has_its_own_variables() -> None:
     log: list[Any] = []
 

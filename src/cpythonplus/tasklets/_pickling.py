@@ -6,7 +6,8 @@ A tasklet reduces to its state, a tuple:
 
     frames      captured frames, outermost first, as `_interp/frame_capture.h` says, or None
     handled     the exception that is being handled outside of generators, or None
-    links       (exception, cause, context, suppress) of those that the frames hold: pickle drops it
+    links       (exception, cause, context, suppress, whether it has a traceback) of those that the
+                frames hold: pickle drops all that
     call        (func, args, kwargs) of one that has not begun, or None
     channel     that it is blocked on, or None.  The channel's own state has the order of its queue
     attributes  of an instance of a subclass, or None
@@ -23,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import _GeneratorContextManager
 from functools import partial
 from pickle import PicklingError, UnpicklingError
-from types import CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
+from types import CodeType, CoroutineType, FunctionType, GeneratorType, MethodType, TracebackType
 from typing import Any
 
 from cpythonplus import _native
@@ -108,15 +109,28 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
             continue
         seen.add(id(one))
         others = [each for each in (one.__cause__, one.__context__) if each is not None]
-        if others or one.__suppress_context__:
-            links.append((one, one.__cause__, one.__context__, one.__suppress_context__))
+        was_raised = one.__traceback__ is not None
+        if others or was_raised or one.__suppress_context__:
+            rest = one.__cause__, one.__context__, one.__suppress_context__
+            links.append((one, *rest, was_raised))
             found += others
     return tuple(links) or None
 
 
+def raised_before_it_was_pickled() -> TracebackType:
+    """What stands for the traceback of an exception: `except*` takes it that there is one."""
+    frame = sys._getframe()  # noqa: SLF001  # of a function that has returned then
+    return TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
+
+
+_ELSEWHERE = raised_before_it_was_pickled()
+
+
 def _link(links: tuple[Any, ...] | None) -> None:
-    for one, cause, context, suppressed in links or ():
+    for one, cause, context, suppressed, was_raised in links or ():
         one.__cause__, one.__context__, one.__suppress_context__ = cause, context, suppressed
+        if was_raised and one.__traceback__ is None:
+            one.__traceback__ = _ELSEWHERE
 
 
 def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> list[BaseException]:
