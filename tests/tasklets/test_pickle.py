@@ -426,10 +426,11 @@ def test_a_traceback_stays_behind_and_is_there() -> None:
     def work(log: list[Any]) -> None:
         made = ValueError("never raised")
         try:
-            raise KeyError(1)
+            {}[1]
         except KeyError as error:
             stop()
-            log += [made.__traceback__, error.__traceback__.tb_frame.f_code.co_name]
+            there = error.__traceback__
+            log += [made.__traceback__, there and there.tb_frame.f_code.co_name]
         RESULTS.append(log)
 
     finish(round_trip(started(work, [])))
