@@ -426,8 +426,8 @@ def test_a_traceback_stays_behind_and_is_there() -> None:
     def work(log: list[Any]) -> None:
         made = ValueError("never raised")
         try:
-            {}[1]
-        except KeyError as error:
+            int("x")
+        except ValueError as error:
             stop()
             there = error.__traceback__
             log += [made.__traceback__, there and there.tb_frame.f_code.co_name]
