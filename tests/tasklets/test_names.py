@@ -15,10 +15,11 @@ from cpythonplus import tasklets
 from cpythonplus.tasklets import channel, tasklet
 from tests.support import run_child
 
-# Of Stackless 3.8: what `from stackless import *` gives there, without soft switching and pickling.
+# Of Stackless 3.8: what `from stackless import *` gives there.
 STACKLESS = {
     "atomic",
     "channel",
+    "enable_softswitch",
     "get_channel_callback",
     "get_schedule_callback",
     "get_thread_info",
@@ -27,6 +28,9 @@ STACKLESS = {
     "getmain",
     "getruncount",
     "getthreads",
+    "pickle_flags",
+    "pickle_flags_default",
+    "pickle_with_tracing_state",
     "run",
     "schedule",
     "schedule_remove",
@@ -61,6 +65,26 @@ assert stackless.getthreads() == stackless.threads
 assert stackless.dump and stackless.run_for and stackless.bomb
 """
         assert set(json.loads(run_child(code).out)) == STACKLESS | {"TaskletExit"}
+
+    def test_what_is_accepted(self) -> None:
+        run_child(
+            """
+            import cpythonplus.stackless as stackless
+
+            assert stackless.enable_softswitch(False) is True
+            assert stackless.enable_softswitch(True) is False
+            assert stackless.pickle_flags(stackless.PICKLEFLAGS_RESET_AG_FINALIZER) == 0
+            assert stackless.pickle_flags(1, mask=1) == 4
+            assert stackless.pickle_flags() == 5
+            assert stackless.pickle_flags_default() == 0
+            try:
+                stackless.pickle_flags(99)
+            except ValueError as error:
+                assert str(error) == "no flags for pickles: 99"
+            else:
+                raise AssertionError
+            """
+        )
 
     def test_tasklet_exit_is_a_builtin(self) -> None:
         code = """\
