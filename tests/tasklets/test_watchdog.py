@@ -1007,6 +1007,8 @@ class TestMoments:
     @pytest.mark.parametrize("parks", [False, True])
     def test_the_time_passes_in_a_handler_that_a_loop_called(self, kind: str, parks: bool) -> None:
         """The loop is not what runs, or what was parked, then."""
+        if JIT_ON and sys.version_info < (3, 15) and parks and kind == "one line":
+            pytest.skip("3.14's JIT never leaves it: it was compiled before there was a watch")
         body = LOOPS[kind].replace("\n", "\n" + 16 * " ")
         run_child(
             f"""
