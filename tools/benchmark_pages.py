@@ -435,8 +435,14 @@ def prefork_tables(reports: Sequence[Report]) -> list[list[str]]:
 
 
 def tasklets_tables(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the tables of tasklets: the targets, and all sides on the newest interpreter."""
-    return [_targets_table(_all_cases(reports), reports, "tasklets"), _sides_beside(reports[-1])]
+    """Return the tables of tasklets: the targets, and all sides on the newest interpreter.
+
+    What pickles has other sides, in a table of its own.
+    """
+    pickles = reports[-1].scenario("pickle")
+    others = [case for case in reports[-1].cases if case not in pickles]
+    beside = [_sides_beside(reports[-1], cases) for cases in (others, pickles) if cases]
+    return [_targets_table(_all_cases(reports), reports, "tasklets"), *beside]
 
 
 def tasklet_io_tables(reports: Sequence[Report]) -> list[list[str]]:
@@ -568,6 +574,12 @@ SUITES = (
         tasklets_tables,
         f"{_ALONE}, without\n"
         "garbage collection; the best round is shown. KB and GB are powers of ten.",
+    ),
+    Page(
+        "tasklets",
+        tasklets_tables,
+        f"{_ALONE}, without\ngarbage collection; the best round is shown.",
+        "tasklets-pickling",
     ),
     Page(
         "tasklet-io",

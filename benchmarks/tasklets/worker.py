@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from itertools import repeat
 from pathlib import Path
@@ -162,7 +162,7 @@ def pickled(peer: Peer, parameters: dict[str, Any]) -> dict[str, Any]:
     return {"rate": (dumps_ns + loads_ns) / 1e3, "figures": figures}
 
 
-KINDS: Mapping[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
     "channel": lambda peer, parameters: fastest(peer.channel_ns, parameters),
     "schedule": lambda peer, parameters: fastest(
         lambda switches: peer.schedule_ns(switches, Depth()), parameters

@@ -181,7 +181,7 @@ def test_the_collector_is_off_in_a_worker(tmp_path: Path, monkeypatch: pytest.Mo
         enabled.append(gc.isenabled())
         return {"rate": 1}
 
-    monkeypatch.setattr(worker, "measured", measured)
+    monkeypatch.setitem(worker.KINDS, "channel", measured)
     try:
         worker.main()
     finally:

@@ -10,7 +10,7 @@ from benchmarks.scenarios import cases_of
 from tests.benchmarks import canned
 from tools import benchmark_pages, results_page
 
-GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, TASKLET_IO, MEMORY, DOCTOR, SITES = (
+GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, PICKLING, TASKLET_IO, MEMORY, DOCTOR, SITES = (
     benchmark_pages.SUITES
 )
 REQUESTS_BESIDE = {
@@ -239,6 +239,18 @@ def test_tasklets_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path:
     assert found[f"{trip}, ns"] == ["810", "801", "450", "450", "450", "450"]
     assert found["Switch, both 50 C frames deep, ns"][3:5] == ["-", "-"]
     assert "A parked one, cold, KB" in found
+    pickled = "Write and read one that has stopped"
+    assert "on 3.13.0 | tasklets | cloudpickle |" in text
+    assert len(found[f"{pickled}, us"]) == 2
+
+
+def test_pickles_alone_are_a_page(tmp_path: Path) -> None:
+    report = canned.report("tasklets")
+    report.cases[:] = report.scenario("pickle")
+    report.write_json(tmp_path / "tasklets-pickling-3.13.json")
+    text = PICKLING.text(tmp_path)
+    assert "Write and read one that has stopped, bytes" in rows(text)
+    assert "greenlet" not in text
 
 
 def test_tasklet_io_has_a_table_for_each_scenario(tmp_path: Path) -> None:

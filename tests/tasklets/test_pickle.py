@@ -1,5 +1,6 @@
 """Tasklets that go on from a pickle."""
 
+import contextlib
 import copy
 import functools
 import pickle
@@ -33,8 +34,8 @@ def finish(task: tasklet, hop: RoundTrip = lambda it: it) -> int:
     """Let it go on until its end, through `hop` at each stop; return how often it stopped."""
     stops = 0
     while task.alive:
-        KEPT.append(task)  # else it would be killed, and its `finally` clauses log something
         task = hop(task)
+        KEPT.append(task)  # else it would be killed, and its `finally` clauses log something
         task.insert()
         run()
         stops += 1
@@ -43,6 +44,7 @@ def finish(task: tasklet, hop: RoundTrip = lambda it: it) -> int:
 
 def started(function: Callable[..., object], *args: object) -> tasklet:
     task = tasklet(function)(*args)
+    KEPT.append(task)
     run()
     return task
 
@@ -51,6 +53,10 @@ def started(function: Callable[..., object], *args: object) -> tasklet:
 def _no_results() -> Iterator[None]:
     RESULTS.clear()
     yield
+    for task in KEPT:
+        while task.alive:  # a `finally` clause may stop once more, and TaskletExit be in a group
+            with contextlib.suppress(BaseExceptionGroup):
+                task.kill()
     KEPT.clear()
     RESULTS.clear()
 

@@ -20,7 +20,10 @@
  */
 #include "report.h"
 
+#include "snapshot.h"
 #include "task.h"
+
+#include "../_interp/frame_build.h"
 
 #include "../_base/clock.h"
 #include "../_base/raise.h"
@@ -99,14 +102,43 @@ append_place(PyCodeObject *code, int offset, void *list)
     return append_new(list, place(code, plus_frames_line(code, offset)));
 }
 
+/* What is on a stack; of a tasklet that was loaded and has not gone on, what will be. */
+struct stack {
+    struct plus_frames frames;
+    PyObject *captured; /* borrowed, or NULL */
+};
+
+static struct stack
+stack_now(const struct plus_tasklet *task)
+{
+    PyObject *captured = plus_is_snapshot(task->func) ? plus_snapshot_frames(task->func) : NULL;
+
+    return (struct stack){plus_tasklet_frames_now(task), captured};
+}
+
+/* Innermost first. */
+static int
+each_frame(struct stack stack, int (*visit)(PyCodeObject *, int, void *), void *arg)
+{
+    int result = 0;
+
+    if (stack.captured == NULL) {
+        return plus_frames_each(&stack.frames, visit, arg);
+    }
+    for (Py_ssize_t i = PyTuple_GET_SIZE(stack.captured); i-- > 0 && result == 0;) {
+        struct plus_captured item = plus_frames_captured(stack.captured, i);
+        result = visit(item.code, item.offset, arg);
+    }
+    return result;
+}
+
 /* Tuple of places, outermost first. */
 static PyObject *
-stack_of(const struct plus_frames *frames)
+places_of(struct stack stack)
 {
     PyObject *list = PyList_New(0), *tuple = NULL;
 
-    if (list != NULL && plus_frames_each(frames, append_place, list) == 0 &&
-        PyList_Reverse(list) == 0) {
+    if (list != NULL && each_frame(stack, append_place, list) == 0 && PyList_Reverse(list) == 0) {
         tuple = PyList_AsTuple(list);
     }
     Py_XDECREF(list);
@@ -124,6 +156,9 @@ type_name(PyTypeObject *type)
 static PyObject *
 without_self(PyObject *func)
 {
+    if (plus_is_snapshot(func)) {
+        return plus_snapshot_function(func);
+    }
     return func != NULL && PyMethod_Check(func) ? PyMethod_GET_FUNCTION(func) : func;
 }
 
@@ -231,7 +266,6 @@ waited_ns(const struct plus_tasklet *task, uint64_t now_ns)
 static PyObject *
 record(const struct plus_tasklet *task, uint64_t now_ns)
 {
-    struct plus_frames frames = plus_tasklet_frames_now(task);
     PyCodeObject *code = function_code(task->func);
     PyObject *waited =
         waits(task) ? PyLong_FromUnsignedLongLong(waited_ns(task, now_ns)) : Py_NewRef(Py_None);
@@ -242,7 +276,7 @@ record(const struct plus_tasklet *task, uint64_t now_ns)
     return Py_BuildValue("(KNNNNNNNNN)", (unsigned long long)(uintptr_t)task,
                          type_name(Py_TYPE(task)), main, begun, state_text(task),
                          function_name(task->func), defined, channel_of(task), waited,
-                         stack_of(&frames));
+                         places_of(stack_now(task)));
 }
 
 /* ---- the tasklets of a thread ----------------------------------------------------------------- */
@@ -267,7 +301,6 @@ static int
 note_row(struct gathering *all, const struct plus_tasklet *task)
 {
     struct row *row = &all->row;
-    struct plus_frames frames = plus_tasklet_frames_now(task);
     const struct plus_channel *channel = task->blocked ? task->channel : NULL;
 
     row->used = 0;
@@ -277,7 +310,7 @@ note_row(struct gathering *all, const struct plus_tasklet *task)
     put(row, function_identity(task->func));
     put_position(row, channel != NULL ? (PyCodeObject *)channel->made_by : NULL,
                  channel != NULL ? channel->made_at : 0);
-    (void)plus_frames_each(&frames, put_frame, row);
+    (void)each_frame(stack_now(task), put_frame, row);
     if (row->failed) {
         PyErr_NoMemory();
     }
@@ -440,13 +473,12 @@ static PyObject *
 thread_record(PyThreadState *tstate, Py_ssize_t most_alike)
 {
     struct plus_scheduler *sched = plus_scheduler_of(tstate);
-    struct plus_frames frames = plus_frames_of_thread(tstate);
     bool asleep = sched != NULL && sched->idle.blocked;
     PyObject *own = PyBool_FromLong(tstate == PyThreadState_Get());
 
     return Py_BuildValue("(kkNNNN)", plus_pystate_ident(tstate), plus_pystate_native_id(tstate),
                          own, PyBool_FromLong(asleep), tasklets_of(sched, most_alike),
-                         stack_of(&frames));
+                         places_of((struct stack){.frames = plus_frames_of_thread(tstate)}));
 }
 
 static PyObject *

@@ -12,7 +12,8 @@
 #include "task.h"
 
 struct snapshot {
-    PyObject_HEAD PyObject *frames, *handled; /* NULL: gone on; nothing is handled */
+    PyObject_HEAD PyObject *function; /* whose frame is the outermost one: what a report calls it */
+    PyObject *frames, *handled;       /* NULL: gone on; nothing is handled */
 };
 
 PyObject *
@@ -27,10 +28,17 @@ plus_snapshot_make(PyObject *frames, PyObject *handled)
         plus_frames_abandon(frames);
         return NULL;
     }
+    self->function = Py_NewRef(plus_frames_captured(frames, 0).function);
     self->frames = Py_NewRef(frames);
     self->handled = Py_XNewRef(handled);
     PyObject_GC_Track(self);
     return (PyObject *)self;
+}
+
+PyObject *
+plus_snapshot_function(PyObject *op)
+{
+    return ((struct snapshot *)op)->function;
 }
 
 PyObject *
@@ -83,6 +91,7 @@ snapshot_traverse(PyObject *op, visitproc visit, void *arg)
 {
     struct snapshot *self = (struct snapshot *)op;
 
+    Py_VISIT(self->function);
     Py_VISIT(self->frames);
     Py_VISIT(self->handled);
     return 0;
@@ -110,6 +119,7 @@ snapshot_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
     (void)snapshot_clear(op);
+    Py_DECREF(((struct snapshot *)op)->function); /* a report may ask until now; functions clear themselves */
     PyObject_GC_Del(op);
 }
 

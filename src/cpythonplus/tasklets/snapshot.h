@@ -18,6 +18,10 @@ plus_is_snapshot(PyObject *op)
 PyObject *
 plus_snapshot_make(PyObject *frames, PyObject *handled);
 
+/* The outermost frame's, borrowed. */
+PyObject *
+plus_snapshot_function(PyObject *snapshot);
+
 /* Borrowed; NULL: it has gone on. */
 PyObject *
 plus_snapshot_frames(PyObject *snapshot);
