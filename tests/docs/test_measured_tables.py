@@ -94,7 +94,7 @@ def test_the_headline_has_a_bar_for_each_side(tmp_path: Path) -> None:
 def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path) -> None:
     for page in benchmark_pages.SUITES:
         written(tmp_path, page.benchmark, "3.13.0", page.part)
-    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 9
+    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 10
     made = benchmark_pages.made(tmp_path, empty_pages)
     texts = {path.stem: text for path, text in made.items() if path.suffix == ".md"}
     for name, part in {
@@ -103,6 +103,7 @@ def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path
         "testserver": "requests/s",
         "prefork": "page faults",
         "tasklets": "greenlet",
+        "tasklets-pickling": "cloudpickle",
         "tasklet-io": "uvloop",
         "memory": "pytest --no-cycles",
         "doctor": "pytest --no-cycles",
@@ -131,7 +132,7 @@ def test_what_was_not_measured_is_said(tmp_path: Path, empty_pages: Path) -> Non
     written(tmp_path, "giltest", "3.13.0")
     made = benchmark_pages.made(tmp_path, empty_pages)
     silent = [path.stem for path, text in made.items() if benchmark_pages.NOT_MEASURED in text]
-    assert len(silent) == 8
+    assert len(silent) == 9
     assert "| [threads](threads.md) | - | - | 0 | 0 |" in made[empty_pages / "README.md"]
     (empty_pages / "threads.md").write_text("no marks")
     with pytest.raises(results_page.PageError, match="measured:begin"):
