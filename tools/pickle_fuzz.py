@@ -79,6 +79,22 @@ ITERABLES = (
     "[i + x for i, x in enumerate([3, {n}])]",
     "sorted({{{n}, 7}})",
     "[len(c) for c in 'xy']",
+    "itertools.chain([1], (2, {n}))",
+    "itertools.islice(itertools.count({n}), 1, 6, 2)",
+    "itertools.islice(itertools.cycle([1, {n}]), 5)",
+    "itertools.accumulate([1, 2, {n}], max)",
+    "itertools.takewhile(bool, [1, {n}, 0, 1])",
+    "itertools.dropwhile(bool, [1, 0, {n}])",
+    "itertools.filterfalse(None, [1, 0])",
+    "itertools.compress([1, {n}, 3], [1, 0, 1])",
+    "itertools.starmap(max, [(1, {n}), (3, 2)])",
+    "itertools.repeat({n}, 2)",
+    "[a * b for a, b in itertools.product([1, 2], (3, {n}))]",
+    "map(sum, itertools.permutations([1, 2, {n}], 2))",
+    "map(sum, itertools.combinations([1, 2, {n}], 2))",
+    "map(sum, itertools.zip_longest([1], [2, {n}], fillvalue=0))",
+    "map(sum, itertools.pairwise([1, 2, {n}]))",
+    "itertools.tee([1, 2, {n}])[1]",
 )
 
 

@@ -1,6 +1,7 @@
 """Run in a child: what each feature gives, or that it refuses, as JSON."""
 
 import gc
+import itertools
 import json
 import os
 import pickle
@@ -23,11 +24,14 @@ GONE_ON: list[object] = []
 SAID: dict[str, str] = {}
 
 
+REFUSALS = (cpythonplus.UnsupportedPlatform, RuntimeError, OSError, pickle.PicklingError, TypeError)
+
+
 def feature(function: Callable[[], object]) -> Callable[[], object]:
     name = function.__name__.removeprefix("use_")
     try:
         SAID[name] = f"{function()}"
-    except (cpythonplus.UnsupportedPlatform, RuntimeError, OSError, pickle.PicklingError) as error:
+    except REFUSALS as error:
         SAID[name] = f"refused: {error}"
     return function
 
@@ -109,6 +113,20 @@ def use_pickles() -> object:
         return GONE_ON
     finally:
         task.kill()
+
+
+@feature
+def use_pickled_iterators() -> object:
+    """Classes that pickle alone cannot write."""
+    from cpythonplus import tasklets
+
+    found: list[object] = []
+    pairs = itertools.pairwise("abcd")
+    product = itertools.product("ab", [1, 2])
+    for each in (pairs, product):
+        next(each)
+        found.append(list(pickle.loads(tasklets.dumps(each))))
+    return found
 
 
 @feature

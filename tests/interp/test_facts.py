@@ -29,7 +29,7 @@ def test_each_is_proven_here() -> None:
         fact.name: "proven" if fact.since <= here <= fact.until else "absent"
         for fact in _interp.facts(ask=False)
     }
-    assert len(expected) == 15
+    assert len(expected) == 16
     if SANITIZED:  # its allocator takes the place of pymalloc
         expected |= {"pools": "refused", "arenas": "refused"}
     assert states == expected
@@ -109,7 +109,7 @@ class TestCommand:
         done = execute([*MODULE, "facts"], env=PYMALLOC)
         assert (done.status, done.err) == (0, "")
         lines = done.out.splitlines()
-        assert len(lines) == 15
+        assert len(lines) == 16
         assert all(line.split()[1] in ("proven", "absent") for line in lines)
 
     def test_json(self) -> None:

@@ -63,12 +63,62 @@ def loops(log: Log) -> None:
     log.append("else")
 
 
+def is_small(number: int) -> bool:
+    return number < 3
+
+
+def of_itertools() -> Iterator[Any]:
+    """One of each class, some of them behind others."""
+    count, repeat, chain = itertools.count, itertools.repeat, itertools.chain
+    yield itertools.accumulate([1, 2, 3])
+    yield itertools.accumulate([1, 2, 3], max, initial=2)
+    yield chain([1], (2, 3), "a")
+    yield chain.from_iterable(iter([[1, 2], [3]]))
+    yield itertools.combinations("abcd", 2)
+    yield itertools.combinations("a", 2)
+    yield itertools.combinations_with_replacement("abc", 2)
+    yield itertools.compress("abcd", [1, 0, 1, 1])
+    yield itertools.islice(count(5), 3)
+    yield itertools.islice(count(2.5, 2), 1, 6, 2)
+    yield itertools.islice(itertools.cycle("abc"), 8)
+    yield itertools.islice(itertools.cycle([]), 8)
+    yield itertools.dropwhile(is_small, [1, 2, 3, 1, 4])
+    yield itertools.takewhile(is_small, [1, 2, 3, 1, 4])
+    yield itertools.filterfalse(is_small, [1, 2, 3, 1, 4])
+    yield itertools.pairwise("abcd")
+    yield itertools.permutations([1, 2, 3], 2)
+    yield itertools.permutations("abc")
+    yield itertools.product([1, 2], "ab", repeat=1)
+    yield itertools.product([1, 2], [])
+    yield itertools.product()
+    yield repeat("x", 3)
+    yield itertools.islice(repeat("y"), 2)
+    yield itertools.starmap(max, [(1, 2), (4, 3)])
+    yield itertools.zip_longest([1], [2, 3, 4], "", fillvalue=0)
+    if sys.version_info >= (3, 12):
+        yield itertools.batched("abcde", 2)
+
+
 def itertools_loops(log: Log) -> None:
-    """What itertools could write by itself before 3.14."""
-    for item in itertools.chain([1], (2, 3)):
-        log.append(stop(item))
-    for item in itertools.islice(itertools.count(5), 2):
-        log.append(stop(item))
+    for items in of_itertools():
+        for item in items:
+            log.append(stop(item))
+    log.append([(a, stop(b)) for a, b in itertools.product(itertools.islice("abc", 2), [1, 2])])
+
+
+def groups_and_tees(log: Log) -> None:
+    for key, group in itertools.groupby([1, 2, 3, 4, 1], is_small):
+        for item in group:
+            log.append((key, stop(item)))
+    for key, _ in itertools.groupby("aab"):  # no group is asked
+        log.append(stop(key))
+    source = iter(range(130))
+    first, second = itertools.tee(source)
+    for item in itertools.islice(first, 125):
+        if item % 40 == 1:
+            log.append((item, stop(item)))
+    log.append(sum(itertools.islice(second, stop(60))))
+    log.append((list(first), sum(second), list(source)))
 
 
 def handlers(log: Log) -> None:
@@ -334,11 +384,10 @@ def defaults(log: Log) -> None:
 
 
 CASES = (
+    *(itertools_loops, groups_and_tees),
     *(expressions, loops, handlers, groups, contexts, matches, comprehensions, generators),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
-if sys.version_info < (3, 14):
-    CASES += (itertools_loops,)
 
 
 def program(which: Callable[[Log], None], log: Log) -> None:

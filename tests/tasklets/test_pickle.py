@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import functools
+import itertools
 import pickle
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import cloudpickle
 import pytest
 
 from cpythonplus import tasklets
-from cpythonplus.tasklets import bomb, channel, run, tasklet
+from cpythonplus.tasklets import _iterators, bomb, channel, run, tasklet
 from tests.support import run_child
 from tests.tasklets import pickled
 from tests.tasklets.pickled import CASES, RESULTS, stop
@@ -347,6 +348,58 @@ def test_interrupted_ones_are_refused_before_3_12() -> None:
         pickle.dumps(victim)
     assert victim is not None
     victim.kill()
+
+
+# ---- iterators ---------------------------------------------------------------------------------
+
+GARBAGE: tuple[Any, ...] = (None, -1, 0, 1, 1000, 2**63, "x", (), (5, 5, 5), [], iter(()), max)
+
+
+def garbled(fields: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for place in range(len(fields)):
+        for other in GARBAGE:
+            yield (*fields[:place], other, *fields[place + 1 :])
+    yield fields[1:]
+    yield (*fields, 0)
+
+
+def states_of_iterators() -> Iterator[tuple[Any, Any, Any]]:
+    """(function, arguments, fields) of iterators that have begun, where fields are what is set."""
+    iterators = [*pickled.of_itertools(), *itertools.tee("abc"), itertools.groupby("aab")]
+    for each in iterators:
+        next(each, None)
+        reduced = _iterators.reduced(each)
+        if reduced[3] is _iterators.set_iterator_state and reduced[2] is not None:
+            yield reduced[:3]
+
+
+def test_fields_that_do_not_fit_leave_an_iterator_as_it_was() -> None:
+    refused = accepted = 0
+    for function, arguments, fields in states_of_iterators():
+        for other in garbled(fields):
+            made, fresh = function(*arguments), function(*arguments)
+            try:
+                _iterators.set_iterator_state(made, other)
+            except pickle.UnpicklingError:
+                refused += 1
+                assert list(itertools.islice(made, 5)) == list(itertools.islice(fresh, 5))
+            else:
+                accepted += 1  # it fits, though it is another state
+                with contextlib.suppress(TypeError, ValueError):
+                    list(itertools.islice(made, 5))
+    assert refused > accepted
+    with pytest.raises(pickle.UnpicklingError, match="not the state of this iterator"):
+        _iterators.set_iterator_state(iter("abc"), (0,))
+
+
+def test_iterators_that_lead_to_themselves() -> None:
+    held: dict[str, Any] = {}
+    held["pairs"] = itertools.pairwise([1, 2, held])
+    assert next(held["pairs"]) == (1, 2)
+    again = pickle.loads(tasklets.dumps(held))
+    (two, same) = next(again["pairs"])
+    assert two == 2
+    assert same is again
 
 
 # ---- what belongs together ---------------------------------------------------------------------

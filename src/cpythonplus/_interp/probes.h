@@ -15,6 +15,8 @@ plus_probe_operands(void);
 const char *
 plus_probe_frame_building(void);
 const char *
+plus_probe_itertools(void);
+const char *
 plus_probe_thread_state(void);
 const char *
 plus_probe_dict_keys(void);

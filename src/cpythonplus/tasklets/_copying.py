@@ -11,7 +11,8 @@ from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodTy
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.tasklets._pickling import make_generator, reduced_quietly, restore, set_quietly
+from cpythonplus.tasklets._iterators import KINDS, reduced
+from cpythonplus.tasklets._pickling import make_generator, restore
 
 
 def _copied(obj: Any, memo: dict[int, Any]) -> Any:
@@ -67,19 +68,19 @@ def _copied_generator(generator: Any, memo: dict[int, Any]) -> Any:
 
 
 def _is_iterator(kind: type) -> bool:
-    return kind.__module__ in ("builtins", "itertools", "_collections") and hasattr(
-        kind, "__next__"
-    )
+    if kind in KINDS:
+        return True
+    return kind.__module__ in ("builtins", "_collections") and hasattr(kind, "__next__")
 
 
 def _copied_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
     """One that goes on from the same place; what it takes from is the same object."""
     memo[id(iterator)] = iterator  # should it lead to itself
-    function, arguments, *state = reduced_quietly(iterator)
+    function, arguments, state, set_state = reduced(iterator)
     made = function(*(_copied(each, memo) for each in arguments))
     memo[id(iterator)] = made
-    if state and state[0] is not None:
-        set_quietly(made, _copied_values(state[0], memo))
+    if state is not None:
+        set_state(made, _copied_values(state, memo))
     return made
 
 

@@ -17,9 +17,7 @@ another one's are refused before anything is restored.
 """
 
 import copyreg
-import itertools
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import _GeneratorContextManager
 from functools import partial
@@ -28,6 +26,7 @@ from types import CodeType, CoroutineType, FunctionType, GeneratorType, MethodTy
 from typing import Any
 
 from cpythonplus import _native
+from cpythonplus.tasklets import _iterators  # noqa: F401  # it registers how these are written
 from cpythonplus.tasklets._code import VERSION, version_text
 from cpythonplus.tasklets._wrapping import (
     PLAIN,
@@ -37,6 +36,7 @@ from cpythonplus.tasklets._wrapping import (
     wrap,
     wrap_as,
     wrap_owner,
+    wrapped,
 )
 
 FORMAT, _ITEMS = 1, 10
@@ -55,10 +55,6 @@ def initialise(made: Any, init: Any) -> Any:
 
 
 _native.tasklets_capture_prepare(initialise)
-
-
-def _wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return values if PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
 
 
 def _name_of(code: CodeType, kinds: bytes, index: int) -> str:
@@ -97,7 +93,7 @@ def _frame(frame: Frame) -> Frame:
     if not PLAIN.issuperset(map(type, values)):
         _check(first if type(first) is FunctionType else _native.generator_function(first), frame)
     first = wrap_owner(first) if type(first) is FunctionType else wrap(first)
-    return first, offset, kinds, _wrapped(values), wrap(handled)
+    return first, offset, kinds, wrapped(values), wrap(handled)
 
 
 def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
@@ -168,7 +164,7 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
         frames = tuple(map(_frame, frames))
         del apart
     elif call is not None:
-        call = _wrapped(call)
+        call = wrapped(call)
     kind = type(task)
     attributes = None if kind is _native.tasklet else getattr(task, "__dict__", None) or None
     if type(tempval) not in PLAIN:
@@ -288,7 +284,7 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     offset, kinds, values, handled, number = state
     exceptions = _exceptions(((None, offset, kinds, values, None),), handled)
     links = _links(exceptions) if exceptions else None
-    state = (offset, kinds, _wrapped(values), handled, number), links
+    state = (offset, kinds, wrapped(values), handled, number), links
     return *made, state, None, None, set_generator_state
 
 
@@ -313,35 +309,6 @@ def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
-def reduced_quietly(iterator: Any) -> Any:
-    """What its `__reduce_ex__` gives; 3.12 and 3.13 warn that later versions will not do it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            return iterator.__reduce_ex__(4)
-        except TypeError as error:
-            raise PicklingError(str(error)) from None
-
-
-def set_quietly(iterator: Any, state: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        iterator.__setstate__(state)
-
-
-def _reduce_quietly(iterator: Any, _: Any) -> Any:
-    function, arguments, *state = reduced_quietly(iterator)
-    arguments = _wrapped(arguments)
-    if not state or state[0] is None:
-        return function, arguments
-    state = _wrapped(state[0]) if type(state[0]) is tuple else wrap(state[0])
-    return function, arguments, state, None, None, set_quietly
-
-
-if sys.version_info < (3, 14):
-    for _kind in vars(itertools).values():
-        if isinstance(_kind, type) and "__reduce__" in vars(_kind):
-            reduce_as(_kind, _reduce_quietly)
 reduce_as(MethodType, _reduce_method)
 reduce_as(_GeneratorContextManager, _reduce_manager)
 reduce_as(GeneratorType, reduce_generator)

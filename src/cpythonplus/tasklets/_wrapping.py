@@ -115,6 +115,11 @@ def wrap(value: Any) -> Any:
     return found
 
 
+def wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same of each of them."""
+    return values if PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
+
+
 def _needs_asking(kind: type) -> bool:
     """Not of classes made by `class` statements: their instances are pickled by attributes."""
     for name in ("__reduce_ex__", "__reduce__", "__getstate__"):

@@ -2,8 +2,10 @@
  * Python (_pickling.py). */
 #include "pickling_py.h"
 
+#include "../_interp/facts.h"
 #include "../_interp/frame_build.h"
 #include "../_interp/frame_capture.h"
+#include "../_interp/itertools_state.h"
 #include "capturing.h"
 #include "channel_py.h"
 #include "methods.h"
@@ -258,6 +260,32 @@ generator_restore(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- iterators ---------------------------------------------------------------------------------- */
+
+static PyObject *
+itertools_are_known(PyObject *module, PyObject *ignored)
+{
+    return PyBool_FromLong(plus_fact_refusal(PLUS_FACT_ITERTOOLS) == NULL);
+}
+
+static PyObject *
+itertools_capture(PyObject *module, PyObject *iterator)
+{
+    return plus_itertools_capture(iterator);
+}
+
+static PyObject *
+itertools_restore(PyObject *module, PyObject *args)
+{
+    PyObject *iterator, *captured;
+
+    if (!PyArg_ParseTuple(args, "OO:itertools_restore", &iterator, &captured) ||
+        plus_itertools_restore(iterator, captured) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 tasklets_capture_prepare(PyObject *module, PyObject *function)
 {
@@ -292,5 +320,13 @@ PyMethodDef plus_pickling_methods[] = {
     PLUS_METHOD("generator_restore", generator_restore, METH_VARARGS,
                 "$module, generator, captured, /",
                 "Put one that generator_make() made where another one was."),
+    PLUS_METHOD("itertools_are_known", itertools_are_known, METH_NOARGS, "$module, /",
+                "Whether the next two may be called."),
+    PLUS_METHOD("itertools_capture", itertools_capture, METH_O, "$module, iterator, /",
+                "What itertools_restore() takes: which fields there are not, then the fields."),
+    PLUS_METHOD("itertools_restore", itertools_restore, METH_VARARGS,
+                "$module, iterator, captured, /",
+                "Put a new one of the same class where another one was; ValueError if it does not "
+                "fit."),
     {NULL, NULL, 0, NULL},
 };
