@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cpythonplus.tasklets import channel, schedule_remove
+from cpythonplus.tasklets import channel, getcurrent, schedule_remove, tasklet
 
 Log = list[Any]
 RESULTS: list[Log] = []
@@ -166,6 +166,24 @@ def groups(log: Log) -> None:
         log.append(len(group.exceptions))
 
 
+def groups_again(log: Log) -> None:
+    """What one clause raises again stays with what no clause has caught."""
+    try:
+        try:
+            inner = ExceptionGroup("inner", [OSError(3)])
+            raise ExceptionGroup("all", [KeyError(1), ValueError(2), inner])
+        except* KeyError:
+            stop()
+            raise
+        except* OSError as group:
+            stop()
+            log.append(repr(group))
+            raise Broken("new") from None
+    except BaseExceptionGroup as group:
+        stop()
+        log += [repr(group), repr(group.exceptions[0].__context__)]
+
+
 class Manager:
     """Swallows Broken."""
 
@@ -187,6 +205,22 @@ def managed(log: Log) -> Iterator[int]:
         yield 1
     finally:
         log.append("out")
+
+
+class Leaving(Manager):
+    """Stops at the end of its block."""
+
+    def __exit__(self, *raised: Any) -> bool:
+        result = super().__exit__(*raised)
+        return bool(stop(result))
+
+
+def leaving(log: Log) -> None:
+    for i in range(2):
+        with Leaving(log), Leaving(log) as five:
+            log.append(five)
+            if i:
+                break
 
 
 def contexts(log: Log) -> None:
@@ -219,6 +253,64 @@ def comprehensions(log: Log) -> None:
     log.append({i: stop(i) for i in range(2)})
     log.append({stop(i) for i in range(2)})
     log.append([[stop(j) for j in range(i)] for i in range(3)])
+
+
+def shared_comprehensions(log: Log) -> None:
+    """Inner functions share what belongs to a comprehension only, and what is the function's too."""
+    n = i = 5
+    log.append([(lambda: i + n + stop(1))() for i in range(2) if stop(1)])
+    log.append([(lambda: n + stop(1))() for n in range(2)])
+    log.append([last := stop(j) for j in range(3)])
+
+    def both() -> list[int]:
+        nonlocal n
+        n += 1
+        return [(lambda: n * i)() for n in range(2) if stop(1)] + [stop(n)]
+
+    log += [both(), both(), n, i, last]
+
+
+def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **named: Any) -> Any:
+        return [function(*args, **named)]
+
+    return wrapper
+
+
+@logged
+def once(value: int) -> int:
+    return int(stop(value)) + 1
+
+
+@logged
+@logged
+def twice(value: int) -> int:
+    return int(stop(value)) + 1
+
+
+class Decorated:
+    """Its methods are behind wrappers."""
+
+    @logged
+    def method(self, x: int) -> int:
+        return int(stop(x))
+
+    @classmethod
+    @logged
+    def make(cls, x: int) -> tuple[str, int]:
+        return cls.__name__, stop(x)
+
+    @staticmethod
+    @logged
+    def static(x: int) -> int:
+        return int(stop(x))
+
+
+def decorated(log: Log) -> None:
+    one = Decorated()
+    make, hidden = one.make, once.__wrapped__  # type: ignore[attr-defined]
+    log += [once(1), twice(2), one.method(3), make(4), Decorated.static(5), hidden(6)]
 
 
 def numbers(n: int, log: Log) -> Iterator[int]:
@@ -385,9 +477,21 @@ def defaults(log: Log) -> None:
 
 CASES = (
     *(itertools_loops, groups_and_tees),
+    *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, matches, comprehensions, generators),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
+
+
+def about_itself(log: Log) -> None:
+    """Its frames lead to the tasklet, and to one that leads to it."""
+    me = getcurrent()
+    other = tasklet(stop)
+    other.bind(stop, (me,))
+    for _ in plain_numbers(1):
+        stop()
+    log.append(me is getcurrent())
+    other.kill()
 
 
 def program(which: Callable[[Log], None], log: Log) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from cpythonplus import tasklets
+from cpythonplus import _native, tasklets
 from cpythonplus.tasklets import _iterators, bomb, channel, run, tasklet
 from tests.support import run_child
 from tests.tasklets import pickled
@@ -520,6 +520,37 @@ def test_a_copy_has_its_own_variables() -> None:
     assert log == [6] * 4
 
 
+@pytest.mark.parametrize("hop", ["pickle", "Pickler", "deepcopy"])
+def test_it_may_lead_to_itself(hop: str) -> None:
+    log: list[Any] = []
+    task = started(pickled.program, pickled.about_itself, log)
+    finish(HOPS[hop](task))
+    assert RESULTS == [[True]]
+
+
+def test_dropped_in_a_cycle_nobody_is_told_of_its_generators() -> None:
+    child = run_child(
+        f"""
+        import gc, pickle, sys
+        sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+        from cpythonplus.tasklets import getcurrent, run, tasklet
+        from tests.tasklets import pickled
+        def work():
+            me = getcurrent()
+            for _ in pickled.numbers(2, []):
+                pass
+        task = tasklet(work)()
+        run()
+        data = pickle.dumps(task)
+        for _ in range(100):
+            pickle.loads(data)
+        gc.collect()
+        task.kill()
+        """
+    )
+    assert child.err == ""
+
+
 # ---- what is refused ---------------------------------------------------------------------------
 
 
@@ -656,6 +687,79 @@ def test_code_that_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     del changing_module.work
     with pytest.raises(pickle.UnpicklingError, match="is not here"):
         pickle.loads(by_name)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_code_that_changes_after_loading(killed: bool) -> None:
+    """A reloader gives functions other code: what has begun goes on with what it began with."""
+    log: list[Any] = []
+
+    def work(log: list[Any]) -> None:
+        x = len(log)
+        try:
+            for i in values(log):
+                y = stop(i)
+                log.append([x, i, y])
+        finally:
+            log.append("finally")
+
+    def values(log: list[Any]) -> Iterator[int]:
+        try:
+            yield stop(1)
+        finally:
+            log.append("values")
+
+    def other(log: list[Any]) -> None:
+        a = b = c = d = log
+        print(a, b, c, d, stop(1), values)
+
+    def others(log: list[Any]) -> Iterator[int]:
+        a = b = c = d = log
+        yield from (len(each) for each in (a, b, c, d, [stop(1)]))
+
+    original = started(work, log)
+    task, unpickled = copy.copy(original), copy.copy(original)
+    work.__code__, values.__code__ = other.__code__, others.__code__
+    with pytest.raises(pickle.PicklingError, match=r"work\(\) has other code than when"):
+        pickle.dumps(unpickled)
+    if killed:
+        task.kill()
+        assert log == ["values", "finally"]
+    else:
+        finish(task)
+        assert log == [[0, 1, 1], "values", "finally"]
+
+
+def test_code_by_value_that_is_damaged() -> None:
+    def work() -> None:
+        stop(len("a constant"))
+
+    task = started(work)
+    data = pickle.dumps(task)
+    assert data.count(b"a constant") == 1
+    with pytest.raises(pickle.UnpicklingError, match="code is damaged"):
+        pickle.loads(data.replace(b"a constant", b"a constanu"))
+    finish(task)
+
+
+def test_generators_that_do_not_fit() -> None:
+    begun = pickled.plain_numbers(2)
+    next(begun)
+    for generator in (pickled.plain_numbers(2), begun):
+        captured = _native.generator_capture(generator, ValueError)
+        offset, kinds, values, handled, state = captured
+        function = _native.generator_function(generator)
+        for wrong in (
+            *((offset + by, kinds, values, handled, state) for by in (-200, -2, -1, 1, 2, 4)),
+            (offset, kinds + b"n", values, handled, state),
+            *((offset, kinds, values, handled, state + by) for by in (-1, 1, 2)),
+            (offset, kinds, values, 5, state),
+        ):
+            with pytest.raises(ValueError, match="not the frames of a tasklet"):
+                _native.generator_restore(_native.generator_make(function), wrong)
+        again = _native.generator_make(function)
+        _native.generator_restore(again, captured)
+        assert len(list(again)) == (2 if generator is begun else 3)
 
 
 def test_another_minor_version() -> None:

@@ -5,6 +5,9 @@
  * a generator in the chain is the one that the instruction below it asks.  After that nobody has the tuples but who
  * adopted them, so the readers below ask nothing again.
  *
+ * An adopted frame has its code, as one of the interpreter's has: who gives the function other code meanwhile (a reloader)
+ * changes the calls that follow, and no call that has begun.
+ *
  * A generator has its frame in itself.  One that is part of a chain says that it is being executed from the moment on in
  * which the chain is adopted: whoever asks it for a value gets the same answer as from the one that was captured.  It is
  * filled when the chain goes on.
@@ -13,13 +16,14 @@
 
 #include "frame_build.h"
 
+#include <internal/pycore_gc.h>
 #include <opcode.h>
 
 typedef struct _PyInterpreterFrame Frame;
 
 /* ---- a captured frame ---------------------------------------------------------------------------- */
 
-enum { OWNER, OFFSET, KINDS, VALUES, HANDLED, ITEMS };
+enum { OWNER, OFFSET, KINDS, VALUES, HANDLED, ITEMS, CODE = ITEMS };
 
 Frame *
 plus_generator_frame(PyObject *generator)
@@ -45,6 +49,13 @@ generators_function(PyObject *generator)
 #endif
 }
 
+static PyCodeObject *
+owners_code(PyObject *owner)
+{
+    return plus_is_generator(owner) ? plus_pyframe_code(plus_generator_frame(owner))
+                                    : (PyCodeObject *)PyFunction_GET_CODE(owner);
+}
+
 static int
 state_of(PyObject *generator)
 {
@@ -57,6 +68,22 @@ set_state(PyObject *generator, int state)
     ((PyGenObject *)generator)->gi_frame_state = (int8_t)state;
 }
 
+/* Whether the collector leaves its finaliser out: that would close it, which nobody can while it is being executed. */
+static void
+set_unfinalised(PyObject *generator, bool left_out)
+{
+#ifdef Py_GIL_DISABLED
+    (void)generator, (void)left_out;
+#else
+    if (left_out) {
+        _Py_AS_GC(generator)->_gc_prev |= _PyGC_PREV_MASK_FINALIZED;
+    }
+    else {
+        _Py_AS_GC(generator)->_gc_prev &= ~(uintptr_t)_PyGC_PREV_MASK_FINALIZED;
+    }
+#endif
+}
+
 struct plus_captured
 plus_frames_captured(PyObject *frames, Py_ssize_t index)
 {
@@ -67,7 +94,8 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index)
                                  .handled = PyTuple_GET_ITEM(tuple, HANDLED)};
 
     item.function = plus_is_generator(item.owner) ? generators_function(item.owner) : item.owner;
-    item.code = (PyCodeObject *)PyFunction_GET_CODE(item.function);
+    item.code = PyTuple_GET_SIZE(tuple) > CODE ? (PyCodeObject *)PyTuple_GET_ITEM(tuple, CODE)
+                                               : owners_code(item.owner);
     item.offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, OFFSET));
     if (item.offset < 0) {
         item.offset = ~item.offset;
@@ -110,6 +138,31 @@ check_values(PyObject *kinds, PyObject *values)
     return there == total ? 0 : bad("values are missing, or too many");
 }
 
+#if PY_VERSION_HEX >= 0x030C0000
+/* A comprehension that is executed within the function has variables in the places of the function's: whatever was there
+ * is an operand meanwhile, and what an inner function shares is in a cell only while the comprehension goes on. */
+static bool
+a_comprehension_has(PyCodeObject *code, int place)
+{
+    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
+    Py_ssize_t size = bytes == NULL ? 0 : PyBytes_GET_SIZE(bytes);
+    unsigned prefix = 0;
+    bool has = false;
+
+    for (Py_ssize_t i = 0; !has && i + 1 < size; i += 2) {
+        unsigned opcode = (unsigned char)PyBytes_AS_STRING(bytes)[i];
+        unsigned oparg = prefix << 8 | (unsigned char)PyBytes_AS_STRING(bytes)[i + 1];
+
+        prefix = opcode == EXTENDED_ARG ? oparg : 0;
+        has = opcode == LOAD_FAST_AND_CLEAR && oparg == (unsigned)place;
+    }
+    Py_XDECREF(bytes);
+    return has;
+}
+#else
+#define a_comprehension_has(code, place) false
+#endif
+
 /* Variables that are shared with inner functions are cells. */
 static int
 check_cells(PyCodeObject *code, PyObject *kinds, PyObject *values)
@@ -123,7 +176,8 @@ check_cells(PyCodeObject *code, PyObject *kinds, PyObject *values)
             return bad("a variable is an index");
         }
         if ((places[i] & (CO_FAST_CELL | CO_FAST_FREE)) != 0 &&
-            (!there || !PyCell_Check(PyTuple_GET_ITEM(values, next)))) {
+            (!there || !PyCell_Check(PyTuple_GET_ITEM(values, next))) &&
+            !a_comprehension_has(code, i)) {
             return bad("a variable that inner functions share is not in a cell");
         }
         next += there;
@@ -199,8 +253,8 @@ check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_
     return check_cells(item->code, item->kinds, item->values);
 }
 
-int
-plus_frames_adopt(PyObject *frames)
+static int
+check_all(PyObject *frames)
 {
     struct plus_captured inner, item;
 
@@ -218,16 +272,74 @@ plus_frames_adopt(PyObject *frames)
         }
         inner = item;
     }
-    if (plus_is_generator(item.owner)) {
-        return bad("the outermost one is a generator");
+    return plus_is_generator(item.owner) ? bad("the outermost one is a generator") : 0;
+}
+
+/* Its items, and one more unless that is NULL; `count` of them at most. */
+static PyObject *
+with_items(PyObject *tuple, Py_ssize_t count, PyObject *more)
+{
+    PyObject *result = PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
+        PyTuple_SET_ITEM(result, i,
+                         Py_NewRef(i < ITEMS || more == NULL ? PyTuple_GET_ITEM(tuple, i) : more));
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
-        item = plus_frames_captured(frames, i);
-        if (plus_is_generator(item.owner)) {
-            set_state(item.owner, FRAME_EXECUTING);
+    return result;
+}
+
+PyObject *
+plus_frames_adopt(PyObject *frames)
+{
+    Py_ssize_t count = check_all(frames) < 0 ? -1 : PyTuple_GET_SIZE(frames);
+    PyObject *adopted = count < 0 ? NULL : PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; adopted != NULL && i < count; i++) {
+        struct plus_captured item = plus_frames_captured(frames, i);
+        PyObject *one = with_items(PyTuple_GET_ITEM(frames, i), ITEMS + 1, (PyObject *)item.code);
+
+        if (one == NULL) {
+            Py_CLEAR(adopted);
+        }
+        else {
+            PyTuple_SET_ITEM(adopted, i, one);
         }
     }
-    return 0;
+    for (Py_ssize_t i = 0; adopted != NULL && i < count; i++) {
+        struct plus_captured item = plus_frames_captured(adopted, i);
+        if (plus_is_generator(item.owner)) {
+            set_state(item.owner, FRAME_EXECUTING);
+            set_unfinalised(item.owner, true);
+        }
+    }
+    return adopted;
+}
+
+PyObject *
+plus_frames_as_captured(PyObject *frames, PyObject *error)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(frames);
+    PyObject *captured = PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; captured != NULL && i < count; i++) {
+        struct plus_captured item = plus_frames_captured(frames, i);
+        PyObject *one = NULL;
+
+        if (PyFunction_GET_CODE(item.function) != (PyObject *)item.code) {
+            PyErr_Format(error, "%U() has other code than when its tasklet was loaded",
+                         item.code->co_qualname);
+        }
+        else {
+            one = with_items(PyTuple_GET_ITEM(frames, i), ITEMS, NULL);
+        }
+        if (one == NULL) {
+            Py_CLEAR(captured);
+        }
+        else {
+            PyTuple_SET_ITEM(captured, i, one);
+        }
+    }
+    return captured;
 }
 
 void
@@ -238,6 +350,7 @@ plus_frames_abandon(PyObject *frames)
 
         if (plus_is_generator(owner) && state_of(owner) == FRAME_EXECUTING) {
             set_state(owner, FRAME_CREATED);
+            set_unfinalised(owner, false);
             PyObject *closed = PyObject_CallMethod(owner, "close", NULL);
             Py_XDECREF(closed);
             PyErr_Clear();
@@ -258,9 +371,8 @@ size_of(PyCodeObject *code)
 }
 
 Frame *
-plus_frame_begin(char *room, PyObject *function)
+plus_frame_begin(char *room, PyObject *function, PyCodeObject *code)
 {
-    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(function);
     Frame *frame = (Frame *)room;
 
 #if PY_VERSION_HEX >= 0x030E0000
@@ -271,6 +383,7 @@ plus_frame_begin(char *room, PyObject *function)
 #else
     _PyFrame_InitializeSpecials(frame, (PyFunctionObject *)Py_NewRef(function), NULL,
                                 code->co_nlocalsplus);
+    Py_SETREF(frame->f_code, (PyCodeObject *)Py_NewRef(code)); /* it took the function's */
     for (int i = 0; i < code->co_nlocalsplus; i++) {
         frame->localsplus[i] = NULL;
     }
@@ -454,9 +567,10 @@ plus_frame_build(const struct plus_captured *item, char *room)
         frame = plus_generator_frame(item->owner);
         clear_frame(frame);
         set_handled(item->owner, item->handled);
+        set_unfinalised(item->owner, false);
     }
     else {
-        frame = plus_frame_begin(room, item->function);
+        frame = plus_frame_begin(room, item->function, item->code);
     }
     fill_frame(frame, item->kinds, item->values);
     if (item->site != NULL) {
@@ -519,6 +633,29 @@ is_suspended(int state)
 #endif
 }
 
+/* Whether a generator that is in that state, with so many operands, goes on at that instruction. */
+static bool
+goes_on_at(PyCodeObject *code, int offset, Py_ssize_t operands, int state)
+{
+    int unit = (int)sizeof(_Py_CODEUNIT);
+    int next = PY_VERSION_HEX >= 0x030D0000 ? offset : offset + unit;
+    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
+    bool fits = false;
+
+    if (bytes != NULL && next >= unit && next % unit == 0 && next < PyBytes_GET_SIZE(bytes)) {
+        unsigned char opcode = (unsigned char)PyBytes_AS_STRING(bytes)[next - unit];
+
+        fits = opcode == (state == FRAME_CREATED ? RETURN_GENERATOR : YIELD_VALUE);
+#if PY_VERSION_HEX >= 0x030D0000
+        fits = fits && (state == FRAME_CREATED ||
+                        state - FRAME_SUSPENDED == PyBytes_AS_STRING(bytes)[next - unit + 1]);
+#endif
+    }
+    Py_XDECREF(bytes);
+    /* It is sent one more. */
+    return fits && plus_stack_depth_before(code, next) == operands + 1;
+}
+
 int
 plus_generator_restore(PyObject *generator, PyObject *captured)
 {
@@ -543,12 +680,13 @@ plus_generator_restore(PyObject *generator, PyObject *captured)
     if (check_values(kinds, values) < 0) {
         return -1;
     }
-    if (!is_suspended(state) || offset < -2 ||
-        offset / (int)sizeof(_Py_CODEUNIT) >= Py_SIZE(code) ||
-        PyBytes_GET_SIZE(kinds) < code->co_nlocalsplus ||
-        PyBytes_GET_SIZE(kinds) > code->co_nlocalsplus + code->co_stacksize ||
+    if (!is_suspended(state) || PyBytes_GET_SIZE(kinds) < code->co_nlocalsplus ||
+        !goes_on_at(code, offset, PyBytes_GET_SIZE(kinds) - code->co_nlocalsplus, state) ||
         (handled != Py_None && !PyExceptionInstance_Check(handled))) {
         return bad("a generator's state does not fit its code");
+    }
+    if (check_cells(code, kinds, values) < 0) {
+        return -1;
     }
     clear_frame(frame);
     fill_frame(frame, kinds, values);

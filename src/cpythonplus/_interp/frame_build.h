@@ -25,10 +25,14 @@ plus_is_generator(PyObject *op)
     return PyGen_CheckExact(op) || PyCoro_CheckExact(op);
 }
 
-/* 0, or -1 with ValueError that says what does not fit.  Then nothing has been changed; else the generators among them
- * are taken for being executed. */
-int
+/* The same with the code that each has now, to go on with that; or NULL with ValueError that says what does not fit.  Then
+ * nothing has been changed; else the generators among them are taken for being executed. */
+PyObject *
 plus_frames_adopt(PyObject *frames);
+
+/* What was adopted; or NULL, with `error`: a function has other code now. */
+PyObject *
+plus_frames_as_captured(PyObject *frames, PyObject *error);
 
 /* Of adopted frames that will not go on: the generators end. */
 void
@@ -42,9 +46,10 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index);
 size_t
 plus_frame_bytes(const struct plus_captured *item);
 
-/* What the interpreter would have at `room` for a call of the function that has not begun; nothing is below it. */
+/* What the interpreter would have at `room` for a call of the function, when that had this code, that has not begun; nothing is
+ * below it. */
 struct _PyInterpreterFrame *
-plus_frame_begin(char *room, PyObject *function);
+plus_frame_begin(char *room, PyObject *function, PyCodeObject *code);
 
 /* The same, with what was captured; of a generator its own, which must not be executed.  It stands behind its call, or
  * before the instruction that comes next. */

@@ -183,14 +183,36 @@ has_name(const struct standing *at, PyObject *op)
     return false;
 }
 
+static PyObject *
+first_of(const struct standing *at)
+{
+    PyObject *first = at->code->co_argcount > 0 ? plus_pyframe_variable(at->frame, 0) : NULL;
+
+    return first != NULL && PyCell_Check(first) ? PyCell_GET(first) : first;
+}
+
+/* The end of a `with` block calls a method with three None, of which the first lies where the method's object would: so the loop
+ * does not take the method apart, but its C code, which has the object in the place of the method meanwhile.  No other call
+ * has None there. */
+static bool
+ends_with(const struct standing *outer, const struct standing *inner)
+{
+    PyObject *manager = operand(outer, outer->site->base);
+
+    for (int i = 1; i <= 3; i++) {
+        if (outer->site->oparg != 2 || outer->site->base + i >= outer->site->depth ||
+            operand(outer, outer->site->base + i) != Py_None) {
+            return false;
+        }
+    }
+    return manager != NULL && manager == first_of(inner);
+}
+
 static bool
 is_held(const struct standing *outer, const struct standing *inner, PyObject *op)
 {
-    PyObject *first = inner->code->co_argcount > 0 ? plus_pyframe_variable(inner->frame, 0) : NULL;
+    PyObject *first = first_of(inner);
 
-    if (first != NULL && PyCell_Check(first)) {
-        first = PyCell_GET(first);
-    }
     return op == function_of(inner->frame) || op == first ||
            (first != NULL && op == (PyObject *)Py_TYPE(first)) || has_variable(outer, op) ||
            has_variable(inner, op) || has_name(outer, op);
@@ -198,6 +220,7 @@ is_held(const struct standing *outer, const struct standing *inner, PyObject *op
 
 #else
 #define is_held(outer, inner, op) true
+#define ends_with(outer, inner) false
 #endif
 
 /* What `outer` calls while `inner` runs; NULL: that is not known to be there still. */
@@ -325,7 +348,8 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     if (is_generators(inner->frame)) {
         return refuse_call(capture, outer, inner->by_c ? called_by(outer, inner) : NULL);
     }
-    if (inner->made != NULL || !inner->by_c || operands_are_gone(outer)) {
+    if (inner->made != NULL || !inner->by_c || operands_are_gone(outer) ||
+        ends_with(outer, inner)) {
         return 0;
     }
     PyObject *callable = called_by(outer, inner);

@@ -496,7 +496,8 @@ run_last(struct chain *chain, char *room)
     PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&relink_method, capsule);
 
     if (callable != NULL) {
-        Frame *top = plus_frame_begin(room, helper());
+        Frame *top =
+            plus_frame_begin(room, helper(), (PyCodeObject *)PyFunction_GET_CODE(helper()));
         int depth = frames_above(chain->base, chain->innermost) + 1;
 
         top->localsplus[0] = Py_NewRef(callable);
@@ -714,9 +715,12 @@ go_on_once(const struct plus_probe_call *call, void *arg)
             ? captured_at_call(call, function)
             : NULL;
 
-    asked->fits = frames != NULL && reads_as_built(call, frames) && plus_frames_adopt(frames) == 0;
+    PyObject *adopted =
+        frames != NULL && reads_as_built(call, frames) ? plus_frames_adopt(frames) : NULL;
+
+    asked->fits = adopted != NULL;
     if (asked->fits) {
-        PyObject *result = plus_frames_go_on(Py_NewRef(frames), NULL, give_true, NULL);
+        PyObject *result = plus_frames_go_on(adopted, NULL, give_true, NULL);
 
         asked->fits = result != NULL && PyTuple_CheckExact(result) &&
                       PyTuple_GET_SIZE(result) == 2 && PyTuple_GET_ITEM(result, 0) == call->first &&

@@ -104,23 +104,25 @@ def _behind(found: Any) -> Iterator[FunctionType]:
         seen.add(id(found))
         if type(found) is FunctionType:
             yield found
-        found = (
-            getattr(found, "__wrapped__", None)
-            or getattr(found, "__func__", None)
+        found = (  # a method's first: it passes on what its function is asked
+            getattr(found, "__func__", None)
+            or getattr(found, "__wrapped__", None)
             or getattr(found, "fget", None)
         )
 
 
 def has_name(function: FunctionType) -> bool:
-    """Whether another process finds the very function."""
+    """Whether another process finds the very function: the first of its code behind its name."""
     module, qualname = function.__module__, function.__qualname__
     if not module or module == "__main__" or "<" in qualname:
         return False
     there = sys.modules.get(module)
     if there is not None and there.__dict__.get(qualname) is function:
         return True
+    digest = code_hash(function.__code__)
     try:
-        return any(each is function for each in _behind(_at_name(module, qualname)))
+        all_of_it = _behind(_at_name(module, qualname))
+        return next((f for f in all_of_it if code_hash(f.__code__) == digest), None) is function
     except (ImportError, AttributeError):
         return False
 
@@ -169,13 +171,19 @@ def _globals_at(module: str | None) -> dict[str, Any]:
         return _orphans.setdefault(name, new)
 
 
-def load_code(version: Any, data: Any) -> CodeType:
-    """What a pickle calls; UnpicklingError for another minor version's."""
+def _sum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=8).digest()
+
+
+def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
+    """What a pickle calls; UnpicklingError for another minor version's, and for damaged code."""
     if version != VERSION:
         raise UnpicklingError(
             f"code was pickled by Python {version_text(version)}, and this is Python "
             f"{version_text(VERSION)}"
         )
+    if not isinstance(data, bytes) or _sum(data) != checksum:
+        raise UnpicklingError("code is damaged")
     try:
         code = marshal.loads(data)  # noqa: S302  # a pickle is a program anyway
     except (ValueError, EOFError, TypeError) as error:
@@ -224,7 +232,8 @@ def reduce_cell(cell: CellType, wrap: Wrap) -> tuple[Any, ...]:
 
 
 def reduce_code(code: CodeType, _: Wrap) -> tuple[Any, ...]:
-    return load_code, (VERSION, marshal.dumps(code))
+    data = marshal.dumps(code)
+    return load_code, (VERSION, data, _sum(data))
 
 
 def reduce_module(module: ModuleType, _: Wrap) -> tuple[Any, ...]:
@@ -242,7 +251,10 @@ def _travelling(function: FunctionType, wrap: Wrap) -> dict[str, Any]:
 
 
 def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
-    """By value."""
+    """By value, or by name where a decorator has hidden it from pickle."""
+    name = name_of(function)
+    if name is not None:
+        return function_by_name, name
     closure = function.__closure__
     arguments = (
         wrap(function.__code__),
@@ -263,9 +275,16 @@ def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
 
 def goes_by_name(function: FunctionType) -> bool:
     """Whether it does now, in this context."""
-    if _mode.get() != "name" and function.__module__.partition(".")[0] not in _OWN:
+    if _mode.get() != "name" and (function.__module__ or "").partition(".")[0] not in _OWN:
         return False
     return has_name(function)
+
+
+def pickle_finds(function: FunctionType) -> bool:
+    """Whether it goes by name, and pickle itself can write that: no wrapper has its name."""
+    if not goes_by_name(function):
+        return False
+    return _at_name(function.__module__, function.__qualname__) is function
 
 
 def name_of(function: FunctionType) -> tuple[str, str, bytes] | None:

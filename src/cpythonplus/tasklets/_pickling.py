@@ -105,6 +105,8 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
             continue
         seen.add(id(one))
         others = [each for each in (one.__cause__, one.__context__) if each is not None]
+        if isinstance(one, BaseExceptionGroup):
+            found += one.exceptions
         was_raised = one.__traceback__ is not None
         if others or was_raised or one.__suppress_context__:
             rest = one.__cause__, one.__context__, one.__suppress_context__
@@ -136,7 +138,12 @@ def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> lis
         if exception is not None:
             found.append(exception)
         if not PLAIN.issuperset(map(type, values)):
-            found += [each for each in values if isinstance(each, BaseException)]
+            for each in values:
+                if isinstance(each, BaseException):
+                    found.append(each)
+                elif type(each) is list and each and isinstance(each[0], BaseException):
+                    # An operand, perhaps: what the clauses of `except*` have raised up to now.
+                    found += [one for one in each if isinstance(one, BaseException)]
     return found
 
 

@@ -25,6 +25,7 @@ from types import (
 from typing import Any
 from weakref import WeakValueDictionary
 
+from cpythonplus import _native
 from cpythonplus.tasklets import _code
 
 Reduce = Callable[[Any, Callable[[Any], Any]], tuple[Any, ...]]
@@ -109,7 +110,7 @@ def wrap(value: Any) -> Any:
         return value
     found = _wrappers.get(id(value))
     if found is None:
-        if kind is FunctionType and _code.goes_by_name(value):
+        if kind is FunctionType and _code.pickle_finds(value):
             return value
         found = _wrappers[id(value)] = _Wrapper(value, lambda: _reduced(value))
     return found
@@ -138,6 +139,8 @@ def refusal(value: Any) -> str | None:
         return None
     if isinstance(value, type) or not _needs_asking(kind):
         return None
+    if isinstance(value, (_native.tasklet, _native.channel)):
+        return None  # asks this itself, and may lead back here
     try:
         value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
     except (TypeError, pickle.PicklingError) as error:
@@ -172,7 +175,7 @@ class Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         """What pickle asks of each object."""
         kind = type(obj)
-        if kind not in _REDUCERS or (kind is FunctionType and _code.goes_by_name(obj)):
+        if kind not in _REDUCERS or (kind is FunctionType and _code.pickle_finds(obj)):
             return NotImplemented
         found = _wrappers.get(id(obj))
         return _REDUCERS[kind](obj, wrap) if found is None else found.__reduce__()

@@ -112,7 +112,7 @@ tasklets_capture(PyObject *module, PyObject *args)
         handled = plus_pystate_handled(&task->fiber.state);
     }
     else if (plus_is_snapshot(task->func) && plus_snapshot_frames(task->func) != NULL) {
-        frames = Py_NewRef(plus_snapshot_frames(task->func));
+        frames = plus_frames_as_captured(plus_snapshot_frames(task->func), error);
         handled = plus_snapshot_handled(task->func);
     }
     else if (task->alive) {

@@ -19,17 +19,19 @@ struct snapshot {
 PyObject *
 plus_snapshot_make(PyObject *frames, PyObject *handled)
 {
-    if (plus_frames_adopt(frames) < 0) {
-        return NULL;
-    }
-    struct snapshot *self = PyObject_GC_New(struct snapshot, &plus_snapshot_type);
+    PyObject *adopted = plus_frames_adopt(frames);
+    struct snapshot *self =
+        adopted == NULL ? NULL : PyObject_GC_New(struct snapshot, &plus_snapshot_type);
 
     if (self == NULL) {
-        plus_frames_abandon(frames);
+        if (adopted != NULL) {
+            plus_frames_abandon(adopted);
+            Py_DECREF(adopted);
+        }
         return NULL;
     }
-    self->function = Py_NewRef(plus_frames_captured(frames, 0).function);
-    self->frames = Py_NewRef(frames);
+    self->function = Py_NewRef(plus_frames_captured(adopted, 0).function);
+    self->frames = adopted;
     self->handled = Py_XNewRef(handled);
     PyObject_GC_Track(self);
     return (PyObject *)self;
