@@ -169,7 +169,7 @@ static PyObject *
 run_in_other_thread(struct plus_tasklet *task)
 {
     struct plus_scheduler *there = task->sched;
-    bool queued = task->next != NULL, idle = there->idle.blocked;
+    bool queued = task->next != NULL;
 
     if (there->tstate == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "tasklet has no thread");
@@ -179,9 +179,9 @@ run_in_other_thread(struct plus_tasklet *task)
         return NULL;
     }
     if (!queued && there->current != task) {
-        /* It is to be the next one there. */
+        /* It is to be the next one there.  (A thread that has been woken, but has not got the GIL yet, still rests.) */
         plus_queue_remove(task);
-        if (idle) {
+        if (there->idle.resting) {
             plus_queue_insert(task);
             there->current = task;
         }
