@@ -20,7 +20,7 @@ refuse(const char *text)
 static bool
 has_c_stack(const struct plus_tasklet *task)
 {
-    return task->alive && task->started && task->sched->tstate != NULL;
+    return task->alive && task->started; /* also of a thread that has ended: the stack stays */
 }
 
 int
@@ -98,6 +98,9 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
     }
     if (!plus_is_floating(task) || plus_is_coming(task)) {
         return refuse("tasklet is scheduled");
+    }
+    if (task->is_main && func == NULL) {
+        return refuse("can't unbind the main tasklet");
     }
     if (has_c_stack(task)) {
         return refuse("tasklet has C state on its stack");
@@ -279,7 +282,8 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
         return plus_bomb_explode(bomb);
     }
     if (task->sched->tstate == NULL || !task->alive || task->abandoned) {
-        bool harmless = is_exit(bomb);
+        bool unfinished = task->sched->tstate == NULL && task->alive && task->started;
+        bool harmless = !unfinished && is_exit(bomb);
 
         Py_DECREF(bomb);
         if (harmless) {

@@ -338,6 +338,10 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     if (!PyArg_ParseTuple(args, "|l:bind_thread", &ident)) {
         return NULL;
     }
+    if (ident < -1) {
+        PyErr_SetString(PyExc_OverflowError, "no thread has a negative number");
+        return NULL;
+    }
     target = ident == -1 ? plus_scheduler_get() : plus_scheduler_of_thread((unsigned long)ident);
     if (target == NULL) {
         if (!PyErr_Occurred()) {
