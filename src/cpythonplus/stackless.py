@@ -7,6 +7,7 @@ As there, `TaskletExit` is a builtin: importing this module makes it one.
 
 import builtins
 import sys
+import threading
 
 from cpythonplus.tasklets import *  # noqa: F403
 from cpythonplus.tasklets import (
@@ -24,9 +25,11 @@ __all__ = [  # noqa: F405
     "get_thread_info",
     "getcurrent",
     "getcurrentid",
+    "getdebug",
     "getmain",
     "getruncount",
     "getthreads",
+    "getuncollectables",
     "pickle_flags",
     "pickle_flags_default",
     "pickle_with_tracing_state",
@@ -49,40 +52,59 @@ PICKLEFLAGS_PICKLE_CONTEXT = 8
 pickle_with_tracing_state = False
 """Accepted, and without an effect: trace functions stay with the process that pickles."""
 
-_kept = {"softswitch": True, "flags": 0, "default": 0}
+debug = False
+"""Stackless's own builds for debugging: there is none of this module."""
+
+uncollectables: list[tasklet] = []  # noqa: F405
+"""Always empty: the garbage collector sees what a tasklet's frames refer to."""
+
+_default = {"softswitch": 1, "flags": 0}
+_own = threading.local()  # flags of a thread
 
 
-def enable_softswitch(flag: bool, /) -> bool:  # noqa: FBT001  # Stackless's signature
-    """Return what was set last (at first True), and note `flag`.
+def enable_softswitch(flag: object, /) -> bool:
+    """Return what was set last (at first True), and note `flag`; None: only return it.
 
     It changes nothing here: a switch is of one kind, each tasklet has a C stack, and it can be
     pickled wherever no C code is in the middle of its frames.
     """
-    was, _kept["softswitch"] = bool(_kept["softswitch"]), bool(flag)
+    was = bool(_default["softswitch"])
+    if flag is not None:
+        _default["softswitch"] = bool(flag)
     return was
 
 
-def _exchange_flags(which: str, new_flags: int, mask: int) -> int:
-    was = _kept[which]
+def getdebug() -> bool:
+    """Return `debug`: False."""
+    return debug
+
+
+def getuncollectables() -> list[tasklet]:  # noqa: F405
+    """Return the tasklets that cannot be collected: an empty list."""
+    return []
+
+
+def _exchange_flags(kept: dict[str, int], new_flags: int, mask: int) -> int:
+    was = kept.setdefault("flags", _default["flags"])
+    if new_flags < -1 or new_flags & mask > 15:  # noqa: PLR2004  # all four
+        raise ValueError(f"no flags for pickles: {new_flags}")
     if new_flags != -1:
-        if not 0 <= new_flags <= 15:  # noqa: PLR2004  # all four
-            raise ValueError(f"no flags for pickles: {new_flags}")
-        _kept[which] = was & ~mask | new_flags & mask
+        kept["flags"] = was & ~mask | new_flags & mask
     return was
 
 
-def pickle_flags(new_flags: int = -1, /, mask: int = 15) -> int:
-    """Return the flags for pickles, and set those in `mask`; -1: none is set. ValueError.
+def pickle_flags(new_flags: int = -1, /, mask: int = -1) -> int:
+    """Return the flags for pickles of this thread, and set those in `mask`; -1: none is set.
 
     They are kept and change nothing: tracing states, asynchronous generators and contexts are not
-    pickled.
+    pickled.  ValueError for flags that there are not.
     """
-    return _exchange_flags("flags", new_flags, mask)
+    return _exchange_flags(vars(_own), new_flags, mask)
 
 
-def pickle_flags_default(new_flags: int = -1, /, mask: int = 15) -> int:
+def pickle_flags_default(new_flags: int = -1, /, mask: int = -1) -> int:
     """The same of the flags that a thread begins with."""
-    return _exchange_flags("default", new_flags, mask)
+    return _exchange_flags(_default, new_flags, mask)
 
 
 stackless = sys.modules[__name__]

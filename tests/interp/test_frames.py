@@ -104,7 +104,7 @@ class TestChain:
 ENDS = {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT"}
 JUMPS = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 Site = tuple[int, int, int, int, int, int, int, int]
-CALL, FOR, SEND = range(3)
+CALL, FOR, SEND, EXIT = range(4)
 GENERATORS = 0x20 | 0x80 | 0x200
 ASYNC_GENERATOR = 0x200
 
@@ -153,6 +153,9 @@ def site(it: dis.Instruction, depth: int, behind: int) -> Site | None:
         return it.offset, behind, arg, depth, depth - iterated, depth, -1, FOR
     if it.opname == "SEND":
         return it.offset, behind, arg, depth, depth - iterated - 1, depth - 1, -1, SEND
+    if it.opname == "WITH_EXCEPT_START":
+        below = 4 if sys.version_info < (3, 14) else 5
+        return it.offset, behind, arg, depth, depth - below, depth, -1, EXIT
     taken = {
         "CALL": arg + 2,
         "PRECALL": arg + 2,

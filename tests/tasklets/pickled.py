@@ -198,6 +198,39 @@ class Manager:
         return kind is Broken
 
 
+class Door:
+    """Stops while it is left; open when it is an argument of a call."""
+
+    def __init__(self, log: Log, *, swallows: bool) -> None:
+        self.log, self.swallows = log, swallows
+
+    def __enter__(self) -> "Door":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> bool:
+        self.log.append((stop(kind and kind.__name__), value and value.args))
+        for n in numbers(1, self.log):
+            stop(n)
+        return self.swallows
+
+    def __call__(self, n: int) -> int:
+        with self:
+            return n + int(stop(1))
+
+
+def exits(log: Log) -> None:
+    for swallows in (False, True) * 6:  # so that the interpreter has its short way
+        door = Door(log, swallows=swallows)
+        with door, Door(log, swallows=False):
+            log.append("in")
+        try:
+            with door as same, Door(log, swallows=False):
+                raise Broken(swallows)
+        except Broken as error:
+            log.append((error.args, type(error.__context__)))
+        log.append((same is door, sys.exc_info()[1], [door(i) for i in range(2)]))
+
+
 @contextlib.contextmanager
 def managed(log: Log) -> Iterator[int]:
     log.append("in")
@@ -378,6 +411,13 @@ def coroutines(log: Log) -> None:
         waiting.send(None)
     except StopIteration as end:
         log.append(end.value)
+    iterator = answer().__await__()
+    stop()
+    log.append(next(iterator, "nothing"))
+    try:
+        waiting.send(None)
+    except RuntimeError as error:
+        log.append((str(error), type(waiting).__name__))
 
 
 def closures(log: Log) -> None:
@@ -478,7 +518,7 @@ def defaults(log: Log) -> None:
 CASES = (
     *(itertools_loops, groups_and_tees),
     *(shared_comprehensions, decorated, groups_again, leaving),
-    *(expressions, loops, handlers, groups, contexts, matches, comprehensions, generators),
+    *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
 

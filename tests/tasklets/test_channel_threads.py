@@ -109,6 +109,29 @@ class TestWhoGoesOnThreads:
         thread.end()
         assert not task.alive
 
+    def test_what_is_run_in_a_thread_that_rests_is_the_next_one(self) -> None:
+        """It has been woken, but does not have the GIL yet."""
+        log: Log = []
+        made: list[list[tasklet]] = []
+        gate = channel()
+
+        def body() -> None:
+            made.append([tasklet(log.append, (name,)) for name in range(3)])
+            gate.receive()
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        until(lambda: gate.balance < 0)
+        with tasklets.atomic():
+            for name in (1, 2):
+                made[0][name].insert()
+            made[0][0].run()
+            assert log == []
+        until(lambda: len(log) == 3)
+        gate.send(None)
+        thread.join()
+        assert log == [0, 1, 2]
+
     def test_those_that_wait_are_served_in_turn(self) -> None:
         """Wherever they wait."""
         it = channel()

@@ -25,9 +25,11 @@ STACKLESS = {
     "get_thread_info",
     "getcurrent",
     "getcurrentid",
+    "getdebug",
     "getmain",
     "getruncount",
     "getthreads",
+    "getuncollectables",
     "pickle_flags",
     "pickle_flags_default",
     "pickle_with_tracing_state",
@@ -69,20 +71,32 @@ assert stackless.dump and stackless.run_for and stackless.bomb
     def test_what_is_accepted(self) -> None:
         run_child(
             """
+            import threading
             import cpythonplus.stackless as stackless
 
             assert stackless.enable_softswitch(False) is True
+            assert stackless.enable_softswitch(None) is stackless.enable_softswitch(None) is False
             assert stackless.enable_softswitch(True) is False
+            assert stackless.getdebug() is stackless.debug is False
+            assert stackless.getuncollectables() == stackless.uncollectables == []
             assert stackless.pickle_flags(stackless.PICKLEFLAGS_RESET_AG_FINALIZER) == 0
             assert stackless.pickle_flags(1, mask=1) == 4
             assert stackless.pickle_flags() == 5
             assert stackless.pickle_flags_default() == 0
-            try:
-                stackless.pickle_flags(99)
-            except ValueError as error:
-                assert str(error) == "no flags for pickles: 99"
-            else:
-                raise AssertionError
+            assert stackless.pickle_flags(99, mask=2) == 5
+            assert stackless.pickle_flags_default(8) == 0
+            found = []
+            thread = threading.Thread(target=lambda: found.append(stackless.pickle_flags(1)))
+            thread.start()
+            thread.join()
+            assert (found, stackless.pickle_flags()) == ([8], 7)
+            for wrong in 99, -2:
+                try:
+                    stackless.pickle_flags(wrong)
+                except ValueError as error:
+                    assert str(error) == f"no flags for pickles: {wrong}"
+                else:
+                    raise AssertionError
             """
         )
 
@@ -151,7 +165,8 @@ class TestArguments:
         with pytest.raises(OverflowError):
             tasklets.get_thread_info(2**64)
         with pytest.raises(RuntimeError, match=r"^Thread id not found$"):
-            tasklets.get_thread_info(-1)
+            tasklets.get_thread_info(-2)
+        assert tasklets.get_thread_info(-1) == tasklets.get_thread_info()
 
     def test_no_error_handler(self) -> None:
         assert tasklets.set_error_handler(print) is None

@@ -496,6 +496,54 @@ def test_a_traceback_stays_behind_and_is_there() -> None:
     assert RESULTS == [[None, "raised_before_it_was_pickled"]]
 
 
+def test_a_traceback_in_a_tuple_needs_the_pickler() -> None:
+    def work() -> None:
+        found: Any = None
+        try:
+            int("x")
+        except ValueError:
+            found = sys.exc_info()
+        stop()
+        RESULTS.append([found[0], found[2] and found[2].tb_frame.f_code.co_name])
+
+    task = started(work)
+    with pytest.raises(TypeError, match=r"^cannot pickle 'traceback' object$"):
+        pickle.dumps(task)
+    finish(pickle.loads(tasklets.dumps(task)))
+    assert RESULTS.pop() == [ValueError, "raised_before_it_was_pickled"]
+
+
+class Calls:
+    """What its class is called for ends in its own `__exit__`, by way of C code."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        stop()
+
+    __call__ = functools.partialmethod(__exit__, None, None, None)
+
+
+def test_leaving_by_way_of_other_c_code_is_refused() -> None:
+    def work() -> None:
+        Calls()(None, None)
+
+    task = started(work)
+    with pytest.raises(
+        pickle.PicklingError, match=r"^Calls\(\) \(C function\) is in the middle of"
+    ):
+        pickle.dumps(task)
+    assert finish(task) == 1
+
+
+def test_recursion_depth_of_a_loaded_one() -> None:
+    task = round_trip(started(pickled.deep, 5))
+    assert (task.recursion_depth, round_trip(tasklet(stop)).recursion_depth) == (7, 0)
+    assert finish(task) == 1
+    assert task.recursion_depth == 0
+
+
 def test_a_copy_has_its_own_variables() -> None:
     log: list[Any] = []
 

@@ -550,6 +550,48 @@ class TestThreads:
         with pytest.raises(RuntimeError, match=r"^You cannot run an unbound\(dead\) tasklet$"):
             it.run()
 
+    def test_what_refuses_to_end_with_its_thread_cannot_be_thrown_at(self) -> None:
+        code = """
+import threading
+from cpythonplus.tasklets import TaskletExit, run, schedule_remove, tasklet
+
+def stays():
+    while loops:
+        try:
+            schedule_remove()
+        except TaskletExit:
+            pass
+
+def begin():
+    made.append(tasklet(stays)())
+    run()
+
+loops, made = True, []
+thread = threading.Thread(target=begin)
+thread.start()
+thread.join()
+it, loops = made[0], False
+while it.thread_id != -1:
+    pass
+for exception in KeyError, TaskletExit:
+    try:
+        it.throw(exception, pending=True)
+    except RuntimeError as error:
+        print(error)
+it.kill()
+print(it.alive, it.scheduled, it.blocked)
+for call in lambda: it.bind(None), lambda: it.bind(print, ("x",)), it.bind_thread:
+    try:
+        call()
+    except RuntimeError as error:
+        print(error)
+"""
+        assert run_child(code).out.splitlines() == [
+            *["tasklet has no thread"] * 2,
+            "False False False",
+            *["tasklet has C state on its stack"] * 3,
+        ]
+
     def test_binding_to_this_thread(self) -> None:
         log: Log = []
         made: list[tasklet] = []
@@ -566,6 +608,8 @@ class TestThreads:
             in_thread(it.bind_thread)
         with pytest.raises(ValueError, match=r"^bad thread$"):
             tasklet(int).bind_thread(1)
+        with pytest.raises(OverflowError, match=r"^no thread has a negative number$"):
+            tasklet(int).bind_thread(-2)
         runnable = tasklet(int)()
         with pytest.raises(RuntimeError, match=r"^can't \(re\)bind a runnable tasklet$"):
             in_thread(runnable.bind_thread)

@@ -190,6 +190,19 @@ class TestBinding:
             it.bind(int)
         it.kill()
 
+    def test_the_main_one_keeps_what_it_does(self) -> None:
+        log: Log = []
+
+        def unbind() -> None:
+            with pytest.raises(RuntimeError, match=r"^can't unbind the main tasklet$"):
+                tasklets.main.bind(None)
+            with pytest.raises(RuntimeError, match=r"^tasklet has C state on its stack$"):
+                tasklets.main.bind(int)
+            log.append(1)
+
+        tasklet(unbind)().switch()
+        assert log == [1]
+
     def test_a_blocked_one_is_scheduled(self) -> None:
         it = tasklet(channel().receive)()
         run()

@@ -240,7 +240,7 @@ check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_
     if (depth < 0 || PyBytes_GET_SIZE(item->kinds) != item->code->co_nlocalsplus + depth) {
         return bad("the operand stack is not as deep as the code says");
     }
-    if (inner != NULL && plus_is_generator(inner->owner) != (item->site->kind != PLUS_SITE_CALL)) {
+    if (inner != NULL && plus_is_generator(inner->owner) != plus_site_asks(item->site)) {
         return bad("a call of a function is one of a generator");
     }
     if (inner != NULL && plus_is_generator(inner->owner) &&
@@ -440,7 +440,7 @@ void
 plus_frame_go_behind(Frame *frame, const struct plus_captured *item, bool at_end)
 {
     int unit = (int)sizeof(_Py_CODEUNIT);
-    int to_end = at_end && item->site->kind != PLUS_SITE_CALL ? item->site->oparg : 0;
+    int to_end = at_end && plus_site_asks(item->site) ? item->site->oparg : 0;
 
 #if PY_VERSION_HEX >= 0x030D0000
     frame->instr_ptr = code_start(frame, item->code) + item->site->offset / unit;

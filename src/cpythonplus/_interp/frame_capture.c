@@ -12,6 +12,8 @@
  * The innermost function stands in a call of one of ours, which gives back what the tasklet gets next; or between two
  * instructions, where a watchdog's callback was called.
  *
+ * The end of a `with` calls __exit__ by way of C code, too: up to 3.13 without an exception, in each version with one.
+ *
  * A class is called by C code, too, or (3.12) by a piece of the interpreter's own between the two.  Both keep the new object and
  * give it in place of what __init__ returns.  So does a Python function that is put in between (`initialise`).
  *
@@ -191,23 +193,6 @@ first_of(const struct standing *at)
     return first != NULL && PyCell_Check(first) ? PyCell_GET(first) : first;
 }
 
-/* The end of a `with` block calls a method with three None, of which the first lies where the method's object would: so the loop
- * does not take the method apart, but its C code, which has the object in the place of the method meanwhile.  No other call
- * has None there. */
-static bool
-ends_with(const struct standing *outer, const struct standing *inner)
-{
-    PyObject *manager = operand(outer, outer->site->base);
-
-    for (int i = 1; i <= 3; i++) {
-        if (outer->site->oparg != 2 || outer->site->base + i >= outer->site->depth ||
-            operand(outer, outer->site->base + i) != Py_None) {
-            return false;
-        }
-    }
-    return manager != NULL && manager == first_of(inner);
-}
-
 static bool
 is_held(const struct standing *outer, const struct standing *inner, PyObject *op)
 {
@@ -220,7 +205,6 @@ is_held(const struct standing *outer, const struct standing *inner, PyObject *op
 
 #else
 #define is_held(outer, inner, op) true
-#define ends_with(outer, inner) false
 #endif
 
 /* What `outer` calls while `inner` runs; NULL: that is not known to be there still. */
@@ -333,12 +317,58 @@ made_by(PyObject *callable, const Frame *frame)
     return self != NULL && Py_TYPE(self) == type ? self : NULL;
 }
 
+#if PY_VERSION_HEX < 0x030E0000
+/* Whether `inner` is the __exit__ that `outer` calls at the end of a `with`, without an exception.  The loop calls a bound
+ * method there by way of C code, which puts the object in the method's place meanwhile: `callable` is the object.  One that
+ * C code can call might be called itself, and in turn call its __exit__. */
+static bool
+is_end_of_with(const struct standing *outer, const struct standing *inner, PyObject *callable)
+{
+    static PyObject *names[2]; /* interned, kept for good */
+
+    if ((names[0] == NULL && (names[0] = PyUnicode_InternFromString("__exit__")) == NULL) ||
+        (names[1] == NULL && (names[1] = PyUnicode_InternFromString("__call__")) == NULL)) {
+        PyErr_Clear();
+        return false;
+    }
+    PyObject *leaves = callable == NULL ? NULL : _PyType_Lookup(Py_TYPE(callable), names[0]);
+
+    if (leaves == NULL || !PyFunction_Check(leaves) || outer->site->oparg != 2) {
+        return false;
+    }
+    /* One that was loaded by value is not the class's, but has its name. */
+    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(leaves);
+
+    if (leaves != function_of(inner->frame) &&
+        PyUnicode_Compare(code->co_qualname, inner->code->co_qualname) != 0) {
+        return false;
+    }
+    for (int i = 1; i <= 3; i++) {
+        if (operand(outer, outer->site->base + i) != Py_None) {
+            return false;
+        }
+    }
+    PyObject *call = _PyType_Lookup(Py_TYPE(callable), names[1]);
+
+    return call == NULL ? Py_TYPE(callable)->tp_call == NULL : PyFunction_Check(call);
+}
+#else
+#define is_end_of_with(outer, inner, callable) false
+#endif
+
 /* 0, or -1 with the error: `inner` is not called as an evaluation loop would call it. */
 static int
 check_step(const struct capture *capture, const struct standing *outer, struct standing *inner)
 {
     if (outer->site == NULL) {
         return refuse(capture, outer, "C code (an operator or attribute)");
+    }
+    if (outer->site->kind == PLUS_SITE_EXIT && !is_generators(inner->frame)) {
+        PyObject *leaves = operand(outer, outer->site->base); /* stays until the `with` is over */
+
+        return leaves != NULL && amounts_to(leaves, function_of(inner->frame))
+                   ? 0
+                   : refuse_call(capture, outer, leaves);
     }
     if (outer->site->kind != PLUS_SITE_CALL) {
         return is_generators(inner->frame) && asked_at(outer) == generator_of(inner->frame)
@@ -348,13 +378,12 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     if (is_generators(inner->frame)) {
         return refuse_call(capture, outer, inner->by_c ? called_by(outer, inner) : NULL);
     }
-    if (inner->made != NULL || !inner->by_c || operands_are_gone(outer) ||
-        ends_with(outer, inner)) {
+    if (inner->made != NULL || !inner->by_c || operands_are_gone(outer)) {
         return 0;
     }
     PyObject *callable = called_by(outer, inner);
 
-    if (amounts_to(callable, function_of(inner->frame))) {
+    if (amounts_to(callable, function_of(inner->frame)) || is_end_of_with(outer, inner, callable)) {
         return 0;
     }
     inner->made = made_by(callable, inner->frame);

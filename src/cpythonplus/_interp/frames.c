@@ -288,7 +288,7 @@ visit_operands(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, v
         return 0;
     }
     const struct plus_call_site *site = plus_stack_depth_at(code, offset_of(frame));
-    if (site == NULL || site->kind == PLUS_SITE_SEND) {
+    if (site == NULL || site->kind == PLUS_SITE_SEND || site->kind == PLUS_SITE_EXIT) {
         return 0;
     }
     int bottom = code->co_nlocalsplus, base = bottom + site->base, top = bottom + site->depth;

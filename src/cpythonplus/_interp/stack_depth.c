@@ -229,6 +229,8 @@ enum {
     /* What is iterated, and from 3.15 on how far; to SEND also what is sent. */
     FOR_OPERANDS = PY_VERSION_HEX < 0x030F0000 ? 1 : 2,
     SEND_OPERANDS = FOR_OPERANDS + 1,
+    /* Of a `with` that an exception leaves: __exit__ (and from 3.14 on self), an offset, two exceptions. */
+    EXIT_OPERANDS = PY_VERSION_HEX < 0x030E0000 ? 4 : 5,
 };
 
 static bool
@@ -288,6 +290,9 @@ describe_call(const struct flow *flow, const struct instruction *ins, struct plu
         site->kind = PLUS_SITE_SEND;
         site->kept = -1;
         return described(flow, site, SEND_OPERANDS);
+    case WITH_EXCEPT_START:
+        site->kind = PLUS_SITE_EXIT;
+        return described(flow, site, EXIT_OPERANDS);
     default:
         return false;
     }

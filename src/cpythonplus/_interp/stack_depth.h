@@ -17,6 +17,7 @@ enum plus_site_kind {
     PLUS_SITE_CALL, /* its operands are replaced by the result */
     PLUS_SITE_FOR,  /* a `for` asks its iterator, which stays */
     PLUS_SITE_SEND, /* `yield from` or `await`: the receiver stays */
+    PLUS_SITE_EXIT, /* a `with` that an exception leaves calls __exit__, which stays */
 };
 
 /* An instruction that calls.  Indexes count from the bottom of the operand stack. */
@@ -26,10 +27,18 @@ struct plus_call_site {
     int oparg;  /* of PLUS_SITE_FOR and _SEND: code units from `next` to where they go at the end */
     int depth;  /* of the stack before the call: callable and arguments are on it */
     int base;   /* index of the lowest operand: what is called, or a NULL below it */
+                /* (of PLUS_SITE_EXIT what is called, and nothing is taken) */
     int kept;   /* depth while a Python function runs that was called here */
     int unpacked; /* index of the iterable in f(*iterable), or -1 */
     enum plus_site_kind kind;
 };
+
+/* Whether it is a generator or an iterator that goes on there, not a function that begins. */
+static inline bool
+plus_site_asks(const struct plus_call_site *site)
+{
+    return site->kind == PLUS_SITE_FOR || site->kind == PLUS_SITE_SEND;
+}
 
 /* The call at `offset`, in bytes.  NULL: there is no call, or its depth cannot be found.  It lives
  * as long as the code object: it is kept in the extra space that code objects have for others,

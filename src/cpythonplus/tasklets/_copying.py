@@ -5,6 +5,7 @@ those functions, generators and iterators. Everything else is what it is for any
 same object. `copy.deepcopy` makes all of it anew, as a pickle does.
 """
 
+import gc
 from contextlib import suppress
 from pickle import PicklingError
 from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodType
@@ -12,7 +13,7 @@ from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.tasklets._iterators import KINDS, reduced
-from cpythonplus.tasklets._pickling import make_generator, restore
+from cpythonplus.tasklets._pickling import CoroutineIteratorType, make_generator, restore
 
 
 def _copied(obj: Any, memo: dict[int, Any]) -> Any:
@@ -58,13 +59,19 @@ def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionTy
 def _copied_generator(generator: Any, memo: dict[int, Any]) -> Any:
     state = _native.generator_capture(generator, PicklingError)
     function = _native.generator_function(generator)
-    made = make_generator(function, generator.__name__, generator.__qualname__)
+    is_coroutine = type(generator) is CoroutineType
+    made = make_generator(function, generator.__name__, generator.__qualname__, is_coroutine)
     memo[id(generator)] = made
     if state is not None:
         offset, kinds, values, handled, number = state
         values = _copied_values(values, memo)
         _native.generator_restore(made, (offset, kinds, values, handled, number))
     return made
+
+
+def _copied_coroutine_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
+    (coroutine,) = gc.get_referents(iterator)
+    return _copied(coroutine, memo).__await__()
 
 
 def _is_iterator(kind: type) -> bool:
@@ -95,6 +102,7 @@ def _copied_values(values: Any, memo: dict[int, Any]) -> Any:
 
 _COPIERS: dict[type, Any] = {
     CellType: _copied_cell,
+    CoroutineIteratorType: _copied_coroutine_iterator,
     CoroutineType: _copied_generator,
     FunctionType: _copied_function,
     GeneratorType: _copied_generator,

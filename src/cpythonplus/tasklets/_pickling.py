@@ -17,6 +17,7 @@ another one's are refused before anything is restored.
 """
 
 import copyreg
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import _GeneratorContextManager
@@ -257,9 +258,19 @@ def _ended() -> Iterator[None]:
     yield  # a generator that has ended does not know of what function it was
 
 
-def make_generator(function: Any, name: str, qualname: str) -> Any:
-    """A generator or coroutine of a function, or (None) one that has ended."""
-    made = _native.generator_make(_ended if function is None else owner(function))
+async def _ended_coroutine() -> None:
+    """The same of a coroutine."""
+
+
+def make_generator(
+    function: Any,
+    name: str,
+    qualname: str,
+    is_coroutine: bool = False,  # noqa: FBT001, FBT002  # pickled by position
+) -> Any:
+    """A generator or coroutine of a function, or (None) one that has ended, and was the latter."""
+    ended = _ended_coroutine if is_coroutine else _ended
+    made = _native.generator_make(ended if function is None else owner(function))
     made.__name__, made.__qualname__ = name, qualname
     if function is None:
         made.close()
@@ -278,8 +289,10 @@ def set_generator_state(generator: Any, state: Any) -> None:
 
 def _made(generator: Any) -> tuple[Any, ...]:
     function = _native.generator_function(generator)
-    function = None if function is None else wrap_owner(function)
-    return make_generator, (function, generator.__name__, generator.__qualname__)
+    names = generator.__name__, generator.__qualname__
+    if function is None and type(generator) is CoroutineType:
+        return make_generator, (None, *names, True)
+    return make_generator, (None if function is None else wrap_owner(function), *names)
 
 
 def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
@@ -293,6 +306,21 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     links = _links(exceptions) if exceptions else None
     state = (offset, kinds, wrapped(values), handled, number), links
     return *made, state, None, None, set_generator_state
+
+
+def _made_iterator(coroutine: Any) -> Any:
+    return coroutine.__await__()
+
+
+def _reduce_coroutine_iterator(iterator: Any, _: Any) -> tuple[Any, ...]:
+    """What `coroutine.__await__()` gives; it has no attribute for the coroutine."""
+    (coroutine,) = gc.get_referents(iterator)
+    return _made_iterator, (wrap(coroutine),)
+
+
+def _reduce_traceback(_: TracebackType, __: Any) -> tuple[Any, ...]:
+    """Its frames are over and stay behind; such a variable has each `__exit__`."""
+    return raised_before_it_was_pickled, ()
 
 
 def _made_manager(kind: type[Any], state: dict[str, Any]) -> Any:
@@ -320,3 +348,8 @@ reduce_as(MethodType, _reduce_method)
 reduce_as(_GeneratorContextManager, _reduce_manager)
 reduce_as(GeneratorType, reduce_generator)
 reduce_as(CoroutineType, reduce_generator)
+reduce_as(TracebackType, _reduce_traceback)
+_coroutine = _ended_coroutine()
+CoroutineIteratorType: type = type(_coroutine.__await__())
+reduce_as(CoroutineIteratorType, _reduce_coroutine_iterator)
+_coroutine.close()

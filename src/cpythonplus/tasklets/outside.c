@@ -94,6 +94,7 @@ plus_outside_wait(struct plus_scheduler *sched)
 {
     int result = 1;
 
+    sched->idle.resting = true;
     while (sched->current == NULL) {
         if (sched->watch.on && plus_watchdog_wake_owner(sched)) {
             break;
@@ -121,6 +122,7 @@ plus_outside_wait(struct plus_scheduler *sched)
             break;
         }
     }
+    sched->idle.resting = false;
     return result;
 }
 

@@ -159,6 +159,7 @@ struct plus_loop {
 struct plus_idle {
     struct plus_waitq line; /* its thread, while it waits */
     bool blocked;           /* waits for another thread to make a tasklet runnable */
+    bool resting;           /* outside.c's: nothing of it runs before it has looked at the queue */
 };
 
 /* One for each thread that has used tasklets; lives as long as its thread state, and as its tasklets. */

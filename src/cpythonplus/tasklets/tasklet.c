@@ -20,7 +20,7 @@ refuse(const char *text)
 static bool
 has_c_stack(const struct plus_tasklet *task)
 {
-    return task->alive && task->started && task->sched->tstate != NULL;
+    return task->alive && task->started; /* also of a thread that has ended: the stack stays */
 }
 
 int
@@ -99,6 +99,9 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
     if (!plus_is_floating(task) || plus_is_coming(task)) {
         return refuse("tasklet is scheduled");
     }
+    if (task->is_main && func == NULL) {
+        return refuse("can't unbind the main tasklet");
+    }
     if (has_c_stack(task)) {
         return refuse("tasklet has C state on its stack");
     }
@@ -169,7 +172,7 @@ static PyObject *
 run_in_other_thread(struct plus_tasklet *task)
 {
     struct plus_scheduler *there = task->sched;
-    bool queued = task->next != NULL, idle = there->idle.blocked;
+    bool queued = task->next != NULL;
 
     if (there->tstate == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "tasklet has no thread");
@@ -179,9 +182,9 @@ run_in_other_thread(struct plus_tasklet *task)
         return NULL;
     }
     if (!queued && there->current != task) {
-        /* It is to be the next one there. */
+        /* It is to be the next one there.  (A thread that has been woken, but has not got the GIL yet, still rests.) */
         plus_queue_remove(task);
-        if (idle) {
+        if (there->idle.resting) {
             plus_queue_insert(task);
             there->current = task;
         }
@@ -279,7 +282,8 @@ plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb)
         return plus_bomb_explode(bomb);
     }
     if (task->sched->tstate == NULL || !task->alive || task->abandoned) {
-        bool harmless = is_exit(bomb);
+        bool unfinished = task->sched->tstate == NULL && task->alive && task->started;
+        bool harmless = !unfinished && is_exit(bomb);
 
         Py_DECREF(bomb);
         if (harmless) {

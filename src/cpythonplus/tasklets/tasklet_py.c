@@ -10,6 +10,7 @@
 #include "context.h"
 #include "methods.h"
 #include "pickle_calls.h"
+#include "snapshot.h"
 #include "switching.h"
 #include "tasklet.h"
 #include "tracing.h"
@@ -337,6 +338,10 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     if (!PyArg_ParseTuple(args, "|l:bind_thread", &ident)) {
         return NULL;
     }
+    if (ident < -1) {
+        PyErr_SetString(PyExc_OverflowError, "no thread has a negative number");
+        return NULL;
+    }
     target = ident == -1 ? plus_scheduler_get() : plus_scheduler_of_thread((unsigned long)ident);
     if (target == NULL) {
         if (!PyErr_Occurred()) {
@@ -464,6 +469,11 @@ get_recursion_depth(PyObject *op, void *ignored)
 
     if (plus_is_running(task)) {
         depth = plus_pystate_depth(task->sched->tstate);
+    }
+    else if (task->alive && !task->started && plus_is_snapshot(task->func)) {
+        PyObject *frames = plus_snapshot_frames(task->func); /* loaded, and has not gone on */
+
+        depth = frames == NULL ? 0 : (int)PyTuple_GET_SIZE(frames);
     }
     return PyLong_FromLong(depth);
 }

@@ -184,7 +184,8 @@ tasklets_get_thread_info(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "|l:get_thread_info", &ident)) {
         return NULL;
     }
-    sched = ident == 0 ? plus_scheduler_get() : plus_scheduler_of_thread((unsigned long)ident);
+    sched = ident == 0 || ident == -1 ? plus_scheduler_get()
+                                      : plus_scheduler_of_thread((unsigned long)ident);
     if (sched == NULL) {
         if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_RuntimeError, "Thread id not found");
