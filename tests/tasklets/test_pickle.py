@@ -812,7 +812,9 @@ class Nested:
 
 def test_a_pickle_within_one_of_the_pickler() -> None:
     def work(more: object) -> None:
-        local = lambda: 5  # noqa: E731
+        def local() -> int:
+            return 5
+
         stop()
         RESULTS.append([local(), more])
 
@@ -822,7 +824,7 @@ def test_a_pickle_within_one_of_the_pickler() -> None:
         (task,) = pickle.loads(data)
         finish(task)
     assert RESULTS[0] == [5, 1]
-    finish(RESULTS[1][1])  # type: ignore[arg-type]
+    finish(RESULTS[1][1])
     assert RESULTS[2] == [5, 1]
 
 
