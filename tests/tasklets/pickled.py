@@ -554,6 +554,25 @@ def iterates(gate: channel, log: Log) -> None:
     log.append("end")
 
 
+def spins_far(n: int, log: Log) -> None:
+    """Jumps so far back that the jump needs a prefix."""
+    a = b = c = d = e = f = 0
+    for i in range(n):
+        a, b, c, d, e, f = b + i, c + a, d + b, e + c, f + d, a + e
+        a, b, c, d, e, f = a % 7, b % 11, c % 13, d % 17, e % 19, f % 23
+        a, b, c, d, e, f = b + i, c + a, d + b, e + c, f + d, a + e
+        a, b, c, d, e, f = a % 7, b % 11, c % 13, d % 17, e % 19, f % 23
+        a, b, c, d, e, f = b + i, c + a, d + b, e + c, f + d, a + e
+        a, b, c, d, e, f = a % 7, b % 11, c % 13, d % 17, e % 19, f % 23
+        a, b, c, d, e, f = b + i, c + a, d + b, e + c, f + d, a + e
+        a, b, c, d, e, f = a % 7, b % 11, c % 13, d % 17, e % 19, f % 23
+        a, b, c, d, e, f = b + i, c + a, d + b, e + c, f + d, a + e
+        a, b, c, d, e, f = a % 7, b % 11, c % 13, d % 17, e % 19, f % 23
+        a, b, c, d, e, f = b + i, c + a, d + b, e + c, f + d, a + e
+        a, b, c, d, e, f = a % 7, b % 11, c % 13, d % 17, e % 19, f % 23
+    log.append((a, b, c, d, e, f))
+
+
 def spins(n: int, log: Log) -> None:
     total = 0
     for i in range(n):

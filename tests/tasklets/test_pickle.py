@@ -322,6 +322,21 @@ def test_interrupted_by_a_watchdog() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="refused there")
+def test_interrupted_at_a_long_jump() -> None:
+    expected: list[Any] = []
+    pickled.spins_far(300, expected)
+    log: list[Any] = []
+    tasklet(pickled.spins_far)(300, log)
+    times = 0
+    while (victim := run(7)) is not None:
+        KEPT.append(victim)
+        copy.copy(victim).insert()
+        times += 1
+    assert times > 40
+    assert log == expected
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="refused there")
 def test_an_exception_at_an_interruption() -> None:
     def work(log: list[Any]) -> None:
         try:
@@ -884,6 +899,34 @@ def test_words() -> None:
         pass
     with tasklets.pickling(code="value"), tasklets.pickling(code="name"):
         pass
+
+
+class Nested:
+    """Has a pickle in its pickle."""
+
+    def __init__(self, task: tasklet) -> None:
+        self.task = task
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (pickle.dumps(self.task),)
+
+
+def test_a_pickle_within_one_of_the_pickler() -> None:
+    def work(more: object) -> None:
+        def local() -> int:
+            return 5
+
+        stop()
+        RESULTS.append([local(), more])
+
+    inner = started(work, 1)
+    outer = started(work, Nested(inner))
+    for data in (tasklets.dumps([Nested(inner)]), tasklets.dumps([Nested(outer)])):
+        (task,) = pickle.loads(data)
+        finish(task)
+    assert RESULTS[0] == [5, 1]
+    finish(RESULTS[1][1])
+    assert RESULTS[2] == [5, 1]
 
 
 def test_deep_lambdas_need_the_pickler() -> None:

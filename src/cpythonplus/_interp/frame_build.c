@@ -436,6 +436,19 @@ code_start(Frame *frame, PyCodeObject *code)
 #endif
 }
 
+int
+plus_first_unit(PyCodeObject *code, int unit)
+{
+    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
+
+    while (bytes != NULL && unit > 0 &&
+           (unsigned char)PyBytes_AS_STRING(bytes)[2 * (unit - 1)] == EXTENDED_ARG) {
+        unit--;
+    }
+    Py_XDECREF(bytes);
+    return unit;
+}
+
 void
 plus_frame_go_behind(Frame *frame, const struct plus_captured *item, bool at_end)
 {
@@ -457,26 +470,12 @@ plus_frame_go_behind(Frame *frame, const struct plus_captured *item, bool at_end
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/* The unit of an instruction, or of the prefixes that belong to it. */
-static int
-first_unit(PyCodeObject *code, int unit)
-{
-    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
-
-    while (bytes != NULL && unit > 0 &&
-           (unsigned char)PyBytes_AS_STRING(bytes)[2 * (unit - 1)] == EXTENDED_ARG) {
-        unit--;
-    }
-    Py_XDECREF(bytes);
-    return unit;
-}
-
 void
 plus_frame_go_before(Frame *frame, const struct plus_captured *item)
 {
     int unit = item->site->offset / (int)sizeof(_Py_CODEUNIT);
 
-    frame->prev_instr = _PyCode_CODE(item->code) + first_unit(item->code, unit) - 1;
+    frame->prev_instr = _PyCode_CODE(item->code) + plus_first_unit(item->code, unit) - 1;
     if (item->site->kind == PLUS_SITE_SEND) { /* it takes what is to be sent */
         frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
     }

@@ -62,6 +62,10 @@ void
 plus_frame_go_behind(struct _PyInterpreterFrame *frame, const struct plus_captured *item,
                      bool at_end);
 
+/* The unit of an instruction, or of the prefixes that belong to it. */
+int
+plus_first_unit(PyCodeObject *code, int unit);
+
 #if PY_VERSION_HEX >= 0x030C0000
 /* An exception comes in place of the instruction that would be next. */
 void

@@ -623,8 +623,9 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
     bool more = next_standing(capture->frames, &home, &inner, NULL);
 
     if (more && capture->frames->between) {
-        /* Where a jump leads; or the one that a function begins with, which may be executed again. */
-        inner.next = _PyInterpreterFrame_LASTI(inner.frame) * (int)sizeof(_Py_CODEUNIT);
+        /* Where a jump leads; or the jump (3.13), or the one that a function begins with, which may be executed again. */
+        inner.next = plus_first_unit(inner.code, _PyInterpreterFrame_LASTI(inner.frame)) *
+                     (int)sizeof(_Py_CODEUNIT);
         inner.site = NULL;
     }
     if (more && check_end(capture, &inner) < 0) {

@@ -141,10 +141,14 @@ def refusal(value: Any) -> str | None:
         return None
     if isinstance(value, (_native.tasklet, _native.channel)):
         return None  # asks this itself, and may lead back here
+    outer = getattr(_deep, "pickler", None)
+    _deep.pickler = None  # it may begin to pickle something by itself
     try:
         value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
     except (TypeError, pickle.PicklingError) as error:
         return str(error)
+    finally:
+        _deep.pickler = outer
     return None
 
 
@@ -175,19 +179,27 @@ class Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         """What pickle asks of each object."""
         kind = type(obj)
+        if isinstance(obj, (_native.tasklet, _native.channel)):
+            return self._deeply(obj.__reduce_ex__, pickle.DEFAULT_PROTOCOL)
         if kind not in _REDUCERS or (kind is FunctionType and _code.pickle_finds(obj)):
             return NotImplemented
         found = _wrappers.get(id(obj))
-        return _REDUCERS[kind](obj, wrap) if found is None else found.__reduce__()
+        return self._deeply(_REDUCERS[kind], obj, wrap) if found is None else found.__reduce__()
 
-    def dump(self, obj: Any, /) -> None:
-        """Write a pickle of the object."""
+    def _deeply(self, reduce: Callable[..., Any], *args: Any) -> Any:
+        """Its result, without wrappers; other picklers may begin in what objects are asked."""
         outer = getattr(_deep, "pickler", None)
         _deep.pickler = self
         try:
-            super().dump(obj)
+            return reduce(*args)
         finally:
             _deep.pickler = outer
+
+    def dump(self, obj: Any, /) -> None:
+        """Write a pickle of the object."""
+        try:
+            super().dump(obj)
+        finally:
             self.kept.clear()
 
 
