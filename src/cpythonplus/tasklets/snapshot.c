@@ -119,7 +119,8 @@ snapshot_dealloc(PyObject *op)
 {
     PyObject_GC_UnTrack(op);
     (void)snapshot_clear(op);
-    Py_DECREF(((struct snapshot *)op)->function); /* a report may ask until now; functions clear themselves */
+    /* A report may ask until now; functions clear themselves. */
+    Py_DECREF(((struct snapshot *)op)->function);
     PyObject_GC_Del(op);
 }
 
