@@ -155,6 +155,36 @@ def handlers(log: Log) -> None:
     log.append(names())
 
 
+class Answer(Exception):
+    """Its `args` are not what its class takes."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code} {text}")
+        self.code = code
+
+
+class Answers(ExceptionGroup):
+    def __new__(cls, code: int, text: str, found: Any) -> Any:
+        made = super().__new__(cls, text, found)
+        made.code = code
+        return made
+
+
+def exceptions_with_arguments(log: Log) -> None:
+    kept: Any = None
+    try:
+        try:
+            raise Answer(404, "not there")
+        except Answer as error:
+            kept = error
+            stop()
+            log.append((error is sys.exc_info()[1], error.code, error.args, kept is error))
+            raise Answers(3, "all", [KeyError(1)]) from error
+    except Answers as group:
+        stop()
+        log.append((group.code, group.message, len(group.exceptions), group.__cause__ is kept))
+
+
 def groups(log: Log) -> None:
     try:
         raise ExceptionGroup("both", [Broken(1), KeyError(2), ValueError(3)])
@@ -516,7 +546,7 @@ def defaults(log: Log) -> None:
 
 
 CASES = (
-    *(itertools_loops, groups_and_tees),
+    *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),

@@ -110,8 +110,8 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
             found += one.exceptions
         was_raised = one.__traceback__ is not None
         if others or was_raised or one.__suppress_context__:
-            rest = one.__cause__, one.__context__, one.__suppress_context__
-            links.append((one, *rest, was_raised))
+            rest = wrap(one.__cause__), wrap(one.__context__), one.__suppress_context__
+            links.append((wrap(one), *rest, was_raised))
             found += others
     return tuple(links) or None
 
@@ -171,6 +171,7 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
         apart = list(_made_apart(frames))  # kept while the others are wrapped
         frames = tuple(map(_frame, frames))
         del apart
+        handled = wrap(handled)
     elif call is not None:
         call = wrapped(call)
     kind = type(task)
@@ -304,7 +305,7 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     offset, kinds, values, handled, number = state
     exceptions = _exceptions(((None, offset, kinds, values, None),), handled)
     links = _links(exceptions) if exceptions else None
-    state = (offset, kinds, wrapped(values), handled, number), links
+    state = (offset, kinds, wrapped(values), wrap(handled), number), links
     return *made, state, None, None, set_generator_state
 
 

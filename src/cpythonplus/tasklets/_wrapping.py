@@ -12,6 +12,7 @@ written: so an object that is met twice in one pickle is one object again when i
 import copy
 import copyreg
 import gc
+import inspect
 import io
 import pickle
 import threading
@@ -88,8 +89,52 @@ def reduce_as(kind: type, reduce: Reduce) -> None:
     _REDUCERS[kind] = reduce
 
 
-def _reduced(obj: Any) -> tuple[Any, ...]:
-    return _REDUCERS[type(obj)](obj, wrap)
+# ---- exceptions ---------------------------------------------------------------------------------
+
+
+def _first_in_c(kind: type, name: str) -> Any:
+    """The method of the nearest base that is not written in Python."""
+    return next(
+        vars(base)[name]
+        for base in kind.__mro__
+        if name in vars(base) and not isinstance(getattr(base, name), FunctionType)
+    )
+
+
+def make_exception(kind: type[BaseException], arguments: Any, attributes: Any) -> BaseException:
+    """What pickle calls for an exception whose class does not take its own `args`."""
+    made: BaseException = _first_in_c(kind, "__new__")(kind, *arguments)
+    _first_in_c(kind, "__init__")(made, *arguments)
+    made.args = arguments
+    made.__dict__.update(attributes)
+    return made
+
+
+def _reduce_exception(error: BaseException, _: Any) -> tuple[Any, ...]:
+    return make_exception, (type(error), error.args, error.__dict__)
+
+
+def _is_lossy(error: BaseException) -> bool:
+    """Whether pickle would write it so that it cannot be made again: `Error(code, text)`."""
+    kind = type(error)
+    if kind.__reduce__ is not BaseException.__reduce__ or kind in copyreg.dispatch_table:
+        return False
+    if kind.__reduce_ex__ is not object.__reduce_ex__:
+        return False
+    for method in (kind.__init__, kind.__new__):
+        if isinstance(method, FunctionType):
+            try:
+                inspect.signature(method).bind(kind, *error.args)
+            except TypeError:
+                return True
+    return False
+
+
+def _reducer(value: Any) -> Reduce | None:
+    found = _REDUCERS.get(type(value))
+    if found is None and isinstance(value, BaseException) and _is_lossy(value):
+        return _reduce_exception
+    return found
 
 
 def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
@@ -106,13 +151,16 @@ def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
 def wrap(value: Any) -> Any:
     """Return the value, or what stands for it in a pickle."""
     kind = type(value)
-    if kind in PLAIN or kind not in _REDUCERS or getattr(_deep, "pickler", None) is not None:
+    if kind in PLAIN or getattr(_deep, "pickler", None) is not None:
+        return value
+    reduce = _reducer(value)
+    if reduce is None:
         return value
     found = _wrappers.get(id(value))
     if found is None:
         if kind is FunctionType and _code.pickle_finds(value):
             return value
-        found = _wrappers[id(value)] = _Wrapper(value, lambda: _reduced(value))
+        found = _wrappers[id(value)] = _Wrapper(value, lambda: reduce(value, wrap))
     return found
 
 
@@ -178,13 +226,13 @@ class Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         """What pickle asks of each object."""
-        kind = type(obj)
         if isinstance(obj, (_native.tasklet, _native.channel)):
             return self._deeply(obj.__reduce_ex__, pickle.DEFAULT_PROTOCOL)
-        if kind not in _REDUCERS or (kind is FunctionType and _code.pickle_finds(obj)):
+        reduce = _reducer(obj)
+        if reduce is None or (type(obj) is FunctionType and _code.pickle_finds(obj)):
             return NotImplemented
         found = _wrappers.get(id(obj))
-        return self._deeply(_REDUCERS[kind], obj, wrap) if found is None else found.__reduce__()
+        return self._deeply(reduce, obj, wrap) if found is None else found.__reduce__()
 
     def _deeply(self, reduce: Callable[..., Any], *args: Any) -> Any:
         """Its result, without wrappers; other picklers may begin in what objects are asked."""
