@@ -151,13 +151,11 @@ class Hub:
             self.loop.close()
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run it until the thread ends; what a signal handler raises there is for main."""
-    pid = os.getpid()
-    outside = asyncio._get_running_loop()
+def _run(turns: Turns) -> None:
+    """Run its loop until the thread ends; what a signal handler raises there is for main."""
+    pid, loop = os.getpid(), turns.loop
+    turns.outside, turns.hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
     asyncio._set_running_loop(None)
-    turns = Turns(loop, ours=True)
-    turns.outside = outside
     try:
         with tasklet_atomic():  # a watchdog is about the others
             while True:
@@ -198,7 +196,9 @@ def _hub_of_thread() -> Hub:
         _left_behind.append(hub)
     hub = loops.hub = Hub(_factory())
     hub.loop.slow_callback_duration = math.inf  # a turn of the tasklets takes as long as they do
-    hub.tasklet.setup(hub.loop)
+    # Before it runs: a loop could not watch those who wait by then if they were a hundred with
+    # epolls of their own, while one that watches already has those after these refused (EINVAL).
+    hub.tasklet.setup(Turns(hub.loop, ours=True))
     hub.tasklet.trace_function = hub.tasklet.profile_function = None  # it is nobody's code
     _native.io_own_hub(hub.tasklet)
     return hub
