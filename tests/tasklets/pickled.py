@@ -99,8 +99,19 @@ def of_itertools() -> Iterator[Any]:
         yield itertools.batched("abcde", 2)
 
 
+def iterators_of_iterators() -> Iterator[Any]:
+    """Others of the language, that ask them, or a generator, or call a local function."""
+    numbers = itertools.count(3)
+    yield map(sum, itertools.permutations([1, 2, 3], 2))
+    yield zip(itertools.repeat(7), (n * n for n in range(3)))
+    yield enumerate(itertools.pairwise("abcd"))
+    yield filter(lambda n: n % 2, itertools.islice(numbers, 5))
+    yield iter(lambda: next(numbers), 11)
+    yield map(lambda n: n + 1, filter(None, itertools.chain([0, 1], [2])))
+
+
 def itertools_loops(log: Log) -> None:
-    for items in of_itertools():
+    for items in itertools.chain(of_itertools(), iterators_of_iterators()):
         for item in items:
             log.append(stop(item))
     log.append([(a, stop(b)) for a, b in itertools.product(itertools.islice("abc", 2), [1, 2])])

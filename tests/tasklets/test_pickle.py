@@ -522,7 +522,7 @@ def test_a_traceback_in_a_tuple_needs_the_pickler() -> None:
         RESULTS.append([found[0], found[2] and found[2].tb_frame.f_code.co_name])
 
     task = started(work)
-    with pytest.raises(TypeError, match=r"^cannot pickle 'traceback' object$"):
+    with pytest.raises(TypeError, match=r"^cannot pickle 'traceback' object"):
         pickle.dumps(task)
     finish(pickle.loads(tasklets.dumps(task)))
     assert RESULTS.pop() == [ValueError, "raised_before_it_was_pickled"]

@@ -119,6 +119,17 @@ def _reduce(iterator: Any, _: Any) -> Any:
     return *made, state, None, None, setter
 
 
+def _reduce_over_a_tuple(iterator: Any, _: Any) -> Any:
+    """A chain has its iterables in one, and nobody else has that tuple."""
+    function, arguments, state, setter = reduced(iterator)
+    made = function, tuple(map(wrapped, arguments))
+    return made if state is None else (*made, state, None, None, setter)
+
+
+reduce_as(type(iter(())), _reduce_over_a_tuple)
+# What they ask may be one of those, or a generator, or call a local function.
+for _kind in (enumerate, filter, map, reversed, zip, type(iter(int, 1))):
+    reduce_as(_kind, _reduce)
 for _kind in KINDS:
     if _kind in _BY_FIELDS or "__reduce__" in vars(_kind):
         reduce_as(_kind, _reduce)
