@@ -226,6 +226,47 @@ check_settling(void)
     plus_stacks_free(&pool);
 }
 
+/* Whoever has had very many keeps the pages of those that were given last, and of no more. */
+static void
+check_very_many(void)
+{
+    enum { MANY = 5000 };
+    struct plus_stack_pool pool = {.stack_bytes = PLUS_STACK_BYTES_MIN};
+    static struct plus_stack *stacks[MANY];
+    int filled = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        stacks[i] = plus_stack_take(&pool, stacks);
+        stacks[i]->top[-1] = 1;
+    }
+    for (int i = 0; i < MANY; i++) {
+        plus_stack_give(&pool, stacks[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        filled += page_is_there(stacks[i]->top - 1);
+    }
+    assert(filled >= 1000 && filled <= 1100);
+    for (int i = 0; i < 10; i++) {
+        struct plus_stack *stack = plus_stack_take(&pool, stacks);
+        assert(stack == stacks[MANY - 1] && page_is_there(stack->top - 1));
+        plus_stack_give(&pool, stack);
+    }
+    plus_stacks_resize(&pool, (size_t)1 << 20);
+    plus_stacks_trim(&pool, NULL, NULL);
+    assert(pool.filled == 0);
+    plus_stacks_resize(&pool, PLUS_STACK_BYTES_MIN);
+    for (int i = 0; i < MANY; i++) {
+        stacks[i] = plus_stack_take(&pool, stacks);
+    }
+    for (int i = 0; i < MANY; i++) {
+        plus_stack_give(&pool, stacks[i]);
+    }
+    assert(pool.filled >= 1000 && pool.filled <= 1100);
+    plus_stacks_trim(&pool, NULL, NULL);
+    assert(pool.filled == 0);
+    plus_stacks_free(&pool);
+}
+
 int
 main(void)
 {
@@ -236,6 +277,7 @@ main(void)
         check_patterns(sizes[i]);
     }
     check_settling();
+    check_very_many();
     puts("ok");
     return 0;
 }

@@ -378,6 +378,38 @@ captured_number(PyObject *captured, Py_ssize_t index)
     return PyLong_AsSsize_t(PyTuple_GET_ITEM(captured, index));
 }
 
+/* Of combinations, permutations and product: indexes lie within the pool, which is the iterator's own, and what was given
+ * out last has its size. */
+static int
+check_selection(const struct row *row, const char *base, PyObject *captured)
+{
+    bool one_pool = strcmp(row->name, "itertools.product") != 0;
+    bool has_cycles = one_pool && row->kinds[1] == 'p';
+    Py_ssize_t given = has_cycles ? 4 : 3; /* which field, as that of the indexes is 2 */
+    PyObject *pool = object_at(base, sizeof(PyObject)), *where = PyTuple_GET_ITEM(captured, 2);
+    Py_ssize_t size = indexes_of(row, base, one_pool ? 'r' : 'p');
+    unsigned long nulls = PyLong_AsUnsignedLongMask(PyTuple_GET_ITEM(captured, 0));
+    bool has_given = (nulls >> (given - 1) & 1) == 0;
+    bool ended = captured_number(captured, PyTuple_GET_SIZE(captured) - 1) != 0;
+
+    if (has_given && PyTuple_GET_SIZE(PyTuple_GET_ITEM(captured, given)) != size) {
+        return bad("what was given out last has another size");
+    }
+    if (has_cycles &&
+        check_indexes(PyTuple_GET_ITEM(captured, 3), size, PyTuple_GET_SIZE(pool)) < 0) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; !ended && i < PyTuple_GET_SIZE(where); i++) {
+        Py_ssize_t count = PyTuple_GET_SIZE(one_pool ? pool : PyTuple_GET_ITEM(pool, i));
+        /* A product that has not begun looks first whether a pool is empty. */
+        Py_ssize_t most = count == 0 && !one_pool && !has_given ? 0 : count - 1;
+        if (check_number(PyTuple_GET_ITEM(where, i), 0, most) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 /* What only fits together: each field is known to be of its kind, the pool is the iterator's own. */
 static int
 check_together(const struct row *row, const char *base, PyObject *captured)
@@ -413,32 +445,7 @@ check_together(const struct row *row, const char *base, PyObject *captured)
                                : check_number(PyTuple_GET_ITEM(captured, 2), 0,
                                               number_of(of_data, base_of(data), 'k'));
     }
-    if (row->kinds[0] ==
-        't') { /* the last two of those: what was given out, whether it has ended */
-        bool all_the_same = strcmp(name, "product") != 0;
-        Py_ssize_t given = all_the_same ? 3 + (row->kinds[1] == 'p') : 3;
-        Py_ssize_t ended = captured_number(captured, PyTuple_GET_SIZE(captured) - 1);
-        Py_ssize_t size = indexes_of(row, base, all_the_same ? 'r' : 'p');
-        bool has_given = (nulls & (1ul << (given - 1))) == 0;
-        if (has_given && PyTuple_GET_SIZE(PyTuple_GET_ITEM(captured, given)) != size) {
-            return bad("what was given out last has another size");
-        }
-        PyObject *pool = object_at(base, sizeof(PyObject)), *where = PyTuple_GET_ITEM(captured, 2);
-        if (given == 4 &&
-            check_indexes(PyTuple_GET_ITEM(captured, 3), size, PyTuple_GET_SIZE(pool)) < 0) {
-            return -1;
-        }
-        for (Py_ssize_t i = 0; !ended && i < PyTuple_GET_SIZE(where); i++) {
-            Py_ssize_t most = PyTuple_GET_SIZE(all_the_same ? pool : PyTuple_GET_ITEM(pool, i)) - 1;
-            if (most < 0 && !all_the_same && !has_given) {
-                most = 0; /* it looks first whether one is empty */
-            }
-            if (check_number(PyTuple_GET_ITEM(where, i), 0, most) < 0) {
-                return -1;
-            }
-        }
-    }
-    return 0;
+    return row->kinds[0] == 't' ? check_selection(row, base, captured) : 0;
 }
 
 static int

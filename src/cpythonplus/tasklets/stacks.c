@@ -22,9 +22,11 @@
  * dropped.  A fresh mapping has lost the guards in it, and dropped pages a guard that is a word: those are forgotten
  * here, and armed again by take() or put_back().  The guards at the edges stay.
  *
- * Free stacks keep their pages at first, so that the next user faults in none: *unsettled*.  They are the first of
- * the list, so settle() needs not walk over the others.  give() drops the pages of those beyond KEPT_DIRTY at once, but
- * calls one settled only if no unsettled one lies behind it.
+ * Free stacks keep their pages at first, so that the next user faults in none: *filled*, and *unsettled* until settle()
+ * has dropped all but KEPT_BYTES of each.  They are the first of the list, so nobody needs to walk over the others.  When
+ * there are KEPT_FILLED and some more, give() drops all pages of the oldest ones: those that were given last are taken
+ * next.  (To drop those of the one that is given would be simpler.  But a thread that has once had very many tasklets
+ * would then drop and fault in the pages of each later one.)
  *
  * All bounds are whole pages, of whatever size the kernel has: advice for a part of a page fails, or reaches further
  * than it was meant to.  The guards have 64 KiB and 1 MiB, and the largest pages have 64 KiB.
@@ -65,7 +67,8 @@
 #define SLAB_STACKS 64
 #define FEW_STACKS 8                  /* of a first slab, and where there is no room for more */
 #define MPROTECT_GUARDS 16384         /* two mappings each, of the 65,530 that a process may have */
-#define KEPT_DIRTY 1024               /* free stacks whose pages are kept */
+#define KEPT_FILLED 1024              /* free stacks whose pages are kept */
+#define DROPPED_AT_ONCE 64            /* of so many more */
 #define KEPT_BYTES ((size_t)64 << 10) /* of each of them */
 #define SETTLE_EVERY_NS (PLUS_NS_PER_S / 20)
 #define SETTLE_AT_REST 16 /* so many free stacks are not left with pages while the thread sleeps */
@@ -315,10 +318,13 @@ void
 plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
 {
     if (stack_bytes != pool->stack_bytes) {
-        settle(pool); /* the list is lost */
+        settle(pool); /* the list is lost, and with it the count of the filled */
+        for (struct plus_stack *stack = pool->free; stack != NULL; stack = stack->next) {
+            stack->filled = false;
+        }
         pool->stack_bytes = stack_bytes;
         pool->free = NULL;
-        pool->free_count = 0;
+        pool->free_count = pool->filled = 0;
         for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
             collect_free(pool, slab);
         }
@@ -340,7 +346,8 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     pool->free_count--;
     pool->in_use++;
     pool->unsettled -= !stack->settled;
-    stack->settled = false;
+    pool->filled -= stack->filled;
+    stack->settled = stack->filled = false;
     stack->owner = owner;
     arm(stack);
     return stack;
@@ -356,7 +363,7 @@ is_intact(const struct plus_stack *stack)
 /* Stacks from one to another of a slab have no content that anybody needs.  A fresh mapping frees the page tables,
  * too, but takes the guards that are in them; the edges share theirs with stacks that are in use. */
 static void
-drop_stacks(struct plus_slab *slab, int first, int last)
+drop_stacks(struct plus_stack_pool *pool, struct plus_slab *slab, int first, int last)
 {
     char *start = first == 0 ? slab->base : slab->stacks[first].low;
     char *end = last == slab->count - 1 ? slab->base + slab->bytes : slab->stacks[last].high;
@@ -375,7 +382,8 @@ drop_stacks(struct plus_slab *slab, int first, int last)
         if (is_gone || stack->guard == PLUS_GUARD_WORD) {
             forget_guard(stack);
         }
-        stack->touched = false;
+        pool->filled -= stack->filled;
+        stack->touched = stack->filled = false;
     }
 }
 
@@ -410,7 +418,8 @@ is_idle(const struct plus_stack *stack)
 }
 
 static size_t
-trim_slab(struct plus_slab *slab, bool (*cool)(void *owner, void *arg), void *arg)
+trim_slab(struct plus_stack_pool *pool, struct plus_slab *slab,
+          bool (*cool)(void *owner, void *arg), void *arg)
 {
     size_t cooled = 0;
 
@@ -429,7 +438,7 @@ trim_slab(struct plus_slab *slab, bool (*cool)(void *owner, void *arg), void *ar
             touched |= slab->stacks[next].touched;
         }
         if (touched) {
-            drop_stacks(slab, first, next - 1);
+            drop_stacks(pool, slab, first, next - 1);
         }
     }
     return cooled;
@@ -441,7 +450,7 @@ plus_stacks_trim(struct plus_stack_pool *pool, bool (*cool)(void *owner, void *a
     size_t cooled = 0;
 
     for (struct plus_slab *slab = pool->slabs; slab != NULL; slab = slab->next) {
-        cooled += trim_slab(slab, cool, arg);
+        cooled += trim_slab(pool, slab, cool, arg);
     }
     return cooled;
 }
@@ -457,6 +466,22 @@ plus_stacks_settle(struct plus_stack_pool *pool)
 {
     if (pool->unsettled >= SETTLE_AT_REST || is_settling_due(pool)) {
         settle(pool);
+    }
+}
+
+static void
+drop_oldest(struct plus_stack_pool *pool)
+{
+    size_t newer = 0;
+
+    for (struct plus_stack *stack = pool->free; pool->filled > KEPT_FILLED; stack = stack->next) {
+        if (stack->filled && ++newer > KEPT_FILLED) {
+            drop_pages(stack->low + plus_page_bytes(), stack->high);
+            stack->filled = false;
+            pool->filled--;
+            pool->unsettled -= !stack->settled;
+            stack->settled = true;
+        }
     }
 }
 
@@ -478,11 +503,12 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
     stack->next = pool->free;
     pool->free = stack;
     pool->free_count++;
-    if (pool->free_count > KEPT_DIRTY) {
-        drop_pages(stack->low + plus_page_bytes(), stack->high);
-        stack->settled = pool->unsettled == 0;
+    pool->unsettled++;
+    pool->filled++;
+    stack->filled = true;
+    if (pool->filled >= KEPT_FILLED + DROPPED_AT_ONCE) {
+        drop_oldest(pool);
     }
-    pool->unsettled += !stack->settled;
     if (is_settling_due(pool)) {
         settle(pool);
     }
@@ -519,7 +545,7 @@ plus_stacks_free(struct plus_stack_pool *pool)
     }
     pool->slabs = NULL;
     pool->free = NULL;
-    pool->free_count = pool->unsettled = 0;
+    pool->free_count = pool->unsettled = pool->filled = 0;
 }
 
 const struct plus_stack *

@@ -51,6 +51,7 @@ struct plus_stack {
     } guard;
     bool touched; /* may have pages of its own */
     bool settled; /* free, and has no pages but those near its top */
+    bool filled;  /* free, and has pages of its last user */
     bool cold;
 };
 
@@ -66,7 +67,7 @@ struct plus_stack_pool {
     struct plus_slab *slabs;
     size_t stack_bytes; /* of stacks made from now on, at least */
     size_t in_use, free_count;
-    size_t unsettled; /* free ones, at the head of the list */
+    size_t unsettled, filled; /* free ones, at the head of the list */
     uint64_t settled_ns;
 };
 
