@@ -42,6 +42,15 @@ def cluster():
     )
 
 
+def go_on(task):
+    # To the next stop: what it is then.
+    task.insert()
+    run()
+    again = pickle.dumps(task)
+    task.kill()
+    return again
+
+
 def finish(task):
     while task.alive:
         task.insert()
@@ -81,12 +90,7 @@ def test_pickles_go_to_and_fro() -> None:
     run_with_dask(
         """
 def one_step(data):
-    task = pickle.loads(data)
-    task.insert()
-    run()
-    again = pickle.dumps(task)
-    task.kill()
-    return os.getpid(), again
+    return os.getpid(), go_on(pickle.loads(data))
 
 
 if __name__ == "__main__":
@@ -112,11 +116,7 @@ def test_a_tasklet_is_an_argument() -> None:
         """
 def one_step(task):
     task.bind_thread()
-    task.insert()
-    run()
-    again = pickle.dumps(task)
-    task.kill()
-    return os.getpid(), again
+    return os.getpid(), go_on(task)
 
 
 if __name__ == "__main__":

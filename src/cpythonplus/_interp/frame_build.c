@@ -275,15 +275,16 @@ check_all(PyObject *frames)
     return plus_is_generator(item.owner) ? bad("the outermost one is a generator") : 0;
 }
 
-/* Its items, and one more unless that is NULL; `count` of them at most. */
 static PyObject *
-with_items(PyObject *tuple, Py_ssize_t count, PyObject *more)
+with_code(PyObject *tuple, PyCodeObject *code)
 {
-    PyObject *result = PyTuple_New(count);
+    PyObject *result = PyTuple_New(ITEMS + 1);
 
-    for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
-        PyTuple_SET_ITEM(result, i,
-                         Py_NewRef(i < ITEMS || more == NULL ? PyTuple_GET_ITEM(tuple, i) : more));
+    for (Py_ssize_t i = 0; result != NULL && i < ITEMS; i++) {
+        PyTuple_SET_ITEM(result, i, Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
+    }
+    if (result != NULL) {
+        PyTuple_SET_ITEM(result, CODE, Py_NewRef(code));
     }
     return result;
 }
@@ -296,7 +297,7 @@ plus_frames_adopt(PyObject *frames)
 
     for (Py_ssize_t i = 0; adopted != NULL && i < count; i++) {
         struct plus_captured item = plus_frames_captured(frames, i);
-        PyObject *one = with_items(PyTuple_GET_ITEM(frames, i), ITEMS + 1, (PyObject *)item.code);
+        PyObject *one = with_code(PyTuple_GET_ITEM(frames, i), item.code);
 
         if (one == NULL) {
             Py_CLEAR(adopted);
@@ -330,7 +331,7 @@ plus_frames_as_captured(PyObject *frames, PyObject *error)
                          item.code->co_qualname);
         }
         else {
-            one = with_items(PyTuple_GET_ITEM(frames, i), ITEMS, NULL);
+            one = PyTuple_GetSlice(PyTuple_GET_ITEM(frames, i), 0, ITEMS);
         }
         if (one == NULL) {
             Py_CLEAR(captured);

@@ -17,6 +17,7 @@
 #include "itertools_state.h"
 
 #include "facts.h"
+#include "probe_call.h"
 #include "probes.h"
 
 #include "../_base/own_memory.h"
@@ -541,7 +542,7 @@ plus_itertools_restore(PyObject *iterator, PyObject *captured)
 #define PAD "()"
 #endif
 static const char source[] =
-    "def made():\n"
+    "def probe():\n"
     "    import itertools as i\n"
     "    def on(it, steps):\n"
     "        for _ in range(steps): last.append(next(it))\n"
@@ -657,28 +658,19 @@ is_restored(PyObject *iterator, PyObject *fresh, PyObject *expected)
 const char *
 plus_probe_itertools(void)
 {
-    PyObject *code = Py_CompileString(source, "<cpythonplus probe>", Py_file_input);
-    PyObject *globals = PyDict_New(), *all = NULL, *one;
-    bool fits = code != NULL && globals != NULL &&
-                PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins()) == 0;
+    PyObject *function = plus_probe_function(source), *one;
+    PyObject *all = function == NULL ? NULL : PyObject_CallNoArgs(function);
+    bool fits = all != NULL;
 
-    if (fits) {
-        PyObject *done = PyEval_EvalCode(code, globals, globals);
-        PyObject *function = done == NULL ? NULL : PyDict_GetItemString(globals, "made");
-        all = function == NULL ? NULL : PyObject_CallNoArgs(function);
-        Py_XDECREF(done);
-        PyDict_Clear(globals);
-    }
-    while (all != NULL && fits && (one = PyIter_Next(all)) != NULL) {
+    while (fits && (one = PyIter_Next(all)) != NULL) {
         PyObject *iterator = PyTuple_GET_ITEM(one, 0), *expected = PyTuple_GET_ITEM(one, 2);
         fits = has_fields(iterator, expected) &&
                is_restored(iterator, PyTuple_GET_ITEM(one, 1), expected);
         Py_DECREF(one);
     }
-    fits = fits && all != NULL && !PyErr_Occurred();
+    fits = fits && !PyErr_Occurred();
     Py_XDECREF(all);
-    Py_XDECREF(globals);
-    Py_XDECREF(code);
+    Py_XDECREF(function);
     PyErr_Clear();
     return fits ? NULL : "iterators of itertools do not say where expected how far they are";
 }

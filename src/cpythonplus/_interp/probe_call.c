@@ -26,11 +26,10 @@ look(PyObject *capsule, PyObject *args)
 
 static PyMethodDef look_method = {"look", look, METH_VARARGS, NULL};
 
-/* New; NULL with an exception. */
-static PyObject *
-make_function(void)
+PyObject *
+plus_probe_function(const char *source)
 {
-    PyObject *code = Py_CompileString(SOURCE, "<cpythonplus probe>", Py_file_input);
+    PyObject *code = Py_CompileString(source, "<cpythonplus probe>", Py_file_input);
     PyObject *globals = PyDict_New(), *function = NULL;
 
     if (code != NULL && globals != NULL &&
@@ -49,7 +48,8 @@ int
 plus_probe_call(void (*callback)(const struct plus_probe_call *call, void *arg), void *arg)
 {
     struct going_on it = {callback, arg};
-    PyObject *capsule = PyCapsule_New(&it, NULL, NULL), *function = make_function(), *result = NULL;
+    PyObject *capsule = PyCapsule_New(&it, NULL, NULL), *function = plus_probe_function(SOURCE),
+             *result = NULL;
 
     it.call.first = PyList_New(0);
     it.call.callable = capsule == NULL ? NULL : PyCFunction_New(&look_method, capsule);

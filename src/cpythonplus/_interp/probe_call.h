@@ -15,6 +15,10 @@ struct plus_probe_call {
     PyObject *callable; /* `look` */
 };
 
+/* The function `probe` that the source defines, new; NULL with an exception. */
+PyObject *
+plus_probe_function(const char *source);
+
 /* Calls look(call, arg) from inside of it; all is borrowed.  0, or -1 with an exception. */
 int
 plus_probe_call(void (*look)(const struct plus_probe_call *call, void *arg), void *arg);
