@@ -99,6 +99,14 @@ def of_itertools() -> Iterator[Any]:
         yield itertools.batched("abcde", 2)
 
 
+def second(_: Any, of_two: Any) -> Any:
+    return of_two
+
+
+def called(function: Callable[[], Any]) -> Any:
+    return function()
+
+
 def iterators_of_iterators() -> Iterator[Any]:
     """Others of the language, that ask them, or a generator, or call a local function."""
     numbers = itertools.count(3)
@@ -107,6 +115,7 @@ def iterators_of_iterators() -> Iterator[Any]:
     yield enumerate(itertools.pairwise("abcd"))
     yield filter(lambda n: n % 2, itertools.islice(numbers, 5))
     yield iter(lambda: next(numbers), 11)
+    yield map(called, itertools.accumulate((lambda: 1, lambda: 2, lambda: 3), second))
     yield map(lambda n: n + 1, filter(None, itertools.chain([0, 1], [2])))
 
 

@@ -7,7 +7,7 @@ from pickle import PicklingError, UnpicklingError
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.tasklets._wrapping import reduce_as, wrapped
+from cpythonplus.tasklets._wrapping import reduce_as, wrap, wrapped
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...], Any, Callable[[Any, Any], None]]
 """What makes it, of what; its state or None, and what sets that."""
@@ -115,7 +115,7 @@ def _reduce(iterator: Any, _: Any) -> Any:
     made = function, wrapped(arguments)
     if state is None:
         return made
-    state = wrapped(state) if type(state) is tuple else state
+    state = wrapped(state) if type(state) is tuple else wrap(state)
     return *made, state, None, None, setter
 
 
