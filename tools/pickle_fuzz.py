@@ -3,9 +3,10 @@
     python -m tools.pickle_fuzz --programs 20000 [--first-seed N] [--jobs N]
 
 Each seed is a program: functions that loop, raise, handle, yield and call each other, and stop in
-the middle of all that. It is run undisturbed; then once more, where at every stop the tasklet is
-pickled, and goes on in the other one of two processes. Both have to log the same. Every third
-program travels by value, and its module is not in the second process at all.
+the middle of all that. It is run undisturbed; then where at every stop the tasklet is taken off its
+C stack (trim_stacks()); then where at every stop it is pickled, and goes on in the other one of two
+processes. All have to log the same. Every third program travels by value, and its module is not in
+the second process at all.
 
 It prints one line for each program that fails, with its seed, and a summary. Status 1 if any did.
 """
@@ -439,7 +440,7 @@ class Processes:
                 pass
 
 
-def undisturbed(module: Any, seed: int) -> tuple[int, Any]:
+def run_here(module: Any, seed: int, at_stop: Callable[[Any, int], None]) -> tuple[int, Any]:
     """How often the program stops, and its log."""
     from cpythonplus import tasklets
 
@@ -448,9 +449,19 @@ def undisturbed(module: Any, seed: int) -> tuple[int, Any]:
     stops = 0
     while task.alive:
         stops += 1
+        at_stop(task, stops)
         task.insert()
         tasklets.run()
     return stops, module.RESULTS.pop()
+
+
+def cool(task: Any, stop: int) -> None:
+    """Take it off its C stack; at some stops have it put on one again."""
+    from cpythonplus import tasklets
+
+    tasklets.trim_stacks()
+    if stop % 5 == 0:
+        assert task.frame is not None
 
 
 def check(
@@ -458,8 +469,11 @@ def check(
 ) -> str | None:
     """Run one program both ways; what is wrong, or None."""
     by_value = seed % 3 == 0
-    stops, expected = undisturbed(module, seed)
+    stops, expected = run_here(module, seed, lambda _task, _stop: None)
     counts["stops"] += stops
+    cold = run_here(module, seed, cool)
+    if cold != (stops, expected):
+        return f"taken off its C stack: {cold} instead of {stops, expected}"
     data, which = None, 0
     for hop in range(stops + 1):
         kind, data = processes.ask(which, (name, seed, by_value, data))

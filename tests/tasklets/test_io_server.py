@@ -42,6 +42,18 @@ def child(code: str) -> str:
     return run_child(PRELUDE + code, timeout=40).out
 
 
+def test_a_server_needs_no_collector() -> None:
+    child("""
+import gc, weakref
+gc.disable()
+one = StreamServer(LOCAL, echo)
+gone = weakref.ref(one)
+one.stop(None)
+del one
+assert gone() is None
+""")
+
+
 def test_each_connection_has_a_tasklet() -> None:
     child("""
 one = StreamServer(LOCAL, echo)

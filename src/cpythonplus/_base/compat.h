@@ -7,6 +7,16 @@
 
 #include <stdbool.h>
 
+#if PY_VERSION_HEX < 0x030C0000 /* as they were called before */
+#define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
+#define PyUnstable_Code_GetExtra _PyCode_GetExtra
+#define PyUnstable_Code_SetExtra _PyCode_SetExtra
+#endif
+
+#if PY_VERSION_HEX < 0x030F0000 /* dict and frozendict */
+#define PyAnyDict_Check PyDict_Check
+#endif
+
 #if PY_VERSION_HEX < 0x030C0000 /* the member types got their prefix in 3.12 */
 #include <structmember.h>
 #define Py_T_PYSSIZET T_PYSSIZET

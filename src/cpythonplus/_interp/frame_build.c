@@ -437,6 +437,19 @@ code_start(Frame *frame, PyCodeObject *code)
 #endif
 }
 
+PyObject *
+plus_code_replace(PyObject *code, PyObject *names)
+{
+    PyObject *replace = names == NULL ? NULL : PyObject_GetAttrString(code, "replace");
+    PyObject *none = replace == NULL ? NULL : PyTuple_New(0);
+    PyObject *changed = none == NULL ? NULL : PyObject_Call(replace, none, names);
+
+    Py_XDECREF(none);
+    Py_XDECREF(replace);
+    Py_XDECREF(names);
+    return changed;
+}
+
 int
 plus_first_unit(PyCodeObject *code, int unit)
 {

@@ -62,6 +62,10 @@ void
 plus_frame_go_behind(struct _PyInterpreterFrame *frame, const struct plus_captured *item,
                      bool at_end);
 
+/* code.replace(**names), new; takes `names`, which may be NULL with an exception. */
+PyObject *
+plus_code_replace(PyObject *code, PyObject *names);
+
 /* The unit of an instruction, or of the prefixes that belong to it. */
 int
 plus_first_unit(PyCodeObject *code, int unit);

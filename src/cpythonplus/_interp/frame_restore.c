@@ -60,6 +60,7 @@ struct chain {
     Frame *outermost, *innermost; /* of the segment that was built last */
     struct plus_captured last;    /* the innermost of all */
     bool is_linked;               /* all: the interpreter has them */
+    int lent;                     /* calls beyond the recursion limit, until all are linked */
     PyObject *(*give)(void *);
     void *arg;
 #if PY_VERSION_HEX < 0x030C0000
@@ -93,7 +94,7 @@ without_resume(char *bytes, Py_ssize_t size)
 static PyObject *
 make_helper(int operands)
 {
-    PyObject *globals = PyDict_New(), *module, *done, *function, *names, *bytes, *code;
+    PyObject *globals = PyDict_New(), *module, *done, *function, *bytes, *code;
     PyObject *result = NULL;
 
     module = globals == NULL ? NULL : Py_CompileString(HELPER, "<cpythonplus>", Py_file_input);
@@ -107,18 +108,11 @@ make_helper(int operands)
     }
     if (bytes != NULL) {
         without_resume(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
-        names = Py_BuildValue("{sOsi}", "co_code", bytes, "co_stacksize",
-                              ((PyCodeObject *)code)->co_stacksize + operands);
-        PyObject *replace = PyObject_GetAttrString(code, "replace");
-        PyObject *none = PyTuple_New(0);
-        PyObject *changed = names == NULL || replace == NULL || none == NULL
-                                ? NULL
-                                : PyObject_Call(replace, none, names);
+        PyObject *changed =
+            plus_code_replace(code, Py_BuildValue("{sOsi}", "co_code", bytes, "co_stacksize",
+                                                  ((PyCodeObject *)code)->co_stacksize + operands));
         result = changed == NULL ? NULL : PyFunction_New(changed, globals);
         Py_XDECREF(changed);
-        Py_XDECREF(none);
-        Py_XDECREF(replace);
-        Py_XDECREF(names);
     }
     if (globals != NULL) {
         PyDict_Clear(globals);
@@ -167,9 +161,18 @@ end_loop(struct chain *chain)
 #endif
 }
 
+/* Calls beyond the limit are given back. */
+static void
+pay_back(struct chain *chain)
+{
+    plus_pystate_deepen(PyThreadState_Get(), chain->lent);
+    chain->lent = 0;
+}
+
 static PyObject *
 give(struct chain *chain)
 {
+    pay_back(chain);
     PyObject *given = chain->give(chain->arg);
 
     if (given == NULL && chain->last.site != NULL && chain->last.site->kind == PLUS_SITE_FOR &&
@@ -612,16 +615,21 @@ go_on_with_room(struct chain *chain, size_t bytes)
     return result;
 }
 
+#define LENT 64 /* and one for each frame */
+
 PyObject *
-plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(void *), void *arg)
+plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(void *), void *arg,
+                  bool anyway)
 {
     struct chain chain = {.frames = frames,
                           .handled = handled,
                           .count = PyTuple_GET_SIZE(frames),
                           .give = give_value,
-                          .arg = arg};
+                          .arg = arg,
+                          .lent = anyway ? (int)PyTuple_GET_SIZE(frames) + LENT : 0};
     PyObject *function = helper(), *result = NULL;
 
+    plus_pystate_deepen(PyThreadState_Get(), -chain.lent);
     if (function != NULL && plus_pystate_may_deepen(PyThreadState_Get(), (int)chain.count + 4)) {
         size_t bytes = room_for(&chain, function);
         char *room = plus_pystate_frames_room(PyThreadState_Get(), bytes + 1024);
@@ -629,6 +637,7 @@ plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(v
         result = room != NULL ? go_on_at(&chain, room) : go_on_with_room(&chain, bytes);
     }
     if (!chain.is_linked) {
+        pay_back(&chain);
         plus_frames_abandon(chain.frames);
         Py_DECREF(chain.frames);
     }
@@ -720,7 +729,7 @@ go_on_once(const struct plus_probe_call *call, void *arg)
 
     asked->fits = adopted != NULL;
     if (asked->fits) {
-        PyObject *result = plus_frames_go_on(adopted, NULL, give_true, NULL);
+        PyObject *result = plus_frames_go_on(adopted, NULL, give_true, NULL, false);
 
         asked->fits = result != NULL && PyTuple_CheckExact(result) &&
                       PyTuple_GET_SIZE(result) == 2 && PyTuple_GET_ITEM(result, 0) == call->first &&

@@ -10,8 +10,11 @@
 /* Makes an adopted chain (taken) what the thread executes, on top of what it executes now, and goes on: the call in
  * progress of the innermost frame gives, or raises, what `give` does.  `handled` (taken): the exception that is being
  * handled, or NULL.  Returns what the outermost function returns, or NULL with an exception.  For a chain that does not
- * go on inside of another one's evaluation; the thread handles no exception. */
+ * go on inside of another one's evaluation; the thread handles no exception.
+ *
+ * anyway: also beyond the recursion limit, as frames stay that are there when it is lowered; else RecursionError. */
 PyObject *
-plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg);
+plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg,
+                  bool anyway);
 
 #endif

@@ -20,7 +20,9 @@
 #include "probes.h"
 
 #if PLUS_INSTRUMENTED
-#if PY_VERSION_HEX < 0x030D0000
+#if PY_VERSION_HEX >= 0x030E0000
+#include "internal/pycore_instruments.h"
+#elif PY_VERSION_HEX < 0x030D0000
 #include "internal/pycore_interp.h"
 
 uint64_t
@@ -56,6 +58,26 @@ plus_instrumentation_is_asked(void)
         PyErr_Clear(); /* nobody uses it */
     }
     return is;
+}
+
+static bool
+has_any(const _Py_LocalMonitors *monitors)
+{
+    const unsigned char *bytes = (const unsigned char *)monitors;
+    bool any = false;
+
+    for (size_t i = 0; i < sizeof *monitors; i++) {
+        any |= bytes[i] != 0;
+    }
+    return any;
+}
+
+bool
+plus_instrumentation_is_active(const PyCodeObject *code)
+{
+    const _PyCoMonitoringData *data = PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_monitoring;
+
+    return data != NULL && (has_any(&data->local_monitors) || has_any(&data->active_monitors));
 }
 
 struct numbers {

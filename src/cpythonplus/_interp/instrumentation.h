@@ -49,8 +49,13 @@ plus_instrumentation_is_possible(const PyCodeObject *code)
     return PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_firsttraceable < Py_SIZE(code);
 }
 
+/* Instructions of this code report events, as how a call ends, whoever asks for them now. */
+bool
+plus_instrumentation_is_active(const PyCodeObject *code);
+
 #else
 #define PLUS_INSTRUMENTED 0
+#define plus_instrumentation_is_active(code) false
 #endif
 
 /* Not now: from 3.14 on the interpreter rewrites code with the lock of the list of threads held, and lets a list go

@@ -411,6 +411,12 @@ plus_pystate_frames_end(const struct plus_pystate *state, const char *top)
     return (char *)state->datastack_chunk == top ? (char *)state->datastack_top : NULL;
 }
 
+void
+plus_pystate_left(struct plus_pystate *state)
+{
+    Py_CLEAR(state->exc_item.exc_value);
+}
+
 int
 plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg)
 {

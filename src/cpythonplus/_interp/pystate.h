@@ -222,6 +222,10 @@ plus_pystate_frame(const struct plus_pystate *state, const struct plus_moved *mo
 char *
 plus_pystate_frames_end(const struct plus_pystate *state, const char *top);
 
+/* Of one that has left its C stack: lets go of the exception that it handles. */
+void
+plus_pystate_left(struct plus_pystate *state);
+
 int
 plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg);
 

@@ -23,12 +23,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-#define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
-#define PyUnstable_Code_GetExtra _PyCode_GetExtra
-#define PyUnstable_Code_SetExtra _PyCode_SetExtra
-#endif
-
 enum { UNREACHED = -1, UNIT = 2 /* bytes of an instruction, and of each of its cache entries */ };
 
 /* Of one code object, in the order of their offsets. */

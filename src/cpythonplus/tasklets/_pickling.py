@@ -118,7 +118,8 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
 
 def raised_before_it_was_pickled() -> TracebackType:
     """What stands for the traceback of an exception: `except*` takes it that there is one."""
-    frame = sys._getframe()  # noqa: SLF001  # of a function that has returned then
+    # Of a function that has returned then; called once, and kept.
+    frame = sys._getframe()  # noqa: SLF001, CYC106
     return TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
 
 

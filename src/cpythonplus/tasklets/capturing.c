@@ -80,6 +80,9 @@ plus_capturing_why_not(const struct plus_tasklet *task)
     if (task->abandoned) {
         return "this tasklet was given up, and never goes on";
     }
+    if (task->started && task->alive && task->func == NULL) { /* a finaliser at its end */
+        return "this tasklet is in C code only";
+    }
     if (task->thrown != NULL || task->due != NULL) {
         return "this tasklet is about to raise an exception";
     }

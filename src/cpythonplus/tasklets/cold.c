@@ -43,17 +43,13 @@ end_of_use(const struct plus_tasklet *task)
 }
 
 static bool
-waits_long(const struct plus_tasklet *task, const struct patience *patience)
-{
-    return !plus_is_runnable(task) && patience->now_ns - task->parked_ns >= patience->parked_ns;
-}
-
-static bool
 cool(void *owner, void *arg)
 {
     struct plus_tasklet *task = owner;
 
-    if (!plus_is_parked(task) || !waits_long(task, arg)) {
+    const struct patience *patience = arg;
+
+    if (!plus_is_parked(task) || !plus_waits_long(task, patience->now_ns, patience->parked_ns)) {
         return false;
     }
     char *end = end_of_use(task);
@@ -71,8 +67,10 @@ size_t
 plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns)
 {
     struct patience patience = {.now_ns = plus_now_coarse_ns(), .parked_ns = parked_ns};
+    size_t vacated =
+        sched == plus_scheduler_own ? plus_above.vacate(sched, parked_ns, SIZE_MAX) : 0;
 
-    return plus_stacks_trim(&sched->stacks, cool, &patience);
+    return vacated + plus_stacks_trim(&sched->stacks, cool, &patience);
 }
 
 void

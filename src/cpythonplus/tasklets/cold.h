@@ -8,6 +8,13 @@
 size_t
 plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns);
 
+/* Parked, it has been out of the run queue for so long. */
+static inline bool
+plus_waits_long(const struct plus_tasklet *task, uint64_t now_ns, uint64_t parked_ns)
+{
+    return !plus_is_runnable(task) && now_ns - task->parked_ns >= parked_ns;
+}
+
 /* Gives a cold tasklet its stack back, with its content where it was; else nothing. */
 void
 plus_tasklet_warm(struct plus_tasklet *task);

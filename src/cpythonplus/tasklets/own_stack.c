@@ -5,7 +5,8 @@
  * that counts each mapping), smaller ones are made, at the first stack, unless the program has set the size; and a
  * warning says so once it happens.
  *
- * When very many are in use, those parked for long are made cold first (cold.c).
+ * When very many are in use, some of those parked for long are taken off their stacks first (vacating.c); where that
+ * cannot be done, all are made cold (cold.c).
  *
  * All with the GIL held.
  */
@@ -19,9 +20,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Stacks in use at which one thread begins to look for cold ones by itself, 1.2 GB; then at each fourth more. */
-#define TRIM_AT ((size_t)131072)
+/* Stacks in use, 0.85 GB, from which on one thread takes others off theirs before it makes more; where that cannot be done, it
+ * looks for cold ones by itself, then at each fourth more. */
+#define TRIM_AT ((size_t)98304)
 #define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
+#define VACATED_AT_ONCE 256 /* the next ones find the pages of those */
 
 #define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* of a stack, where threads get less */
 #define FEW_BYTES ((size_t)128 << 10)           /* where there is little address space */
@@ -99,9 +102,11 @@ plus_make_ready(struct plus_tasklet *task)
     }
     struct plus_stack_pool *stacks = &task->sched->stacks;
 
-    if (stacks->in_use >= task->sched->room.trim_at) {
+    if (stacks->in_use >= task->sched->room.trim_at &&
+        plus_above.vacate(task->sched, TRIM_PARKED_NS, VACATED_AT_ONCE) == 0) {
         plus_scheduler_trim(task->sched, TRIM_PARKED_NS);
-        task->sched->room.trim_at = stacks->in_use + stacks->in_use / 4;
+        size_t again = stacks->in_use + stacks->in_use / 4;
+        task->sched->room.trim_at = again > TRIM_AT ? again : TRIM_AT;
     }
     size_t bytes = stacks->stack_bytes;
 

@@ -173,8 +173,8 @@ may_wait(PyObject *op, const struct plus_channel *channel)
     struct plus_tasklet *task = tasklet_of(op);
 
     if (task != NULL &&
-        (task->is_main || task->started || !plus_is_floating(task) || plus_is_coming(task) ||
-         task->sched->tstate == NULL || channel->waits != NULL)) {
+        (task->is_main || task->started || task->vacated || !plus_is_floating(task) ||
+         plus_is_coming(task) || task->sched->tstate == NULL || channel->waits != NULL)) {
         PyErr_SetString(PyExc_ValueError, "a tasklet in the queue of a channel has begun here");
         task = NULL;
     }

@@ -269,7 +269,8 @@ record(const struct plus_tasklet *task, uint64_t now_ns)
     PyCodeObject *code = function_code(task->func);
     PyObject *waited =
         waits(task) ? PyLong_FromUnsignedLongLong(waited_ns(task, now_ns)) : Py_NewRef(Py_None);
-    PyObject *main = PyBool_FromLong(task->is_main), *begun = PyBool_FromLong(task->started);
+    PyObject *main = PyBool_FromLong(task->is_main),
+             *begun = PyBool_FromLong(task->started || task->vacated);
     PyObject *defined = code != NULL ? place(code, code->co_firstlineno) : Py_NewRef(Py_None);
 
     /* N with NULL: the others are let go, and it is NULL */
@@ -306,7 +307,7 @@ note_row(struct gathering *all, const struct plus_tasklet *task)
     row->used = 0;
     put(row, (uintptr_t)Py_TYPE(task));
     put(row, (uintptr_t)state_of(task));
-    put(row, (uintptr_t)task->is_main * 2 + task->started);
+    put(row, (uintptr_t)task->is_main * 2 + (task->started || task->vacated));
     put(row, function_identity(task->func));
     put_position(row, channel != NULL ? (PyCodeObject *)channel->made_by : NULL,
                  channel != NULL ? channel->made_at : 0);

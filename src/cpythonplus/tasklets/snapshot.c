@@ -14,6 +14,7 @@
 struct snapshot {
     PyObject_HEAD PyObject *function; /* whose frame is the outermost one: what a report calls it */
     PyObject *frames, *handled;       /* NULL: gone on; nothing is handled */
+    PyObject *operands, *called;      /* or NULL; see plus_snapshot_keep() */
 };
 
 PyObject *
@@ -33,8 +34,18 @@ plus_snapshot_make(PyObject *frames, PyObject *handled)
     self->function = Py_NewRef(plus_frames_captured(adopted, 0).function);
     self->frames = adopted;
     self->handled = Py_XNewRef(handled);
+    self->operands = self->called = NULL;
     PyObject_GC_Track(self);
     return (PyObject *)self;
+}
+
+void
+plus_snapshot_keep(PyObject *op, PyObject *operands, PyObject *called)
+{
+    struct snapshot *self = (struct snapshot *)op;
+
+    self->operands = operands;
+    self->called = called;
 }
 
 PyObject *
@@ -55,14 +66,24 @@ plus_snapshot_handled(PyObject *op)
     return ((struct snapshot *)op)->handled;
 }
 
+struct call {
+    PyObject *value; /* a reference, until it is given */
+    struct snapshot *snapshot;
+    PyObject *(*receive)(struct plus_tasklet *, PyObject *);
+    struct plus_tasklet *task;
+};
+
 /* In the innermost frame's call. */
 static PyObject *
 give(void *arg)
 {
-    PyObject **value = arg, *given = *value;
+    struct call *call = arg;
+    PyObject *given = call->value;
     struct plus_scheduler *sched = plus_scheduler_own;
 
-    *value = NULL;
+    call->value = NULL;
+    given = call->receive(call->task, given);
+    Py_CLEAR(call->snapshot->operands); /* the collector sees them until here */
     if (sched->watch.counting) {
         plus_interrupts_extend_running(sched);
     }
@@ -71,10 +92,14 @@ give(void *arg)
 }
 
 PyObject *
-plus_snapshot_run(PyObject *op, PyObject *value)
+plus_snapshot_run(PyObject *op, PyObject *value,
+                  PyObject *(*receive)(struct plus_tasklet *, PyObject *),
+                  struct plus_tasklet *task)
 {
     struct snapshot *self = (struct snapshot *)op;
     PyObject *frames = self->frames, *handled = self->handled;
+
+    struct call call = {value, self, receive, task};
 
     self->frames = self->handled = NULL;
     if (frames == NULL) {
@@ -82,9 +107,10 @@ plus_snapshot_run(PyObject *op, PyObject *value)
         PyErr_SetString(PyExc_RuntimeError, "the frames of this tasklet have gone on already");
         return NULL;
     }
-    PyObject *result = plus_frames_go_on(frames, handled, give, &value);
+    PyObject *result = plus_frames_go_on(frames, handled, give, &call, self->called != NULL);
 
-    Py_XDECREF(value);
+    Py_XDECREF(call.value);
+    Py_CLEAR(self->operands);
     return result;
 }
 
@@ -96,6 +122,8 @@ snapshot_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->function);
     Py_VISIT(self->frames);
     Py_VISIT(self->handled);
+    Py_VISIT(self->operands);
+    Py_VISIT(self->called);
     return 0;
 }
 
@@ -113,6 +141,8 @@ snapshot_clear(PyObject *op)
         Py_DECREF(frames);
     }
     Py_CLEAR(self->handled);
+    Py_CLEAR(self->operands);
+    Py_CLEAR(self->called);
     return 0;
 }
 

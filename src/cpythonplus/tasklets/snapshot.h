@@ -1,6 +1,7 @@
 /* A tasklet's frames, captured, as what it is to call when it begins: see _interp/frame_capture.h.
  *
- * A tasklet that was loaded from a pickle has one as its `func`, and no C stack: it counts as one that has not begun. */
+ * A tasklet that was loaded from a pickle, or taken off its C stack (vacating.c), has one as its `func`, and no C stack: it
+ * counts as one that has not begun. */
 #ifndef PLUS_TASKLETS_SNAPSHOT_H
 #define PLUS_TASKLETS_SNAPSHOT_H
 
@@ -18,6 +19,11 @@ plus_is_snapshot(PyObject *op)
 PyObject *
 plus_snapshot_make(PyObject *frames, PyObject *handled);
 
+/* Of a parked tasklet that was taken off its C stack: what its call in progress takes, until that gives something, and
+ * `called`, as long as the snapshot lives.  Both are taken. */
+void
+plus_snapshot_keep(PyObject *snapshot, PyObject *operands, PyObject *called);
+
 /* The outermost frame's, borrowed. */
 PyObject *
 plus_snapshot_function(PyObject *snapshot);
@@ -28,9 +34,13 @@ plus_snapshot_frames(PyObject *snapshot);
 PyObject *
 plus_snapshot_handled(PyObject *snapshot);
 
-/* Goes on with them, once: the call in progress gives `value` (taken), or raises if it is a bomb.  What the outermost
- * function returns, or NULL with an exception. */
+struct plus_tasklet;
+
+/* Goes on with them, once: the call in progress gives what `receive` makes, when they are there, of the task and `value`
+ * (taken), or raises if it is a bomb.  What the outermost function returns, or NULL with an exception. */
 PyObject *
-plus_snapshot_run(PyObject *snapshot, PyObject *value);
+plus_snapshot_run(PyObject *snapshot, PyObject *value,
+                  PyObject *(*receive)(struct plus_tasklet *, PyObject *value),
+                  struct plus_tasklet *task);
 
 #endif

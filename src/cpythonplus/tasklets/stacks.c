@@ -529,6 +529,25 @@ plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *ar
     return 0;
 }
 
+bool
+plus_stacks_sweep(struct plus_stack_pool *pool, bool (*each)(void *owner, void *arg), void *arg)
+{
+    struct plus_slab *from = pool->hand != NULL ? pool->hand : pool->slabs, *slab = from;
+    bool enough = false;
+
+    while (slab != NULL && !enough) {
+        for (int i = 0; i < slab->count; i++) {
+            enough |= slab->stacks[i].owner != NULL && each(slab->stacks[i].owner, arg);
+        }
+        slab = slab->next != NULL ? slab->next : pool->slabs;
+        pool->hand = slab;
+        if (slab == from) {
+            break;
+        }
+    }
+    return enough;
+}
+
 void
 plus_stacks_free(struct plus_stack_pool *pool)
 {

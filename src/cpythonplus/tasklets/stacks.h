@@ -65,7 +65,8 @@ struct plus_slice {
 struct plus_stack_pool {
     struct plus_stack *free;
     struct plus_slab *slabs;
-    size_t stack_bytes; /* of stacks made from now on, at least */
+    struct plus_slab *hand; /* where a sweep begins; NULL: at the first */
+    size_t stack_bytes;     /* of stacks made from now on, at least */
     size_t in_use, free_count;
     size_t unsettled, filled; /* free ones, at the head of the list */
     uint64_t settled_ns;
@@ -111,6 +112,11 @@ plus_stacks_settle(struct plus_stack_pool *pool);
 /* Calls each(owner, arg) for every stack in use until one returns non-zero, which is returned. */
 int
 plus_stacks_each(struct plus_stack_pool *pool, int (*each)(void *owner, void *arg), void *arg);
+
+/* Calls each(owner, arg) for the stacks in use, those that this has not come to for longest first, until that says that it is
+ * enough, and a little on; gives whether it did. */
+bool
+plus_stacks_sweep(struct plus_stack_pool *pool, bool (*each)(void *owner, void *arg), void *arg);
 
 /* Unmaps everything; only when no stack is in use (otherwise does nothing). */
 void

@@ -156,6 +156,25 @@ plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
     plus_raised_put(raised);
 }
 
+/* Its frames are there.  If no more was asked for (vacating.c) it is parked here, and gets its value later. */
+static PyObject *
+receive(struct plus_tasklet *task, PyObject *value)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (sched->turn.seated == task) {
+        sched->turn.seated = NULL;
+        plus_set_value(task, value);
+        task->uncalled = true; /* the call has no operands */
+        plus_fiber_switch(sched->tstate, &task->fiber, &sched->running->fiber);
+        task->uncalled = false;
+        plus_instrument_if_changed(sched);
+        value = plus_claim_value(task);
+        settle(sched);
+    }
+    return value;
+}
+
 /* What a new tasklet runs: its function, once.  Gives the result, or NULL with an exception. */
 static PyObject *
 run_function(struct plus_tasklet *task)
@@ -163,13 +182,14 @@ run_function(struct plus_tasklet *task)
     PyObject *value = plus_claim_value(task);
     PyObject *result = NULL;
 
+    plus_vacated_forget(task);
     task->started = true;
     if (task->sched->watch.on) {
         plus_interrupts_begin(task->sched);
     }
     settle(task->sched);
     if (plus_is_snapshot(task->func)) { /* it goes on, and gets the value or the bomb there */
-        result = plus_snapshot_run(task->func, value);
+        result = plus_snapshot_run(task->func, value, receive, task);
     }
     else if (plus_is_bomb(value)) { /* killed before it began */
         (void)plus_bomb_explode(value);
@@ -182,6 +202,9 @@ run_function(struct plus_tasklet *task)
         Py_DECREF(value);
         /* They stay in the tasklet, where the garbage collector sees them. */
         result = PyObject_Call(task->func, task->args, task->kwargs);
+    }
+    if (task->sched->turn.leaving == task) {
+        return NULL; /* it goes on later, and keeps them */
     }
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);
@@ -278,6 +301,12 @@ place(struct plus_tasklet *task)
     }
 }
 
+void
+plus_place(struct plus_tasklet *task)
+{
+    place(task);
+}
+
 /* Takes a reference to who runs next.  The callback, or another thread meanwhile, may have removed it. */
 static inline void
 insist_on(struct plus_tasklet *next, const struct plus_tasklet *prev)
@@ -328,8 +357,15 @@ tasklet_entry(void)
     plus_fiber_arrived();
     for (;;) {
         struct plus_scheduler *sched = plus_scheduler_own;
-        struct plus_tasklet *task = sched->running;
+        struct plus_tasklet *task =
+            sched->turn.seated != NULL ? sched->turn.seated : sched->running;
         PyObject *result = run_function(task);
+
+        if (sched->turn.leaving == task) {
+            PyErr_Clear();
+            task->fiber.state.context = plus_pystate_exchange_context(sched->tstate, NULL);
+            plus_fiber_leave(sched->tstate, &sched->running->fiber);
+        }
         PyObject *bomb = result == NULL ? bomb_for_main() : NULL;
 
         Py_XDECREF(result);

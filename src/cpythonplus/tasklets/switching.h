@@ -45,6 +45,10 @@ plus_follow_atomic(struct plus_scheduler *sched)
     }
 }
 
+/* For a tasklet that has a C stack, to be switched to: where it was, or where it begins. */
+void
+plus_place(struct plus_tasklet *task);
+
 /* The interpreter's end has begun: from here on nothing is switched once it finalises. */
 void
 plus_switching_end(void);

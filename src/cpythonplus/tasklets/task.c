@@ -58,8 +58,39 @@ plus_scheduler_each(struct plus_scheduler *sched, int (*each)(struct plus_taskle
                     void *arg)
 {
     struct visit visit = {each, arg};
+    int result = plus_stacks_each(&sched->stacks, visit_owner, &visit);
 
-    return plus_stacks_each(&sched->stacks, visit_owner, &visit);
+    for (struct plus_tasklet *task = sched->vacated; task != NULL && result == 0;
+         task = task->vacated_next) {
+        result = plus_is_in_use(task) ? each(task, arg) : 0;
+    }
+    return result;
+}
+
+void
+plus_vacated_note(struct plus_tasklet *task)
+{
+    task->vacated = true;
+    task->vacated_prev = NULL;
+    task->vacated_next = task->sched->vacated;
+    if (task->vacated_next != NULL) {
+        task->vacated_next->vacated_prev = task;
+    }
+    task->sched->vacated = task;
+}
+
+void
+plus_vacated_forget(struct plus_tasklet *task)
+{
+    if (!task->vacated) {
+        return;
+    }
+    task->vacated = false;
+    *(task->vacated_prev != NULL ? &task->vacated_prev->vacated_next : &task->sched->vacated) =
+        task->vacated_next;
+    if (task->vacated_next != NULL) {
+        task->vacated_next->vacated_prev = task->vacated_prev;
+    }
 }
 
 static bool

@@ -49,6 +49,7 @@ struct plus_tasklet {
     struct plus_slice *cold;  /* what was in use of its stack, which has no pages now; or NULL */
     struct plus_fiber fiber;
     PyObject *weakrefs;
+    struct plus_tasklet *vacated_prev, *vacated_next; /* of its scheduler's list */
     uint64_t parked_ns; /* coarse monotonic time at which it left the run queue; 0: never */
     struct plus_timer timer;
     unsigned char parked; /* see parking.c */
@@ -61,6 +62,7 @@ struct plus_tasklet {
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool between;     /* parked by a watchdog between two instructions; see frames.h */
     bool own_context; /* given before its arguments were */
+    bool vacated;     /* has begun, and was taken off its C stack; see vacating.c */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
     PyObject *due;        /* exception that it gets when it next switches or waits, or NULL */
@@ -93,6 +95,8 @@ struct plus_turn {
     bool holds_gil;                /* for a tasklet with the flag `atomic` */
     bool in_section;               /* and that could be done */
     uint64_t instrumented;         /* see instrument.h */
+    struct plus_tasklet *leaving; /* it leaves its C stack, and `running` goes on; see vacating.c */
+    struct plus_tasklet *seated;  /* the same of one that gets a C stack */
 };
 
 /* run.c's: calls of run() that have not come back. */
@@ -181,7 +185,8 @@ struct plus_scheduler {
     struct plus_runs runs;
     struct plus_idle idle;
     struct plus_stack_pool stacks;
-    struct {            /* own_stack.c's */
+    struct plus_tasklet *vacated; /* first of those that are without a C stack, borrowed; or NULL */
+    struct {                      /* own_stack.c's */
         size_t trim_at; /* stacks in use at which it is worthwhile to look for cold ones again */
         bool fits;      /* their size, to the address space */
     } room;
@@ -210,6 +215,9 @@ struct plus_above {
      * an exception); the watch's time has passed. */
     int (*event)(struct plus_scheduler *, bool counts);
     void (*expire)(struct plus_scheduler *);
+    /* Takes those of the calling thread's tasklets off their C stacks that have been out of the run queue for so long,
+     * where that can be done, about so many at most; gives their number. */
+    size_t (*vacate)(struct plus_scheduler *, uint64_t parked_ns, size_t most);
 };
 extern struct plus_above plus_above;
 
@@ -245,9 +253,9 @@ plus_scheduler_release(struct plus_scheduler *sched);
 /* False: its last reference is gone, and what runs while it is being freed (a finaliser, what was in its dict) has
  * met it.  It must not be freed a second time. */
 static inline bool
-plus_is_in_use(struct plus_tasklet *task)
+plus_is_in_use(const struct plus_tasklet *task)
 {
-    return Py_REFCNT(task) > 0;
+    return Py_REFCNT((PyObject *)task) > 0;
 }
 
 /* Calls `each` for every tasklet that has begun and has not ended, but for main, until that returns something
@@ -255,6 +263,19 @@ plus_is_in_use(struct plus_tasklet *task)
 int
 plus_scheduler_each(struct plus_scheduler *sched, int (*each)(struct plus_tasklet *, void *),
                     void *arg);
+
+/* It has something to lose: frames that have begun, on a C stack or without one. */
+static inline bool
+plus_has_begun(const struct plus_tasklet *task)
+{
+    return task->alive && (task->started || task->vacated);
+}
+
+/* It is, or is no more, one that was taken off its C stack. */
+void
+plus_vacated_note(struct plus_tasklet *task);
+void
+plus_vacated_forget(struct plus_tasklet *task);
 
 /* The interpreter frames of a parked one; of whichever, none if it has not begun or has ended. */
 struct plus_frames

@@ -20,7 +20,7 @@ refuse(const char *text)
 static bool
 has_c_stack(const struct plus_tasklet *task)
 {
-    return task->alive && task->started; /* also of a thread that has ended: the stack stays */
+    return plus_has_begun(task); /* also of a thread that has ended: the stack stays */
 }
 
 int
@@ -72,6 +72,7 @@ static void
 unbind(struct plus_tasklet *task)
 {
     plus_tracing_drop(task);
+    plus_vacated_forget(task);
     task->alive = task->started = false;
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);

@@ -14,6 +14,7 @@
 #include "switching.h"
 #include "tasklet.h"
 #include "tracing.h"
+#include "vacating.h"
 
 #include <stddef.h>
 
@@ -115,7 +116,7 @@ tasklet_finalize(PyObject *op)
 {
     struct plus_tasklet *task = self_of(op);
 
-    if (!task->alive || !task->started || task->is_main || task->sched->tstate == NULL ||
+    if (!plus_has_begun(task) || task->is_main || task->sched->tstate == NULL ||
         task->sched->running == task) {
         return;
     }
@@ -154,6 +155,7 @@ tasklet_clear(PyObject *op)
         }
         return 0;
     }
+    plus_vacated_forget(task);
     plus_set_value(task, Py_NewRef(Py_None));
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);
@@ -177,7 +179,7 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(task->thrown);
     Py_VISIT(task->due);
     if (plus_is_parked(task)) {
-        if (task->blocked) {
+        if (task->blocked && !task->uncalled) {
             Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */
         }
         struct plus_frames frames = plus_tasklet_frames(task);
@@ -195,7 +197,7 @@ tasklet_dealloc(PyObject *op)
 {
     struct plus_tasklet *task = self_of(op);
 
-    if (task->alive && task->started) {
+    if (plus_has_begun(task)) {
         if (PyObject_CallFinalizerFromDealloc(op) < 0) {
             return; /* somebody has it again */
         }
@@ -356,7 +358,7 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
         PyErr_SetString(PyExc_RuntimeError, "can't (re)bind a runnable tasklet");
         return NULL;
     }
-    if (task->alive && task->started) {
+    if (plus_has_begun(task)) {
         PyErr_SetString(PyExc_RuntimeError, "tasklet has C state on its stack");
         return NULL;
     }
@@ -438,6 +440,7 @@ get_frame(PyObject *op, void *ignored)
     struct plus_tasklet *task = self_of(op);
     PyObject *frame = NULL;
 
+    plus_seat(task);
     if (plus_is_running(task)) {
         frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
     }
@@ -465,12 +468,12 @@ static PyObject *
 get_recursion_depth(PyObject *op, void *ignored)
 {
     struct plus_tasklet *task = self_of(op);
-    int depth = task->alive && task->started ? task->fiber.state.recursion_depth : 0;
+    int depth = plus_has_begun(task) ? task->fiber.state.recursion_depth : 0;
 
     if (plus_is_running(task)) {
         depth = plus_pystate_depth(task->sched->tstate);
     }
-    else if (task->alive && !task->started && plus_is_snapshot(task->func)) {
+    else if (task->alive && depth == 0 && plus_is_snapshot(task->func)) {
         PyObject *frames = plus_snapshot_frames(task->func); /* loaded, and has not gone on */
 
         depth = frames == NULL ? 0 : (int)PyTuple_GET_SIZE(frames);

@@ -30,6 +30,7 @@
 #include "switching.h"
 #include "tasklet.h"
 #include "tasklet_py.h"
+#include "vacating.h"
 #include "watchdog.h"
 
 /* Of the last thread state here whose scheduler has ended.  Destructors of what else it had run afterwards. */
@@ -60,6 +61,30 @@ find_owner(void *owner, void *arg)
     return 0;
 }
 
+/* The first that has begun and matches; false: there is none. */
+static bool
+find(struct plus_scheduler *sched, int (*matches)(void *, void *), struct plus_tasklet **found)
+{
+    bool is = plus_stacks_each(&sched->stacks, matches, found) != 0;
+
+    for (struct plus_tasklet *task = sched->vacated; task != NULL && !is;
+         task = task->vacated_next) {
+        is = matches(task, found) != 0;
+    }
+    return is;
+}
+
+static size_t
+count_begun(const struct plus_scheduler *sched)
+{
+    size_t count = sched->stacks.in_use;
+
+    for (const struct plus_tasklet *it = sched->vacated; it != NULL; it = it->vacated_next) {
+        count++;
+    }
+    return count;
+}
+
 /* The first runnable one that has not begun, or NULL. */
 static struct plus_tasklet *
 find_new_one(struct plus_scheduler *sched)
@@ -67,7 +92,7 @@ find_new_one(struct plus_scheduler *sched)
     struct plus_tasklet *task = sched->current;
 
     for (int i = 0; i < sched->runcount; i++, task = task->next) {
-        if (!task->started) {
+        if (!task->started && !task->vacated) {
             return task;
         }
     }
@@ -85,7 +110,7 @@ kill_all(struct plus_scheduler *sched)
     }
     /* Other threads go on meanwhile: what they sent to one that is blocked still, and about to be ended, would be
      * lost. */
-    while (plus_stacks_each(&sched->stacks, find_blocked, &task) != 0) {
+    while (find(sched, find_blocked, &task)) {
         Py_INCREF(task);
         PyObject *result = plus_tasklet_kill(task, true);
 
@@ -105,9 +130,9 @@ kill_all(struct plus_scheduler *sched)
         Py_DECREF(task);
     }
     /* One that catches TaskletExit and goes on is asked again, but not for ever. */
-    size_t attempts = 3 * sched->stacks.in_use + 100;
+    size_t attempts = 3 * count_begun(sched) + 100;
 
-    while (attempts-- > 0 && plus_stacks_each(&sched->stacks, find_owner, &task) != 0) {
+    while (attempts-- > 0 && find(sched, find_owner, &task)) {
         Py_INCREF(task);
         plus_drop_result(plus_tasklet_kill(task, false), (PyObject *)task);
         Py_DECREF(task);
@@ -122,8 +147,7 @@ plus_schedulers_end(void)
         return;
     }
     kill_all(plus_scheduler_own);
-    for (struct plus_tasklet *task;
-         plus_stacks_each(&plus_scheduler_own->stacks, find_owner, &task) != 0;) {
+    for (struct plus_tasklet *task; find(plus_scheduler_own, find_owner, &task);) {
         plus_tasklet_abandon(task);
     }
 }
@@ -145,8 +169,7 @@ unblock_all(struct plus_scheduler *sched)
 {
     struct plus_tasklet *task = sched->main;
 
-    while ((task != NULL && task->blocked) ||
-           plus_stacks_each(&sched->stacks, find_blocked, &task) != 0) {
+    while ((task != NULL && task->blocked) || find(sched, find_blocked, &task)) {
         plus_channel_remove(task);
         Py_DECREF(task);
         task = NULL;
@@ -268,5 +291,6 @@ plus_threads_prepare(void)
         .entering = plus_watchdog_entering,
         .event = plus_watchdog_event,
         .expire = plus_watchdog_expire,
+        .vacate = plus_vacate,
     };
 }

@@ -24,7 +24,7 @@ io_begin_after(PyObject *module, PyObject *args)
         !PyArg_ParseTuple(args, "O!d:io_begin_after", &plus_tasklet_type, &task, &seconds)) {
         return NULL;
     }
-    if (!task->alive || task->started || !plus_is_floating(task) || task->sched != sched) {
+    if (!task->alive || plus_has_begun(task) || !plus_is_floating(task) || task->sched != sched) {
         PyErr_SetString(PyExc_RuntimeError,
                         "only a tasklet that is in no queue can be started later");
         return NULL;
@@ -40,7 +40,7 @@ io_begin_after(PyObject *module, PyObject *args)
 static bool
 take_out(struct plus_tasklet *task)
 {
-    if (!task->alive || task->started) {
+    if (!task->alive || plus_has_begun(task)) {
         return false;
     }
     if (task->blocked) {

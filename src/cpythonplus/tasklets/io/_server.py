@@ -69,7 +69,7 @@ class StreamServer:
             _check_context(ssl_context)
         self._handle = handle
         self._limit = limit
-        self._on_error = on_error or self._log
+        self._on_error = on_error  # not `or self._log`, which would hold the server itself
         self._ssl_context = ssl_context
         self._connections: set[tasklet] = set()
         self._begun: set[tasklet] = set()  # of these
@@ -202,10 +202,11 @@ class StreamServer:
                 each.deliver()
 
     def _report(self, error: BaseException, address: Any) -> None:  # noqa: ANN401
+        on_error = self._on_error or self._log
         try:
-            self._on_error(error, address)
+            on_error(error, address)
         except Exception as second:  # noqa: BLE001  # of the program's function
-            io_unraisable(second, self._on_error)
+            io_unraisable(second, on_error)
 
     def _log(self, error: BaseException, address: Any) -> None:  # noqa: ANN401
         import logging  # most servers have it

@@ -41,7 +41,7 @@ class Timer:
     def active(self) -> bool:
         """Whether the call is still to come."""
         call = self._tasklet
-        return call is not None and call.alive and call.frame is None and call.blocked
+        return call is not None and call.alive and call.recursion_depth == 0 and call.blocked
 
     def cancel(self) -> None:
         """Have the call not begin; nothing, if it has begun.  From any thread."""
