@@ -15,6 +15,32 @@ step() {
     fi
 }
 
+# When the last part may begin, and when the last one is ended.
+latest=${CI_LATEST_SECONDS:-4200}
+deadline=${CI_DEADLINE_SECONDS:-5100}
+left_out=()
+
+# in_time NAME: whether a part that may be left out is still begun.
+in_time() {
+    [ "$SECONDS" -ge "$latest" ] || return 0
+    left_out+=("$1")
+    return 1
+}
+
+# limited COMMAND...: ends it where it hangs, as even pytest's own watchdog cannot, or when the time of all is up.
+limited() {
+    local most=${CI_TEST_SECONDS:-1500} left=$((deadline - SECONDS))
+    [ "$left" -ge "$most" ] || most=$left
+    timeout --kill-after=10 "$((most > 1 ? most : 1))" "$@"
+}
+
+# timed NAME COMMAND...: a step with a limit, if it is in time.
+timed() {
+    local name=$1
+    shift
+    ! in_time "$name" || step "$name" limited "$@"
+}
+
 # 'X.Y.Z' of an interpreter, with 't' for a free-threaded one; nothing when it does not run.
 version_of() {
     "$1" -I -c 'import platform, sys; print(platform.python_version() + sys.abiflags)' 2>/dev/null </dev/null || true
