@@ -98,7 +98,7 @@ cpython-tests-tasklets: ## CPython's own tests with tasklets' patches; CPYTHON_T
 	@$(in_env) --group test -- python tools/cpython_tests.py --tasklets
 
 .PHONY: compat
-compat: ## other people's tests under `run`, stock beside plus; COMPAT=quick, COMPAT_ARGS='--tasklets'
+compat: ## other people's tests under `run`, stock beside plus; COMPAT=quick, COMPAT_ARGS='--tasklets' or '--no-cycles'
 	@$(in_env) --group test -- python tools/compat/farm.py $(COMPAT_ARGS)
 
 .PHONY: compat-serve
@@ -134,6 +134,11 @@ pictures: ## the screenshots of docs/pictures, of the doctor at a service that r
 .PHONY: cycle-survey
 cycle-survey: ## drive popular packages, and list the lines of theirs that leave cyclic garbage
 	@$(in_env) --group survey -- python -m survey.cycles --write
+
+.PHONY: lint-survey
+lint-survey: ## our linter over 47 packages from PyPI, and the leaks that it knows; writes both pages
+	@$(in_env) --group test -- python -m survey.lint --write
+	@$(in_env) --group test -- python -m survey.lint_recall --write
 
 .PHONY: lock
 lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS=--keep: no newer ones

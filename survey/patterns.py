@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from survey import pictures as drawing
+from tools import results_page
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results" / "cycle-patterns.json"
@@ -45,9 +46,14 @@ class Pattern:
 
 def patterns() -> list[Pattern]:
     """Return the patterns, in the order of the file."""
-    text = (FOLDER / "patterns.txt").read_text("utf-8")
-    parts = re.split(r"^=== \[(\w+)\] (.*)\n", text, flags=re.MULTILINE)[1:]
-    return [Pattern(*parts[n : n + 3]) for n in range(0, len(parts), 3)]
+    return [Pattern(*each) for each in sections("patterns.txt", r"\[(\w+)\] (.*)")]
+
+
+def sections(file: str, heading: str) -> list[tuple[str, str, str]]:
+    """Return the two groups of each heading in a file of this folder, and what is below it."""
+    text = (FOLDER / file).read_text("utf-8")
+    parts = re.split(rf"^=== {heading}\n", text, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -153,11 +159,10 @@ def filled(page: str, results: list[dict[str, Any]]) -> str:
     """Return the page's text with both tables between their marks."""
     for name, table in TABLES.items():
         begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-        head, found, rest = page.partition(begin)
-        _, closed, tail = rest.partition(end)
-        if not found or not closed:
-            raise PatternsError(f"{PAGE.name} has no {begin} ... {end}")
-        page = f"{head}{begin}\n{table(results)}\n{end}{tail}"
+        try:
+            page = results_page.filled(page, table(results), begin, end)
+        except results_page.PageError as error:
+            raise PatternsError(f"{PAGE.name}: {error}") from None
     return page
 
 

@@ -267,6 +267,7 @@ def _what(target: Target, reports: Sequence[Report]) -> str:
     what = figure or _WHAT.get(target.quantity, unit)
     side = {"figure_of": f" ({target.side})", "figure_to": f", to {target.side}"}
     words = what.format(side=target.side, other=target.other)
+    title += f", {target.own}" if target.own else ""
     return f"{title}, {words}{side.get(target.quantity, '')}"
 
 
@@ -464,6 +465,80 @@ def sites_tables(reports: Sequence[Report]) -> list[list[str]]:
     return [_targets_table(_demanded(reports), reports, "WireGuard"), _sides_beside(reports[-1])]
 
 
+def records_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the tables of rows and mappings.
+
+    The targets; rows of the usual size and all that is done with them on each version; then, on the
+    newest interpreter, rows of each size, and CompactDict beside dict.
+    """
+    newest = reports[-1]
+    usual = [case for case in _all_cases(reports) if case.name in _ON_EACH_VERSION]
+    return [
+        _targets_table(_demanded(reports), reports, "measured"),
+        _markdown(list(_each_side(usual, reports)), reports, "dict = 1"),
+        *(_sides_beside(newest, cases) for cases in [newest.scenario("row-bytes")] if cases),
+        *(_sides_beside(newest, cases) for cases in [_rows_of(newest)] if cases),
+        *(_base_and_own(newest, cases) for name in _MAPPINGS if (cases := newest.scenario(name))),
+    ]
+
+
+_ON_EACH_VERSION = frozenset(
+    {"row-bytes-8", "row-build", "row-field", "row-miss", "row-items", "json", "very-many"}
+)
+_MAPPINGS = ("dict-bytes", "look-up", "iteration", "insertion", "shrinking")
+
+
+def _rows_of(report: Report) -> list[CaseResult]:
+    return [case for name in ("row-speed", "json", "many") for case in report.scenario(name)]
+
+
+def _each_side(cases: Sequence[CaseResult], reports: Sequence[Report]) -> Iterator[list[str]]:
+    """Yield a row for each side of each case, with its rate and the ratio to the case's base."""
+    for case in cases:
+        found = [report.case(case.name) for report in reports]
+        for side in case.sides():
+            cells = [_to_base(each, side) for each in found]
+            if set(cells) != {"-"}:
+                yield [f"{case.title}, {side}, {case.unit}", *cells]
+
+
+def _to_base(case: CaseResult | None, side: Side) -> str:
+    shown = case.shown(side) if case else None
+    if case is None or shown is None:
+        return "-"
+    ratio = case.ratio(side)
+    beside = f" ({formats.ratio(ratio)})" if ratio is not None and side != case.base else ""
+    return f"{formats.number(shown.rate)}{beside}"
+
+
+def _base_and_own(report: Report, cases: Sequence[CaseResult]) -> list[str]:
+    """Return a table of one scenario, with a row for each case and a column for each number.
+
+    The first column is the rate, whose name stands before the comma of the cases' titles.
+    """
+    first = cases[0]
+    named = {name: text for name, text in FIGURES.items() if any(map(_has(name), cases))}
+    what = first.title.partition(", ")[0]
+    head = [f"{first.base} → {first.own}, on {version(report)}", f"{what}, {first.unit}"]
+    lines = [[*head, *named.values()], ["---", *["--:"] * (len(named) + 1)]]
+    for case in cases:
+        pairs = [[o.rate if (o := case.shown(side)) else None for side in (case.base, case.own)]]
+        pairs += [[case.figure(name, side) for side in (case.base, case.own)] for name in named]
+        title = case.title.partition(", ")[2]
+        lines.append([title, *(_numbers(base, own) for base, own in pairs)])
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _has(figure: str) -> Callable[[CaseResult], bool]:
+    return lambda case: case.figure(figure, case.base) is not None
+
+
+def _numbers(base: float | None, own: float | None) -> str:
+    """Return both, and the ratio where there is one."""
+    ratio = formats.ratio(own / base) if base and own is not None else ""
+    return "-" if base is own is None else _pair(_number(base), _number(own), ratio)
+
+
 def _targets_table(
     cases: Sequence[CaseResult], reports: Sequence[Report], first: str = _STOCK_AND_PLUS[0]
 ) -> list[str]:
@@ -590,6 +665,12 @@ SUITES = (
     ),
     Page("memory", memory_tables, _MEDIAN),
     Page("memory", memory_tables, _MEDIAN, "doctor"),
+    Page(
+        "records",
+        records_tables,
+        f"{_ALONE};\nthe best round is shown, with its fastest loop. "
+        "Bytes, and very many rows, have one round.",
+    ),
     Page(
         "sites",
         sites_tables,

@@ -1,6 +1,6 @@
 """Draws hits of `cpythonplus lint` at random, with their surroundings, to be reviewed by hand.
 
-    python tools/lint_review.py FOLDER... [--count 40] [--seed 6] [--lines 12] [--table]
+    python tools/lint_review.py FOLDER... [--count 40] [--seed 6] [--lines 45] [--table]
 
 Each FOLDER is one that packages are installed into (`pip install --target`), or the standard
 library's. The same folders and seed give the same hits. `--table` prints the rows that
@@ -8,6 +8,7 @@ docs/explanation/lint-precision.md has, with the verdict left open.
 """
 
 import argparse
+import ast
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -56,14 +57,20 @@ def drawn(found: list[Hit], count: int, seed: int) -> list[Hit]:
 
 
 def surroundings(hit: Hit, lines: int) -> str:
-    """Return the lines around a hit, with their numbers."""
+    """Return the function that a hit is in, `lines` around the hit at most, with their numbers."""
     text = hit.path.read_text("utf-8").splitlines()
-    first = max(0, hit.violation.row - lines)
-    shown = text[first : hit.violation.row + lines]
-    marks = (">" if row == hit.violation.row else " " for row in range(first + 1, len(text) + 1))
+    row = hit.violation.row
+    around = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(ast.parse("\n".join(text)))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= row <= (node.end_lineno or row)
+    ]
+    first, last = max(around, default=(row, row))
+    first, last = max(first, row - lines), min(last, row + lines)
     return "\n".join(
-        f"{mark}{row:5} {line}"
-        for row, (mark, line) in enumerate(zip(marks, shown, strict=False), first + 1)
+        f"{'>' if number == row else ' '}{number:5} {line}"
+        for number, line in enumerate(text[first - 1 : last], first)
     )
 
 
@@ -73,7 +80,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=6)
-    parser.add_argument("--lines", type=int, default=12)
+    parser.add_argument("--lines", type=int, default=45)
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     found = [hit for folder in args.folders for hit in hits(folder)]

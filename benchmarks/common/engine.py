@@ -45,6 +45,8 @@ class Settings:
     """Each of their sleeps takes up to so long."""
     heap_mib: int = 500
     """How much memory is taken, to see how much comes back."""
+    rows: int = 20_000_000
+    """How many rows one process makes at most, where the memory of very many is measured."""
     arrivals: int = 200
     """How many requests a measurement in an open loop waits for, longer than `seconds` if need be.
 

@@ -60,6 +60,8 @@ class Target:
     """Of that figure's column; scenarios.py fills it in."""
     side: Side = "stock"
     """For `cost_to`, `times_faster` and `figure_to`: the yardstick; for `figure_of`: its own."""
+    own: Side = ""
+    """For `cost_to`: the side it is stated for, where that is another one than the case's own."""
     unit: str = ""
     """For `cost`: of the case's rate, which is what something costs."""
     since: tuple[int, int] = (0, 0)
@@ -79,6 +81,8 @@ class Target:
             unit=self.unit,
             other=self.other,
         )
+        if self.own:
+            words = f"{self.own} {words}"
         if self.since != (0, 0):
             words += f" from {_dotted(self.since)} on"
         return words + (f" before {_dotted(self.before)}" if self.before else "")
@@ -219,8 +223,8 @@ def _cost(case: CaseResult) -> float | None:
 
 
 def _cost_to(case: CaseResult, target: Target) -> float | None:
-    """Return what the case's own side costs as a part of what the target's side does."""
-    own, other = case.shown(case.own), case.shown(target.side)
+    """Return what the side it is stated for costs as a part of what the target's side does."""
+    own, other = case.shown(target.own or case.own), case.shown(target.side)
     return own.rate / other.rate if own and other and other.rate else None
 
 

@@ -4,9 +4,12 @@
 #include "_interp/binding.h"
 #include "gil/binding.h"
 #include "memory/binding.h"
+#include "memory/state.h"
 #include "prefork/binding.h"
 #include "tasklets/binding.h"
 #include "threads/binding.h"
+
+#include <stddef.h>
 
 static int
 native_exec(PyObject *module)
@@ -20,14 +23,17 @@ native_exec(PyObject *module)
     if (PyModule_AddFunctions(module, plus_exec_watch_methods) < 0 ||
         plus_interp_exec(module) < 0 || PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_owners_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_walk_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_census_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_helpers_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_resident_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_caches_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_dicts_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_memory_shared_keys_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_trim_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_agent_methods) < 0 ||
+        plus_compact_exec(module) < 0 || plus_record_exec(module) < 0 ||
         PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
         return -1;
     }
@@ -53,17 +59,40 @@ static PyModuleDef_Slot native_slots[] = {
     {0, NULL},
 };
 
+/* That of threads comes first: plus_threads_state() looks for it there. */
+struct native_state {
+    struct plus_threads_state threads;
+    struct plus_memory_state memory;
+};
+
+const size_t plus_memory_state_at = offsetof(struct native_state, memory);
+
+static int
+native_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    int stop = plus_threads_traverse(module, visit, arg);
+
+    return stop != 0 ? stop : plus_memory_traverse(module, visit, arg);
+}
+
+static int
+native_clear(PyObject *module)
+{
+    plus_memory_clear(module);
+    return plus_threads_clear(module);
+}
+
 static void
 native_free(void *module)
 {
-    plus_threads_clear(module);
+    native_clear(module);
 }
 
 struct PyModuleDef plus_native_module = {
     PyModuleDef_HEAD_INIT,
-    .m_size = sizeof(struct plus_threads_state),
-    .m_traverse = plus_threads_traverse,
-    .m_clear = plus_threads_clear,
+    .m_size = sizeof(struct native_state),
+    .m_traverse = native_traverse,
+    .m_clear = native_clear,
     .m_free = native_free,
     .m_name = "cpythonplus._native",
     .m_doc = "The C half of cpythonplus; use the rooms\' Python modules instead.",

@@ -6,11 +6,11 @@ from benchmarks.common.engine import Case
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import CaseResult, Outcome, Report, Round, Share
 from benchmarks.common.sides import Side
-from benchmarks.scenarios import FIGURES, cases_of, verdicts
+from benchmarks.scenarios import FIGURES, SCENARIOS, cases_of, verdicts
 
 MACHINE = {"python": "CPython 3.13.0", "cpu": "A <CPU> & more", "date": "2026-11-21T00:00:00+00:00"}
 
-WITH_FIGURES = {"prefork", "tasklets", "tasklet-io"}
+WITH_FIGURES = {"prefork", "tasklets", "tasklet-io", "records"}
 _SCENARIOS_WITH_FIGURES = {"classic", "census", "requests", "crowds"}
 
 # Rate and p50/p99/max in ms of stock, then of plus.
@@ -56,10 +56,13 @@ def result(case: Case, *rounds: tuple[Side, Outcome]) -> CaseResult:
     return found
 
 
-def _with_figures(entry: Round) -> Round:
-    """Return the same round with a value for each further figure."""
+def _with_figures(entry: Round, scenario: str) -> Round:
+    """Return the same round with a value for each further figure that its scenario may have."""
     assert entry.outcome is not None
-    figures = {name: 1 + place + entry.outcome.rate for place, name in enumerate(FIGURES)}
+    (own,) = (each.figures for each in SCENARIOS if scenario in each.tables)
+    figures = {
+        name: 1 + place + entry.outcome.rate for place, name in enumerate(FIGURES) if name in own
+    }
     return replace(entry, outcome=replace(entry.outcome, figures=figures))
 
 
@@ -85,7 +88,7 @@ def report(benchmark: str = "giltest") -> Report:
         )
     for found in cases:
         if benchmark in WITH_FIGURES or found.scenario in _SCENARIOS_WITH_FIGURES:
-            found.rounds = [_with_figures(entry) for entry in found.rounds]
+            found.rounds = [_with_figures(entry, found.scenario) for entry in found.rounds]
     made = Report(benchmark, dict(MACHINE), {"rounds": 2, "seconds": 1.0}, cases)
     made.targets = [verdict.as_dict() for verdict in verdicts(made)]
     return made

@@ -135,6 +135,135 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert capsys.readouterr().err == f"cpythonplus doctor: there is no process {pid}\n"
 
 
+@pytest.mark.needs_gil
+def test_what_grows_in_a_process(capsys: pytest.CaptureFixture[str]) -> None:
+    program = """\
+import time
+KEPT = []
+print("ready", flush=True)
+while True:
+    KEPT.extend([number] for number in range(3000))
+    time.sleep(0.01)
+"""
+    with target(*RUNNER, program=program) as process:
+        words = [str(process.pid), "--seconds", "0.5"]
+        assert main(["doctor", "growth", *words]) == 0
+        told = capsys.readouterr().out
+        assert "RSS +" in told
+        assert "__main__.KEPT (list)" in told
+        assert main(["doctor", "growth", *words, "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)["growth"]
+        row = found["owners"][0]
+        assert (row["name"], row["type"]) == ("__main__.KEPT", "list")
+        assert row["entries"] > row["entries_before"] > 0
+        assert main(["doctor", "growth", *words, "--format", "html"]) == 0
+        told = capsys.readouterr().out
+        assert "__main__.KEPT" in told
+        assert "Nothing was examined" not in told
+
+
+@pytest.mark.needs_gil
+def test_an_interrupted_look_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with target(*RUNNER) as process:
+        monkeypatch.setattr(time, "sleep", interrupt)
+        assert main(["doctor", "growth", str(process.pid)]) == 130
+        assert capsys.readouterr().err == "cpythonplus doctor: interrupted\n"
+        open_now = [str(each.readlink()) for each in Path(f"/proc/{process.pid}/fd").iterdir()]
+        assert not [each for each in open_now if "cpythonplus-mark" in each]
+
+
+@pytest.mark.needs_gil
+def test_cycles_of_a_process_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    program = """\
+import time
+def leave():
+    def walk(depth):
+        return 0 if depth == 0 else walk(depth - 1)
+    walk(2)
+print("ready", flush=True)
+while True:
+    for _ in range(2000):
+        leave()
+    time.sleep(0.01)
+"""
+    with target(*RUNNER, program=program) as process:
+        words = ["--seconds", "0.5", str(process.pid)]
+        assert main(["doctor", "cycles", *words]) == 0
+        told = capsys.readouterr().out
+        assert "walk" in told
+        assert "<string>:3" in told
+        assert main(["doctor", "cycles", "--format=json", *words]) == 0
+        [cycle] = json.loads(capsys.readouterr().out)["cycles"]["cycles"]
+        assert cycle["cause"]["variable"] == "walk"
+        assert main(["doctor", "cycles", "--seconds", "x", str(process.pid)]) == 2
+        assert "--seconds" in capsys.readouterr().err
+
+
+@pytest.mark.needs_gil
+def test_what_has_grown_between_two_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    with target(*RUNNER) as process:
+        for file in files:
+            words = ["--format", "json", "--output", file]
+            assert main(["doctor", str(process.pid), *words]) == 0
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(file=process.stdin, flush=True)
+            assert process.stdout.readline() == "grown\n"
+            assert json.loads(Path(file).read_text())["owners"]["collects"] is True
+    assert main(["doctor", "growth", *files, "--top", "3"]) == 0
+    told = capsys.readouterr().out
+    [row] = [line for line in told.splitlines() if "  __main__.KEPT (list)" in line]
+    assert "60,000" in row
+    assert "the collector is off" not in told
+    assert "__main__.Leaf" in told
+    other = tmp_path / "other.json"
+    for content, complaint in (
+        ("{", "is no JSON"),
+        ("[]", "is no report"),
+        ("{}", "the second file has no owners"),
+        (None, "cannot read"),
+    ):
+        other.unlink(missing_ok=True)
+        if content is not None:
+            other.write_text(content)
+        assert main(["doctor", "growth", files[0], str(other)]) == 2
+        assert complaint in capsys.readouterr().err
+    found = json.loads(Path(files[1]).read_text())
+    found["target"]["pid"] += 1
+    other.write_text(json.dumps(found))
+    assert main(["doctor", "growth", files[0], str(other)]) == 2
+    assert "different processes" in capsys.readouterr().err
+    found = json.loads(Path(files[1]).read_text())
+    found["target"]["when"] = "2001-01-01 00:00:00+0000"
+    other.write_text(json.dumps(found))
+    assert main(["doctor", "growth", files[0], str(other)]) == 2
+    assert "the first report is the later one" in capsys.readouterr().err
+    saved = tmp_path / "saved.json"
+    assert main(["doctor", "growth", *files, "--output", str(saved), "--format", "json"]) == 0
+    assert json.loads(saved.read_text())["growth"]["owners"]
+    found = json.loads(Path(files[1]).read_text())
+    found["owners"]["owners"][0]["amount_bytes"] = 10**400
+    other.write_text(json.dumps(found))
+    assert main(["doctor", "growth", files[0], str(other)]) == 0
+    capsys.readouterr()
+    for words, complaint in (
+        ([*files, "--seconds", "5"], "--seconds: two reports"),
+        ([*files, files[0]], f"unexpected argument {files[1]!r}"),
+        ([files[0]], "expected a PID"),
+        (["1", "--seconds", "1e9"], "expected 0.1 to 1,000,000 seconds"),
+    ):
+        assert main(["doctor", "growth", *words]) == 2
+        assert complaint in capsys.readouterr().err
+
+
 def test_a_process_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     """Without `run`: looked at where Python can be asked to listen, one line elsewhere."""
     with target(PYTHON, program=IDLE) as process:
@@ -424,7 +553,10 @@ def test_wrong_words_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["watch", "12", "--format", "html"], "--format requires --output"),
         (["12", "--top", "0"], "--top: expected a number of 1 or more"),
         (["watch", "12", "--interval", "x"], "--interval: expected a number, got 'x'"),
-        (["watch", "12", "--interval", "0"], "--interval: expected 0.1 seconds or more, got '0'"),
+        (
+            ["watch", "12", "--interval", "0"],
+            "--interval: expected 0.1 to 1,000,000 seconds, got '0'",
+        ),
         (["path", "12", "a b"], "expected the name of a type, got 'a b'"),
         (["run", "--top", "0", "x.py"], "--top: expected a number of 1 or more, got '0'"),
         (["run"], "expected a script, -m MODULE"),
@@ -546,9 +678,82 @@ def test_run_examines_the_program_at_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs_gil
+@pytest.mark.parametrize("word", ["run", "cycles"])
+def test_sigterm_ends_the_program_behind_the_report(tmp_path: Path, word: str) -> None:
+    report = tmp_path / "report.json"
+    command = [*MODULE, "doctor", word, "--format", "json", "--output", str(report)]
+    with target(*command) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
+    assert "cycles" in json.loads(report.read_text())
+
+
+@pytest.mark.needs_gil
+def test_a_program_that_handles_sigterm_does_so(tmp_path: Path) -> None:
+    program = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: exit(7))\n" + IDLE
+    report = tmp_path / "report.json"
+    command = [*MODULE, "doctor", "run", "--format", "json", "--output", str(report)]
+    with target(*command, program=program) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 7
+    assert "census" in json.loads(report.read_text())
+
+
+@pytest.mark.needs_gil
+def test_sigterm_ends_a_watch_behind_the_report(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    words = ["watch", "--interval", "0.2", "--format", "html", "--output", str(report)]
+    with target(*RUNNER) as process:
+        command = [*MODULE, "doctor", *words, str(process.pid)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=environment({})
+        ) as watching:
+            assert watching.stdout is not None
+            assert watching.stdout.readline()
+            watching.send_signal(signal.SIGTERM)
+            assert watching.wait(60) == -signal.SIGTERM
+    assert report.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_process_that_is_hidden_is_another_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbid(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", forbid)
+    with pytest.raises(Unreachable, match="belongs to another user"):
+        finding.find(2**22 + 1)
+
+
+@pytest.mark.needs_gil
+def test_run_tells_what_has_grown(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    words = ["--growth", "--format", "json", "--output", str(report)]
+    program = "KEPT = [[number] for number in range(30_000)]"
+    done = execute([*MODULE, "doctor", "run", *words, "-c", program], cwd=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    rows = json.loads(report.read_text())["growth"]["owners"]
+    assert rows[0]["name"] == "__main__.KEPT"
+
+
+@pytest.mark.needs_gil
 def test_run_tells_people_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(ENDING)
     done = execute([*MODULE, "doctor", "run", "--top", "5", "program.py"], cwd=tmp_path)
     assert (done.status, done.out) == (3, "done\n")
     assert "__main__.Node" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.needs_gil
+@pytest.mark.parametrize("collects", [True, False])
+def test_whether_the_collector_is_on(
+    collects: bool,  # a parameter
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The agent answers with the collector off, which is none of the program's doing."""
+    program = IDLE if collects else f"import gc\ngc.disable()\n{IDLE}"
+    with target(*RUNNER, program=program) as process:
+        for words in (["growth", "--seconds", "0.1", str(process.pid)], [str(process.pid)]):
+            assert main(["doctor", *words, "--format", "json"]) == 0
+            found = json.loads(capsys.readouterr().out)
+            assert (found.get("growth") or found["owners"])["collects"] is collects

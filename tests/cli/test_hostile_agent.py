@@ -246,6 +246,7 @@ def test_what_is_missing_is_told(agent: Agent) -> None:
 def test_what_a_terminal_would_obey_is_escaped(agent: Agent) -> None:
     name = "\x1b]0;title\x07\x9b2J\u202egnp\r\n\ud800"
     row = {"name": name, "objects": 5, "size_bytes": 9 << 20, "resident_bytes": 9 << 20}
+    row = {**row, "step": name, "type": name}
     full = {key: [row] for key in ("by_type", "by_owner", "parts", "threads", "workers", "steps")}
     texts = {"command": name, "steps": [name, row], "rows": [row], "before_bytes": 7, "pid": 3}
     first = {**full, **texts, "file": name, "error": name}

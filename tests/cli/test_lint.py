@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,8 @@ def test_a_file_that_does_not_parse_and_the_others(
         (["--explain", "CYC9"], "unknown rule 'CYC9'"),
         (["--format", "xml"], "invalid choice: 'xml'"),
         (["--jobs", "0"], "expected a whole number of 1 or more, got '0'"),
+        (["--write-baseline"], "--write-baseline needs --baseline FILE"),
+        (["--baseline", "none.json"], "cannot read 'none.json': No such file or directory"),
         (["--nothing"], "unrecognized arguments: --nothing"),
         (["-", "a.py"], "standard input cannot be combined with other paths"),
     ],
@@ -125,6 +129,51 @@ def test_formats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         2,
         "cpythonplus lint: cannot write 'none/found': No such file or directory\n",
     )
+
+
+def test_a_baseline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.py").write_text(BAD)
+    write = ("--baseline", "known.json", "--write-baseline")
+    assert lint(capsys, *write) == (0, "Wrote 1 error to known.json.\n")
+    assert lint(capsys, "--baseline", "known.json") == (
+        0,
+        "All checks passed!\n1 more is in the baseline known.json.\n",
+    )
+    (folder / "a.py").write_text(BAD.replace("f()", "g()"))
+    status, text = lint(capsys, "--baseline", "known.json")
+    assert status == 1
+    assert text.splitlines()[0] == f"a.py:3:5: {HIT}"
+    assert text.splitlines()[-2:] == [
+        "1 baseline entry is gone; --write-baseline removes:",
+        "  a.py: CYC105 f",
+    ]
+    (folder / "b.py").write_text("def f(:\n")
+    status, text = lint(capsys, *write)
+    assert status == 1
+    assert text.splitlines()[0].startswith("b.py:1:7: invalid-syntax: ")
+    assert text.splitlines()[-1] == "Wrote 1 error to known.json."
+    status, text = lint(capsys, "--baseline", "known.json", "--exclude", "b.py", "--format", "json")
+    assert (status, text) == (0, "[]\n1 more is in the baseline known.json.\n")
+
+
+def test_from_a_check_out_without_the_extension(folder: Path) -> None:
+    (folder / "a.py").write_text(BAD)
+    hook = Path(__file__).parents[2] / "tools" / "lint_hook.py"
+    # -S: what is installed is not seen, and nothing is compiled in the check-out.
+    command = [sys.executable, "-S", "-P", str(hook)]
+    done = subprocess.run([*command, "a.py"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[0] == f"a.py:3:5: {HIT}"
+    wrong = subprocess.run([*command, "none.py"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "cpythonplus lint: none.py: no such file or folder\n",
+    )
+    assert not any(name.startswith("_native") and name.endswith(".so") for name in native(hook))
+
+
+def native(hook: Path) -> list[str]:
+    return [path.name for path in (hook.parents[1] / "src" / "cpythonplus").iterdir()]
 
 
 def test_a_rule_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools import results_page
-from tools.compat import farm, fetch, packages, page, report, run
+from tools.compat import causes, farm, fetch, packages, page, report, run
 from tools.compat.judge import PROCESS, ROUNDS, Counts, judge, open_questions
 from tools.compat.packages import ListError, Package
 from tools.compat.report import Finding
@@ -154,7 +154,10 @@ def listed(tmp_path: Path, text: str) -> list[Package]:
 def test_the_list_is_in_order_and_has_a_quick_part() -> None:
     names = [package.name.lower() for package in packages.read()]
     assert names == sorted(names)
-    assert sum(package.quick for package in packages.read()) == 10
+    assert sum(package.quick for package in packages.for_run(packages.read())) == 10
+    leaking = packages.for_no_cycles(packages.read())
+    assert [package.name for package in leaking if package.quick] == ["boltons", "tenacity"]
+    assert len(leaking) == 6
 
 
 @pytest.mark.parametrize(
@@ -484,3 +487,28 @@ def test_the_oldest_version_comes_first(tmp_path: Path) -> None:
 def test_a_result_that_the_list_has_not_is_told() -> None:
     with pytest.raises(PageError, match=r"3\.13\.0: not in the list: b"):
         page.check([result("3.13.0", "t.C.test_1")], LISTED[:1])
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize(
+    ("idle", "busy", "steady", "unsteady", "by_load"),
+    [
+        (["a", "a"], ["a"], "a", "", ""),
+        (["ab"], ["a"], "a", "b", ""),  # one run each says nothing
+        (["ab", "ab"], ["a", "a"], "a", "", "b"),
+        (["a", "a"], ["ab", "ab"], "a", "", "b"),
+        (["ab", "a"], ["a", "ab"], "a", "b", ""),
+        (["", ""], ["", ""], "", "", ""),
+    ],
+)
+def test_causes_that_depend_on_load_are_found(
+    idle: list[str], busy: list[str], steady: str, unsteady: str, by_load: str
+) -> None:
+    found = causes.compared(list(map(frozenset, idle)), list(map(frozenset, busy)))
+    assert found == causes.Causes(frozenset(steady), frozenset(unsteady), frozenset(by_load))
+
+
+def test_causes_are_what_a_baseline_has(tmp_path: Path) -> None:
+    assert causes.read(tmp_path) == frozenset()
+    (tmp_path / causes.FILE).write_text("# head\nexception a:b:c\n")
+    assert causes.read(tmp_path) == {"exception a:b:c"}

@@ -1,6 +1,7 @@
 """The pages of docs/benchmarks: their tables, index and charts."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,8 @@ from benchmarks.scenarios import cases_of
 from tests.benchmarks import canned
 from tools import benchmark_pages, results_page
 
-GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, PICKLING, TASKLET_IO, MEMORY, DOCTOR, SITES = (
-    benchmark_pages.SUITES
-)
+GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, PICKLING, TASKLET_IO = benchmark_pages.SUITES[:7]
+MEMORY, DOCTOR, RECORDS, SITES = benchmark_pages.SUITES[7:]
 REQUESTS_BESIDE = {
     case.title
     for case in cases_of("giltest")
@@ -94,7 +94,7 @@ def test_the_headline_has_a_bar_for_each_side(tmp_path: Path) -> None:
 def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path) -> None:
     for page in benchmark_pages.SUITES:
         written(tmp_path, page.benchmark, "3.13.0", page.part)
-    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 10
+    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 11
     made = benchmark_pages.made(tmp_path, empty_pages)
     texts = {path.stem: text for path, text in made.items() if path.suffix == ".md"}
     for name, part in {
@@ -107,6 +107,7 @@ def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path
         "tasklet-io": "uvloop",
         "memory": "pytest --no-cycles",
         "doctor": "pytest --no-cycles",
+        "records": "Row of 8 keys, Record, bytes",
         "sites": "80 ms, tuned, Mbit/s",
         "README": "| [sites](sites.md) | 3.13 |",
     }.items():
@@ -132,7 +133,7 @@ def test_what_was_not_measured_is_said(tmp_path: Path, empty_pages: Path) -> Non
     written(tmp_path, "giltest", "3.13.0")
     made = benchmark_pages.made(tmp_path, empty_pages)
     silent = [path.stem for path, text in made.items() if benchmark_pages.NOT_MEASURED in text]
-    assert len(silent) == 9
+    assert len(silent) == 10
     assert "| [threads](threads.md) | - | - | 0 | 0 |" in made[empty_pages / "README.md"]
     (empty_pages / "threads.md").write_text("no marks")
     with pytest.raises(results_page.PageError, match="measured:begin"):
@@ -279,6 +280,32 @@ def test_memory_has_a_row_for_each_target_and_a_column_for_each_side(tmp_path: P
     assert found["Flask test client, requests that fail, to gc-off"][1] == "≤ 1.15 x gc-off"
     assert "| cpythonplus lint, 5,000 modules, s | 1,193 | ≤ 10 s | not on 3.13.0 |" in text
     assert "| on 3.13.0 | stock | plus | peer | gc-off | watch | jemalloc |" in text
+
+
+def test_records_has_sides_on_each_version_and_mappings_on_the_newest(tmp_path: Path) -> None:
+    written(tmp_path, "records", "3.12.1")
+    report = written(tmp_path, "records", "3.13.0")
+    for case in report.scenario("look-up"):
+        for place, entry in enumerate(case.rounds):
+            assert entry.outcome is not None
+            own = {"dict": 3.0, "CompactDict": 6.0} if case.name == "look-up-str-5" else {}
+            figures = {"miss_ns": own[entry.side]} if own else {}
+            case.rounds[place] = replace(entry, outcome=replace(entry.outcome, figures=figures))
+    report.write_json(tmp_path / "records-3.13.0.json")
+    text = RECORDS.text(tmp_path)
+    found = rows(text)
+    assert text.startswith("| measured | 3.12.1 | 3.13.0 | target | reached |")
+    many = "Very many rows of 8, {}, to dict"
+    wanted = {side: found[many.format(side)][2] for side in ("shared dict", "Record")}
+    assert wanted == {"shared dict": "shared dict ≤ 0.6 x dict", "Record": "Record ≤ 0.35 x dict"}
+    # What canned results have: the sides beyond the second have half of the first one's rate.
+    assert "| dict = 1 | 3.12.1 | 3.13.0 |" in text
+    assert found["Row of 8 keys, Record, bytes"] == ["600 (0.556 x)"] * 2
+    assert "Row of 9 keys, Record, bytes" not in found
+    assert "| on 3.13.0 | dict | shared dict | CompactDict | Record | msgspec | " in text
+    assert "| dict → CompactDict, on 3.13.0 | Random hits, ns | random misses, ns |" in text
+    assert found["5 str keys"][1] == "3.00 → 6.00 (2.000 x)"
+    assert found["10 keys 0, 1, 2, ..."][1] == "-"
 
 
 def test_what_a_target_s_figure_is_stands_beside_its_case(tmp_path: Path) -> None:

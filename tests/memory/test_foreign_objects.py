@@ -72,3 +72,53 @@ def test_heaps_of_others(module: str) -> None:
     pytest.importorskip(module, reason=f"{module} is not there for this Python")
     child = run_child(PROGRAM.format(setup=HEAPS[module]))
     assert child.err == "", child
+
+
+ARRAYS = """
+import sys
+import numpy
+from cpythonplus import memory
+
+class Thing:
+    pass
+
+class Series(numpy.ndarray):
+    pass
+
+VIEWS = [numpy.zeros(100_000)[:2] for _ in range(30)]
+SERIES = numpy.ones(500_000).view(Series)[:3]
+THINGS = numpy.array([Thing() for _ in range(2000)], dtype=object).reshape(2, 1000)
+STRUCTURED = numpy.zeros(3, dtype=[("thing", object), ("number", "i8")])
+EMPTY, SCALAR = numpy.empty((0, 5), dtype=object), numpy.array(Thing(), dtype=object)
+counts = [sys.getrefcount(each) for each in THINGS.flat]
+looked = memory.owners()
+found = {owner.name: owner for owner in looked.owners}
+assert found["__main__.VIEWS"].kept_bytes > 30 * 800_000, found["__main__.VIEWS"]
+assert found["__main__.SERIES -> Series"].kept_bytes > 4_000_000, list(found)
+things = {row.type: row for row in looked.classes}["__main__.Thing"]
+assert things.where[0].path.startswith("__main__.THINGS"), things
+assert things.where[0].objects >= 2000, things
+census = memory.census()
+assert {row.name: row.objects for row in census.by_type}["__main__.Thing"] == 2001
+assert [sys.getrefcount(each) for each in THINGS.flat] == counts
+"""
+
+
+def test_what_arrays_of_numpy_keep() -> None:
+    pytest.importorskip("numpy", reason="numpy is not there for this Python")
+    child = run_child(ARRAYS)
+    assert child.err == "", child
+
+
+def test_a_module_that_only_has_the_name_of_numpy() -> None:
+    code = """
+        import sys, types
+        from cpythonplus import memory
+
+        made_up = types.ModuleType("numpy")
+        for ndarray in (5, int, bytearray, type("ndarray", (bytearray,), {}), memoryview):
+            made_up.ndarray = ndarray
+            sys.modules["numpy"] = made_up
+            assert memory.census().by_type and memory.owners().owners
+    """
+    assert run_child(code).err == ""

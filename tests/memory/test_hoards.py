@@ -265,3 +265,10 @@ def test_looking_leaves_nothing_behind() -> None:
     gc.collect()
     find_hoards()
     assert gc.collect() == 0
+
+
+def test_all_count_of_very_many() -> None:
+    for _ in range(600):
+        keep(KEPT.append)
+    [hoard] = found()
+    assert (hoard.count, hoard.holder) == (600, f"{__name__}.KEPT[]")

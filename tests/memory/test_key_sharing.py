@@ -279,7 +279,7 @@ def test_forms() -> None:
     assert str(found) == found.text()
     assert "Told" in found.text()
     assert found.cost_bytes >= COUNT * 48
-    assert "too much" not in KeySharing((), (), 0, 0, ("why",)).text()
+    assert "too much" not in KeySharing((), (), 0, 0, left_out=("why",)).text()
     del kept
 
 
@@ -302,4 +302,90 @@ def test_what_is_not_as_it_is_known_is_not_read(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(_native, "memory_walk_dicts", refuse)
     left_out = ("Key sharing: the heap cannot be walked.",)
-    assert key_sharing() == KeySharing((), (), 0, 0, left_out)
+    assert key_sharing() == KeySharing((), (), 0, 0, left_out=left_out)
+
+
+def gains(program: str) -> list[dict[str, Any]]:
+    """What a program is told of its own dicts; its last line has them in `found`."""
+    child = run_child(
+        f"""
+        import dataclasses, json, tracemalloc
+        from cpythonplus import memory
+
+        def parse(count):
+            text = ", ".join('{{"id": %d, "name": "x", "price": 5}}' % i for i in range(count))
+            return json.loads(f"[{{text}}]")
+
+        {program}
+        print(json.dumps([dataclasses.asdict(gain) for gain in found.gains]))
+        """
+    )
+    return list(json.loads(child.out))
+
+
+def one(found: list[dict[str, Any]], what: str) -> dict[str, Any]:
+    (gain,) = [each for each in found if what in each["what"]]
+    return gain
+
+
+def test_rows_with_the_same_keys() -> None:
+    gain = one(gains("rows = parse(3000); found = memory.key_sharing()"), "id, name, price")
+    assert gain["count"] == 3000
+    assert gain["holder"].startswith("__main__.rows[")
+    assert gain["size_bytes"] > gain["shared_bytes"] > gain["record_bytes"] > 0
+    assert gain["saves_bytes"] == gain["size_bytes"] - gain["shared_bytes"]
+    assert "memory.share_keys" in gain["change"]
+    assert gain["made_at"] == ""
+
+
+def test_the_line_that_made_them_and_what_to_write_there() -> None:
+    program = "tracemalloc.start(5); rows = parse(3000); found = memory.key_sharing()"
+    gain = one(gains(program), "id, name, price")
+    assert gain["made_at"].endswith("program.py:7")
+    assert "object_pairs_hook=memory.shared_dict" in gain["change"]
+
+
+def test_what_it_says_comes_true() -> None:
+    """Rows that were shared are told of no more; the figure is what they took."""
+    program = "rows = list(memory.share_keys(parse(3000))); found = memory.key_sharing()"
+    assert not [gain for gain in gains(program) if "price" in gain["what"]]
+
+
+def test_an_instances_dict_is_its_classs_business() -> None:
+    program = """
+        class Order: pass
+        orders = [Order() for _ in range(3000)]
+        for each in orders:
+            each.__dict__ = {"id": 1, "name": 2, "price": 3}
+        found = memory.key_sharing(worth_bytes=1000)
+    """
+    found = gains(program.strip())
+    assert not [gain for gain in found if "price" in gain["what"]]
+    gain = one(found, "Order")
+    assert gain["count"] == 3000
+    assert gain["size_bytes"] > gain["record_bytes"] == 3000 * 48
+    assert "class Order(memory.Record)" in gain["change"]
+
+
+def test_one_large_dict_and_many_small_ones_without_common_keys() -> None:
+    program = """
+        large = {number: number for number in range(100_000)}
+        small = [{f"{number}": 1, f"other {number}": 2} for number in range(5000)]
+        found = memory.key_sharing()
+    """
+    found = gains(program.strip())
+    large, small = one(found, "dict of 100,000"), one(found, "small dicts")
+    assert large["holder"] == "__main__.large"
+    assert small["count"] >= 5000
+    for gain in (large, small):
+        assert gain["size_bytes"] > gain["compact_bytes"]
+        assert "CompactDict" in gain["change"]
+
+
+def test_too_many_keys_to_share() -> None:
+    program = (
+        "rows = [{f'k{i}': i for i in range(40)} for _ in range(500)]; found = memory.key_sharing()"
+    )
+    gain = one(gains(program), "k0, k1")
+    assert gain["shared_bytes"] is None
+    assert "memory.Record" in gain["change"]

@@ -53,12 +53,14 @@ CALLS = {
         "started": "assert _native.memory_agent_start(-1) == 0; _native.memory_agent_stop()",
         "refused": "refused(TypeError, _native.memory_agent_start, 'x')",
     },
+    "memory_malloc_bytes": {"told": "_native.memory_malloc_bytes()"},
     "memory_agent_stop": {"nothing": "_native.memory_agent_stop()"},
     "memory_agent_before_fork": {
         "off": "_native.memory_agent_before_fork(); _native.memory_agent_after_fork_parent()",
     },
     "memory_agent_after_fork_parent": {"unasked": "_native.memory_agent_after_fork_parent()"},
     "memory_agent_after_fork_child": {"off": "_native.memory_agent_after_fork_child()"},
+    "memory_agent_collects": {"on": "assert _native.memory_agent_collects() is gc.isenabled()"},
     "memory_agent_path": {"none": "assert _native.memory_agent_path() == ''"},
     "memory_agent_parse": {
         "whole": "_native.memory_agent_parse(b'cpythonplus 1 path app.Node\\n')",
@@ -126,26 +128,45 @@ CALLS = {
         "refused": "refused(TypeError, _native.memory_reference_label, 5)",
     },
     "memory_table_of": {"told": "list(map(_native.memory_table_of, OBJECTS))"},
+    "memory_seal_record": {
+        "made": "make_row()",
+        "refused": "refused(ValueError, _native.memory_seal_record, Row, (), (), None)",
+        "called": "Row(1, 'x'); Row(id=1); refused(TypeError, Row); Row(1).__init__(2)",
+        "rows": (
+            "Row.from_rows([{'id': 1}, (1, 2), [3, 4]])\n"
+            "refused(TypeError, Row.from_rows, [(1, 2), {'x': 1}])"
+        ),
+        "compared": "assert Row(1) == Row(1) != Row(2); hash(Frozen(1)); repr(Row([Row(1)]))",
+        "copied": "copy.deepcopy(Row([1])); pickle.loads(pickle.dumps(Row(1))); Row(1).asdict()",
+        "replaced": "Row(1).__replace__(name=2); refused(TypeError, Row(1).__replace__, 1)",
+        "frozen": "refused(AttributeError, setattr, Frozen(1), 'id', 2)",
+        "chain": "chain(300)",
+    },
 }
 # These look at the whole heap, and are called less often.
 SLOW_CALLS = {
+    "memory_owners": {
+        "told": "_native.memory_owners(-1, 1 << 20, False, 60)",
+        "marked": "os.close(_native.memory_owners(-1, 1 << 20, True, 60)[2])",
+        "refused": "refused(TypeError, _native.memory_owners, 'x')",
+    },
     "memory_census": {"counted": "memory.census()"},
     "memory_referrers_of": {
         "called": "TAKEN.referrers(Node); TAKEN.referrers('__main__.Node')",
         "refused": "refused(TypeError, _native.memory_referrers_of, 5)",
     },
     "memory_root_path": {
-        "found": "assert TAKEN.path(Node).steps[0] == 'module __main__'",
+        "found": "assert str(TAKEN.path(Node).steps[0]) == 'module __main__'",
         "refused": (
             "refused(TypeError, _native.memory_root_path, 5)\n"
             "refused(LookupError, TAKEN.path, Nothing)"
         ),
     },
     "memory_root_paths": {
-        "found": "_native.memory_root_paths((NODE, OBJECTS, []), '')",
+        "found": "_native.memory_root_paths((NODE, OBJECTS, []), '', 30)",
         "refused": (
-            "refused(TypeError, _native.memory_root_paths, 5, '')\n"
-            "refused(ValueError, _native.memory_root_paths, (5,) * 17, '')"
+            "refused(TypeError, _native.memory_root_paths, 5, '', 30)\n"
+            "refused(ValueError, _native.memory_root_paths, (5,) * 17, '', 30)"
         ),
     },
     "memory_arenas": {
@@ -171,6 +192,23 @@ SLOW_CALLS = {
         "key_sharing": "lost = [fresh() for _ in range(9)]; assert key_sharing(worth_bytes=1).lost",
         "refused": "refused(ValueError, _native.memory_walk_dicts, 0, -1)",
     },
+    "memory_share_row": {
+        "shared": "assert _native.memory_share_row({'x': [], 'y': 2}) == {'x': [], 'y': 2}",
+        "pairs": "assert _native.shared_dict([('x', []), ('y', 2)]) == {'x': [], 'y': 2}",
+        "new keys": (
+            "for i in range(3): assert _native.memory_share_row({str(NEXT()): 1, 'y': []})\ndel i"
+        ),
+        "patterns": (
+            "keys = {str(NEXT()): 1, 'y': []}\n"
+            "for i in range(3): assert _native.memory_share_row(keys) == keys"
+        ),
+        "refused": (
+            "refused(TypeError, _native.memory_share_row, 5)\n"
+            "refused(TypeError, _native.shared_dict, [('x', 1), 5])\n"
+            "refused(ValueError, _native.shared_dict, [('x', 1), (1, 2, 3)])"
+        ),
+    },
+    "memory_sharing_refusal": {"asked": "assert _native.memory_sharing_refusal() is None"},
     "memory_trim_pools": {"trimmed": "assert len(_native.memory_trim_pools()) == 3"},
     "memory_trim_c_heap": {"trimmed": "assert len(_native.memory_trim_c_heap()) == 3"},
     "memory_trim_regularly": {
@@ -183,7 +221,7 @@ SLOW_CALLS = {
     "memory_trim_count": {"told": "assert _native.memory_trim_count() >= 0"},
 }
 PROGRAM = """
-import json, weakref
+import copy, json, os, pickle, weakref
 from cpythonplus import _native, memory
 from cpythonplus.memory import caches, clear_weakrefs, closures, exceptions, key_sharing, resident
 
@@ -254,6 +292,31 @@ def fresh():
     return node
 
 
+class Row(memory.Record):
+    id: int
+    name: str = ""
+
+
+class Frozen(memory.Record, frozen=True):
+    id: int
+
+
+def make_row():
+    class Row(memory.Record):
+        id: int = 5
+        def __post_init__(self):
+            self.id = 7
+    class More(Row):
+        more: int = 6
+    return More(1)
+
+
+def chain(count):
+    row = None
+    for _ in range(count):
+        row = Row(row)
+
+
 NODE = Node()
 BIG = dict.fromkeys(range(1000))
 for number in range(990):
@@ -271,6 +334,12 @@ class Nothing:
     pass
 
 
+NEXT = iter(range(1 << 30)).__next__
+# So many key sets are remembered that there is no room for more.
+for _ in range(5000):
+    keys = {{str(NEXT()): 1, 'y': []}}
+    for _ in range(3):
+        _native.memory_share_row(keys)
 TAKEN = memory.census()
 resident()
 OBJECTS = [ERROR, ERROR.__traceback__, [ERROR], {{1: ERROR}}, Node, Node(), 5, "x", range(3)]

@@ -2,8 +2,10 @@ from collections.abc import Callable
 
 import pytest
 
-from cpythonplus.memory._cycles.naming import causes
+from cpythonplus.memory._cycles import naming
+from cpythonplus.memory._cycles.naming import causes, is_named
 from cpythonplus.memory._cycles.places import calls_type
+from cpythonplus.memory._cycles.report import Kind
 from tests.memory.garbage import garbage_of
 from tests.memory.patterns.pattern import Pattern
 from tests.memory.patterns.table import PATTERNS
@@ -27,6 +29,46 @@ def test_a_leak_is_named(pattern: Pattern) -> None:
 def test_its_twin_leaves_nothing(pattern: Pattern) -> None:
     with garbage_of(pattern.twin) as components:
         assert components == []
+
+
+@NAMED
+@pytest.mark.parametrize("kind", Kind)
+def test_what_is_left_out_is_of_no_wanted_kind(pattern: Pattern, kind: Kind) -> None:
+    found = []
+    # Twice, as naming may give objects a dict of attributes that they had not yet.
+    for kinds in (naming.ALL_KINDS, {kind}):
+        with garbage_of(pattern.leak) as components:
+            found.append({x for each in components for x in causes(each, kinds) if x.kind is kind})
+    assert found[0] == found[1]
+
+
+def leave_many() -> None:
+    """Leave one component with more than one cause."""
+    kept: list[object] = []
+
+    def first() -> object:
+        return kept
+
+    def second() -> object:
+        return kept, first
+
+    one = [first, second]
+    kept.append(one)
+    try:
+        int("x")
+    except ValueError as error:
+        kept.append(error)
+
+
+def test_what_is_left_after_the_last_round_has_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with garbage_of(leave_many) as components:
+        [component] = components
+        assert all(map(is_named, causes(component)))
+        assert len(causes(component)) > 1
+        monkeypatch.setattr(naming, "_ROUNDS", 1)
+        named, nameless = causes(component)
+    assert is_named(named)
+    assert not is_named(nameless)
 
 
 @pytest.mark.any_version

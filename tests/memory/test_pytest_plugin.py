@@ -1,6 +1,9 @@
 """`pytest --no-cycles`: whom it blames and how, and what it leaves alone."""
 
 import gc
+import itertools
+import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +16,8 @@ import pytest
 import cpythonplus.memory._no_cycles.fixture
 from cpythonplus._base.data import Place
 from cpythonplus.memory import _pytest_plugin as pytest_plugin
-from cpythonplus.memory._no_cycles import allowing
+from cpythonplus.memory._cycles import naming
+from cpythonplus.memory._no_cycles import allowing, young
 from cpythonplus.memory.cycles import Cause, Kind
 from tests.support import AT_START, run_child
 
@@ -362,8 +366,15 @@ def test_wrong_input_is_one_line(
     assert told in line
 
 
-def test_a_full_collection_fails_no_test(run: Runner) -> None:
-    """Who left what it finds cannot be known: it is told in the summary."""
+def summary_of(done: Outcome) -> list[str]:
+    """Return the lines of the summary of root causes."""
+    _, _, rest = done.text.partition("of reference cycles")
+    lines = rest.partition("\n---")[0].partition("\n===")[0].splitlines()[1:]
+    return [line for line in lines if line]
+
+
+def test_what_a_full_collection_finds_fails_the_session(run: Runner) -> None:
+    """Who left it cannot be known: no test fails for it, but the gate does not pass."""
     tests = """
 import gc
 kept = []
@@ -378,12 +389,250 @@ def test_collects():
 """
     gc.collect()  # not to be named: what runs before this one have left
     done = run(tests, "--no-cycles")
+    assert {done.of(name) for name in done.reports} == {"passed"}
+    assert done.status == pytest.ExitCode.TESTS_FAILED
+    lines = summary_of(done)
+    assert "self.error" in lines[0]
+    assert lines[-1].strip() == "(full collection during test_it.py::test_collects)"
+
+
+def test_what_only_the_end_finds_fails_the_session(run: Runner) -> None:
+    tests = """
+@pytest.fixture(scope="module")
+def box():
+    box = []
+    yield box
+    box.clear()
+def test_keeps(box):
+    client = Client()
+    client.fetch()
+    box.append(client)
+def test_goes_on(box): pass
+def test_ends(): pass
+"""
+    gc.collect()
+    done = run(tests, "--no-cycles")
+    assert "self.error" in "".join(summary_of(done))
+    assert done.status == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_root_cause_is_one_report(run: Runner) -> None:
+    """Each test that left it fails, whatever ran before it; the cause is told once."""
+    tests = "".join(f"def test_{number}(): fetch()\n" for number in range(5))
+    done = run(f"{tests}def test_deep(): deep()", "--no-cycles")
+    assert {done.of(name) for name in done.reports} == {"call failed"}
+    assert "2 root causes of reference cycles" in done.text
+    first = summary_of(done)[:7]
+    assert "in fetch(): variable 'last'" in first[0]
+    assert first[2:] == [
+        "    5 tests:",
+        *(f"        test_it.py::test_{number}" for number in range(3)),
+        "        and 2 more",
+    ]
+
+
+MANY = "\n".join(
+    f"""
+def leave_{number}():
+    kept_{number} = None
+    try: int("x")
+    except ValueError as error: kept_{number} = error
+def test_{number}(): leave_{number}()
+"""
+    for number in range(12)
+)
+
+
+def test_no_clock_decides(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which each look at the clock is a minute later has the same verdict."""
+    usual = run(MANY, "--no-cycles")
+    assert {usual.of(name) for name in usual.reports} == {"call failed"}
+    minutes = itertools.count()
+    for clock in ("perf_counter", "monotonic", "time", "process_time", "thread_time"):
+        monkeypatch.setattr(time, clock, lambda: 60.0 * next(minutes))
+    slow = run(MANY, "--no-cycles")
+    monkeypatch.undo()
+    assert [slow.told(name) for name in slow.reports] == [
+        usual.told(name) for name in usual.reports
+    ]
+
+
+def test_what_cannot_be_named_counts(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_component: list[object]) -> list[Cause]:
+        raise RecursionError
+
+    monkeypatch.setattr(naming, "_causes", fail)
+    tests = """
+def test_leaves(): fetch()
+def test_other():
+    a = []
+    a.append(a)
+@pytest.mark.allow_cycles
+def test_allowed(): fetch()
+"""
+    done = run(tests, "--no-cycles", "--no-cycles-packages", "library")
+    assert [done.of(name) for name in done.reports] == ["call failed", "passed", "passed"]
+    assert done.told("test_leaves").startswith("a cycle that could not be named, of ValueError")
+    assert "test_it.py::test_leaves" in "".join(summary_of(done))
+
+
+def test_a_collection_of_another_thread_does_not_hide_a_leak(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile `gc.collect` does nothing."""
+    collect, refused = gc.collect, itertools.count()
+    own = young.__file__
+
+    def busy(generation: int = 2) -> int:
+        here = sys._getframe(1).f_code.co_filename == own
+        return 0 if here and next(refused) % 3 else collect(generation)
+
+    tests = "def test_leaves(): fetch()\ndef test_fine(): pass"
+    monkeypatch.setattr(gc, "collect", busy)
+    done = run(tests, "--no-cycles")
+    assert [done.of(name) for name in done.reports] == ["call failed", "passed"]
+    assert next(refused) > 3
+    monkeypatch.setattr(young, "_TRIES", 2)
+    monkeypatch.setattr(gc, "collect", lambda _generation=2: 0)
+    done = run(tests, "--no-cycles")
+    assert done.of("test_fine") == "call failed"
+    assert "a collection of another thread did not end" in done.told("test_fine")
+
+
+# ---- whose cycles count -------------------------------------------------------------------------
+
+PACKAGES = {
+    ".tox/py/lib/python3/site-packages/mine/__init__.py": LIBRARY,
+    ".tox/py/lib/python3/site-packages/theirs.py": LIBRARY,
+    "near.py": LIBRARY,
+}
+OF_PACKAGES = """
+import mine, near, theirs
+def test_mine(): mine.fetch()
+def test_theirs(): theirs.fetch()
+def test_near(): near.fetch()
+def test_own(): exec_()
+def exec_():
+    last = None
+    try: int("x")
+    except ValueError as error: last = error
+def test_no_file():
+    space = {}
+    exec("def f():\\n try: int('')\\n except ValueError as e: last = e", space)
+    space["f"]()
+"""
+
+
+@pytest.fixture
+def packages(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package below the project's folder, as tox and nox install it, and modules beside it."""
+    for name, text in PACKAGES.items():
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.syspath_prepend(pytester.path / ".tox/py/lib/python3/site-packages")
+
+
+@pytest.mark.usefixtures("packages")
+def test_only_named_packages_count(run: Runner) -> None:
+    """And what has no file, which may be theirs."""
+    ini = "no_cycles = true\nno_cycles_packages = mine"
+    done = run(OF_PACKAGES, ini=ini)
+    assert {name for name in done.reports if done.of(name) != "passed"} == {
+        "test_mine",
+        "test_no_file",
+    }
+    assert "no cycles: 3 causes outside of mine" in done.text
+    done = run(OF_PACKAGES, "--no-cycles-packages=near,theirs", ini=ini)
+    assert {name for name in done.reports if done.of(name) == "passed"} == {"test_mine", "test_own"}
+
+
+@pytest.mark.usefixtures("packages")
+def test_a_package_that_is_not_there_is_no_pass(run: Runner, pytester: pytest.Pytester) -> None:
+    (pytester.path / "broken").mkdir()
+    (pytester.path / "broken" / "__init__.py").write_text("raise RuntimeError")
+    for name, told in (
+        ("mien", "'mien', which is no package"),
+        ("a-b", "got 'a-b'"),
+        ("broken.part", "'broken.part', which is no package"),
+    ):
+        done = run("def test_it(): pass", "--no-cycles", f"--no-cycles-packages={name}")
+        assert done.status == pytest.ExitCode.USAGE_ERROR
+        [line] = [line for line in done.text.splitlines() if line.startswith("ERROR: ")]
+        assert told in line
+
+
+# ---- the baseline -------------------------------------------------------------------------------
+
+OLD = "def test_old(): fetch()\ndef test_gone(): deep()"
+NEW = "def test_old(): fetch()\ndef test_new(): Client().fetch()"
+
+
+@pytest.mark.usefixtures("packages")
+def test_a_baseline_lets_pass_what_is_known(run: Runner, pytester: pytest.Pytester) -> None:
+    ini = "no_cycles = true\nno_cycles_baseline = known.txt"
+    done = run(
+        f"{OLD}\nimport mine\ndef test_mine(): mine.deep()", "--no-cycles-write-baseline", ini=ini
+    )
     assert done.status == 0
-    _, _, summary = done.text.partition("cycles found by full collections")
-    # Other lines would be about what this process, which is not the inner pytest's alone, has left.
-    [line] = [line for line in summary.splitlines() if "library.py" in line]
-    assert line.startswith("found during test_it.py::test_collects: library.py:")
-    assert "self.error" in line
+    assert "known.txt: 3 causes, 3 of them new, 0 gone" in done.text
+    path = pytester.path / "known.txt"
+    known = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert known == [
+        "closure library.py:deep:walk",
+        "closure mine:deep:walk",
+        "exception library.py:fetch:last",
+    ]
+    done = run(NEW, ini=ini)
+    assert [done.of(name) for name in done.reports] == ["passed", "call failed"]
+    assert "1 root cause of reference cycles" in done.text
+    assert "no cycles: 1 known causes met" in done.text
+    _, _, gone = done.text.partition("baseline: causes that did not occur")
+    assert gone.splitlines()[1:3] == known[:2]
+    # Of a part of the tests nothing is gone.
+    for options in (["-k", "old"], ["test_it.py::test_old"]):
+        done = run(NEW, *options, ini=ini)
+        assert done.status == 0
+        assert "did not occur" not in done.text
+        run(NEW, *options, "--no-cycles-write-baseline", ini=ini)
+        assert [line for line in path.read_text().splitlines() if line[0] != "#"] == known
+    done = run(NEW, "-k", "old", "--no-cycles-report-unused", ini=ini)
+    assert "did not occur" in done.text
+    (pytester.path / "part").mkdir()
+    (pytester.path / "part" / "test_part.py").write_text("def test_part(): pass")
+    for options in (["part"], ["--collect-only"]):
+        run(NEW, *options, "--no-cycles-write-baseline", ini=ini)
+        assert [line for line in path.read_text().splitlines() if line[0] != "#"] == known
+    rows = f"{ini}\ntestpaths = part"
+    (pytester.path / "parts.txt").write_text(path.read_text())
+    done = run(
+        NEW, "part", "--no-cycles-write-baseline", "--no-cycles-baseline=parts.txt", ini=rows
+    )
+    assert "parts.txt: 0 causes, 0 of them new, 3 gone" in done.text
+    done = run(NEW, "--no-cycles-write-baseline", ini=ini)
+    assert "known.txt: 2 causes, 1 of them new, 2 gone" in done.text
+    assert run(NEW, ini=ini).status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--no-cycles", "--no-cycles-write-baseline"], "needs a file: --no-cycles-baseline FILE"),
+        (["--no-cycles-write-baseline"], "--no-cycles-write-baseline needs --no-cycles"),
+        (["--no-cycles", "--no-cycles-baseline=none.txt"], "there is no baseline"),
+        (["--no-cycles", f"--no-cycles-baseline={'n' * 300}"], "there is no baseline"),
+        (["--no-cycles", "--no-cycles-baseline=wrong.txt"], "got 'library:fetch'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_baseline_is_one_line(
+    run: Runner, pytester: pytest.Pytester, options: list[str], told: str
+) -> None:
+    (pytester.path / "wrong.txt").write_text("# x\n\nlibrary:fetch\n")
+    done = run("def test_it(): pass", *options)
+    assert done.status == pytest.ExitCode.USAGE_ERROR
+    [line] = [line for line in done.text.splitlines() if line.startswith("ERROR: ")]
+    assert told in line
 
 
 def test_a_test_may_do_with_the_collector_what_it_likes(run: Runner) -> None:
@@ -506,6 +755,24 @@ def test_with_xdist(run: Runner, pytester: pytest.Pytester) -> None:
     text = done.stdout.str()
     assert text.partition("entries that matched nothing")[2].splitlines()[1] == "never"
     assert "library:deep" not in text
+    assert "1 root cause of reference cycles" in text
+
+
+@pytest.mark.slow
+def test_a_baseline_with_xdist(run: Runner, pytester: pytest.Pytester) -> None:
+    """Workers tell the process that started them what they met."""
+    run(OLD)
+    options = ["-p", "xdist", "-p", PLUGIN, "-n", "2", "--no-cycles", "--no-cycles-baseline=b.txt"]
+    pytester.runpytest_subprocess(*options, "--no-cycles-write-baseline").assert_outcomes(passed=2)
+    known = (pytester.path / "b.txt").read_text()
+    assert known.endswith("\nclosure library.py:deep:walk\nexception library.py:fetch:last\n")
+    run(NEW)
+    done = pytester.runpytest_subprocess(*options)
+    done.assert_outcomes(passed=1, failed=1)
+    text = done.stdout.str()
+    assert "1 root cause of reference cycles" in text
+    _, _, gone = text.partition("baseline: causes that did not occur")
+    assert gone.splitlines()[1] == "closure library.py:deep:walk"
 
 
 def test_being_installed_costs_nothing() -> None:

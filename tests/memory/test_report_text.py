@@ -138,7 +138,8 @@ def test_where_there_is_nothing_to_do_that_is_said() -> None:
     resident["verdict"].append(calm)
     assert "7 MiB is pages of files." not in verdict({"resident": resident})
     resident["verdict"] = [calm]
-    assert verdict({"resident": resident})[1:] == ["7 MiB is pages of files."]
+    nothing = "Nothing stands out as worth acting on."
+    assert verdict({"resident": resident})[1:] == [nothing, "7 MiB is pages of files."]
 
 
 def test_what_was_watched_longer_than_looked_at_closely() -> None:

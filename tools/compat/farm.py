@@ -6,13 +6,18 @@ its tests need and our wheel, and the tests run in it stock and plus in turn.  W
 both run again, three times at most: what is worse than stock in two runs or more fails only with
 us, and ends the whole with status 1; what does not come back is unsteady and listed.
 
-    farm.py [--quick] [--tasklets] [--record FOLDER] [--jobs N] [PACKAGE...]
+    farm.py [--quick] [--tasklets | --no-cycles] [--record FOLDER] [--jobs N] [PACKAGE...]
 
 With `--tasklets` plus is a process that called `tasklets.locks.patch()` and `tasklets.io.patch()`
 before anything else was imported, and only the packages for that run; one that called
-`gevent.monkey.patch_all()` runs once beside them.  COMPAT=quick does the same as --quick.  Sources
-and environments are kept in ~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says;
-what the runs print is in build/compat/VERSION.
+`gevent.monkey.patch_all()` runs once beside them.
+
+With `--no-cycles` plus is pytest with our plugin, which finds what causes reference cycles; each
+suite also runs beside four busy loops, and a cause that depends on these is an error.
+
+COMPAT=quick does the same as --quick.  Sources and environments are kept in
+~/.cache/cpythonplus/compat, or where CPYTHONPLUS_COMPAT_CACHE says; what the runs print is in
+build/compat/VERSION.
 """
 
 import argparse
@@ -31,7 +36,7 @@ from typing import NoReturn
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 
-from tools.compat import fetch, packages, report, run  # found by the path above
+from tools.compat import causes, fetch, packages, report, run  # found by the path above
 from tools.compat.judge import judge, open_questions
 from tools.compat.packages import Package
 from tools.compat.report import Finding
@@ -74,10 +79,38 @@ def _compare(package: Package, sources: Path, python: Path, plus_side: str = "pl
         stock, plus = outcomes["stock"], outcomes["plus"]
         if not open_questions(stock, plus, package.known):
             break
-    if any(python.parent.parent.glob("lib/python*/site-packages/gevent")) and plus_side != "plus":
+    if (
+        any(python.parent.parent.glob("lib/python*/site-packages/gevent"))
+        and plus_side == "tasklets"
+    ):
         log = logs / f"{package.name}-gevent.txt"  # shown beside, not judged
         runs["gevent"] = [run.run_once(package, "gevent", sources, python, log)]
-    return Finding(package, judge(stock, plus, package.known), runs)
+    verdict = judge(stock, plus, package.known)
+    if plus_side != "no-cycles":
+        return Finding(package, verdict, runs)
+    found = _causes(package, sources, python, logs, runs)
+    told = ", ".join(sorted(found.by_load))
+    broken = f"found only idle, or only beside busy loops: {told}" if told else ""
+    return Finding(package, verdict, runs, broken=broken, causes=found)
+
+
+def _causes(
+    package: Package, sources: Path, python: Path, logs: Path, runs: dict[str, list[run.Run]]
+) -> causes.Causes:
+    """Run beside busy loops too, and both ways again while they do not find the same."""
+    runs["busy"] = []
+    for number in range(1, causes.ROUNDS + 1):
+        with causes.busy_loops():
+            log = logs / f"{package.name}-busy-{number}.txt"
+            runs["busy"].append(run.run_once(package, "no-cycles", sources, python, log))
+        idle = [each.causes for each in runs["plus"]]
+        found = causes.compared(idle, [each.causes for each in runs["busy"]])
+        if not found.unsteady | found.by_load or number == causes.ROUNDS:
+            return found
+        if len(runs["plus"]) <= number:
+            log = logs / f"{package.name}-no-cycles-{len(idle) + 1}.txt"
+            runs["plus"].append(run.run_once(package, "no-cycles", sources, python, log))
+    raise AssertionError
 
 
 def our_wheel() -> Path:
@@ -99,7 +132,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="compat", description="Other people's tests on ours")
     parser.add_argument("--quick", action="store_true", help="the short list only")
-    parser.add_argument("--tasklets", action="store_true", help="with tasklets' patches instead")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--tasklets", action="store_true", help="with tasklets' patches instead")
+    instead.add_argument(
+        "--no-cycles", action="store_true", help="with our plugin of pytest instead"
+    )
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="where results are kept")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="packages at once (2)")
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="instead of the list")
@@ -114,7 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quick = options.quick or os.environ.get("COMPAT") == "quick"
     try:
         listed = packages.read()
-        listed = (packages.for_tasklets if options.tasklets else packages.for_run)(listed)
+        chosen = packages.for_tasklets if options.tasklets else packages.for_run
+        listed = (packages.for_no_cycles if options.no_cycles else chosen)(listed)
         asked = packages.chosen(listed, options.packages, quick=quick)
         wheel = our_wheel()
         if options.record is not None:
@@ -124,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     kept = os.environ.get("CPYTHONPLUS_COMPAT_CACHE", "~/.cache/cpythonplus/compat")
     plus, kind = ("tasklets", "compat-tasklets") if options.tasklets else ("plus", "compat")
+    plus, kind = ("no-cycles", "compat-no-cycles") if options.no_cycles else (plus, kind)
     task = partial(examine, wheel=wheel, cache=Path(kept).expanduser(), plus=plus)
     title, start, findings = f"{kind} {platform.python_version()}", time.monotonic(), []
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -40,6 +40,8 @@ class Package:
     only_tasklets: bool = False
     extra_tasklets: tuple[str, ...] = ()
     known_tasklets: Mapping[str, str] = field(default_factory=dict)
+    no_cycles: bool = False
+    only_no_cycles: bool = False
 
     @property
     def environment_name(self) -> str:
@@ -101,7 +103,7 @@ def _package(table: Mapping[str, Any]) -> Package:
 
 def for_run(packages: Iterable[Package]) -> list[Package]:
     """Return those that run under `cpythonplus run`."""
-    return [each for each in packages if not each.only_tasklets]
+    return [each for each in packages if not (each.only_tasklets or each.only_no_cycles)]
 
 
 def for_tasklets(packages: Iterable[Package]) -> list[Package]:
@@ -115,6 +117,15 @@ def for_tasklets(packages: Iterable[Package]) -> list[Package]:
         )
         for each in packages
         if each.tasklets
+    ]
+
+
+def for_no_cycles(packages: Iterable[Package]) -> list[Package]:
+    """Return those that run with our plugin of pytest; those that do so only may be quick there."""
+    return [
+        replace(each, quick=each.quick and each.only_no_cycles, known={})
+        for each in packages
+        if each.no_cycles or each.only_no_cycles
     ]
 
 

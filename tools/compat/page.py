@@ -1,12 +1,13 @@
-"""Writes what other people's tests say of ours into docs/reference/compat.md.
+"""Writes what other people's tests say of ours into docs/reference/compat*.md.
 
-    python -m tools.compat.page           rewrites the block of the page
+    python -m tools.compat.page           rewrites the blocks of the pages
     python -m tools.compat.page --check   changes nothing; exit status 1 when it is outdated
 
-Made from benchmarks/results/compat-3.*.json and compat-tasklets-3.*.json, which `farm.py --record`
-writes, one for each version of the interpreter, and from packages.toml.  A failure without a reason
-is an error, and so is a package that was not run, or in another version than the list has.  A
-reason without a failure is listed: a race that somebody saw need not come back in recorded runs.
+Made from benchmarks/results/compat-3.*.json, compat-tasklets-3.*.json and
+compat-no-cycles-3.*.json, which `farm.py --record` writes, one for each version of the interpreter,
+and from packages.toml.  A failure without a reason is an error, and so is a package that was not
+run, or in another version than the list has.  A reason without a failure is listed: a race that
+somebody saw need not come back in recorded runs.
 """
 
 import sys
@@ -21,6 +22,7 @@ from tools.junit_results import key_of
 from tools.results_page import PageError
 
 PAGE = results_page.PAGES / "compat.md"
+CYCLES = results_page.PAGES / "compat-no-cycles.md"
 Results = Sequence[dict[str, Any]]
 
 
@@ -142,7 +144,40 @@ def made() -> dict[Path, str]:
     lines = _part("compat", packages.for_run(listed), "under `run`")
     lines += ["", "## With tasklets' patches", ""]
     lines += _part("compat-tasklets", packages.for_tasklets(listed), "with the patches")
-    return results_page.page(PAGE, "\n".join(lines))
+    return results_page.page(PAGE, "\n".join(lines)) | results_page.page(CYCLES, _cycles(listed))
+
+
+def _cycles(listed: Sequence[Package]) -> str:
+    """Return the block of the page on reference cycles."""
+    own = packages.for_no_cycles(listed)
+    results = results_page.read(results_page.RESULTS, "compat-no-cycles")
+    check(results, own)
+    return "\n".join(cycles(results, own)) if results else results_page.NOT_RUN
+
+
+def cycles(results: Results, listed: Sequence[Package]) -> Iterator[str]:
+    """Yield the table of suites, and a table of causes for each."""
+    yield from results_page.heading("package", results)
+    for package in listed:
+        found = [one["packages"][package.name] for one in results]
+        cells = [f"{_ran(one):,}: {len(one['causes'])}" if "plus" in one else "-" for one in found]
+        yield f"| {package.name} {package.version} | {' | '.join(cells)} |"
+    for package in listed:
+        rows = list(_causes(results, package.name))
+        if rows:
+            yield from ("", f"### {package.name}", "", "| cause | on |", "|---|---|", *rows)
+    yield ""
+    yield from (f"{one['python']}: {one['machine']}." for one in results)
+
+
+def _causes(results: Results, name: str) -> Iterator[str]:
+    for key, said in (("causes", ""), ("causes in some runs", ", in some runs")):
+        on: dict[str, list[str]] = {}
+        for one in results:
+            for cause in one["packages"][name].get(key, ()):
+                on.setdefault(cause, []).append(one["python"])
+        for cause, versions in sorted(on.items()):
+            yield f"| `{cause}` | {results_page.where(versions, results)}{said} |"
 
 
 def _part(title: str, listed: Sequence[Package], under: str) -> list[str]:

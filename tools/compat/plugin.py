@@ -14,7 +14,7 @@ _RUNNING = os.environ["CPYTHONPLUS_COMPAT_RUNNING"]
 
 _RUN = {"cpythonplus.gil": "active", "cpythonplus.threads": "patched"}
 _TASKLETS = {"cpythonplus.tasklets.locks": "patched", "cpythonplus.tasklets.io": "patched"}
-_WANTED = {"stock": set(), "plus": set(_RUN), "tasklets": set(_TASKLETS), "gevent": set()}
+_WANTED = {"plus": set(_RUN), "tasklets": set(_TASKLETS)}
 
 
 def _complaint() -> str:
@@ -26,18 +26,20 @@ def _complaint() -> str:
     }
     if _SIDE == "gevent" and not sys.modules["gevent.monkey"].is_module_patched("socket"):
         return "gevent has patched nothing"
-    if enabled - _WANTED[_SIDE]:
+    wanted = _WANTED.get(_SIDE, set())
+    if enabled - wanted:
         return f"cpythonplus is enabled: {', '.join(sorted(enabled))}"
-    return "" if enabled == _WANTED[_SIDE] else "cpythonplus is not enabled"
+    return "" if enabled == wanted else "cpythonplus is not enabled"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test anything else than what was asked for."""
     complaint = _complaint()
+    if _SIDE == "no-cycles" and not config.pluginmanager.hasplugin("cpythonplus"):
+        complaint = "the plugin of cpythonplus is not loaded"
     if complaint:
         pytest.exit(f"compat: {_SIDE}: {complaint} in {sys.argv[0]}", returncode=99)
     exec(os.environ.get("CPYTHONPLUS_COMPAT_BEFORE", ""))  # noqa: S102  # from our own list
-    del config
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tools.compat.causes import Causes
 from tools.compat.judge import PROCESS, Verdict
 from tools.compat.packages import Package
 from tools.compat.run import Run
@@ -32,6 +33,8 @@ class Finding:
     """Why it does not run on this Python, on purpose."""
     broken: str = ""
     """Why it could not be run, which is an error."""
+    causes: Causes | None = None
+    """Of reference cycles, where these were looked for."""
 
     @property
     def bad(self) -> bool:
@@ -62,7 +65,11 @@ def described(finding: Finding) -> str:
         ("fail on both", len(verdict.theirs)),
     ):
         said += f", {number} {title}" if number else ""
+    if finding.causes is not None:
+        said += f", {len(finding.causes.steady)} causes of cycles"
     lines = [said]
+    if finding.causes is not None:
+        lines += [f"  cause in some runs: {each}" for each in sorted(finding.causes.unsteady)]
     for title, found in (("FAILS ONLY WITH US", verdict.ours), ("unsteady", verdict.unsteady)):
         lines += [
             f"  {title}: {name}: stock {each.stock}, plus {each.plus} of {each.rounds}"
@@ -87,6 +94,9 @@ def as_data(finding: Finding) -> dict[str, Any]:
     kept["only with us"] = sorted(verdict.ours.keys() | verdict.known.keys())
     kept["unsteady"] = {name: asdict(each) for name, each in verdict.unsteady.items()}
     kept["fail on both"] = sorted(verdict.theirs)
+    if finding.causes is not None:
+        kept["causes"] = sorted(finding.causes.steady)
+        kept["causes in some runs"] = sorted(finding.causes.unsteady)
     return kept
 
 

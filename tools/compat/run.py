@@ -1,4 +1,4 @@
-"""Runs a package's tests once: stock, under `cpythonplus run`, or with tasklets' patches."""
+"""Runs a package's tests once: stock, under `run`, with tasklets' patches, with our plugin."""
 
 import contextlib
 import os
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.compat import causes
 from tools.compat.judge import PROCESS
 from tools.compat.packages import Package
 from tools.junit_results import Outcome, read_report
@@ -38,21 +39,24 @@ SIDES = {
     "plus": ("-m", "cpythonplus", "run"),
     "tasklets": patched("from cpythonplus.tasklets import io, locks; locks.patch(); io.patch()"),
     "gevent": patched(BY_GEVENT),
+    "no-cycles": (),
 }
 """What comes between the interpreter and its arguments."""
 
+_PYTEST = ("-p", "cpythonplus_compat", "-p", "no:cacheprovider")
 # No configuration of ours in it, and no plugin that the tests do not ask for: the wheel has one.
-_PYTEST = ("-p", "cpythonplus_compat", "-p", "no:cpythonplus", "-p", "no:cacheprovider")
+_NO_PLUGIN = ("-p", "no:cpythonplus")
 _MARK = "CPYTHONPLUS_COMPAT_RUN"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what it said, how long it took, and how the process ended if badly."""
+    """One run: what it said, how long it took, how the process ended if badly, what leaked."""
 
     outcome: Outcome
     seconds: float
     ending: str = ""
+    causes: frozenset[str] = frozenset()
 
 
 def run_once(package: Package, side: str, sources: Path, python: Path, log: Path) -> Run:
@@ -85,6 +89,7 @@ def run_once(package: Package, side: str, sources: Path, python: Path, log: Path
             (site,) = python.parent.parent.glob("lib/python*/site-packages")
             command.append(f"--rootdir={site}")
         command += [f"--junitxml={report}", "-q", "-rN", "--durations=5"]
+        command += causes.options(folder) if side == "no-cycles" else _NO_PLUGIN
         command += [*package.extra, *package.tests]
         start = time.monotonic()
         status, output = _execute(command, sources, environment, log, package.limit_s)
@@ -97,7 +102,7 @@ def run_once(package: Package, side: str, sources: Path, python: Path, log: Path
             outcome = Outcome(
                 outcome.ran, outcome.failed | {PROCESS}, outcome.skipped, outcome.passed
             )
-        return Run(outcome, seconds, ending)
+        return Run(outcome, seconds, ending, causes.read(folder))
 
 
 def _execute(

@@ -25,6 +25,12 @@ def cases() -> list[Case]:
             ["resident", "census", "caches", "key_sharing", "gil", "threads", "workers"],
             listens=True,
         ),
+        _case(
+            "attach-growth",
+            "two looks of doctor growth",
+            ["mark", "growth"],
+            listens=True,
+        ),
     ]
     if sys.version_info >= _SINCE:
         found.append(
@@ -71,6 +77,9 @@ SCENARIO = Scenario(
     tables={
         "attach": Table("A process that is looked at: how long it stands still (median round)")
     },
-    targets=(Target("attach-socket", "cost", 100, at_least=False, unit="ms"),),
+    targets=(
+        Target("attach-socket", "cost", 100, at_least=False, unit="ms"),
+        Target("attach-growth", "times_faster", 1),
+    ),
     place=4,
 )

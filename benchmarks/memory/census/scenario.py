@@ -54,6 +54,8 @@ def _targets() -> Iterator[Target]:
         yield Target(case, "times_faster", 20, side="peer")
         for figure, limit in (("to_collect", 1), ("extra_percent", 2), ("off_percent", 1)):
             yield Target(case, "figure", limit, at_least=False, figure=figure)
+        yield Target(case, "figure", 1, at_least=False, figure="owners_to_collect")
+        yield Target(case, "figure", millions, at_least=False, figure="owners_s")
 
 
 SCENARIO = Scenario(
@@ -64,6 +66,8 @@ SCENARIO = Scenario(
         "to_collect": "pause to gc.collect()",
         "extra_percent": "% extra memory",
         "off_percent": "% off tracemalloc",
+        "owners_s": "s for owners()",
+        "owners_to_collect": "pause of owners() to gc.collect()",
     },
     targets=tuple(_targets()),
     place=5,

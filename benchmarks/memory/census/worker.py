@@ -117,6 +117,9 @@ def main() -> None:
 
         pause_ms = min(memory.census().pause_ns for _ in range(_ROUNDS)) / 1e6
         figures["to_collect"] = pause_ms / figures["collect_ms"]
+        found: list[Any] = []
+        figures["owners_s"] = timed_ms(lambda: found.append(memory.owners())) / 1e3
+        figures["owners_to_collect"] = found[0].pause_ns / 1e6 / figures["collect_ms"]
     del kept
     worker.finish(parameters, {"rate": rate, "figures": figures})
 

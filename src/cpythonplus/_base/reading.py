@@ -89,7 +89,7 @@ def known(found: Part, name: str) -> bool:
     value = found.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return isfinite(value) and abs(value) < _LARGEST
+    return abs(value) < _LARGEST and isfinite(value)
 
 
 def amount(found: Part, name: str) -> float:

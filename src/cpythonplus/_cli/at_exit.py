@@ -23,11 +23,21 @@ WIDTH_OF_A_COMMAND = 60
 """Columns of the program's command line in a heading."""
 
 
-def register(report: "Callable[..., None]", arguments: tuple[object, ...], what: str) -> None:
+_at_sigterm: "list[tuple[Callable[..., None], tuple[object, ...], str, list[str]]]" = []
+
+
+def register(
+    report: "Callable[..., None]",
+    arguments: tuple[object, ...],
+    what: str,
+    *,
+    at_sigterm: bool = False,
+) -> None:
     """Have `report(*arguments)` called when the process ends the normal way; forked children, too.
 
     Registered before the program begins, so called last, after the program's own functions.
-    what: how the line calls it that tells why there is none.
+    what: how the line calls it that tells why there is none. at_sigterm: also before SIGTERM ends
+    the process, unless the program handles that itself: containers and services are stopped by it.
     """
     # Now: at the end there may be no way to it (chroot, descriptors used up).
     import cpythonplus._base.files  # noqa: F401
@@ -35,6 +45,25 @@ def register(report: "Callable[..., None]", arguments: tuple[object, ...], what:
     # Before the program changes it: its own folder may hold a json.py or a rich.py.
     path = [*sys.path, os.path.dirname(os.path.dirname(os.path.dirname(__file__)))]
     atexit.register(_at_exit, report, arguments, what, path)
+    if at_sigterm:
+        _at_sigterm.append((report, arguments, what, path))
+        _handle_sigterm()
+
+
+def _handle_sigterm() -> None:
+    import signal
+
+    if len(_at_sigterm) == 1 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, _frame: object) -> None:
+    import signal
+
+    signal.signal(number, signal.SIG_DFL)
+    for each in reversed(_at_sigterm):
+        _at_exit(*each)
+    signal.raise_signal(number)
 
 
 def _at_exit(
@@ -124,7 +153,7 @@ def flush_program_output() -> None:
         try:
             if stream is not None:
                 stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):  # a signal has come in the middle of a write
             pass
 
 

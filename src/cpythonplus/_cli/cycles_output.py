@@ -24,7 +24,8 @@ def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """
     kinds = str(values["kinds"]).split(",") if "kinds" in values else None
     watch = cycles.watch(kinds=kinds, hoards="no_hoards" not in values)
-    at_exit.register(_report, (watch, program_pid, dict(values)), "cycles report")
+    told = (watch, program_pid, dict(values))
+    at_exit.register(_report, told, "cycles report", at_sigterm=True)
     # What the parent has left so far is the parent's. Not stopped here where nothing is told: a
     # full collection at each fork would cost more than to go on watching.
     os.register_at_fork(after_in_child=watch.take)

@@ -21,7 +21,12 @@ _TOP = 10
 def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the process examined at exit; values: of the given options."""
     watch = cycles.watch()
-    at_exit.register(_report, (watch, program_pid, dict(values)), "doctor report")
+    if values.get("growth"):
+        from cpythonplus.memory._agent.examining import examine
+
+        examine(["mark"])
+    told = (watch, program_pid, dict(values))
+    at_exit.register(_report, told, "doctor report", at_sigterm=True)
     watch.start()
 
 
@@ -34,6 +39,8 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
 
     # Nothing else has been imported by now that would count as the program's.
     examination = {**examine(), "cycles": found.as_json()}
+    if values.get("growth"):
+        examination.update(examine(["growth"]))
     at_exit.write_report(_text(examination, values), values.get("output"), program_pid)
 
 

@@ -349,7 +349,20 @@ def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa:
     from cpythonplus.memory import _agent as agent
 
     # A process that cannot open its socket (a full disk, no descriptors left) just has none.
-    agent.start()
+    error = agent.start()
+    if error and os.getpid() == run.pid:  # not in each of its children
+        tell_no_doctor("cpythonplus run", error)
+
+
+def tell_no_doctor(command: str, error: int) -> None:
+    """Say that `doctor PID` will not work; error: an errno."""
+    from cpythonplus._cli.terminal import complain
+
+    complain(
+        command,
+        f"no doctor for this process: no folder for its socket ({os.strerror(error)});"
+        " set XDG_RUNTIME_DIR, or use --no-doctor",
+    )
 
 
 def _reporter(module: str) -> "Callable[[Mapping[str, object], Run], None]":
@@ -468,7 +481,12 @@ FEATURES = (
         "what the program keeps in memory and why, reported when it ends",
         _reporter("examination_output"),
         command="cpythonplus doctor run",
-        options=(format_option("text", "json", "html"), _OUTPUT, top_option()),
+        options=(
+            Option("--growth", "growth", "also show what has grown since the program's start"),
+            format_option("text", "json", "html"),
+            _OUTPUT,
+            top_option(),
+        ),
     ),
     # Last: what it prints first at exit must have been activated before it.
     Feature(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import termios
 import time
@@ -46,7 +47,8 @@ def watch(
     watched = Watched(client)
     out = Console(highlight=False)
     watched.keep_target()
-    end = ""
+    end, terminated = "", False
+    before = signal.signal(signal.SIGTERM, _raise_terminated)
     try:
         if out.is_terminal:
             _on_terminal(watched, interval_s, top, out)
@@ -54,13 +56,28 @@ def watch(
             _as_lines(watched, interval_s)
     except KeyboardInterrupt:
         pass
+    except _TerminatedError:
+        terminated = True
     except Unreachable as error:
         end = str(error)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        watched.forget()
     if write is not None and watched.samples:
         write(watched.examination())
+    if terminated:  # as whoever has sent it expects
+        signal.raise_signal(signal.SIGTERM)
     if end:
         print(visible(end))
     return 0
+
+
+class _TerminatedError(Exception):
+    """SIGTERM has come: what was seen is written first."""
+
+
+def _raise_terminated(*_: object) -> None:
+    raise _TerminatedError
 
 
 def _on_terminal(watched: Watched, interval_s: float, top: int, out: Console) -> None:

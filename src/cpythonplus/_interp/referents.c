@@ -1,6 +1,7 @@
 #include "referents.h"
 
 #include "layouts.h"
+#include "numpy_arrays.h"
 #include "probes.h"
 
 #include <stddef.h>
@@ -66,6 +67,22 @@ visit_type(PyTypeObject *type, visitproc visit, void *arg)
     return stop;
 }
 
+static traverseproc headless;
+
+void
+plus_referents_headless(traverseproc traverse)
+{
+    headless = traverse;
+}
+
+bool
+plus_can_be_traversed(PyObject *op)
+{
+    traverseproc traverse = Py_TYPE(op)->tp_traverse;
+
+    return traverse != NULL && (plus_gc_has_header(op) || traverse == headless);
+}
+
 int
 plus_referents_visit(PyObject *op, visitproc visit, void *arg)
 {
@@ -81,8 +98,11 @@ plus_referents_visit(PyObject *op, visitproc visit, void *arg)
     else if (PyType_Check(op)) {
         stop = visit_type((PyTypeObject *)op, visit, arg);
     }
-    if (stop == 0 && type->tp_traverse != NULL && type != &PyDict_Type && plus_gc_has_header(op)) {
+    if (stop == 0 && type != &PyDict_Type && plus_can_be_traversed(op)) {
         stop = type->tp_traverse(op, visit, arg);
+    }
+    if (stop == 0 && plus_is_numpy_array_type(type)) {
+        stop = plus_numpy_array_visit(op, visit, arg);
     }
 #if PY_VERSION_HEX >= 0x030D0000
     /* One whose values lie in the instance is left out, and is not tracked either if they are strings and numbers. */

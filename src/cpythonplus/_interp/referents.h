@@ -7,11 +7,17 @@
 #define PLUS_INTERP_REFERENTS_H
 
 #include "facts.h"
+#include "numpy_arrays.h"
 
 /* Calls `visit` for each reference that `op` has, some of them twice; returns the first result that is not 0,
  * else 0.  Runs no Python code and makes nothing.  With the GIL held; `visit` must not change `op`. */
 int
 plus_referents_visit(PyObject *op, visitproc visit, void *arg);
+
+/* Objects of classes with this tp_traverse are asked although the collector has no header for them: memory.Record.  It is
+ * one function for the process, set while the extension is initialised. */
+void
+plus_referents_headless(traverseproc traverse);
 
 /* Whether plus_referents_visit may find anything: not for strings, numbers and the like. */
 static inline bool
@@ -19,7 +25,8 @@ plus_referents_possible(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
 
-    return type->tp_traverse != NULL || type == &PyCode_Type || PyType_Check(op);
+    return type->tp_traverse != NULL || type == &PyCode_Type || PyType_Check(op) ||
+           plus_is_numpy_array_type(type);
 }
 
 /* As PyObject_IS_GC(), without the call. */
@@ -30,6 +37,11 @@ plus_gc_has_header(PyObject *op)
 
     return PyType_IS_GC(type) && (type->tp_is_gc == NULL || type->tp_is_gc(op));
 }
+
+/* Whether its tp_traverse may be called: not of classes that are not on the heap, nor of types for which the collector would
+ * never do it, but for the one above. */
+bool
+plus_can_be_traversed(PyObject *op);
 
 /* As PyObject_IS_GC() and PyObject_GC_IsTracked() together, without the calls: both are asked for each
  * reference in the heap.  The collector's header lies in front of the object, and its first word links those

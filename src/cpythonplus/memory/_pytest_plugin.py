@@ -34,12 +34,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"kinds that count: exception, closure, class, other (default: {_KINDS})",
     )
     group.addoption(
+        "--no-cycles-packages",
+        metavar="NAME,...",
+        help="only cycles that are closed in these packages or modules count (default: all)",
+    )
+    group.addoption(
+        "--no-cycles-baseline",
+        metavar="FILE",
+        help="causes that are known: they fail no test",
+    )
+    group.addoption(
+        "--no-cycles-write-baseline",
+        action="store_true",
+        help="write the causes that are found into the baseline, and fail no test for them",
+    )
+    group.addoption(
         "--no-cycles-report-unused",
         action="store_true",
-        help="list the entries of allow_cycles that matched nothing",
+        help="list entries of allow_cycles and of the baseline that matched nothing, in any run",
     )
     parser.addini("no_cycles", "as --no-cycles", type="bool", default=False)
     parser.addini("no_cycles_kinds", "as --no-cycles-kinds", default=_KINDS)
+    parser.addini("no_cycles_packages", "as --no-cycles-packages", type="args", default=[])
+    parser.addini("no_cycles_baseline", "as --no-cycles-baseline", default="")
     parser.addini(
         "allow_cycles",
         "cycles to ignore, one per line: module:function:variable; * is anything",
@@ -57,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("no_cycles") or config.getini("no_cycles"):
         _switch_on(config, everywhere=True)
+    elif config.getoption("no_cycles_write_baseline"):
+        raise pytest.UsageError("no cycles: --no-cycles-write-baseline needs --no-cycles")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -88,6 +107,7 @@ def _switch_on(config: pytest.Config, *, everywhere: bool) -> Checker:
         raise pytest.UsageError(f"no cycles: {error}") from None
     checker = Checker(config, settings.from_config(config, everywhere=everywhere))
     config.pluginmanager.register(checker, _NAME)
+    config.pluginmanager.register(checker.verdict, f"{_NAME}-verdict")
     if everywhere:
         checker.young.relax()
     return checker

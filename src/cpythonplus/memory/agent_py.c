@@ -74,6 +74,9 @@ ask_python(const struct plus_request *request, size_t *length, bool *failed)
     return copy;
 }
 
+/* Whether the program has the collector on, while an answer is made; -1: there is none.  With the GIL. */
+static int collects = -1;
+
 /* Without the GIL, by a thread that is not Python's. */
 static char *
 answer(const struct plus_request *request, size_t *length, bool *failed)
@@ -83,11 +86,12 @@ answer(const struct plus_request *request, size_t *length, bool *failed)
     }
     PyGILState_STATE state = PyGILState_Ensure();
     /* A collection runs finalizers, which may belong to one thread: those of a user interface, say. It can wait. */
-    int collecting = PyGC_Disable();
+    collects = PyGC_Disable();
     char *copy = ask_python(request, length, failed);
-    if (collecting) {
+    if (collects) {
         PyGC_Enable();
     }
+    collects = -1;
     PyGILState_Release(state);
     return copy;
 }
@@ -102,6 +106,12 @@ start(PyObject *module, PyObject *arg)
     }
     int error = plus_agent_start(answer, idle_ms < 0 ? PLUS_AGENT_FOR_EVER : idle_ms);
     return PyLong_FromLong(-error);
+}
+
+static PyObject *
+collector_is_on(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(collects >= 0 ? collects : PyGC_IsEnabled());
 }
 
 static PyObject *
@@ -187,6 +197,9 @@ PyMethodDef plus_memory_agent_methods[] = {
     {"memory_agent_after_fork_child", after_fork_child, METH_NOARGS,
      PyDoc_STR("memory_agent_after_fork_child($module, /)\n--\n\n"
                "Let go of the parent's socket, and have an own one.")},
+    {"memory_agent_collects", collector_is_on, METH_NOARGS,
+     PyDoc_STR("memory_agent_collects($module, /)\n--\n\n"
+               "Return whether the collector is on, but for the agent, which answers without it.")},
     {"memory_agent_path", path, METH_NOARGS,
      PyDoc_STR("memory_agent_path($module, /)\n--\n\n"
                "Return the path of the socket; empty if there is none.")},

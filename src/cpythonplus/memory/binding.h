@@ -5,14 +5,24 @@
 #include "../_base/compat.h"
 
 extern PyMethodDef plus_memory_methods[];
-extern PyMethodDef plus_memory_agent_methods[];    /* agent_py.c */
-extern PyMethodDef plus_memory_caches_methods[];   /* caches_py.c */
-extern PyMethodDef plus_memory_census_methods[];   /* census_py.c */
-extern PyMethodDef plus_memory_dicts_methods[];    /* dicts_py.c */
-extern PyMethodDef plus_memory_helpers_methods[];  /* helpers_py.c */
-extern PyMethodDef plus_memory_resident_methods[]; /* resident_py.c */
-extern PyMethodDef plus_memory_trim_methods[];     /* trim_py.c */
-extern PyMethodDef plus_memory_walk_methods[];     /* heap_walk_py.c */
+extern PyMethodDef plus_memory_agent_methods[];       /* agent_py.c */
+extern PyMethodDef plus_memory_caches_methods[];      /* caches_py.c */
+extern PyMethodDef plus_memory_census_methods[];      /* census_py.c */
+extern PyMethodDef plus_memory_dicts_methods[];       /* dicts_py.c */
+extern PyMethodDef plus_memory_helpers_methods[];     /* helpers_py.c */
+extern PyMethodDef plus_memory_owners_methods[];      /* owners_py.c */
+extern PyMethodDef plus_memory_resident_methods[];    /* resident_py.c */
+extern PyMethodDef plus_memory_shared_keys_methods[]; /* shared_keys_py.c */
+extern PyMethodDef plus_memory_trim_methods[];        /* trim_py.c */
+extern PyMethodDef plus_memory_walk_methods[];        /* heap_walk_py.c */
+
+/* compact_dict_py.c and compact_views_py.c: 0, or -1 with an exception. */
+int
+plus_compact_exec(PyObject *module);
+
+/* record_py.c: 0, or -1 with an exception. */
+int
+plus_record_exec(PyObject *module);
 
 /* arenas_py.c */
 PyObject *

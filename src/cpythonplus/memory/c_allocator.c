@@ -126,6 +126,20 @@ plus_c_allocator_release(enum plus_c_allocator_kind kind)
     return false;
 }
 
+long long
+plus_c_allocator_used_bytes(enum plus_c_allocator_kind kind)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
+    if (kind == PLUS_C_ALLOCATOR_GLIBC) {
+        struct mallinfo2 info = mallinfo2();
+        return (long long)(info.uordblks + info.hblkhd);
+    }
+#else
+    (void)kind;
+#endif
+    return -1;
+}
+
 size_t
 plus_c_allocator_free_bytes(enum plus_c_allocator_kind kind)
 {

@@ -30,6 +30,10 @@ plus_c_allocator_release(enum plus_c_allocator_kind kind);
 size_t
 plus_c_allocator_free_bytes(enum plus_c_allocator_kind kind);
 
+/* Bytes that it has handed out; -1 where it cannot be told, as above. */
+long long
+plus_c_allocator_used_bytes(enum plus_c_allocator_kind kind);
+
 /* The name of an allocator that was loaded instead of the C library's, and what it says of itself: bytes in use and in
  * memory, 0 and 0 where it does not tell.  NULL: there is none that is known.  As plus_c_allocator_kind(). */
 const char *

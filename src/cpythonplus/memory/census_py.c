@@ -156,15 +156,17 @@ static PyObject *
 memory_root_paths(PyObject *module, PyObject *args)
 {
     PyObject *targets, *own;
+    int seconds;
 
-    if (!PyArg_ParseTuple(args, "O!U:memory_root_paths", &PyTuple_Type, &targets, &own)) {
+    if (!PyArg_ParseTuple(args, "O!Ui:memory_root_paths", &PyTuple_Type, &targets, &own,
+                          &seconds)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(targets) > PLUS_ROOT_PATHS_MAX) {
         PyErr_Format(PyExc_ValueError, "at most %d objects", PLUS_ROOT_PATHS_MAX);
         return NULL;
     }
-    return prepare() < 0 ? NULL : plus_root_paths(targets, own);
+    return prepare() < 0 ? NULL : plus_root_paths(targets, own, seconds);
 }
 
 static PyObject *
@@ -200,9 +202,11 @@ PyMethodDef plus_memory_census_methods[] = {
          "module or a variable; not of the code `caller`, nor of files that begin with `own`.\n"
          "LookupError if there is no instance; UnsupportedPlatform where it cannot be done.")},
     {"memory_root_paths", memory_root_paths, METH_VARARGS,
-     PyDoc_STR("memory_root_paths($module, targets, own, /)\n--\n\n"
-               "Return a list with the shortest path to each of at most 16 objects, or None,\n"
-               "and for how many ns the GIL was held at most; others may have it between steps.")},
+     PyDoc_STR(
+         "memory_root_paths($module, targets, own, seconds, /)\n--\n\n"
+         "Return a list with the shortest path to each of at most 16 objects, or None,\n"
+         "and for how many ns the GIL was held at most; looked for in a copy of the process,\n"
+         "for so many seconds at most.  UnsupportedPlatform, RuntimeError, OSError.")},
     {"memory_reference_label", memory_reference_label, METH_VARARGS,
      PyDoc_STR(
          "memory_reference_label($module, source, target, /)\n--\n\n"

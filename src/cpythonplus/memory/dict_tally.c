@@ -78,16 +78,17 @@ saves(const struct plus_table *table)
 }
 
 static void
-keep_if_among_largest(struct plus_dict_walk *walk, PyObject *op, const struct plus_table *table)
+keep_if_among_largest(struct plus_largest *largest, Py_ssize_t limit, PyObject *op,
+                      const struct plus_table *table)
 {
     struct plus_large_table *place = NULL;
 
-    if (walk->kept < walk->limit) {
-        place = &walk->largest[walk->kept++];
+    if (largest->kept < limit) {
+        place = &largest->tables[largest->kept++];
     }
     else {
-        for (Py_ssize_t i = 0; i < walk->kept; i++) {
-            struct plus_large_table *each = &walk->largest[i];
+        for (Py_ssize_t i = 0; i < largest->kept; i++) {
+            struct plus_large_table *each = &largest->tables[i];
             if (saves(&each->table) < saves(place == NULL ? table : &place->table)) {
                 place = each;
             }
@@ -103,12 +104,20 @@ look_at_table(struct plus_dict_walk *walk, PyObject *op)
 {
     struct plus_table table;
 
+    if (!plus_table_of(op, &table)) {
+        return;
+    }
     /* A table that would save less than half is how they grow. */
-    if (plus_table_of(op, &table) && saves(&table) >= walk->worth_bytes &&
-        2 * table.could_be_bytes <= table.size_bytes) {
+    if (saves(&table) >= walk->worth_bytes && 2 * table.could_be_bytes <= table.size_bytes) {
         walk->large++;
         walk->large_saves_bytes += saves(&table);
-        keep_if_among_largest(walk, op, &table);
+        keep_if_among_largest(&walk->largest, walk->limit, op, &table);
+    }
+    else if (PyDict_CheckExact(op) && table.entries > PLUS_ROW_KEYS) {
+        table.could_be_bytes = plus_compacted_bytes(op);
+        if (saves(&table) >= walk->worth_bytes) {
+            keep_if_among_largest(&walk->huge, walk->limit, op, &table);
+        }
     }
 }
 
@@ -123,6 +132,9 @@ look_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     if (PyDict_Check(op) || PySet_Check(op)) {
         look_at_table(walk, op);
     }
+    if (PyDict_CheckExact(op) && plus_dict_rows_count(&walk->rows, op, 1) < 0) {
+        return -ENOMEM;
+    }
     /* What a class has in its dict is no instance's business. */
     if (type->tp_dictoffset == 0 || PyType_Check(op) || !plus_type_shares_keys(type)) {
         return 0;
@@ -132,7 +144,9 @@ look_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
         return -ENOMEM;
     }
     add_instance(tally, op);
-    return 0;
+    PyObject *dict = plus_instance_dict(op);
+    return dict != NULL && PyDict_CheckExact(dict) ? plus_dict_rows_count(&walk->rows, dict, -1)
+                                                   : 0;
 }
 
 int
@@ -142,13 +156,22 @@ plus_dict_walk_run(struct plus_dict_walk *walk, Py_ssize_t worth_bytes, Py_ssize
 
     *walk = (struct plus_dict_walk){.limit = limit, .worth_bytes = worth_bytes};
     walk->tallies = PLUS_RECORD_TABLE(struct plus_dict_tally);
-    walk->largest = calloc((size_t)limit + 1, sizeof *walk->largest);
-    return walk->largest == NULL ? -ENOMEM : plus_heap_walk(&visitor, NULL);
+    walk->rows.rows = PLUS_RECORD_TABLE(struct plus_dict_rows);
+    walk->largest.tables = calloc((size_t)limit + 1, sizeof *walk->largest.tables);
+    walk->huge.tables = calloc((size_t)limit + 1, sizeof *walk->huge.tables);
+    if (walk->largest.tables == NULL || walk->huge.tables == NULL) {
+        return -ENOMEM;
+    }
+    int rc = plus_heap_walk(&visitor, NULL);
+    plus_dict_rows_finish(&walk->rows);
+    return rc;
 }
 
 void
 plus_dict_walk_free(struct plus_dict_walk *walk)
 {
     plus_record_table_clear(&walk->tallies);
-    free(walk->largest);
+    plus_record_table_clear(&walk->rows.rows);
+    free(walk->largest.tables);
+    free(walk->huge.tables);
 }

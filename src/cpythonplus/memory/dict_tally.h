@@ -5,6 +5,7 @@
 
 #include "../_base/record_table.h"
 #include "../_interp/layouts.h"
+#include "dict_rows.h"
 
 /* The instances of one class.  "Lost" are those that take more than they would with shared names and no dict. */
 struct plus_dict_tally {
@@ -24,10 +25,18 @@ struct plus_large_table {
     struct plus_table table;
 };
 
+/* Those that would save most, in no order. */
+struct plus_largest {
+    struct plus_large_table *tables;
+    Py_ssize_t kept;
+};
+
 struct plus_dict_walk {
-    struct plus_record_table tallies; /* by class */
-    struct plus_large_table *largest; /* those that would save most, in no order */
-    Py_ssize_t kept, limit;
+    struct plus_record_table tallies;    /* by class */
+    struct plus_dict_rows_table rows;    /* dicts with the same keys */
+    struct plus_largest largest;         /* tables larger than what is in them */
+    struct plus_largest huge;            /* dicts with many keys; could be: as a CompactDict */
+    Py_ssize_t limit;                    /* of each of both */
     Py_ssize_t worth_bytes;              /* what a table must save to be among them */
     Py_ssize_t large, large_saves_bytes; /* all that are worth it, and what they would save */
 };

@@ -27,6 +27,7 @@
 #include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/live_frames.h"
+#include "../_interp/numpy_arrays.h"
 #include "../_interp/referents.h"
 
 #define TYPES 256u /* a power of two */
@@ -173,6 +174,7 @@ plus_heap_walk_refusal(void)
      * may start the collector, which moves what the walk goes along. */
     (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
     (void)plus_fact_refusal(PLUS_FACT_OBJECT_SIZES);
+    plus_numpy_arrays_learn();
     return plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
 }
 

@@ -1,7 +1,7 @@
 /* A walk over every object of the interpreter, once each: what the collector lists (frozen objects, too), what
  * that refers to and the collector does not know (strings, numbers, untracked tuples, code), what executing
- * functions hold, and the classes of all of these.  Not seen is what only C code refers to, in places that it
- * tells nobody of, such as the elements of a numpy array of objects.
+ * functions hold, and the classes of all of these.  What numpy's arrays refer to is read from
+ * them.  Not seen is what only other C code refers to, in places that it tells nobody of.
  *
  * The GIL must be held, and stays so: the program stands still meanwhile.  Makes no object, changes no object and
  * runs no Python code; what it needs for itself is about 1 % of the heap, from malloc. */

@@ -17,6 +17,7 @@
 
 #include "../_base/address_table.h"
 #include "../_base/record_table.h"
+#include "../_interp/referents.h"
 #include "../_interp/sizes.h"
 
 /* ---- exceptions ---------------------------------------------------------------------------------- */
@@ -198,12 +199,10 @@ meet_entries(PyObject *dict, struct taking *taking)
 static int
 meet_referents(PyObject *op, struct taking *taking)
 {
-    traverseproc traverse = Py_TYPE(op)->tp_traverse;
-
     if (PyDict_CheckExact(op)) {
         return meet_entries(op, taking);
     }
-    return traverse != NULL && PyObject_IS_GC(op) ? traverse(op, meet, taking) : 0;
+    return plus_can_be_traversed(op) ? Py_TYPE(op)->tp_traverse(op, meet, taking) : 0;
 }
 
 /* Whoever else refers to the roots does not matter. */

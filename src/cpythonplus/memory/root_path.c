@@ -9,11 +9,11 @@
  * A filter of 65,536 bits answers for most references that they lead to no node.  Several targets share the walks: a
  * node has a way to each.
  *
- * Between two walks other threads may have the GIL: a search of ten steps would pause the program ten times
- * as long as a census.  Then what was found may be freed, and something else may lie there.  So nodes are addresses,
- * which are compared and not followed; a path is believed only when each of its objects, the first of which is alive,
- * is seen to refer to the next.  Holding the nodes instead would change reference counts that the program looks at,
- * and free what it let go of in another thread. */
+ * Several are looked for in a copy of the process: ten steps with the GIL held would pause the program ten times as long
+ * as a census, and with it let go of between them, what was found may be freed and something else lie there.  (Holding
+ * the nodes would change reference counts that the program looks at, and free what it let go of in another thread.)  The
+ * copy answers with addresses, which are compared and not followed; a path is believed only when each of its objects, the
+ * first of which is alive, is seen to refer to the next. */
 #include "root_path.h"
 
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include "../_base/clock.h"
 #include "../_base/record_table.h"
 #include "../_interp/live_frames.h"
+#include "heap_copy.h"
 #include "heap_walk.h"
 
 #define STARTS_MAX 1000 /* instances of a class to begin with */
@@ -46,6 +47,7 @@ struct node {
 struct root {
     struct node *first, *last; /* the path's first one; the one met last */
     PyObject *root, *name;
+    int index; /* of the variable, -1: a namespace */
     bool found;
 };
 
@@ -168,13 +170,15 @@ is_own(const struct search *search, PyCodeObject *code)
 }
 
 static void
-found(struct search *search, size_t target, struct node *first, PyObject *root, PyObject *name)
+found(struct search *search, size_t target, struct node *first, PyObject *root, PyObject *name,
+      int index)
 {
     struct root *each = &search->roots[target];
 
     each->first = first;
     each->root = root;
     each->name = name;
+    each->index = index;
     each->found = true;
     search->left--;
 }
@@ -191,7 +195,7 @@ root_in_frame(PyCodeObject *code, int index, PyObject *value, void *arg)
     for (size_t i = 0; i < search->count; i++) {
         if (!search->roots[i].found && node->ways[i].level > 0) {
             found(search, i, node, (PyObject *)code,
-                  PyTuple_GET_ITEM(code->co_localsplusnames, index));
+                  PyTuple_GET_ITEM(code->co_localsplusnames, index), index);
         }
     }
     return search->left == 0 ? FOUND : 0;
@@ -221,7 +225,7 @@ step_back(PyObject *from, PyObject *to, void *arg)
         }
         PyObject **module = plus_record_table_find(&search->namespaces, from);
         if (module != NULL) {
-            found(search, i, search->roots[i].last, *module, Py_None);
+            found(search, i, search->roots[i].last, *module, Py_None, -1);
         }
     }
     return search->left == 0 ? FOUND : 0;
@@ -261,18 +265,6 @@ beginning_of(const struct root *root, size_t target)
                              PyTuple_CheckExact(first->object) && Py_REFCNT(first->object) == 1;
 
     return may_be_unfinished ? next : first;
-}
-
-/* Whether it still leads from its first object, which is alive, to the target. */
-static bool
-is_there(const struct node *node, size_t target)
-{
-    for (const struct node *next; (next = node->ways[target].next) != NULL; node = next) {
-        if (!plus_heap_refers(node->object, next->object)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static void
@@ -332,6 +324,19 @@ clear(struct search *search)
     plus_record_table_clear(&search->namespaces);
 }
 
+/* 0; or FOUND when each target has a path; or -ENOMEM. */
+static int
+search_all(struct search *search)
+{
+    int status = start(search);
+
+    while (status == 0 && search->is_new) {
+        search->level++;
+        status = walk_once(search);
+    }
+    return status;
+}
+
 PyObject *
 plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *own)
 {
@@ -342,11 +347,7 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
     init(&search, &target, 1, own);
     search.any_instance = any_instance;
     search.caller = caller;
-    int status = start(&search);
-    while (status == 0 && search.is_new) {
-        search.level++;
-        status = walk_once(&search);
-    }
+    int status = search_all(&search);
     if (status < 0) {
         PyErr_NoMemory();
     }
@@ -363,91 +364,169 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
     return result;
 }
 
-/* ---- several, with pauses between ------------------------------------------------------------------ */
+/* ---- several, in a copy of the process -------------------------------------------------------------- */
 
-/* Puts into the list what was found in this walk; -1 with an exception. */
-static int
-take_paths(const struct search *search, bool *taken, PyObject *list)
-{
-    struct path *paths = PyMem_RawMalloc(search->count * sizeof *paths);
-    size_t which[PLUS_ROOT_PATHS_MAX], count = 0;
-    int status = 0;
-
-    if (paths == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (size_t i = 0; i < search->count; i++) {
-        if (search->roots[i].found && !taken[i]) {
-            taken[i] = true;
-            if (is_there(search->roots[i].first, i)) {
-                which[count] = i;
-                hold(&paths[count++], &search->roots[i], i);
-            }
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        PyObject *path = tuple_of(&paths[i]);
-        status = path == NULL ? -1 : PyList_SetItem(list, (Py_ssize_t)which[i], path) | status;
-    }
-    PyMem_RawFree(paths);
-    return status;
-}
+/* What the copy answers of a target: addresses, first to last.  An index of -1: the first is the namespace of a module;
+ * else it is that variable of the code. */
+struct answer {
+    uint64_t code;
+    int64_t index;
+    uint64_t length; /* 0: no path */
+    uint64_t objects[PATH_MAX_OBJECTS];
+};
 
 static void
-note_pause(uint64_t *longest_ns, uint64_t since)
+answer_of(const struct root *root, size_t target, struct answer *answer)
 {
-    uint64_t pause_ns = plus_now_ns() - since;
+    *answer = (struct answer){(uint64_t)(uintptr_t)root->root, root->index, 0, {0}};
+    if (!root->found) {
+        return;
+    }
+    const struct node *node = root->first;
 
-    *longest_ns = pause_ns > *longest_ns ? pause_ns : *longest_ns;
+    while (node != NULL && answer->length < PATH_MAX_OBJECTS) {
+        answer->objects[answer->length++] = (uint64_t)(uintptr_t)node->object;
+        node = node->ways[target].next;
+    }
+    if (node != NULL) { /* it is longer than can be told */
+        answer->length = 0;
+    }
 }
 
-static int
-search_all(struct search *search, PyObject *list, uint64_t *longest_ns)
+static PyObject *
+answer_all(void *arg)
 {
-    bool taken[PLUS_ROOT_PATHS_MAX] = {false};
-    uint64_t since = plus_now_ns();
-    int status = start(search);
+    struct search *search = arg;
+    int status = search_all(search);
+    PyObject *bytes =
+        status < 0
+            ? NULL
+            : PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(search->count * sizeof(struct answer)));
 
-    while (status == 0 && search->is_new) {
-        if (search->level++ > 0) {
-            note_pause(longest_ns, since);
-            /* Modules may be gone when the others have had their turn. */
-            plus_record_table_clear(&search->namespaces);
-            Py_BEGIN_ALLOW_THREADS;
-            Py_END_ALLOW_THREADS;
-            since = plus_now_ns();
-        }
-        status = walk_once(search);
-        if (status >= 0 && take_paths(search, taken, list) < 0) {
-            return -1;
+    for (size_t i = 0; bytes != NULL && i < search->count; i++) {
+        struct answer *answers = (struct answer *)PyBytes_AS_STRING(bytes);
+        answer_of(&search->roots[i], i, &answers[i]);
+    }
+    return bytes;
+}
+
+/* A path of the copy, tried out in the original. */
+struct trial {
+    const struct answer *answer;
+    PyObject *name; /* borrowed; NULL: the frame is gone, or has another value there */
+};
+
+static int
+is_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
+{
+    struct trial *trial = arg;
+    const struct answer *answer = trial->answer;
+
+    if ((uint64_t)(uintptr_t)code != answer->code || index != answer->index ||
+        (uint64_t)(uintptr_t)value != answer->objects[0]) {
+        return 0;
+    }
+    trial->name = PyTuple_GET_ITEM(code->co_localsplusnames, index);
+    return FOUND;
+}
+
+/* Whether it still leads from its first object to the target: each is alive, for the one before refers to it. */
+static bool
+leads_to(const struct answer *answer, const PyObject *target)
+{
+    for (uint64_t i = 0; i + 1 < answer->length; i++) {
+        if (!plus_heap_refers((PyObject *)(uintptr_t)answer->objects[i],
+                              (PyObject *)(uintptr_t)answer->objects[i + 1])) {
+            return false;
         }
     }
-    note_pause(longest_ns, since);
-    if (status < 0) {
-        PyErr_NoMemory();
+    return (uint64_t)(uintptr_t)target == answer->objects[answer->length - 1];
+}
+
+/* False: it is no path any more.  What `search` has are the modules of now. */
+static bool
+try_out(const struct search *search, const struct answer *answer, const PyObject *target,
+        struct path *path)
+{
+    if (answer->length == 0 || answer->length > PATH_MAX_OBJECTS) {
+        return false;
     }
-    return status < 0 ? -1 : 0;
+    struct trial trial = {answer, Py_None};
+    PyObject *first = (PyObject *)(uintptr_t)answer->objects[0], *root = NULL;
+
+    if (answer->index >= 0) {
+        root = (PyObject *)(uintptr_t)answer->code;
+        trial.name = NULL;
+        (void)plus_live_frames_visit(is_variable, &trial);
+    }
+    else {
+        PyObject **module = plus_record_table_find(&search->namespaces, first);
+        root = module == NULL ? NULL : *module;
+    }
+    if (root == NULL || trial.name == NULL || !leads_to(answer, target)) {
+        return false;
+    }
+    path->root = Py_NewRef(root);
+    path->name = Py_NewRef(trial.name);
+    path->length = (Py_ssize_t)answer->length;
+    for (uint64_t i = 0; i < answer->length; i++) {
+        path->objects[i] = Py_NewRef((PyObject *)(uintptr_t)answer->objects[i]);
+    }
+    return true;
+}
+
+/* All are held before the first tuple is made, which may let other threads run. */
+static PyObject *
+list_of(struct search *search, const struct answer *answers)
+{
+    struct path *paths = PyMem_RawMalloc(search->count * sizeof *paths);
+    bool is_path[PLUS_ROOT_PATHS_MAX] = {false};
+    PyObject *list = NULL;
+
+    if (paths == NULL || add_namespaces(search) < 0) {
+        PyMem_RawFree(paths);
+        return PyErr_NoMemory();
+    }
+    for (size_t i = 0; i < search->count; i++) {
+        is_path[i] = try_out(search, &answers[i], search->targets[i], &paths[i]);
+    }
+    list = PyList_New((Py_ssize_t)search->count);
+    for (size_t i = 0; i < search->count; i++) {
+        PyObject *told = is_path[i] ? tuple_of(&paths[i]) : Py_NewRef(Py_None);
+
+        if (list == NULL || told == NULL) {
+            Py_XDECREF(told);
+            Py_CLEAR(list);
+            continue;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, told);
+    }
+    PyMem_RawFree(paths);
+    return list;
 }
 
 PyObject *
-plus_root_paths(PyObject *targets, PyObject *own)
+plus_root_paths(PyObject *targets, PyObject *own, int seconds)
 {
     struct search search;
-    uint64_t longest_ns = 0;
-    Py_ssize_t count = PyTuple_GET_SIZE(targets);
-    PyObject *list = PyList_New(count);
+    uint64_t pause_ns = 0;
+    const int keep[] = {-1, -1};
+    PyObject *list = NULL;
 
-    for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
-        PyList_SET_ITEM(list, i, Py_NewRef(Py_None));
+    init(&search, &PyTuple_GET_ITEM(targets, 0), (size_t)PyTuple_GET_SIZE(targets), own);
+    PyObject *bytes = plus_heap_copy(answer_all, &search, keep, seconds, &pause_ns);
+
+    if (bytes != NULL &&
+        PyBytes_GET_SIZE(bytes) != (Py_ssize_t)(search.count * sizeof(struct answer))) {
+        PyErr_BadInternalCall(); /* it is of the same code */
     }
-    if (list == NULL) {
-        return NULL;
+    else if (bytes != NULL) {
+        uint64_t since = plus_now_ns();
+        list = list_of(&search, (const struct answer *)PyBytes_AS_STRING(bytes));
+        uint64_t took_ns = plus_now_ns() - since;
+        pause_ns = took_ns > pause_ns ? took_ns : pause_ns;
     }
-    init(&search, &PyTuple_GET_ITEM(targets, 0), (size_t)count, own);
-    if (search_all(&search, list, &longest_ns) < 0) {
-        Py_CLEAR(list);
-    }
+    Py_XDECREF(bytes);
     clear(&search);
-    return list == NULL ? NULL : Py_BuildValue("(NK)", list, (unsigned long long)longest_ns);
+    return list == NULL ? NULL : Py_BuildValue("(NK)", list, (unsigned long long)pause_ns);
 }

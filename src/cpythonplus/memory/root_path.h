@@ -19,12 +19,12 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
 
 #define PLUS_ROOT_PATHS_MAX 16
 
-/* The same of several objects at once, a tuple of at most that many, whose walks over the heap are shared.  A new
- * tuple: a list with a tuple as above for each, None where no path from a module or a variable is found, or where the
- * program has changed it meanwhile; and for how many nanoseconds the GIL was held at most.
+/* The same of several objects at once, a tuple of at most that many, in a copy of the process (heap_copy.h), for so many
+ * seconds at most.  A new tuple: a list with a tuple as above for each, None where no path from a module or a variable is
+ * found, or where the program has changed it meanwhile; and for how many nanoseconds the GIL was held at most.
  *
- * Lets go of the GIL between two walks. */
+ * Lets go of the GIL while the copy works.  RuntimeError, OSError: there was no copy, or it has not ended. */
 PyObject *
-plus_root_paths(PyObject *targets, PyObject *own);
+plus_root_paths(PyObject *targets, PyObject *own, int seconds);
 
 #endif

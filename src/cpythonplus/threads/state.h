@@ -1,4 +1,4 @@
-/* The state of the extension module, which is this room's, and what its types have in common.
+/* The room's part of the extension module's state, and what its types have in common.
  *
  * Everything here is called with the GIL held (attached, on a free-threaded build).
  */
@@ -22,7 +22,8 @@ struct plus_threads_state {
     struct plus_standard standards[PLUS_STANDARDS];
 };
 
-extern struct PyModuleDef plus_native_module; /* of the whole extension; its state is this room's */
+extern struct PyModuleDef
+    plus_native_module; /* of the whole extension; its state begins with this one */
 
 /* Function and flags of a method table's entry. */
 #define PLUS_KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL | METH_KEYWORDS

@@ -1,6 +1,7 @@
 """The forms of a report."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from cpythonplus.memory._lint import FileResult, Selection, check_stdin, output
@@ -64,9 +65,29 @@ def test_sarif() -> None:
     assert [one["ruleId"] for one in run["results"]] == ["CYC105", "CYC105", "invalid-syntax"]
     assert [one["level"] for one in run["results"]] == ["warning", "warning", "error"]
     place = run["results"][0]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"].startswith("file:///")
-    assert place["artifactLocation"]["uri"].endswith("/a%20b.py")
+    assert place["artifactLocation"] == {"uri": "a%20b.py", "uriBaseId": "%SRCROOT%"}
+    assert run["originalUriBaseIds"]["%SRCROOT%"]["uri"] == f"{Path.cwd().as_uri()}/"
     assert place["region"] == {"startLine": 2, "startColumn": 29, "endLine": 2, "endColumn": 36}
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["CYC105", "invalid-syntax"]
     assert run_of()["results"] == []
+
+
+def test_a_file_outside_has_its_whole_address_in_sarif() -> None:
+    found = check_stdin(TEXT.encode(), "/elsewhere/a.py", CODES)[0]
+    place = run_of(found)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "file:///elsewhere/a.py"}
+
+
+def fingerprints(text: str, name: str = "a.py") -> list[str]:
+    found = run_of(check_stdin(text.encode(), name, CODES)[0])["results"]
+    return [one["partialFingerprints"]["cpythonplusLint/v1"] for one in found]
+
+
+def test_fingerprints_stay_when_lines_move() -> None:
+    text = "def f(x):\n    e = ErrorOf()\n    if x: raise e\n    raise e\n"
+    assert fingerprints("import os\n\n" + text) == fingerprints(text)
+    assert len(set(fingerprints(text + text.replace("f(", "g(")))) == 4
+    assert set(fingerprints(text, "b.py")).isdisjoint(fingerprints(text))
+    # Two that are equal but for their place.
+    assert len(set(fingerprints(text.replace("if x: ", "if x:\n        ")))) == 2

@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         return show(help_text())
     word = arguments[0]
-    if word in PROGRAMS:
+    if word in PROGRAMS and not (word == "cycles" and _is_about_a_process(arguments[1:])):
         return _run(word, arguments[1:])
     from cpythonplus._cli.commands import doctor_live
 
@@ -83,6 +83,21 @@ def main(arguments: list[str]) -> int:
     return doctor_live.main(live["attach"], arguments)
 
 
+def _is_about_a_process(arguments: list[str]) -> bool:
+    """Whether a PID stands there in place of a program: nothing but options and one number."""
+    from cpythonplus._cli.commands import doctor_live
+
+    own = {option.flag for option in doctor_live.CYCLES.options}
+    words = iter(arguments)
+    operands = []
+    for word in words:
+        if word in own:
+            next(words, None)
+        elif word.partition("=")[0] not in own:
+            operands.append(word)
+    return len(operands) == 1 and operands[0].isdecimal()
+
+
 def _run(word: str, arguments: list[str]) -> int:
     """Become the program, looked at (does not return); or show the help."""
     feature = _feature(word)
@@ -90,7 +105,10 @@ def _run(word: str, arguments: list[str]) -> int:
     known.update({option.flag: (feature, option) for option in feature.options})
     request = run.parse(arguments, known, feature.command)
     if "help" in request.given:
-        return show(program_help_text(word))
+        from cpythonplus._cli.commands.doctor_live import CYCLES, help_text
+
+        more = f"\n{help_text(CYCLES)}" if word == CYCLES.name else ""
+        return show(f"{program_help_text(word)}{more}")
     given = request.values.setdefault(feature.name, {})
     # What is looked at is the program, so nothing of it is changed that need not be.
     request.off.update({"gil", "threads", "doctor"} - request.given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpythonplus._cli.arguments import UsageError, take_value, unknown
@@ -33,6 +34,7 @@ TOP = 10
 _NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
 _LONGEST_PID = 19
 _INTERVAL_S = 2.0
+_GROWTH_S = 60.0
 _SHORTEST_S = 0.1
 _LONGEST_S = 1e6
 
@@ -49,12 +51,15 @@ options:
 def _seconds(text: str) -> str:
     """Serve as `check` of an option that takes a time between two looks."""
     if not _SHORTEST_S <= float(number(text)) <= _LONGEST_S:
-        raise ValueError(f"expected {_SHORTEST_S} seconds or more, got {text!r}")
+        raise ValueError(f"expected {_SHORTEST_S} to {_LONGEST_S:,.0f} seconds, got {text!r}")
     return text
 
 
 _INTERVAL_TEXT = f"seconds between two samples ({_INTERVAL_S:g})"
 _INTERVAL = Option("--interval", "interval", _INTERVAL_TEXT, "S", _seconds, float)
+_SECONDS = Option(
+    "--seconds", "seconds", f"time between the two looks ({_GROWTH_S:g})", "S", _seconds, float
+)
 _SHOW_KEYS = Option(
     "--show-keys", "show_keys", "show the keys of dicts in full; they may be secrets"
 )
@@ -93,7 +98,21 @@ EXAMINATIONS = (
         "examine a process repeatedly, until Ctrl-C or q",
         (_INTERVAL, _FORMAT, _LAST_OUTPUT, _TOP),
     ),
-    Examination("referrers", ("PID", "TYPE"), "show what refers to objects of TYPE", _ANSWER),
+    Examination(
+        "growth",
+        ("PID",),
+        "show what grows in a process, and who keeps it; or between two JSON reports",
+        (_SECONDS, _FORMAT, _OUTPUT, _TOP),
+    ),
+    Examination(
+        "cycles",
+        ("PID",),
+        "name the lines of a running program that leave cyclic garbage",
+        (_SECONDS, _FORMAT, _OUTPUT, _TOP),
+    ),
+    Examination(
+        "referrers", ("PID", "TYPE"), "show what refers to objects of TYPE", (*_ANSWER, _TOP)
+    ),
     Examination(
         "path",
         ("PID", "TYPE"),
@@ -104,12 +123,19 @@ EXAMINATIONS = (
 )
 
 
-class Request:
-    """A command line, read.  given: the options' values by field, a switch has "1"."""
+CYCLES = next(each for each in EXAMINATIONS if each.name == "cycles")
 
-    __slots__ = ("given", "pid", "type_name")
+
+class Request:
+    """A command line, read.  given: the options' values by field, a switch has "1".
+
+    files: two reports, which stand where a PID may.
+    """
+
+    __slots__ = ("files", "given", "pid", "type_name")
 
     def __init__(self) -> None:
+        self.files: list[str] = []
         self.pid = 0
         self.type_name = ""
         self.given: dict[str, Any] = {}
@@ -145,6 +171,11 @@ def parse(examination: Examination, arguments: Sequence[str]) -> Request:
 
 def _take_operands(request: Request, examination: Examination, operands: list[str]) -> None:
     wanted = examination.operands
+    if examination.name == "growth" and _are_files(operands):
+        if "seconds" in request.given:
+            raise UsageError("--seconds: two reports have been made at times of their own")
+        request.files = operands
+        return
     if len(operands) < len(wanted):
         raise UsageError(f"{examination.name}: expected {wanted[len(operands)]}")
     if len(operands) > len(wanted):
@@ -169,6 +200,8 @@ def main(examination: Examination, arguments: Sequence[str]) -> int:
     if {"-h", "--help"} & {*arguments}:
         return show(help_text(examination))
     request = parse(examination, arguments)
+    if request.files:
+        return _compare(request.files, request)
     # Behind the command line, for wrong ones are told at once.
     from cpythonplus.memory._agent.client import AskError, connect
     from cpythonplus.memory._agent.finding import Unreachable
@@ -194,6 +227,10 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
         if "output" not in request.given:
             return watch(client, interval_s, top, None)
         return watch(client, interval_s, top, lambda found: _tell_report(found, request))
+    if examination.name == "growth":
+        return _growth(client, request)
+    if examination.name == "cycles":
+        return _cycles(client, request)
     if examination.name != "attach":
         return _ask(client, examination.name, request)
     from cpythonplus.memory._agent.client import examine
@@ -217,6 +254,65 @@ def _ask(client: Client, name: str, request: Request) -> int:
     if _NEEDED[name] not in answer:
         raise AskError(f"its answer to {name} is incomplete")
     return tell(part_text(name, answer, request.get("top", TOP)), request)
+
+
+def _are_files(operands: Sequence[str]) -> bool:
+    """Whether these are the names of two reports."""
+    return len(operands) == 2 and any(each.endswith(".json") for each in operands)  # noqa: PLR2004
+
+
+def _compare(files: list[str], request: Request) -> int:
+    from cpythonplus.memory._agent.comparing import compared
+
+    reports = [_read_report(file) for file in files]
+    try:
+        growth = compared(*reports)
+    except ValueError as error:
+        raise UsageError(f"{files[0]}, {files[1]}: {error}") from None
+    return _tell_report({"target": reports[1].get("target"), "growth": growth}, request)
+
+
+def _read_report(file: str) -> dict[str, object]:
+    try:
+        found = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {file!r}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{file!r} is no JSON") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"{file!r} is no report")
+    return found
+
+
+def _growth(client: Client, request: Request) -> int:
+    """Look twice, and tell what has grown between."""
+    from cpythonplus.memory._agent.client import own_name
+
+    seconds, doctor = request.get("seconds", _GROWTH_S), own_name()
+    client.ask("mark", doctor)
+    client.close()  # others may ask meanwhile
+    try:
+        time.sleep(seconds)
+    except KeyboardInterrupt:
+        client.ask("forget_mark", doctor)
+        raise
+    target = client.ask("hello")
+    found: dict[str, object] = {"target": target, "growth": client.ask("growth", doctor)}
+    client.close()
+    return _tell_report(found, request)
+
+
+def _cycles(client: Client, request: Request) -> int:
+    """Have the process watch what its collector finds, and tell that."""
+    client.ask("watch_cycles")
+    client.close()
+    try:
+        time.sleep(request.get("seconds", _GROWTH_S))
+    finally:  # also when this is interrupted: it is not to watch for ever
+        found: dict[str, object] = {"target": client.ask("hello")}
+        found["cycles"] = client.ask("watched_cycles")
+        client.close()
+    return _tell_report(found, request)
 
 
 # ---- which processes there are ------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cpythonplus._base.visible import visible_lines
@@ -35,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.explain is not None:
         return _explain(options.explain)
+    if options.write_baseline and options.baseline is None:
+        raise UsageError("--write-baseline needs --baseline FILE")
     selection = lint.Selection(options.select, options.extend_select, options.ignore)
     try:
         return _check(options, selection)
@@ -73,6 +77,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="format of the report (text)",
     )
     add("--output", metavar="FILE", help="write the report to FILE instead of standard output")
+    add(
+        "--baseline",
+        metavar="FILE",
+        help="leave out the errors that are in FILE; tell which of them are gone",
+    )
+    add(
+        "--write-baseline",
+        action="store_true",
+        help="write the errors into the file of --baseline and exit with status 0",
+    )
     add("--statistics", action="store_true", help="print only the number of errors for each rule")
     add("--exit-zero", action="store_true", help="exit with status 0 even if errors were found")
     add("--stdin-filename", metavar="NAME", help="name of standard input in the report")
@@ -124,8 +138,9 @@ def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
         files = lint.find(paths, options.exclude)
     except lint.NoSuchPathError as error:
         raise UsageError(f"{error}: no such file or folder") from None
+    known = _baseline(options)
     results = list(lint.check_files(files, selection, fix=options.fix, jobs=options.jobs))
-    return _tell(options, results) or _status(options, results)
+    return _finish(options, selection, known, results)
 
 
 def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
@@ -133,27 +148,78 @@ def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
     name = options.stdin_filename or STDIN
     if sys.stdin is None:
         raise UsageError("standard input is closed")
+    known = _baseline(options)
     data = sys.stdin.buffer.read()
     result, text = lint.check_stdin(data, name, selection, fix=options.fix)
-    failed = show(text) if options.fix else 0
-    if options.fix and options.output is None:
-        sys.stderr.write(visible_lines(_report(options, [result])))
-    else:
-        failed = failed or _tell(options, [result])
-    return failed or _status(options, [result])
+    if not options.fix:
+        return _finish(options, selection, known, [result])
+    return show(text) or _finish(options, selection, known, [result], on_stderr=True)
 
 
-def _tell(options: argparse.Namespace, results: list[lint.FileResult]) -> int:
+# ---- the baseline, the report, the status -------------------------------------------------------
+
+
+def _baseline(options: argparse.Namespace) -> lint.Baseline | None:
+    """The baseline that was asked for; one that is to be written need not be there."""
+    if options.baseline is None:
+        return None
+    if options.write_baseline and not os.path.lexists(options.baseline):
+        return lint.Baseline(options.baseline)
+    try:
+        return lint.load_baseline(options.baseline)
+    except lint.BaselineError as error:
+        raise UsageError(str(error)) from None
+
+
+def _finish(
+    options: argparse.Namespace,
+    selection: lint.Selection,
+    known: lint.Baseline | None,
+    results: list[lint.FileResult],
+    *,
+    on_stderr: bool = False,
+) -> int:
+    """Report a run, or write its baseline; returns the status."""
+    if known is not None and options.write_baseline:
+        new = known.updated(results, selection.codes())
+        _write(known.path, new.text())
+        total = sum(new.counts.values())
+        note = f"Wrote {total} error{'' if total == 1 else 's'} to {known.path}.\n"
+        unread = [replace(result, violations=(), lines=()) for result in results if result.problem]
+        text = output.text(unread) if unread else ""
+        return show(text + note) or int(bool(unread))
+    notes = ""
+    if known is not None:
+        compared = known.compared(results, selection.codes())
+        results, notes = compared.results, output.baseline_notes(compared, known.path)
+    return _tell(options, results, notes, on_stderr=on_stderr) or _status(options, results)
+
+
+def _tell(
+    options: argparse.Namespace, results: list[lint.FileResult], notes: str, *, on_stderr: bool
+) -> int:
     text = _report(options, results)
+    if options.output is None and options.format == "text":
+        text += notes
+    else:
+        sys.stderr.write(visible_lines(notes))
     if options.output is None:
+        if on_stderr:
+            sys.stderr.write(visible_lines(text))
+            return 0
         return show(text)
+    _write(options.output, visible_lines(text))
+    return 0
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file of the user's. Raises UsageError."""
     from cpythonplus._base.files import write_output
 
     try:
-        write_output(options.output, visible_lines(text))
+        write_output(path, text)
     except OSError as error:
-        raise UsageError(f"cannot write {options.output!r}: {error.strerror}") from None
-    return 0
+        raise UsageError(f"cannot write {path!r}: {error.strerror}") from None
 
 
 def _report(options: argparse.Namespace, results: list[lint.FileResult]) -> str:

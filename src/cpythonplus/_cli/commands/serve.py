@@ -16,7 +16,7 @@ from typing import NoReturn
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._cli.arguments import UsageError, take_value
 from cpythonplus._cli.commands import run
-from cpythonplus._cli.features import FEATURES
+from cpythonplus._cli.features import FEATURES, tell_no_doctor
 
 _FEATURES = {feature.name: feature for feature in FEATURES}
 _ALLOCATOR = _FEATURES["malloc"].options[0]
@@ -48,8 +48,10 @@ def main(arguments: list[str]) -> int:
         raise UsageError(str(error)) from None
     from cpythonplus.prefork import _gunicorn_application as gunicorn_application
 
-    if not given[NO_DOCTOR]:
-        agent.start()  # the workers, which are forked, have sockets of their own
+    # The workers, which are forked, have sockets of their own.
+    problem = 0 if given[NO_DOCTOR] else agent.start()
+    if problem:
+        tell_no_doctor("cpythonplus serve", problem)
     gunicorn_application.serve(rest, OWN)
 
 

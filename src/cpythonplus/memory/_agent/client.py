@@ -22,7 +22,7 @@ from cpythonplus.memory._agent.finding import (
 )
 from cpythonplus.memory._report.registry import asked
 
-__all__ = ["AskError", "Client", "connect", "examine", "reach"]
+__all__ = ["AskError", "Client", "connect", "examine", "own_name", "reach"]
 
 _HEAD = struct.Struct(">cI")
 _CREDENTIALS = struct.Struct("iII")
@@ -40,6 +40,11 @@ _LARGEST = 64 << 20
 
 class AskError(RuntimeError):
     """The process is there, but has no answer to this; the text says why, in one line."""
+
+
+def own_name() -> str:
+    """Return a name for this doctor's looks: several may look at the same process."""
+    return f"{os.getpid()}-{time.time_ns()}"
 
 
 class Client:

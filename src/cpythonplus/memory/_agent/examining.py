@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
+from types import CodeType, CoroutineType
 
 from cpythonplus._base.errors import UnsupportedPlatform
-from cpythonplus.memory._agent.finding import children_of, command_of, resident_bytes
+from cpythonplus.memory._agent.finding import children_of, command_of, resident_bytes, started_s
 from cpythonplus.memory._report.registry import EXAMINATIONS, asked, taken
 
 __all__ = [
@@ -21,11 +23,15 @@ __all__ = [
     "path_keys",
     "problem",
     "referrers",
+    "tasks",
     "threads",
+    "watch_cycles",
+    "watched_cycles",
     "workers",
 ]
 
 Json = dict[str, object]
+_FRAMES = 50
 _REFERRERS = 20
 """The most frequent ways of being referred to that are told."""
 
@@ -38,6 +44,7 @@ def hello() -> Json:
         "python": sys.version,
         "version": 1,
         "when": time.strftime("%Y-%m-%d %H:%M:%S%z"),
+        "started_s": round(started_s(os.getpid()), 1),
         "rss_bytes": resident_bytes(os.getpid()),
         "examinations": [
             {"name": name, "title": each.title, "at": list(each.at)}
@@ -89,9 +96,59 @@ def _attribute(thread: object, name: str) -> object:
     return value if type(value) in (str, int) else None
 
 
+def tasks() -> Json:
+    """Return the tasks of asyncio that have not ended, by function, with the usual line."""
+    from cpythonplus import _native
+
+    kind = getattr(sys.modules.get("_asyncio"), "Task", None)
+    of_code: dict[CodeType, list[CoroutineType[object, object, object]]] = {}
+    for task in _native.memory_gc_objects_of((kind,)) if isinstance(kind, type) else ():
+        # All that is asked here is written in C.  One without __init__ has no state.
+        with suppress(RuntimeError):
+            if task._state == "PENDING" and type(task._coro) is CoroutineType:  # noqa: SLF001
+                of_code.setdefault(task._coro.cr_code, []).append(task._coro)  # noqa: SLF001
+    rows: list[Json] = []
+    for code, coroutines in sorted(of_code.items(), key=lambda row: -len(row[1])):
+        # Few are asked for their frame, for then it becomes an object.
+        frames = [each.cr_frame for each in coroutines[:_FRAMES]]
+        lines = [frame.f_lineno for frame in frames if frame is not None]
+        rows.append(
+            {
+                "count": len(coroutines),
+                "function": code.co_qualname,
+                "file": code.co_filename,
+                "line": max(set(lines), key=lines.count) if lines else code.co_firstlineno,
+            }
+        )
+    return {"tasks": rows}
+
+
 def workers() -> Json:
     """Return the children of this process."""
     return {"workers": [each.as_json() for each in children_of(os.getpid())]}
+
+
+_watches: list[object] = []
+"""The watch that a doctor has begun, if any."""
+
+
+def watch_cycles() -> Json:
+    """Begin to watch what the collector finds; it is not made to run for this."""
+    from cpythonplus.memory import cycles
+
+    if _watches:
+        raise ValueError("another doctor watches the cycles of this process")
+    watch = cycles.watch(hoards=False, collect=False)
+    watch.start()
+    _watches.append(watch)
+    return {}
+
+
+def watched_cycles() -> object:
+    """Return what was found since `watch_cycles()`; LookupError if that was not called."""
+    if not _watches:
+        raise LookupError("nobody watches the cycles of this process")
+    return _watches.pop().stop()  # type: ignore[attr-defined]
 
 
 def referrers(kind: str) -> Json:

@@ -98,11 +98,22 @@ def _status(pid: int) -> dict[str, str]:
     try:
         text = _text(f"/proc/{pid}/status")
     except (FileNotFoundError, ProcessLookupError):
-        raise Unreachable(f"there is no process {pid}") from None
+        raise Unreachable(_why_unseen(pid)) from None
     except OSError as error:
         raise Unreachable(f"process {pid}: {error.strerror}") from None
     pairs = (line.partition(":") for line in text.splitlines())
     return {key: value.strip() for key, _, value in pairs}
+
+
+def _why_unseen(pid: int) -> str:
+    """Return why /proc has nothing: with hidepid, it shows a user his own processes only."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return f"process {pid} belongs to another user: ask as that user or as root"
+    except (OSError, OverflowError):
+        pass
+    return f"there is no process {pid}"
 
 
 def is_stopped(pid: int) -> bool:

@@ -7,11 +7,11 @@ From the bytecode and not from the source, which may not be there or be another 
 import dis
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Final, NamedTuple
 
-__all__ = ["Step", "steps"]
+__all__ = ["Step", "positions", "steps"]
 
 
 class Step(NamedTuple):
@@ -29,9 +29,11 @@ class Step(NamedTuple):
     address: int
 
 
-_CACHE_LIMIT: Final = 512
+_Positions = Mapping[tuple[str, str], Sequence[int]]
+
+_CACHE_LIMIT: Final = 4000
 # By id: code objects are equal although they come from different files.
-_cache: Final[dict[int, tuple["weakref.ref[CodeType]", tuple[Step, ...]]]] = {}
+_cache: Final[dict[int, tuple["weakref.ref[CodeType]", tuple[Step, ...], _Positions]]] = {}
 
 # Instructions with a name: what they do, and how far the name's number is shifted up.
 _NAMED: Final = {
@@ -53,14 +55,29 @@ _IGNORED: Final = frozenset(
 
 def steps(code: CodeType) -> tuple[Step, ...]:
     """Return the instructions of a function in the order of their addresses."""
+    return _known(code)[0]
+
+
+def positions(code: CodeType, what: str, name: str) -> Sequence[int]:
+    """Return the places in `steps(code)` of the steps that do `what` to `name`.
+
+    To name one cause, the methods of a class and its bases are asked some hundred times.
+    """
+    return _known(code)[1].get((what, name), ())
+
+
+def _known(code: CodeType) -> tuple[tuple[Step, ...], _Positions]:
     known = _cache.get(id(code))
     if known is not None and known[0]() is code:
-        return known[1]
+        return known[1:]
     result = tuple(_decode(code))
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, step in enumerate(result):
+        places.setdefault(step[:2], []).append(place)
     if len(_cache) >= _CACHE_LIMIT:
         _cache.clear()
-    _cache[id(code)] = weakref.ref(code), result
-    return result
+    _cache[id(code)] = weakref.ref(code), result, places
+    return result, places
 
 
 def _decode(code: CodeType) -> Iterator[Step]:

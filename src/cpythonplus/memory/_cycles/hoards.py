@@ -14,7 +14,7 @@ __all__ = ["find_hoards"]
 _LARGE_BYTES = 16 * 1024
 """Below that an exception that lives is nobody's trouble."""
 _NAMED_MAX = 500
-"""So many exceptions get their holder looked for."""
+"""So many exceptions get their holder looked for; the others count with those of their line."""
 
 
 def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
@@ -50,8 +50,29 @@ def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
         total = groups.setdefault(group, [0, 0, 0, 0])
         for k, number in enumerate((1, frames, *held[i])):
             total[k] += number
+    _add_others(groups, errors, held, {*largest})
     hoards = [Hoard(*group, *total) for group, total in groups.items() if total[3] >= min_bytes]
     return tuple(sorted(hoards, key=lambda hoard: -hoard.size_bytes))
+
+
+def _add_others(
+    groups: dict[tuple[str, Place, str], list[int]],
+    errors: list[BaseException],
+    held: list[tuple[int, int]],
+    named: set[int],
+) -> None:
+    """Count those whose holder was not looked for with the most of their type and line."""
+    most: dict[tuple[str, Place], tuple[str, Place, str]] = {}
+    for group in sorted(groups, key=lambda each: groups[each][0]):
+        most[group[:2]] = group
+    for i, error in enumerate(errors):
+        if i in named:
+            continue
+        place, frames = _origin(traceback_of(error))
+        kind = type_qualname(type(error)), place
+        total = groups.setdefault(most.get(kind, (*kind, "?")), [0, 0, 0, 0])
+        for k, number in enumerate((1, frames, *held[i])):
+            total[k] += number
 
 
 def _handled_here() -> set[int]:

@@ -29,7 +29,7 @@ _LEVELS = 5
 """So many containers may lie in each other: holder.attribute -> dict -> list -> exception."""
 # By id: a metaclass may have its own __eq__ and __hash__.
 _PLAIN = {id(kind) for kind in (list, tuple, set, frozenset, deque)}
-_OWN = __file__.rpartition("/")[0]
+_OWN = __file__.rpartition("/_cycles/")[0]
 
 
 _names_of_module = vars(ModuleType)["__dict__"].__get__
@@ -148,7 +148,7 @@ def _go_on(search: _Search, referrers: list[object], modules: dict[int, str]) ->
 
 
 def _is_own(referrer: object) -> bool:
-    """Whether it is a frame of this search."""
+    """Whether it is a frame of this package, which looks."""
     return type(referrer) is FrameType and referrer.f_code.co_filename.startswith(_OWN)
 
 

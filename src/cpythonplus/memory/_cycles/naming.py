@@ -8,8 +8,9 @@ causes returned each one has to be fixed, and fixing all of them is enough.
 
 import gc
 from collections import deque
-from collections.abc import Callable, Sequence
-from types import CellType, FrameType, TracebackType
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from types import CellType, FrameType, FunctionType, TracebackType
 from typing import Final
 
 from cpythonplus._base.data import Place
@@ -21,12 +22,15 @@ from cpythonplus.memory._cycles import (
 )
 from cpythonplus.memory._cycles.component import Component
 from cpythonplus.memory._cycles.finding import Finding
-from cpythonplus.memory._cycles.looking import type_name
+from cpythonplus.memory._cycles.looking import is_type, type_name
 from cpythonplus.memory._cycles.other_cycles import find_in_long
 from cpythonplus.memory._cycles.report import Cause, Kind
 
-__all__ = ["causes"]
+__all__ = ["ALL_KINDS", "causes", "is_named"]
 
+ALL_KINDS: Final = frozenset(Kind)
+
+_NAMELESS: Final = "?"
 _ROUNDS: Final = 32
 _LARGE: Final = 3000  # objects
 _FAN_OUT: Final = 100  # so many items of a large container are in a sample
@@ -42,20 +46,51 @@ _FINDERS: Final[tuple[Callable[[Component, Sequence[int]], Finding | None], ...]
 )
 
 
-def causes(component: list[object]) -> list[Cause]:
+def causes(component: list[object], kinds: AbstractSet[Kind] = ALL_KINDS) -> list[Cause]:
     """Return what closes the cycles of a strongly connected component of garbage.
 
     component: all its objects, each of them once.  They may get a dict of attributes or a frame
     object that they had not yet; otherwise everything stays as it is, and nothing of it is kept.
     No code of the objects' classes runs.  Never raises: what is odd is of `Kind.OTHER`.
+    kinds: where the types of the objects rule out all of these, nothing is searched; else causes
+    of other kinds are returned as well.
 
-    The work is bounded: up to 32 causes are named, for each some thousands of references are
-    searched, and of a component of more than 3,000 objects only so many are looked at.
+    The work is bounded by counts, whatever the time: up to 32 causes are named, for each some
+    thousands of references are searched, and of a component of more than 3,000 objects only so many
+    are looked at.  What the 32 leave is the last cause, without a name (`is_named`).
     """
     try:
-        return _causes(component)
+        return _causes(component) if _may_have(component, kinds) else []
     except Exception:  # noqa: BLE001  # half-built objects are odd; a report must not end a program
         return [_unknown(component)]
+
+
+def is_named(cause: Cause) -> bool:
+    """Whether it says what closes the cycle; else it might be of any kind."""
+    return cause.variable != _NAMELESS
+
+
+def _may_have(component: Iterable[object], kinds: AbstractSet[Kind]) -> bool:
+    """Return whether a cause of one of these kinds is possible, by the types of the objects.
+
+    Most cycles of many programs are of instances that refer to each other: to name them, only to
+    leave them out, would cost more than everything else.
+    """
+    telling = {
+        Kind.EXCEPTION: exception_cycles.is_error,
+        Kind.CLOSURE: _has_closure,
+        Kind.CLASS: _is_of_class,
+    }
+    checks = [telling[each] for each in kinds if each in telling]
+    return Kind.OTHER in kinds or any(check(each) for check in checks for each in component)
+
+
+def _has_closure(value: object) -> bool:
+    return type(value) is FunctionType and value.__closure__ is not None
+
+
+def _is_of_class(value: object) -> bool:
+    return type(value) is CellType or is_type(value)  # a cell: of the body of a class
 
 
 def _causes(component: list[object]) -> list[Cause]:
@@ -73,6 +108,9 @@ def _causes(component: list[object]) -> list[Cause]:
     if not waiting:
         found = _needed(graph, found)
     result = list(dict.fromkeys(each.cause for each in found))
+    if waiting:
+        left = dict.fromkeys(each for members in waiting for each in members)
+        result.append(_unknown([graph.objects[each] for each in left]))
     return result or [_unknown(component)]
 
 
@@ -114,4 +152,4 @@ def _needed(graph: Component, found: list[Finding]) -> list[Finding]:
 
 def _unknown(component: Sequence[object]) -> Cause:
     names = sorted({type_name(type(each)) for each in component[:_LARGE]})
-    return Cause(Kind.OTHER, Place(), "?", ", ".join(names[:6]), "break the cycle")
+    return Cause(Kind.OTHER, Place(), _NAMELESS, ", ".join(names[:6]), "break the cycle")

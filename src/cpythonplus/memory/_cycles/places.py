@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from cpythonplus.memory._cycles.bytecode import Step, steps
+from cpythonplus.memory._cycles.bytecode import Step, positions, steps
 from cpythonplus.memory._cycles.looking import function_of, is_type, type_dict
 
 __all__ = [
@@ -49,7 +49,7 @@ def store_line(
     from_variable: only attributes that are set to the value of a variable.
     """
     own = steps(code)
-    at = list(_stores(own, variable, parts))
+    at = list(_stores(code, variable, parts))
     if from_variable:
         at = [i for i in at if _value_step(own, i).what == "load"]
     if caught and len(at) > 1:
@@ -59,21 +59,24 @@ def store_line(
     return next((line for line in found if line >= after > 0), found[-1] if found else 0)
 
 
-def _stores(code: tuple[Step, ...], variable: str, parts: Sequence[str]) -> Iterator[int]:
-    last = parts[-1] if parts else None
+def _stores(code: CodeType, variable: str, parts: Sequence[str]) -> Iterator[int]:
+    own = steps(code)
+    if not parts:
+        yield from (i for i in positions(code, "store", variable) if not _is_constant(own, i))
+        return
+    last = parts[-1]
+    if last.startswith("."):
+        name = last[1:]
+        yield from (i for i in positions(code, "set", name) if not _sets_constant(own, i))
+        # Or by its dict, as in `self.__dict__["error"] = e`.
+        yield from (i for i in positions(code, "item", "") if i and own[i - 1].name == repr(name))
+        return
     attributes = [part for part in parts[:-1] if part.startswith(".")]
     container = attributes[-1][1:] if attributes else variable
-    for i, step in enumerate(code):
-        if last is None:
-            if step.what == "store" and step.name == variable and not _is_constant(code, i):
+    for what in ("load", "attribute"):
+        for i in positions(code, what, container):
+            if _is_added(own, i, last[1:-1]):
                 yield i
-        elif last.startswith("."):
-            if step.what == "set" and step.name == last[1:] and not _sets_constant(code, i):
-                yield i
-            elif step.what == "item" and i and code[i - 1].name == repr(last[1:]):
-                yield i  # self.__dict__["error"] = e
-        elif _is_added(code, i, container, last[1:-1]):
-            yield i
 
 
 def _is_made(code: tuple[Step, ...], at: int, name: str) -> bool:
@@ -135,14 +138,12 @@ def _is_always(code: tuple[Step, ...], at: int) -> bool:
     )
 
 
-def _is_added(code: tuple[Step, ...], at: int, name: str, key: str) -> bool:
-    """Whether there something is put into `name`: a method's call, or an item's assignment.
+def _is_added(code: tuple[Step, ...], at: int, key: str) -> bool:
+    """Whether something is put into what is loaded there: a method's call, or an item's assignment.
 
     key: a literal that the item's key has to be; "": any.
     """
     step = code[at]
-    if step.what not in ("load", "attribute") or step.name != name:
-        return False
     following = code[at + 1 : at + 10]
     for i, each in enumerate(following):
         if each.what == "item" and i and each.line == step.line:
@@ -157,19 +158,15 @@ def stored_from_parameter(code: CodeType, attribute: str) -> bool:
     """Whether ``x.attribute = parameter``: what it refers to was there before."""
     parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     own = steps(code)
-    for i, step in enumerate(own):
-        if step.what == "set" and step.name == attribute:
-            value = _value_step(own, i)
-            if value.what == "load" and value.name in parameters:
-                return True
-    return False
+    values = (_value_step(own, i) for i in positions(code, "set", attribute))
+    return any(value.what == "load" and value.name in parameters for value in values)
 
 
 def setter_at(code: CodeType, line: int, attribute: str) -> str:
     """Return the variable whose attribute is set at a line; "": none."""
     own = steps(code)
-    for i, step in enumerate(own):
-        if step.what == "set" and step.line == line and step.name == attribute and i:
+    for i in positions(code, "set", attribute):
+        if own[i].line == line and i:
             return own[i - 1].name if own[i - 1].what == "load" else ""
     return ""
 

@@ -27,10 +27,10 @@ from typing import Any, Self
 from cpythonplus import _native
 from cpythonplus._base.data import Place
 from cpythonplus.memory._cycles.hoards import find_hoards
-from cpythonplus.memory._cycles.naming import causes
+from cpythonplus.memory._cycles.naming import ALL_KINDS, causes
 from cpythonplus.memory._cycles.report import Cause, Cycle, Hoard, Kind, Report
 
-__all__ = ["Watch", "watch"]
+__all__ = ["Watch", "name_always", "watch"]
 
 _ROUNDS = 5
 """How often the end of a watch collects: what is freed may leave new garbage behind."""
@@ -39,7 +39,10 @@ _PATIENCE_S = 1.0
 _NAMING_S = 2.0
 """Naming may take so long at once, and ..."""
 _NAMING_SHARE = 0.2
-"""... this share of the time that is watched; then causes are no longer told apart."""
+"""... this share of the time that is watched; then causes are no longer told apart.
+
+For programs at work, whose requests wait meanwhile. A verdict must not depend on a clock: see
+`name_always`."""
 
 _KEYS_MAX = 10_000
 """So many keys are told apart: a program that makes ever new code would have ever new ones."""
@@ -60,7 +63,10 @@ class _Tap:
 
     def __init__(self) -> None:
         self._watches: list[Watch] = []
-        self._known: dict[int, tuple[Cause, ...]] = {}
+        # By what is to be named: the causes of each key.
+        self._known_of: dict[frozenset[Kind], dict[int, tuple[Cause, ...]]] = {}
+        self._wanted = ALL_KINDS
+        self._in_time = True
         self._garbage: list[object] = gc.garbage
         self._start = 0
         self._unfinished = False
@@ -87,8 +93,9 @@ class _Tap:
                 self._unfinished = False
                 self._began = time.perf_counter()
                 self._naming_s = 0.0
-                self._known.clear()
+                self._known_of.clear()
             self._watches.append(watch)
+            self.ask()
             self._attach()
 
     def remove(self, watch: "Watch") -> None:
@@ -97,8 +104,16 @@ class _Tap:
         with self._lock:
             if watch in self._watches:
                 self._watches.remove(watch)
+            self.ask()
             if not self._watches:
                 self._detach()
+
+    def ask(self) -> None:
+        """Learn anew what the watches have to have named."""
+        named = [watch._named for watch in self._watches]  # noqa: SLF001  # the other half of this
+        self._wanted = frozenset().union(*(ALL_KINDS if each is None else each for each in named))
+        # With one that must know everything, all do.
+        self._in_time = all(each is None for each in named)
 
     def ready(self) -> bool:
         """Hear of collections again, if need be; whether this thread could begin one."""
@@ -194,9 +209,10 @@ class _Tap:
     def _sort(self) -> None:
         # With the program's own SAVEALL its garbage stays in the list, as it asked for.
         clear = self._ours
-        rows, cleared = _native.memory_sort_garbage(self._garbage, self._start, self._known, clear)
-        self._name_new(rows)
-        found = [(row[0], self._known.get(row[0], (_UNNAMED,)), row[1:-1]) for row in rows]
+        known = self._known_of.setdefault(self._wanted, {})
+        rows, cleared = _native.memory_sort_garbage(self._garbage, self._start, known, clear)
+        self._name_new(rows, known)
+        found = [(row[0], known.get(row[0], (_UNNAMED,)), row[1:-1]) for row in rows]
         # Nothing but the list may hold what is cleared.
         del rows
         if clear and not cleared:
@@ -205,19 +221,21 @@ class _Tap:
         for each in found:
             for watch in self._watches:
                 watch._note(*each)  # noqa: SLF001  # the other half of this
-        if len(self._known) >= _KEYS_MAX:
-            self._known.clear()
+        if len(known) >= _KEYS_MAX:
+            known.clear()
 
-    def _name_new(self, rows: list[tuple[Any, ...]]) -> None:
+    def _name_new(self, rows: list[tuple[Any, ...]], known: dict[int, tuple[Cause, ...]]) -> None:
         for key, *_, members in rows:
-            if members is not None and key not in self._known:
-                self._known[key] = self._name(members)
+            if members is not None and key not in known:
+                known[key] = self._name(members)
 
     def _clear(self) -> None:
         if len(self._garbage) > self._start:
             _native.memory_clear_garbage(self._garbage, self._start)
 
     def _name(self, members: list[object]) -> tuple[Cause, ...]:
+        if not self._in_time:
+            return tuple(causes(members, self._wanted))
         began = time.perf_counter()
         if self._naming_s > _NAMING_S + _NAMING_SHARE * (began - self._began):
             return (_UNNAMED,)
@@ -258,6 +276,7 @@ class Watch:
         self._kinds = frozenset(Kind if kinds is None else map(Kind, kinds))
         self._hoards = hoards
         self._collect = collect
+        self._named: frozenset[Kind] | None = None
         self._tallies: dict[int, _Tally] = {}
         self._found = 0
         self._began: float | None = None
@@ -383,6 +402,15 @@ def watch(
     at the end, so that nothing is missed. Raises ValueError for an unknown kind.
     """
     return Watch(kinds=kinds, hoards=hoards, collect=collect)
+
+
+def name_always(watch: Watch, kinds: frozenset[Kind] | None) -> None:
+    """Have a watch name the causes of these kinds, however long that takes; at any time.
+
+    Cycles that cannot be of them may be left out. None: as at first, all while there is time.
+    """
+    watch._named = kinds  # noqa: SLF001  # no part of the public API
+    _tap.ask()
 
 
 def _merge(tallies: dict[int, _Tally], kinds: frozenset[Kind]) -> tuple[Cycle, ...]:

@@ -1,7 +1,21 @@
 """What a program holds: objects and bytes, by class, by owner, by module and by size."""
 
-from cpythonplus.memory._heap_census.looking_back import ReferencePath, Referrer, Referrers
+from cpythonplus.memory._heap_census.looking_back import (
+    PathStep,
+    ReferencePath,
+    Referrer,
+    Referrers,
+)
 from cpythonplus.memory._heap_census.model import Census, CensusRow, Difference
 from cpythonplus.memory._heap_census.taking import census
 
-__all__ = ["Census", "CensusRow", "Difference", "ReferencePath", "Referrer", "Referrers", "census"]
+__all__ = [
+    "Census",
+    "CensusRow",
+    "Difference",
+    "PathStep",
+    "ReferencePath",
+    "Referrer",
+    "Referrers",
+    "census",
+]

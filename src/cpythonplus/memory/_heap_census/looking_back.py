@@ -13,7 +13,15 @@ from cpythonplus.memory._cycles.looking import is_type, qualified_name
 from cpythonplus.memory._heap_census.naming import module_name, namespace_name
 from cpythonplus.memory._report.examined import Examined
 
-__all__ = ["ReferencePath", "Referrer", "Referrers", "path", "path_steps", "referrers"]
+__all__ = [
+    "PathStep",
+    "ReferencePath",
+    "Referrer",
+    "Referrers",
+    "path",
+    "path_steps",
+    "referrers",
+]
 
 _OWN = __file__.rpartition("/")[0]
 
@@ -24,11 +32,16 @@ class Referrer:
 
     name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`,
     `module app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class
-    of what refers to them, such as `list`.
+    of what refers to them, such as `list`. The same in parts: how is `attribute`, `dict`,
+    `module`, `class`, `variable` or `type`; owner: the class, module or function; attribute: what
+    is named in it, "" for `type`.
     """
 
     name: str
     references: int
+    how: str
+    owner: str
+    attribute: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,20 @@ class Referrers(Examined):
 
 
 @dataclass(frozen=True, slots=True)
+class PathStep:
+    """One step of a path, as `.CACHE (dict)`.
+
+    step: `module app`, `.CACHE`, `['use...]`. type: of the object that it leads to, "" for a root.
+    """
+
+    step: str
+    type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.step} ({self.type})".strip() if self.type else self.step
+
+
+@dataclass(frozen=True, slots=True)
 class ReferencePath(Examined):
     """How an object is reached: the root, then one step after the other, the last being the object.
 
@@ -56,7 +83,7 @@ class ReferencePath(Examined):
 
     examination = "path"
 
-    steps: tuple[str, ...]
+    steps: tuple[PathStep, ...]
 
 
 def referrers(kind: str | type, top: int) -> Referrers:
@@ -64,12 +91,12 @@ def referrers(kind: str | type, top: int) -> Referrers:
     target: Any = _class(kind) if type(kind) is str else kind
     if not is_type(target):
         raise TypeError("expected a class or the name of one")
-    sums: dict[str, int] = {}
+    sums: dict[tuple[str, str, str, str], int] = {}
     for how, owner, name, references in _native.memory_referrers_of(target):
         words = _referrer(how, owner, name)
         sums[words] = sums.get(words, 0) + references
     rows = sorted(sums.items(), key=lambda row: (-row[1], row[0]))
-    shown = tuple(Referrer(*row) for row in rows[:top])
+    shown = tuple(Referrer(name, count, *parts) for (name, *parts), count in rows[:top])
     return Referrers(qualified_name(target), shown, len(rows) - len(shown))
 
 
@@ -85,12 +112,23 @@ def path(what: object, *, show_keys: bool = False) -> ReferencePath:
 
 
 def _class(name: str) -> type:
-    """Return the class of that name; of several, the one with most instances."""
-    counted = [(own[0], kind) for kind, own, *_ in _native.memory_census()[4]]
-    found = [pair for pair in counted if qualified_name(pair[1]) == name]
+    """Return the class of that name; of several, the one with most instances, or `name#2`."""
+    plain, mark, digits = name.rpartition("#")
+    is_numbered = bool(mark) and digits.isascii() and digits.isdecimal()
+    found = _classes(plain if is_numbered else name)
     if not found:
         raise LookupError(f"there is no class {name!r}")
-    return max(found, key=lambda pair: pair[0])[1]
+    place = int(digits) - 1 if is_numbered else 0
+    if not 0 <= place < len(found):
+        raise LookupError(f"{name!r}: classes of that name: {len(found):,}")
+    return found[place]
+
+
+def _classes(name: str) -> list[type]:
+    """Return the classes of that name, the one with most instances first."""
+    counted = [(own[0], kind) for kind, own, *_ in _native.memory_census()[4]]
+    counted = [pair for pair in counted if qualified_name(pair[1]) == name]
+    return [kind for _, kind in sorted(counted, key=lambda pair: -pair[0])]
 
 
 def _caller() -> CodeType | None:
@@ -101,17 +139,26 @@ def _caller() -> CodeType | None:
     return None if frame is None else frame.f_code
 
 
-def _referrer(how: str, owner: Any, name: str | None) -> str:  # noqa: ANN401  # of many kinds
+def _referrer(
+    how: str,
+    owner: Any,  # noqa: ANN401  # of many kinds
+    name: str | None,
+) -> tuple[str, str, str, str]:
+    """Return what it is called, and how, its owner and the attribute."""
     shown = "?" if name is None else name
     if how == "module":
-        return f"module {namespace_name(owner)}.{shown}"
+        owned = namespace_name(owner)
+        return f"module {owned}.{shown}", how, owned, shown
     if how == "variable":
-        return f"variable {shown} of {owner.co_qualname}()"
+        owned = f"{owner.co_qualname}()"
+        return f"variable {shown} of {owned}", how, owned, shown
+    owned = qualified_name(owner)
     if how == "class":
-        return f"class {qualified_name(owner)}.{shown}"
+        return f"class {owned}.{shown}", how, owned, shown
     if how == "type":
-        return qualified_name(owner)
-    return f"{'dict of ' if how == 'dict' else ''}{qualified_name(owner)} (attribute {shown})"
+        return owned, how, owned, ""
+    prefix = "dict of " if how == "dict" else ""
+    return f"{prefix}{owned} (attribute {shown})", how, owned, shown
 
 
 def path_steps(
@@ -120,18 +167,18 @@ def path_steps(
     objects: list[object],
     *,
     show_keys: bool = False,
-) -> Iterator[str]:
+) -> Iterator[PathStep]:
     """Yield the steps of a path that the extension has found."""
     in_namespace = False
     if type(root) is CodeType:
-        yield f"variable {name} of {root.co_qualname}()"
-        yield f"({qualified_name(type(objects[0]))})"
+        yield PathStep(f"variable {name} of {root.co_qualname}()")
+        yield PathStep("", qualified_name(type(objects[0])))
     elif root is not None:
-        yield f"module {module_name(root)}"
+        yield PathStep(f"module {module_name(root)}")
         in_namespace = True
     else:
-        yield "only C code, or garbage"
-        yield f"({qualified_name(type(objects[0]))})"
+        yield PathStep("only C code, or garbage")
+        yield PathStep("", qualified_name(type(objects[0])))
     for source, target in pairwise(objects):
         how, label = _native.memory_reference_label(source, target)
         if how == "dict":
@@ -143,5 +190,5 @@ def path_steps(
             step = f"[{key_text(label, whole=show_keys or how == 'index')}]"
         else:
             step = f"in the {qualified_name(type(source))}"
-        yield f"{step} ({qualified_name(type(target))})"
+        yield PathStep(step, qualified_name(type(target)))
         in_namespace = False

@@ -66,6 +66,8 @@ class Census(_Counted):
     classes that are from it. Size classes are those of the blocks of memory that the objects
     consist of (a list is two): up to 512 bytes as pymalloc has them, then powers of two.
     left_out: what could not be measured on this interpreter, "" for nothing.
+    same_name: names that 20 classes or more have, `objects` being how many, and `size_bytes` what
+    these classes take themselves: most often one that is made anew at each call.
     """
 
     examination = "census"
@@ -81,6 +83,7 @@ class Census(_Counted):
     by_module: tuple[CensusRow, ...]
     by_size_class: tuple[CensusRow, ...]
     left_out: str = ""
+    same_name: tuple[CensusRow, ...] = ()
 
     def __sub__(self, before: "Census") -> "Difference":
         """Return what has been added since `before`, and what is gone."""
@@ -95,7 +98,8 @@ class Census(_Counted):
     def referrers(self, kind: str | type, top: int = 10) -> Referrers:
         """Return what refers to the objects of a class, the `top` most frequent ways.
 
-        kind: the class, or its name as in `by_type`.
+        kind: the class, or its name as in `by_type`. Of several classes of one name it is that with
+        most objects; `app.Row#2` is the one with second most.
 
         They are counted now, in a walk of its own, not when the census was taken. Raises
         LookupError if there is no such class, and what `memory.census()` raises.
@@ -105,7 +109,7 @@ class Census(_Counted):
     def path(self, what: object, *, show_keys: bool = False) -> ReferencePath:
         """Return the shortest path to an object from a module, or from a variable of a function.
 
-        what: the object; or a class, or its name as in `by_type`: then some instance is meant.
+        what: the object; or a class, or its name as for `referrers`: then some instance is meant.
         show_keys: texts and numbers that are keys of dicts as they are, up to 40 characters. They
         may be what is not for everybody who sees a report, so that only their beginning is told.
 

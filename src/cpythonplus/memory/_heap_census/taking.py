@@ -3,8 +3,8 @@
 The counting is done in C at one go, the naming afterwards, while other threads run.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 from cpythonplus import _native
 from cpythonplus.memory._cycles.looking import qualified_name, type_module
@@ -13,6 +13,7 @@ from cpythonplus.memory._heap_census.naming import namespace_name, source_module
 
 __all__ = ["census"]
 
+_SAME_NAME: Final = 20
 _Sum = tuple[int, int]
 """Objects and bytes."""
 
@@ -48,7 +49,7 @@ def census() -> Census:
     what executing functions have in variables, and built-in classes. No code of the program runs,
     and nothing is changed: no `__dict__` appears that was not there. The program stands still
     meanwhile. Not seen is what only C code holds and tells nobody of, such as the elements of a
-    numpy array of objects.
+    structured numpy array that has objects.
 
     Raises UnsupportedPlatform on a free-threaded build, and where the interpreter is not as it is
     known; MemoryError where there is no room for what counting takes, 1 % of the heap.
@@ -71,11 +72,31 @@ def census() -> Census:
             for each, name in zip(counted, names, strict=True)
             if each.own[0]
         ),
-        by_owner=largest_first(_owners(counted, names, spaces)),
+        by_owner=_by_owner(counted, names, spaces),
         by_module=_by_module(counted, spaces, [_Place(*row) for row in files]),
         by_size_class=largest_first(CensusRow(f"{limit:,} B", *sums) for limit, *sums in sizes),
         left_out=_left_out(keys=keys, values=values),
+        same_name=_same_name(counted, names),
     )
+
+
+def _same_name(counted: list[_Class], names: list[str]) -> tuple[CensusRow, ...]:
+    sums = _summed(
+        (name, (1, each.itself[1] + each.dict_bytes))
+        for each, name in zip(counted, names, strict=True)
+    )
+    return largest_first(
+        CensusRow(name, *sum_) for name, sum_ in sums.items() if sum_[0] >= _SAME_NAME
+    )
+
+
+def _by_owner(
+    counted: list[_Class], names: list[str], spaces: list[_Place]
+) -> tuple[CensusRow, ...]:
+    """Return a row for each name, however many classes have it."""
+    owners = _owners(counted, names, spaces)
+    sums = _summed((row.name, (row.objects, row.size_bytes)) for row in owners)
+    return largest_first(CensusRow(name, *sum_) for name, sum_ in sums.items())
 
 
 def _owners(counted: list[_Class], names: list[str], spaces: list[_Place]) -> Iterator[CensusRow]:
@@ -86,22 +107,18 @@ def _owners(counted: list[_Class], names: list[str], spaces: list[_Place]) -> It
     if functions:
         yield CensusRow("dict of function", *map(sum, zip(*functions, strict=True)))
     for each, name in zip(counted, names, strict=True):
-        kind = id(each.type)
         if each.own[0] - each.owned[0]:
-            yield CensusRow(name, *_minus(each.own, each.owned), kind)
+            yield CensusRow(name, *_minus(each.own, each.owned))
         if each.dicts[0]:
-            yield CensusRow(f"dict of {name}", *each.dicts, kind)
+            yield CensusRow(f"dict of {name}", *each.dicts)
         if each.dict_bytes:
-            yield CensusRow(f"dict of class {name}", 1, each.dict_bytes, kind)
+            yield CensusRow(f"dict of class {name}", 1, each.dict_bytes)
 
 
 def _by_module(
     counted: list[_Class], spaces: list[_Place], sources: list[_Place]
 ) -> tuple[CensusRow, ...]:
-    sums: dict[str, _Sum] = {}
-    for name, sum_ in _module_parts(counted, spaces, sources):
-        before = sums.get(name, (0, 0))
-        sums[name] = before[0] + sum_[0], before[1] + sum_[1]
+    sums = _summed(_module_parts(counted, spaces, sources))
     return largest_first(CensusRow(name, *sum_) for name, sum_ in sums.items() if any(sum_))
 
 
@@ -136,6 +153,15 @@ def _left_out(*, keys: bool, values: bool) -> str:
         "dicts whose keys are shared": not keys,
     }
     return ", ".join(what for what, is_missing in missing.items() if is_missing)
+
+
+def _summed(parts: Iterable[tuple[str, _Sum]]) -> dict[str, _Sum]:
+    """Return the sum of each name's parts."""
+    sums: dict[str, _Sum] = {}
+    for name, (objects, size_bytes) in parts:
+        before = sums.get(name, (0, 0))
+        sums[name] = before[0] + objects, before[1] + size_bytes
+    return sums
 
 
 def _minus(a: _Sum, b: _Sum) -> _Sum:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from cpythonplus.memory._report.examined import Examined
 
-__all__ = ["KeySharing", "LostSharing", "Oversized"]
+__all__ = ["Gain", "KeySharing", "LostSharing", "Oversized"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,37 @@ class Oversized:
 
 
 @dataclass(frozen=True, slots=True)
+class Gain:
+    """Objects that would take less memory in another form, and the line to change.
+
+    what: a class; or `dict` with the keys, of dicts that have the same ones.  count: how many.
+    holder: who refers to one of them.  made_at: `file:line` of the program that made most of those
+    that were looked at, if tracemalloc traces, else "".
+    size_bytes: of all, but for what they refer to; shared_bytes, record_bytes, compact_bytes: as
+    dicts that share their keys, as `memory.Record`, as `memory.CompactDict`, None where that does
+    not apply.  change: the one that keeps the type if it can be kept, else the one that saves most;
+    saves_bytes: what it saves.
+    """
+
+    what: str
+    count: int
+    holder: str
+    made_at: str
+    size_bytes: int
+    shared_bytes: int | None
+    record_bytes: int | None
+    compact_bytes: int | None
+    change: str
+    saves_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class KeySharing(Examined):
     """All that was found in a process, what costs most first.
 
     oversized_count, oversized_bytes: how many tables were found that are worth it, and what they
     would save all together; `oversized` has the largest of them.
+    gains: what would take less as dicts that share keys, Records or CompactDicts.
     left_out: why something could not be looked at, a sentence each.
     """
 
@@ -61,6 +87,7 @@ class KeySharing(Examined):
     oversized: tuple[Oversized, ...]
     oversized_count: int
     oversized_bytes: int
+    gains: tuple[Gain, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property

@@ -1,5 +1,7 @@
 """What can be seen in the source: code that makes cycles, told by `cpythonplus lint` and flake8."""
 
+from cpythonplus.memory._lint.baseline import Baseline, BaselineError
+from cpythonplus.memory._lint.baseline import load as load_baseline
 from cpythonplus.memory._lint.checking import check_text
 from cpythonplus.memory._lint.files import NoSuchPathError, find
 from cpythonplus.memory._lint.model import Edit, Fix, Problem, Violation
@@ -14,6 +16,8 @@ from cpythonplus.memory._lint.running import (
 
 __all__ = [
     "RULES",
+    "Baseline",
+    "BaselineError",
     "Edit",
     "FileResult",
     "Fix",
@@ -28,5 +32,6 @@ __all__ = [
     "check_text",
     "find",
     "fix_text",
+    "load_baseline",
     "unknown",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cpythonplus.memory._lint import closures, collector, exceptions, fixing, noqa, wrappers
+from cpythonplus.memory._lint import closures, collector, exceptions, fixing, links, noqa, wrappers
 from cpythonplus.memory._lint.model import Problem, Violation
 from cpythonplus.memory._lint.rules import DEFAULT, Selection
 from cpythonplus.memory._lint.source import Source, UnreadableError
@@ -12,6 +12,7 @@ from cpythonplus.memory._lint.source import Source, UnreadableError
 _CHECKS = (
     (exceptions.CODES, exceptions.check),
     (closures.CODES, closures.check),
+    (links.CODES, links.check),
     (wrappers.CODES, wrappers.check),
     (collector.CODES, collector.check),
 )
@@ -33,10 +34,18 @@ def check(
         if hit.code in wanted
     ]
     found = sorted(noqa.wanted(source, found))
-    if not found or not with_fixes:
+    if not found or source.is_generated:
+        return []
+    found = _placed(source, found)
+    if not with_fixes:
         return found
     fixes = fixing.fixes(source, found)
     return [replace(hit, fix=fixes.get(hit)) for hit in found]
+
+
+def _placed(source: Source, found: list[Violation]) -> list[Violation]:
+    """The hits with the names of the functions that they are in."""
+    return [replace(hit, inside=source.place(hit.row)) for hit in found]
 
 
 def check_text(

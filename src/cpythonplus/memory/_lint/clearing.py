@@ -1,12 +1,13 @@
-"""The edit that clears variables on every exit path: `try: ... finally: del last`.
+"""The edit that clears variables on every exit path: `del last`, or `try: ... finally: del last`.
 
-The last statements of a block go under `try:`, and `finally:` deletes the variables, or sets them
-to None where they may be unbound. The block is the innermost one that has all that speaks of them;
-of its statements as few are taken as will do: on the ways out that the rules see nothing may be
-left. Rejected: a `del` in front of each `return`, which would miss the exceptions; and fixes that
-move more than a screenful, which nobody would read.
+Where nothing can raise between what stores into the variables and what speaks of them last, a line
+behind that deletes them, or sets them to None where they may be unbound. Elsewhere the last
+statements of a block go under `try:`, and `finally:` has that line. The block is the innermost one
+that has all that speaks of them; of its statements as few are taken as will do: on the ways out
+that the rules see nothing may be left. Rejected: a `del` in front of each `return`, which would
+miss the exceptions; and fixes that move a loop, or more than a screenful, which nobody would read.
 
-The new text is parsed again, and must be the old tree with just that `try` in it.
+The new text is parsed again, and must be the old tree with just that change in it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import tokenize
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 
+from cpythonplus.memory._lint.flow import may_raise
 from cpythonplus.memory._lint.model import Edit, Fix
 from cpythonplus.memory._lint.scopes import parameters
 from cpythonplus.memory._lint.source import (
@@ -31,6 +33,7 @@ from cpythonplus.memory._lint.source import (
 
 _MAX_LINES = 40
 """That are moved by one fix."""
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def fix(
@@ -40,35 +43,85 @@ def fix(
 
     is_clean: whether the rules are content with the function, as it is changed for the question.
     """
-    unbound = _unbound_somewhere(node)
-
-    def clearing(before: list[ast.stmt]) -> list[ast.stmt]:
-        return _clearing(node, before, names, unbound)
-
+    asked = _Asked(source, node, names, is_clean, _unbound_somewhere(node))
     for block in reversed(_blocks_of(node, set(names))):
-        start = _start(block, set(names), partial(_does, block, clearing, is_clean))
-        if start is None:
-            continue
-        final = clearing(block[:start])
-        edit = _edit(source, node, block[start:], final)
-        if edit is None:
-            continue
-        with _changed(block, start, final):
-            is_right = _is_text_of(_new_text(source, node, edit), node)
-        if is_right:
-            return Fix(f"Clear {', '.join(f'`{name}`' for name in names)} on every exit path", edit)
+        for way in (_plain, _under_try):
+            change = way(asked, block)
+            if change is None:
+                continue
+            edit, statements = change
+            with _changed(block, statements):
+                is_right = _is_text_of(_new_text(source, node, edit), node)
+            if is_right:
+                text = ", ".join(f"`{name}`" for name in names)
+                return Fix(f"Clear {text} on every exit path", edit)
     return None
 
 
-def _does(
-    block: list[ast.stmt],
-    clearing: Callable[[list[ast.stmt]], list[ast.stmt]],
-    is_clean: Callable[[], bool],
-    start: int,
-) -> bool:
-    """Whether the function is clean with the block's statements from `start` on under `try`."""
-    with _changed(block, start, clearing(block[:start])):
-        return is_clean()
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be fixed: variables of a function."""
+
+    source: Source
+    node: FunctionNode
+    names: list[str]
+    is_clean: Callable[[], bool]
+    unbound: set[str]
+
+    def clearing(self, before: list[ast.stmt]) -> list[ast.stmt]:
+        """What clears the variables behind these statements of their block."""
+        return _clearing(self.node, before, self.names, self.unbound)
+
+
+_Change = tuple[Edit, list[ast.stmt]]
+"""An edit, and the block's statements afterwards."""
+
+
+def _plain(asked: _Asked, block: list[ast.stmt]) -> _Change | None:
+    """`del last` behind the last statement that speaks of it, where none of them may raise.
+
+    The first one gives the value: what raises in there raises before it, or after it in a way that
+    a `try` behind it would not see either.
+    """
+    speaking = [at for at, one in enumerate(block) if _speaks_of(one, set(asked.names))]
+    giving = next((at for at in speaking if not _gives_constant(block[at])), len(block))
+    if giving == len(block) or any(map(may_raise, block[giving + 1 : speaking[-1] + 1])):
+        return None
+    place = speaking[-1] + 1
+    final = asked.clearing(block[:place])
+    statements = [*block[:place], *final, *block[place:]]
+    with _changed(block, statements):
+        if not asked.is_clean():
+            return None
+    edit = _line_behind(asked.source, asked.node, block[place - 1], final)
+    return (edit, statements) if edit is not None else None
+
+
+def _gives_constant(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(
+        statement.value, ast.Constant
+    )
+
+
+def _under_try(asked: _Asked, block: list[ast.stmt]) -> _Change | None:
+    """The block's last statements under `try`, unless that would move a loop."""
+
+    def does(start: int) -> bool:
+        with _changed(block, _attempted(block, start, asked.clearing(block[:start]))):
+            return asked.is_clean()
+
+    start = _start(block, set(asked.names), does)
+    if start is None or any(isinstance(one, _LOOPS) for one in own_nodes(block[start:])):
+        return None
+    final = asked.clearing(block[:start])
+    edit = _edit(asked.source, asked.node, block[start:], final)
+    return (edit, _attempted(block, start, final)) if edit is not None else None
+
+
+def _attempted(block: list[ast.stmt], start: int, final: list[ast.stmt]) -> list[ast.stmt]:
+    """The block with its statements from `start` on under `try`."""
+    attempt = ast.Try(body=block[start:], handlers=[], orelse=[], finalbody=final)
+    return [*block[:start], ast.copy_location(attempt, block[start])]
 
 
 def _start(block: list[ast.stmt], names: set[str], does: Callable[[int], bool]) -> int | None:
@@ -106,11 +159,10 @@ def _has_way_out(statement: ast.stmt) -> bool:
 
 
 @contextmanager
-def _changed(block: list[ast.stmt], start: int, final: list[ast.stmt]) -> Iterator[None]:
-    """The tree with the statements from `start` on under `try`, for a while."""
+def _changed(block: list[ast.stmt], statements: list[ast.stmt]) -> Iterator[None]:
+    """The tree with other statements in a block, for a while."""
     before = list(block)
-    attempt = ast.Try(body=block[start:], handlers=[], orelse=[], finalbody=final)
-    block[start:] = [ast.copy_location(attempt, block[start])]
+    block[:] = statements
     try:
         yield
     finally:
@@ -256,6 +308,21 @@ def _edit(
     result.append(f"{indent}finally:{ending}")
     result += [f"{indent}{unit}{ast.unparse(one)}{ending}" for one in final]
     return Edit(first, last, "".join(result))
+
+
+def _line_behind(
+    source: Source, node: FunctionNode, statement: ast.stmt, final: list[ast.stmt]
+) -> Edit | None:
+    """The statements behind another one; None where its last line holds more than it."""
+    first, last = first_line(statement), statement.end_lineno or 0
+    if not _unit(source, node) or not _stand_alone(source, [statement], first, last):
+        return None
+    indent = _indentation(source.lines[first - 1])
+    line = source.lines[last - 1]
+    ending = "\r\n" if source.lines[0].endswith("\r\n") else "\n"
+    if not line.endswith(("\n", "\r")):
+        line += ending
+    return Edit(last, last, line + "".join(f"{indent}{ast.unparse(one)}{ending}" for one in final))
 
 
 def first_line(statement: ast.stmt) -> int:

@@ -28,6 +28,9 @@ CODES = frozenset({"CYC201", "CYC202", "CYC203"})
 _LAMBDA = re.compile(r"^\s*\w+\s*(?::.*)?=\s*\(?lambda\b|:=\s*\(?lambda\b")
 _WORD = re.compile(r"\w+")
 _CLOSING = "closing"
+_FACTORIES = ("namedtuple", "NamedTuple", "TypedDict", "make_dataclass", "new_class", "type")
+_OF_TYPE = 3
+"""`type(name, bases, namespace)` makes a class; with one argument it looks one up."""
 
 
 def check(source: Source) -> Iterator[Violation]:
@@ -208,5 +211,19 @@ def _classes(source: Source) -> Iterator[Violation]:
     for one in source.classes:
         if one.outer is not None:
             name = one.node.name
-            text = f"class `{name}` is created by each call, and every class is a reference cycle"
-            yield at(one.node, "CYC203", text)
+            yield at(one.node, "CYC203", _class_text(f"class `{name}`"))
+    lines = sorted({line for name in _FACTORIES for line in source.lines_with(f"{name}(")})
+    for function in source.functions if lines else ():
+        if within(lines, function.node):
+            for node in own_nodes(function.node.body, _is_definition):
+                if isinstance(node, ast.Call) and _makes_class(node):
+                    yield at(node, "CYC203", _class_text(f"a class by `{last_name(node.func)}()`"))
+
+
+def _class_text(what: str) -> str:
+    return f"{what} is created by each call, and every class is a reference cycle"
+
+
+def _makes_class(call: ast.Call) -> bool:
+    name = last_name(call.func)
+    return name in _FACTORIES and (name != "type" or len(call.args) == _OF_TYPE)

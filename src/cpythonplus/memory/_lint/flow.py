@@ -17,7 +17,6 @@ from typing import Protocol
 from cpythonplus.memory._lint.source import FUNCTIONS, last_name
 
 _SWALLOWING = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
-_ENDS_THE_PROCESS = {"_exit", "exit", "abort"}
 _MAX_STEPS = 20_000
 """Statements visited in one function; deeply nested loops with `finally` multiply."""
 
@@ -121,6 +120,9 @@ class Domain(Protocol):
     def leave_handler(self, handler: ast.ExceptHandler, state: State) -> State:
         """The state behind a handler, whichever way it was left."""
 
+    def ends_the_process(self, called: ast.expr) -> bool:
+        """Whether a function does not return, as `sys.exit`."""
+
     handling: int
     """How many exceptions are being handled at this place, in this function."""
 
@@ -174,7 +176,7 @@ class Flow:
                 return Out(breaks=after)
             case ast.Continue():
                 return Out(continues=after)
-            case ast.Expr(value=ast.Call(func=called)) if last_name(called) in _ENDS_THE_PROCESS:
+            case ast.Expr(value=ast.Call(func=called)) if self._domain.ends_the_process(called):
                 return Out(throws=throws)
             case ast.Assert(test=ast.Constant(value=False)):
                 return Out(throws=throws)
@@ -272,18 +274,23 @@ class Flow:
         out.add(self._block(node.orelse, body.normal))
         ends = [out.normal]
         for handler in node.handlers:
-            out.add(self._handler(handler, thrown))
+            out.add(self._handler(handler, thrown, body.raises))
             ends.append(out.normal)
         out.normal = join(*ends)
         return self._finally(node.finalbody, out) if node.finalbody else out
 
-    def _handler(self, handler: ast.ExceptHandler, thrown: State | None) -> Out:
+    def _handler(
+        self, handler: ast.ExceptHandler, thrown: State | None, raised: State | None
+    ) -> Out:
+        """A handler. One that ends in `raise` catches nothing that any call may have thrown."""
         if thrown is None:
             return Out()
         domain = self._domain
         domain.handling += 1
         out = self._block(handler.body, domain.enter_handler(handler, thrown))
         domain.handling -= 1
+        if raised is not thrown and _passes_on(handler):
+            out.raises = _but_for(out.raises, thrown, raised)
         for way in _WAYS:
             state = getattr(out, way)
             if state is not None:
@@ -306,6 +313,23 @@ class Flow:
 
 
 _WAYS = tuple(one.name for one in fields(Out))
+
+
+def _passes_on(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def _but_for(state: State | None, thrown: State | None, raised: State | None) -> State | None:
+    """A state without what was held only because any call in the `try` may raise."""
+    if state is None or thrown is None:
+        return state
+    believed = raised or {}
+    return {
+        path: left
+        for path, origins in state.items()
+        if (left := origins - (thrown.get(path, frozenset()) - believed.get(path, frozenset())))
+    }
 
 
 def _catches_all(handlers: Iterable[ast.ExceptHandler]) -> bool:
@@ -350,10 +374,29 @@ def refine(  # noqa: PLR0911  # a table
         ):
             is_none = truth == isinstance(operator, (ast.Is, ast.Eq))
             return without(state, path_of(left)) if is_none else state
+        case ast.Compare(
+            left=ast.Call(func=ast.Name(id="len")) as left, ops=[operator], comparators=[right]
+        ):
+            return _refine_length(state, left, operator, right, truth=truth)
+        case ast.Call(func=ast.Name(id="len" | "bool"), args=[operand]):
+            return refine(state, operand, truth=truth)
         case ast.NamedExpr(target=target):
             return refine(state, target, truth=truth)
         case ast.Name() | ast.Attribute() | ast.Subscript():
             return state if truth else without(state, path_of(test))
+        case _:
+            return state
+
+
+def _refine_length(
+    state: State, length: ast.expr, operator: ast.cmpop, right: ast.expr, *, truth: bool
+) -> State | None:
+    """`len(x) > 0`, `len(x) == 0` and the like say whether there is anything in x."""
+    match operator, right:
+        case (ast.Gt() | ast.NotEq(), ast.Constant(value=0)) | (ast.GtE(), ast.Constant(value=1)):
+            return refine(state, length, truth=truth)
+        case (ast.Eq() | ast.LtE(), ast.Constant(value=0)) | (ast.Lt(), ast.Constant(value=1)):
+            return refine(state, length, truth=not truth)
         case _:
             return state
 

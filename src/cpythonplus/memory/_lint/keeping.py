@@ -11,6 +11,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from cpythonplus.memory._lint.elsewhere import BREAKERS, REMOVERS
 from cpythonplus.memory._lint.flow import Origin, State, join, path_of, without
 from cpythonplus.memory._lint.source import FUNCTIONS, FunctionNode, Source, last_name
 
@@ -20,21 +21,38 @@ PART = "part of exc_info"
 CONTAINER = "container"
 FUNCTION = "function"
 FRESH = "new exception"
+GIVEN = "exception given to __exit__"
+FRAME = "frame"
+FUTURE = "future"
 
 ADDERS = {"append", "appendleft", "add", "insert", "setdefault", "extend", "update"}
 # `put` is not one: what a queue is given, somebody takes out.
-_REMOVERS = {"clear", "pop", "popleft", "popitem", "remove", "discard"}
-_BREAKERS = {"drop", "detach", "close"}
-"""Of cpythonplus.memory.exceptions and .closures: what they are given makes no cycle any more."""
 _PLAIN_ATTRIBUTES = {"__cause__", "__context__", "__traceback__"}
 
-_TRIPLE = 3
-"""Type, exception and traceback: what `exc_info()` returns."""
 _CODES = {EXCEPTION: "CYC101", INFO: "CYC102", PART: "CYC102", CONTAINER: "CYC103"}
+ENDS_THE_PROCESS = {"_exit", "exit", "abort"}
+_FUTURES = {"Future", "create_future"}
+_RECORDS = {"LogRecord", "makeLogRecord", "makeRecord"}
 
-_INSTANCE_NAME = re.compile(r"(?:^|_)(?:e|ex|err|exc|error|exception)\d?$")
+INSTANCE_NAME = re.compile(r"(?:^|_)(?:e|ex|err|exc|error|exception)\d?$")
 _MAKER_NAME = re.compile(r"^_?[A-Z]\w*[a-z]\w*$|(?:^|_)(?:error|exc|exception)$|^with_traceback$")
 _ANNOTATION = re.compile(r"(?:Exception|Error)\w*$")
+_TRACE_NAME = re.compile(r"(?:^|_)(?:tb|trace|traceback|tback)$")
+_VALUE_NAME = re.compile(r"(?:^|_)(?:v|val|value|e|ex|err|exc|error|exception|inst|instance)$")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the rest of the file tells about the names in one function."""
+
+    attributes: frozenset[str] = frozenset()
+    """Paths, as `self._error`, that hold an exception, if anything."""
+    catching: frozenset[str] = frozenset()
+    """Paths, as `self.attempt`, of functions that return an exception that they caught."""
+    ending: frozenset[str] = frozenset()
+    """Functions of the file that end the process."""
+    walked: frozenset[str] = frozenset()
+    """Variables that are led from one frame to the next."""
 
 
 @dataclass(slots=True)
@@ -45,6 +63,7 @@ class Keeping:
     global_names: frozenset[str]
     recursive: dict[FunctionNode | ast.Lambda, str] = field(default_factory=dict)
     """Inner functions that cells of this function lead back to, and their names."""
+    about: About = field(default_factory=About)
     handling: int = 0
 
     # ---- what an expression holds ---------------------------------------------------------------
@@ -78,7 +97,7 @@ class Keeping:
         kinds = {origin.kind for origin in state.get(path, ())}
         if not kinds.isdisjoint((EXCEPTION, PART)):
             return EXCEPTION
-        return INFO if INFO in kinds else ""
+        return INFO if INFO in kinds and path == path_of(expression) else ""
 
     def _held_by_display(self, values: list[ast.expr], state: State) -> str:
         return CONTAINER if any(self.held(value, state) for value in values) else ""
@@ -89,6 +108,8 @@ class Keeping:
         match expression.slice:
             case ast.Constant(value=0) | ast.UnaryOp(operand=ast.Constant(value=3)):
                 return ""  # the type
+            case ast.Slice(upper=ast.Constant(value=1)):
+                return ""
             case ast.Slice():
                 return INFO
             case _:
@@ -101,11 +122,21 @@ class Keeping:
                 return "" if is_none else self.held(value, state)
             case ast.Call(func=ast.Name(id="cast"), args=[_, value]):
                 return self.held(value, state)
+            case ast.Call(func=called) if last_name(called) in _RECORDS:
+                return CONTAINER if self._given_info(call, state) else ""
+            case ast.Call(func=called) if path_of(called) in self.about.catching:
+                return EXCEPTION
         if call.args or call.keywords or not self.handling:
             # Where nothing is being handled, this frame is not on the traceback.
             return ""
         name = self.source.full_name(call.func)
         return {"sys.exc_info": INFO, "sys.exception": EXCEPTION}.get(name, "")
+
+    def _given_info(self, call: ast.Call, state: State) -> bool:
+        """Whether a log record is made of the exception that is being handled."""
+        given = [*call.args, *(word.value for word in call.keywords)]
+        given += [item for one in given if isinstance(one, ast.Dict) for item in one.values]
+        return any(self.held(one, state) == INFO for one in given)
 
     # ---- flow.Domain ----------------------------------------------------------------------------
 
@@ -171,6 +202,10 @@ class Keeping:
         """The handler's variable is deleted."""
         return without(state, handler.name) if handler.name is not None else state
 
+    def ends_the_process(self, called: ast.expr) -> bool:
+        """`sys.exit`, `os.abort`, and functions of the file that end with one of them."""
+        return last_name(called) in ENDS_THE_PROCESS or path_of(called) in self.about.ending
+
     # ---- statements -----------------------------------------------------------------------------
 
     def _define(self, statement: FunctionNode | ast.ClassDef, state: State) -> State:
@@ -180,7 +215,7 @@ class Keeping:
             state = {**state, statement.name: frozenset({origin})}
         return state
 
-    def _assign(
+    def _assign(  # noqa: PLR0911  # a table
         self,
         target: ast.expr,
         value: ast.expr,
@@ -199,8 +234,13 @@ class Keeping:
             case ast.Name(id=name):
                 return self._assign_name(name, value, kind, state, node)
             case ast.Attribute(value=holder, attr=attribute):
-                if attribute == "__traceback__":
+                if attribute in ("__traceback__", "exc_info") and not kind:
                     return without(state, path_of(holder))
+                if _makes_frame(self.source, value):
+                    return self._keep(path, "CYC106", state, node, FRAME)
+                given = state.get(path_of(value), ()) if isinstance(value, ast.Name) else ()
+                if any(origin.kind == GIVEN for origin in given):
+                    return self._keep(path, "CYC104", state, node, EXCEPTION)
                 is_last = self.source.full_name(target).startswith("sys.last_")
                 if kind and attribute not in _PLAIN_ATTRIBUTES and not is_last:
                     return self._keep(path, "CYC104", state, node, kind)
@@ -214,11 +254,30 @@ class Keeping:
         if isinstance(value, ast.Lambda) and value in self.recursive:
             return {**state, name: frozenset({Origin("CYC201", name, FUNCTION, node)})}
         if not kind:
-            if _makes_exception(value):
-                return {**state, name: frozenset({Origin("", name, FRESH, node)})}
+            origin = self._harmless(name, value, state, node)
+            if origin is not None:
+                return {**state, name: frozenset({origin})}
             return state
         code = "CYC104" if name in self.global_names else _CODES[kind]
         return self._keep(name, code, state, node, kind)
+
+    def _harmless(
+        self, name: str, value: ast.expr, state: State, node: ast.stmt | ast.expr
+    ) -> Origin | None:
+        """What is no hit yet, or one of another rule, but worth to be remembered."""
+        path = path_of(value) if isinstance(value, ast.Attribute) else ""
+        if path in self.about.attributes and path not in state:
+            return Origin("", path, FRESH, node)
+        if isinstance(value, ast.Call) and last_name(value.func) in _FUTURES:
+            return Origin("", name, FUTURE, node)
+        if makes_exception(value):
+            return Origin("", name, FRESH, node)
+        is_frame = _makes_frame(self.source, value)
+        if isinstance(value, ast.Name):
+            is_frame = any(origin.kind == FRAME for origin in state.get(value.id, ()))
+        if is_frame and name not in self.about.walked:
+            return Origin("CYC106", name, FRAME, node)
+        return None
 
     def _unpack(
         self,
@@ -233,31 +292,39 @@ class Keeping:
                 state = self._assign(target, part, state, node, before)
             return state
         is_info = self.held(value, before) == INFO
+        begins_with_type = not _is_tail(value)
         for place, target in enumerate(targets):
             state = self.bind(target, state)
-            is_type = place == 0 and len(targets) == _TRIPLE
+            is_type = place == 0 and begins_with_type
             if is_info and isinstance(target, ast.Name) and not is_type:
                 state = self._keep(target.id, "CYC102", state, node, PART)
         return state
 
     def _raise(self, node: ast.Raise, state: State) -> State:
         """`raise x` puts this frame, and with it x, on x's own traceback."""
-        name = raised_name(node)
-        if name is None:
+        path = raised_path(node)
+        if path in self.about.attributes and path not in state:
+            return self._keep(path, "CYC105", state, node, EXCEPTION)
+        origins = state.get(path, frozenset()) if path is not None else frozenset()
+        if not origins or not {origin.kind for origin in origins} <= {FRESH, GIVEN}:
             return state
-        origins = state.get(name, frozenset())
-        if {origin.kind for origin in origins} != {FRESH}:
-            return state
-        return self._keep(name, "CYC105", state, node, EXCEPTION)
+        # What a copy of `self.error` is raised from holds it as well.
+        for held in {str(path), *(origin.path for origin in origins)}:
+            state = self._keep(held, "CYC105", state, node, EXCEPTION)
+        return state
 
     def _call(self, call: ast.Call, state: State) -> State:
         name = last_name(call.func)
-        if name in _BREAKERS and len(call.args) == 1:
+        if name in BREAKERS and len(call.args) == 1:
             return without(state, path_of(call.args[0]))
         if not isinstance(call.func, ast.Attribute):
             return state
         path = container_path(call.func.value)
-        if name in _REMOVERS:
+        if name == "set_exception" and len(call.args) == 1:
+            is_new = any(origin.kind == FUTURE for origin in state.get(path, ()))
+            kept = is_new and self.held(call.args[0], state) == EXCEPTION
+            return self._keep(f"{path}[]", "CYC103", state, call) if kept else state
+        if name in REMOVERS:
             emptied = without(state, path)
             # An exception's own attributes are not a container's contents.
             return {**emptied, path: state[path]} if path in state and name != "clear" else emptied
@@ -301,18 +368,47 @@ def container_path(expression: ast.expr) -> str:
                 return path_of(expression)
 
 
-def raised_name(node: ast.Raise) -> str | None:
-    """The variable that is raised: `raise x`, `raise x.with_traceback(...)`."""
-    match node.exc:
+def raised_path(node: ast.Raise) -> str | None:
+    """What is raised: `raise x`, `raise x.with_traceback(...)`, `raise self.x`."""
+    raised = node.exc
+    match raised:
+        case ast.Call(func=ast.Attribute(value=value, attr="with_traceback")):
+            raised = value
+        case _:
+            pass
+    match raised:
         case ast.Name(id=name):
             return name
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="with_traceback")):
-            return name
+        case ast.Attribute(value=ast.Name(id=holder), attr=name):
+            return f"{holder}.{name}"
         case _:
             return None
 
 
-def _makes_exception(value: ast.expr) -> bool:
+def _is_tail(value: ast.expr) -> bool:
+    """Whether a value is the part of a sequence behind the first item: `info[1:]`."""
+    match value:
+        case ast.Subscript(slice=ast.Slice(lower=None | ast.Constant(value=0))):
+            return False
+        case _:
+            return isinstance(value, ast.Subscript)
+
+
+def _makes_frame(source: Source, value: ast.expr) -> bool:
+    """Whether a value is, or holds, the frame of the function that it stands in."""
+    match value:
+        case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=0)):
+            return source.full_name(call.func) == "inspect.stack"
+        case ast.Call(func=called, args=[] | [ast.Constant(value=0)]):
+            name = source.full_name(called)
+            if name == "sys._getframe":
+                return True
+            return name in ("inspect.currentframe", "inspect.stack") and not value.args
+        case _:
+            return False
+
+
+def makes_exception(value: ast.expr) -> bool:
     """Whether a value is an exception that nobody has raised, as far as its name tells."""
     return isinstance(value, ast.Call) and bool(_MAKER_NAME.search(last_name(value.func)))
 
@@ -321,18 +417,38 @@ def initial_state(node: FunctionNode) -> State:
     """What a function's parameters hold: exceptions, as far as their names and types tell."""
     state: State = {}
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    types, values = _of_triples(arguments)
+    is_exit = node.name in ("__exit__", "__aexit__")
     for argument in arguments:
-        if _is_exception(argument):
-            origin = Origin("", argument.arg, FRESH, node)
-            state[argument.arg] = frozenset({origin})
+        name = argument.arg
+        if name not in types and (name in values or is_exception(argument)):
+            kind = GIVEN if is_exit else FRESH
+            state[name] = frozenset({Origin("", name, kind, node)})
     return state
 
 
-def _is_exception(argument: ast.arg) -> bool:
+def _of_triples(arguments: list[ast.arg]) -> tuple[set[str], set[str]]:
+    """The parameters that are a type, and an exception, in `(type, value, traceback)`."""
+    types: set[str] = set()
+    values: set[str] = set()
+    for kind, value, trace in zip(arguments, arguments[1:], arguments[2:], strict=False):
+        if _TRACE_NAME.search(trace.arg) and _VALUE_NAME.search(value.arg):
+            types.add(kind.arg)
+            values.add(value.arg)
+    return types, values
+
+
+def is_exception(argument: ast.arg) -> bool:
+    """Whether a parameter is an exception, as far as its name and type tell."""
     if argument.annotation is None:
-        return bool(_INSTANCE_NAME.search(argument.arg))
-    annotation = argument.annotation
+        return bool(INSTANCE_NAME.search(argument.arg))
+    return is_exception_type(argument.annotation)
+
+
+def is_exception_type(annotation: ast.expr) -> bool:
+    """Whether an annotation is the class of an exception, or None."""
     text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
     if not isinstance(text, str) or "type[" in text.lower():
         return False
+    text = text.removeprefix("typing.").removeprefix("Optional[").removesuffix("]")
     return any(_ANNOTATION.search(part.strip()) for part in text.split("|"))

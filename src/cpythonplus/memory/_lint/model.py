@@ -33,6 +33,8 @@ class Violation:
     end_row: int
     end_column: int
     fix: Fix | None = field(default=None, compare=False)
+    inside: str = field(default="", compare=False)
+    """The function that it is in, as `Client.read`; '' for none."""
 
 
 @dataclass(frozen=True, slots=True)

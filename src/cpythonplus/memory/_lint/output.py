@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
+from cpythonplus.memory._lint.baseline import Compared, identity
 from cpythonplus.memory._lint.model import Fix
 from cpythonplus.memory._lint.rules import RULES, SYNTAX_ERROR, package_version
 from cpythonplus.memory._lint.running import FileResult
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT = "%SRCROOT%"
+_FINGERPRINT = "cpythonplusLint/v1"
 
 
 class _Entry(NamedTuple):
@@ -25,6 +31,8 @@ class _Entry(NamedTuple):
     column: int
     end: tuple[int, int] | None = None
     fix: Fix | None = None
+    identity: tuple[str, str, str] = ("", "", "")
+    """What stays of it when lines move."""
 
 
 def _entries(results: Iterable[FileResult]) -> Iterator[_Entry]:
@@ -38,7 +46,7 @@ def _entries(results: Iterable[FileResult]) -> Iterator[_Entry]:
             end = character(line, hit.end_column) if one_row else hit.end_column + 1
             column = character(line, hit.column)
             place = hit.row, column, (hit.end_row, end)
-            yield _Entry(path, hit.code, hit.message, *place, hit.fix)
+            yield _Entry(path, hit.code, hit.message, *place, hit.fix, identity(hit, line))
 
 
 def text(results: Iterable[FileResult]) -> str:
@@ -65,6 +73,19 @@ def _closing(entries: Sequence[_Entry], fixed: int) -> Iterator[str]:
         yield "All checks passed!"
     if fixable:
         yield f"[*] {fixable} fixable with the `--fix` option."
+
+
+def baseline_notes(found: Compared, path: str) -> str:
+    """What a baseline left out, and what of it is gone; a line each."""
+    lines = []
+    if found.left_out:
+        verb = "is" if found.left_out == 1 else "are"
+        lines.append(f"{found.left_out} more {verb} in the baseline {path}.")
+    if found.gone:
+        what = "entry is" if len(found.gone) == 1 else "entries are"
+        lines.append(f"{len(found.gone)} baseline {what} gone; --write-baseline removes:")
+        lines += [f"  {one.file}: {one.code} {one.function or 'module'}" for one in found.gone]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _s(number: int) -> str:
@@ -135,14 +156,25 @@ def _absolute(path: str) -> str:
 
 
 def as_sarif(results: Iterable[FileResult]) -> str:
-    """One run of SARIF 2.1.0, as code hosts read it."""
-    found = [_sarif_result(entry) for entry in _entries(results)]
+    """One run of SARIF 2.1.0, as code hosts read it.
+
+    Paths are relative to the current folder, which is the repository's where a code host asks for
+    it. A fingerprint stays when lines move: file, rule, function, the line's text, and which of
+    those that are equal in that.
+    """
+    seen: Counter[tuple[str, ...]] = Counter()
+    found = [_sarif_result(entry, seen) for entry in _entries(results)]
     driver = {
         "name": "cpythonplus lint",
         "rules": [_sarif_rule(code) for code in sorted({one["ruleId"] for one in found})],
         "version": package_version(),
     }
-    run = {"tool": {"driver": driver}, "results": found, "columnKind": "unicodeCodePoints"}
+    run = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": {_ROOT: {"uri": f"{Path.cwd().as_uri()}/"}},
+        "results": found,
+        "columnKind": "unicodeCodePoints",
+    }
     return (
         json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
     )
@@ -161,17 +193,33 @@ def _sarif_rule(code: str) -> dict[str, Any]:
     }
 
 
-def _sarif_result(entry: _Entry) -> dict[str, Any]:
+def _sarif_result(entry: _Entry, seen: Counter[tuple[str, ...]]) -> dict[str, Any]:
     region = {"startLine": entry.row, "startColumn": entry.column}
     if entry.end is not None:
         region |= {"endLine": entry.end[0], "endColumn": entry.end[1]}
-    uri = Path(_absolute(entry.path)).as_uri() if entry.path != "-" else "stdin"
+    place = _artifact(entry.path)
+    same = (place["uri"], entry.code, *entry.identity)
+    seen[same] += 1
+    text = "\0".join([*same, str(seen[same])])
     return {
         "ruleId": entry.code,
         "level": "error" if entry.code == SYNTAX_ERROR else "warning",
         "message": {"text": entry.message},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}],
+        "locations": [{"physicalLocation": {"artifactLocation": place, "region": region}}],
+        "partialFingerprints": {
+            _FINGERPRINT: sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        },
     }
+
+
+def _artifact(path: str) -> dict[str, str]:
+    """Where a file is: below the current folder, or by its whole address."""
+    if path == "-":
+        return {"uri": "stdin"}
+    whole = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow links
+    if whole.is_relative_to(Path.cwd()):
+        return {"uri": quote(whole.relative_to(Path.cwd()).as_posix()), "uriBaseId": _ROOT}
+    return {"uri": whole.as_uri()}
 
 
 FORMATS: dict[str, Callable[[Iterable[FileResult]], str]] = {

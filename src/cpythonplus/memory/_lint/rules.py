@@ -141,6 +141,29 @@ Raise the expression itself, or delete the variable:
 
 It is reported if the variable was assigned a new exception, or is a parameter whose name or
 annotation says that it is one; not where it may be an exception's class.
+
+An attribute that holds the exception leads back through its object: `raise self.error` puts the
+frame, and with it `self`, on the traceback that `self.error` holds, whether or not a variable had
+it in between. There, `finally: del self` is what breaks the cycle.
+""",
+            fixable=_FIX + "; not for attributes",
+        ),
+        Rule(
+            "CYC106",
+            "frame-kept-in-local",
+            "frame kept in one of its own variables",
+            """\
+A frame holds its variables. If one of them still holds the frame when the function is left, that is
+a cycle, with everything else that the function had in its variables.
+
+    def where():
+        frame = sys._getframe()         # CYC106
+        return frame.f_lineno
+
+`inspect.currentframe()` and `inspect.stack()` are the same. Use the expression itself
+(`sys._getframe().f_lineno`), ask for the caller's frame, or delete the variable in a `finally`.
+
+A variable that is led from frame to frame (`frame = frame.f_back`) is not reported.
 """,
             fixable=_FIX,
         ),
@@ -184,6 +207,45 @@ As CYC201, with two functions or more. Deleting one name of the cycle is enough.
             """\
 Every class is in cycles with its own method resolution order and attributes: each call leaves some
 behind. Often a class in a function is meant to stay, so this rule is off unless selected.
+`namedtuple(...)`, `type(name, bases, {})` and their like are reported as well.
+""",
+            on_by_default=False,
+        ),
+        Rule(
+            "CYC204",
+            "callback-kept-on-self",
+            "what refers to `self` kept on `self`",
+            """\
+A bound method holds its object. So does a lambda or an inner function that uses `self`, and a
+`functools.partial` of one of them. An object that keeps one in an attribute refers to itself: it
+lives until the garbage collector runs, with all that it holds.
+
+    class Parser:
+        def __init__(self):
+            self.handlers = {"a": self.on_a}        # CYC204
+            self.callback = lambda: self.done()     # CYC204
+
+Keep the method's name (`getattr(self, name)`), the plain function (`Parser.on_a`, called with
+`self`), a `weakref.WeakMethod(self.on_a)`; or clear the attribute when the object is closed. A
+class of which another method clears the attribute is not reported; of several assignments to one
+attribute the first is.
+""",
+        ),
+        Rule(
+            "CYC205",
+            "parent-and-child",
+            "two objects that refer to each other",
+            """\
+Parent and child hold each other, and live until the garbage collector runs.
+
+    parent.child = child
+    child.parent = parent               # CYC205
+
+    self.cursor = Cursor(self)          # CYC205
+
+Let one of them hold the other weakly (`weakref.ref`, `weakref.proxy`), or take them apart when they
+are done with. This is how trees are built, and what a class does with what it is given is not
+looked at, so this rule is off unless selected.
 """,
             on_by_default=False,
         ),
@@ -202,8 +264,10 @@ called with what.
         return call_later(function, *args, **kwargs)
 
 Accept a callable without arguments; callers with arguments pass `partial(function, 1, key=2)`. One
-layer, as a decorator has it, is not reported.
+layer, as a decorator has it, is not reported. It makes no cycle, so this rule is off unless
+selected.
 """,
+            on_by_default=False,
         ),
         Rule(
             "CYC401",
@@ -214,8 +278,10 @@ The application decides whether the garbage collector runs: it may have switched
 keep its pauses or its shared pages under control.
 
 Not reported: what a `finally` or an `__exit__` restores, what depends on `gc.isenabled()`, scripts
-(with a `#!` line, under `if __name__ == "__main__"`), and tests.
+(with a `#!` line, under `if __name__ == "__main__"`), and tests. It makes no cycle, so this rule is
+off unless selected.
 """,
+            on_by_default=False,
         ),
     )
 }

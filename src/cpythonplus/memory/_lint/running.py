@@ -144,7 +144,7 @@ def check_files(
 
     Raises WorkerEndedError.
     """
-    jobs = jobs or (len(os.sched_getaffinity(0)) if len(paths) > _FEW else 1)
+    jobs = jobs or (_processors() if len(paths) > _FEW else 1)
     chunks = [paths[at : at + _CHUNK] for at in range(0, len(paths), _CHUNK)]
     if jobs == 1 or len(chunks) <= 1:
         with _uncollected():
@@ -165,6 +165,13 @@ def check_files(
     finally:
         # After Ctrl-C nobody waits for what has not begun.
         pool.shutdown(cancel_futures=True)
+
+
+def _processors() -> int:
+    """As many as may be used; where that is not to be had (macOS), as many as there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _check_chunk(paths: Sequence[str], *, selection: Selection, fix: bool) -> list[FileResult]:

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cpythonplus.memory._cycles.naming import is_named
 from cpythonplus.memory._no_cycles import allowing, wording
+from cpythonplus.memory._no_cycles.causes import State
 from cpythonplus.memory._no_cycles.machinery import Machinery
 from cpythonplus.memory._no_cycles.settings import Plan, Settings, marked
+from cpythonplus.memory._no_cycles.verdict import Verdict
 from cpythonplus.memory._no_cycles.young import Young
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from cpythonplus.memory._cycles.report import Cycle
+    from cpythonplus.memory._no_cycles.causes import Met
 
-_OUTPUT_KEY = "cpythonplus_no_cycles"
-"""What an xdist worker tells the process that started it."""
 _NOT_CHECKED = Plan(frozenset(), ())
 
 
@@ -29,21 +31,23 @@ class Checker:
     """A session's checks; between tests it holds nothing of them."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        self.young = Young()
+        self.young = Young(settings.kinds)
+        self.verdict = Verdict(config, settings)
         self._config = config
         self._settings = settings
         self._machinery: Machinery | None = None
         self._usual = Plan(settings.kinds if settings.everywhere else frozenset(), settings.allowed)
         self._plans: dict[str, Plan] = {}
-        self._used: set[str] = set()
-        self._found_during: list[str] = []
-        # Of the test that runs: what for, and whether anything has gone wrong already.
+        # Of the test that runs: what for, whether anything has gone wrong already, and what it met
+        # since the last report.
         self._plan = _NOT_CHECKED
         self._spoiled = False
+        self._met: list[Met] = []
         self._at_boundary = False
 
     def prepare(self, items: Iterable[pytest.Item]) -> None:
-        """Read the marks, so that a wrong one is told before any test runs."""
+        """Read the marks, so that what is wrong is told before any test runs."""
+        _ = self.verdict.packages
         for item in marked(items):
             self._plans[item.nodeid] = self._settings.plan(item)
 
@@ -62,6 +66,8 @@ class Checker:
             self.young.stop()
             self._at_boundary = False
             return (yield)
+        self._met.clear()
+        self.young.name(self._plan.kinds)
         if not self._at_boundary:
             self.young.start()
             self.young.boundary()
@@ -73,7 +79,8 @@ class Checker:
             return (yield)
         finally:
             if self.young.found_during:
-                self._note_old(item)
+                old, self.young.found_during = self.young.found_during, []
+                self._note_old(f"(full collection during {item.nodeid})", old, self._plan)
             self._plan = _NOT_CHECKED
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -104,11 +111,14 @@ class Checker:
                 call.excinfo = _as_raised(wording.text(found, self._config.rootpath))
                 failed = pytest.TestReport.from_item_and_call(item, call)
                 report.outcome, report.longrepr = failed.outcome, failed.longrepr
+        self.verdict.attach(report, self._met)
+        self._met = []
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what has failed otherwise, subtests for instance."""
+        """Note what has failed otherwise, subtests for instance, and what was met."""
         self._spoiled |= report.failed
+        self.verdict.take(report)
 
     # ---- for the fixture `cycles` --------------------------------------------------------------
 
@@ -125,7 +135,7 @@ class Checker:
 
     # ---- what counts ---------------------------------------------------------------------------
 
-    def _left(self, item: pytest.Item, found: Iterable[Cycle]) -> list[Cycle]:
+    def _left(self, item: pytest.Item | None, found: Iterable[Cycle]) -> list[Cycle]:
         """Return what of `found` is not the doing of the machinery that runs the tests."""
         left = wording.merged(found)
         if left and self._machinery is None:
@@ -133,61 +143,54 @@ class Checker:
         return self._machinery.not_made(left, item) if self._machinery else []
 
     def _blamed(self, item: pytest.Item, found: list[Cycle], plan: Plan) -> list[Cycle]:
-        """Return what of `found` the test has to answer for."""
+        """Return what of `found` the test has to answer for; note also what is known."""
         if not found or self._spoiled:
             return []
-        left = self._left(item, [each for each in found if each.cause.kind in plan.kinds])
-        return [each for each in left if not self._is_allowed(each, plan)]
+        judged = self.verdict.judged(self._asked_for(item, found, plan))
+        self._met += [met for _, met in judged]
+        return [cycle for cycle, met in judged if met.state == State.COUNTS]
+
+    def _asked_for(
+        self, item: pytest.Item | None, found: Iterable[Cycle], plan: Plan
+    ) -> list[Cycle]:
+        """Return what is of the plan's kinds, and nameless ones, which may be; nothing allowed."""
+        of_kinds = [x for x in found if x.cause.kind in plan.kinds or not is_named(x.cause)]
+        return [each for each in self._left(item, of_kinds) if not self._is_allowed(each, plan)]
 
     def _is_allowed(self, cycle: Cycle, plan: Plan) -> bool:
+        if not plan.allowed:
+            return False
         modules = allowing.module_names(cycle.cause.place.file)
         matching = [each.text for each in plan.allowed if each.allows(cycle.cause, modules)]
-        self._used.update(matching)
+        self.verdict.use(matching)
         return bool(matching)
 
     def _fail_for(self, found: list[Cycle]) -> None:
         if found:
             pytest.fail(wording.text(found, self._config.rootpath), pytrace=False)
 
-    def _note_old(self, item: pytest.Item) -> None:
-        """Keep for the summary what a full collection has found: who left it is not known."""
-        found = [each for each in self.young.found_during if each.cause.kind in self._plan.kinds]
-        self.young.found_during.clear()
-        for cycle in self._left(item, found):
-            if not self._is_allowed(cycle, self._plan):
-                told = wording.line(cycle, self._config.rootpath)
-                self._found_during.append(f"found during {item.nodeid}: {told}")
+    def _note_old(self, when: str, found: Iterable[Cycle], plan: Plan) -> None:
+        """Keep what a full collection has found: who left it is not known."""
+        judged = self.verdict.judged(self._asked_for(None, found, plan))
+        self.verdict.note(when, [met for _, met in judged])
 
     # ---- the session ---------------------------------------------------------------------------
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Leave the collector as it was; an xdist worker hands over what it knows."""
+        """Look once more, for what no look at a test could find; leave the collector as it was.
+
+        Before others end the session: pytest's cache is written by json, which leaves cycles.
+        What lived longer than the tests that used it, module fixtures for instance, and what a test
+        has put into an older object. It is the same whether tests run full collections or not.
+        """
+        if self._settings.everywhere and self.young.running:
+            self._note_old("(found after all tests)", self.young.rest(), self._usual)
         self.young.stop()
-        output = getattr(self._config, "workeroutput", None)
-        if output is not None:
-            output[_OUTPUT_KEY] = [sorted(self._used), self._found_during]
 
     def pytest_unconfigure(self) -> None:
         """Leave the collector as it was, also where the session did not finish."""
         self.young.stop()
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: object) -> None:
-        """Take what an xdist worker hands over; one that has crashed has nothing."""
-        used, found_during = getattr(node, "workeroutput", {}).get(_OUTPUT_KEY, ([], []))
-        self._used.update(used)
-        self._found_during += found_during
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Tell what fails no test: old cycles, and on request entries that were not needed."""
-        if self._found_during:
-            terminalreporter.section("cycles found by full collections", sep="-")
-            terminalreporter.write_line("\n".join(self._found_during))
-        unused = [each.text for each in self._settings.allowed if each.text not in self._used]
-        if self._settings.report_unused and unused:
-            terminalreporter.section("allow_cycles: entries that matched nothing", sep="-")
-            terminalreporter.write_line("\n".join(unused))
 
 
 def _set_funcargs(item: pytest.Item, values: dict[str, object]) -> None:

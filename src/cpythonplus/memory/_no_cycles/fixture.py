@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cpythonplus.memory._cycles.naming import ALL_KINDS
 from cpythonplus.memory._no_cycles import settings
 from cpythonplus.memory._no_cycles.checker import Checker
 
@@ -41,9 +42,11 @@ def provide(request: pytest.FixtureRequest, checker: Checker | None) -> Generato
     """Yield the fixture's value. checker: the session's own, if it has one that runs now."""
     item = request.node
     if checker is not None and checker.young.running:
+        checker.young.name(ALL_KINDS)  # until the next test begins
         yield Cycles(item, checker)
         return
     own = Checker(request.config, settings.from_config(request.config, everywhere=False))
+    own.young.name(ALL_KINDS)
     own.young.start()
     try:
         yield Cycles(item, own)

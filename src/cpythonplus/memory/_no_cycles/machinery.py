@@ -36,13 +36,13 @@ class Machinery:
     def __init__(self, plugins: pytest.PytestPluginManager) -> None:
         self._places = (_OWN, *_packages(), *_plugins(plugins))
 
-    def not_made(self, found: Sequence[Cycle], item: pytest.Item) -> list[Cycle]:
+    def not_made(self, found: Sequence[Cycle], item: pytest.Item | None) -> list[Cycle]:
         """Return what of `found` is not the doing of the machinery.
 
         A cycle is judged by the place that closes it. Where a test's own variable closes it, its
         value may be the machinery's: what `pytest.raises` returns, with the exception that a test
         takes out of it (`error = caught.value`), and fixtures that pytest or a plugin provides,
-        `caplog` for instance. To hold exceptions is what they are for.
+        `caplog` for instance. To hold exceptions is what they are for. item: None after all tests.
         """
         raising = {
             _function(x.cause)
@@ -51,7 +51,7 @@ class Machinery:
         }
         return [x for x in found if _function(x.cause) not in raising and not self._is(x, item)]
 
-    def _is(self, cycle: Cycle, item: pytest.Item) -> bool:
+    def _is(self, cycle: Cycle, item: pytest.Item | None) -> bool:
         cause = cycle.cause
         if cause.place.file.startswith(self._places) or cause.variable.startswith(_PROXIED):
             return True
@@ -59,8 +59,8 @@ class Machinery:
             return True
         return self._is_fixture(cause, item)
 
-    def _is_fixture(self, cause: Cause, item: pytest.Item) -> bool:
-        if cause.place.file != str(item.path):
+    def _is_fixture(self, cause: Cause, item: pytest.Item | None) -> bool:
+        if item is None or cause.place.file != str(item.path):
             return False
         name = re.split(r"[.\[]", cause.variable, maxsplit=1)[0]
         definitions = getattr(item, "_fixtureinfo", None)
@@ -71,10 +71,10 @@ class Machinery:
         return getattr(code, "co_filename", "").startswith(self._places)
 
 
-def _uses_pytest(file: str, item: pytest.Item) -> bool:
+def _uses_pytest(file: str, item: pytest.Item | None) -> bool:
     """Return whether a file has tests, or helpers of tests: others have such attributes too."""
     modules = (module for _, module in allowing.modules_of(file))
-    return file == str(item.path) or any(
+    return (item is not None and file == str(item.path)) or any(
         each is pytest or each is pytest.raises
         for module in islice(modules, 1)
         for each in vars(module).values()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os.path import isfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,12 +30,19 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for a session. everywhere: every test is checked, else only the marked ones."""
+    """What holds for a session. everywhere: every test is checked, else only the marked ones.
+
+    packages: in which a cycle has to be closed to count, () for any. baseline: the file of known
+    causes; write_baseline: it is written, and causes fail no test.
+    """
 
     kinds: frozenset[Kind]
     allowed: tuple[allowing.Pattern, ...]
     everywhere: bool
     report_unused: bool
+    packages: tuple[str, ...]
+    baseline: Path | None
+    write_baseline: bool
 
     def plan(self, item: pytest.Item) -> Plan:
         """Return what `item` is checked for; UsageError for wrong marks."""
@@ -73,14 +82,46 @@ def _check_words(mark: pytest.Mark, known: set[str]) -> None:
 def from_config(config: pytest.Config, *, everywhere: bool) -> Settings:
     """Read the options and the ini file; UsageError for what is wrong in them."""
     try:
+        baseline = _baseline(config)
         return Settings(
             parse_kinds(config.getoption("no_cycles_kinds") or config.getini("no_cycles_kinds")),
             tuple(allowing.parse_lines(config.getini("allow_cycles"))),
             everywhere,
             bool(config.getoption("no_cycles_report_unused")),
+            _packages(config),
+            baseline,
+            bool(config.getoption("no_cycles_write_baseline")),
         )
     except ValueError as error:
         raise pytest.UsageError(f"no cycles: {error}") from None
+
+
+def _packages(config: pytest.Config) -> tuple[str, ...]:
+    given = config.getoption("no_cycles_packages")
+    names = config.getini("no_cycles_packages") if given is None else given.split(",")
+    names = [name.strip() for name in names]
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError(f"expected names of packages or modules, got {name!r}")
+    return tuple(names)
+
+
+def _baseline(config: pytest.Config) -> Path | None:
+    """Return the file of known causes, which has to be there if it is not to be written."""
+    given = config.getoption("no_cycles_baseline")
+    writes = config.getoption("no_cycles_write_baseline")
+    folder = config.invocation_params.dir
+    if given is None:
+        given = config.getini("no_cycles_baseline")
+        folder = config.inipath.parent if config.inipath else config.rootpath
+    path = folder / str(given)
+    if not given:
+        if writes:
+            raise ValueError("--no-cycles-write-baseline needs a file: --no-cycles-baseline FILE")
+        return None
+    if not writes and not isfile(path):  # noqa: PTH113  # which raises nothing
+        raise ValueError(f"there is no baseline {path}: --no-cycles-write-baseline makes it")
+    return path
 
 
 def marked(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

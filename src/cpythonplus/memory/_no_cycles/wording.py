@@ -4,10 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from cpythonplus.memory._cycles.naming import is_named
 from cpythonplus.memory._cycles.report import Cause, Cycle, Kind
+from cpythonplus.memory._no_cycles.causes import Seen
 
 MOST_CAUSES = 4
 """Root causes that are told of one test; more are counted."""
+MOST_TESTS = 3
+"""Tests that are named for one root cause; more are counted."""
 
 
 def merged(found: Iterable[Cycle]) -> list[Cycle]:
@@ -35,7 +39,7 @@ def text(found: Sequence[Cycle], root: Path) -> str:
     """
     lines: list[str] = []
     for cycle in found[:MOST_CAUSES]:
-        lines += [line(cycle, root), f"    {cycle.cause.advice}"]
+        lines += [line(cycle, root), f"    {advice(cycle.cause)}"]
     if len(found) > MOST_CAUSES:
         lines.append(f"and {len(found) - MOST_CAUSES} more root causes")
     return "\n".join(lines)
@@ -43,12 +47,39 @@ def text(found: Sequence[Cycle], root: Path) -> str:
 
 def line(cycle: Cycle, root: Path) -> str:
     """Return where the cycle is closed and how large it is, in one line."""
-    cause = cycle.cause
-    where = f"in {cause.place.function}(): " if cause.place.function else ""
     objects = "1 object" if cycle.objects == 1 else f"{cycle.objects:,} objects"
     times = "" if cycle.count == 1 else f" in {cycle.count:,} cycles"
+    return f"{where(cycle.cause, root)} ({objects}{times})"
+
+
+def where(cause: Cause, root: Path) -> str:
+    """Return where a cycle is closed, which is the same for each test that met it."""
+    if not is_named(cause):
+        return f"a cycle that could not be named, of {cause.what}"
+    function = f"in {cause.place.function}(): " if cause.place.function else ""
     place = str(cause.place).removeprefix(f"{root}/")
-    return f"{place}: {where}{_kept(cause)} ({objects}{times})"
+    return f"{place}: {function}{_kept(cause)}"
+
+
+def advice(cause: Cause) -> str:
+    """Return how the cycle is broken."""
+    return cause.advice if is_named(cause) else "it counts, since it may be of any kind"
+
+
+def summary(seen: Iterable[Seen]) -> str:
+    """Return where each root cause of a session is, how it is broken, and tests that met it."""
+    lines: list[str] = []
+    for each in seen:
+        tests = list(each.tests)
+        lines += [each.met.where, f"    {each.met.advice}", f"    {_number(len(tests), 'test')}:"]
+        lines += [f"        {test}" for test in tests[:MOST_TESTS]]
+        if len(tests) > MOST_TESTS:
+            lines.append(f"        and {len(tests) - MOST_TESTS} more")
+    return "\n".join(lines)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _kept(cause: Cause) -> str:

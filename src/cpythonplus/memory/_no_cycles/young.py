@@ -13,15 +13,26 @@ to do.
 
 import gc
 import sys
+import threading
+import time
 
+from cpythonplus._base.data import Place
 from cpythonplus.memory import cycles
-from cpythonplus.memory._cycles.report import Cycle
+from cpythonplus.memory._cycles import watching
+from cpythonplus.memory._cycles.report import Cause, Cycle, Kind
 
 _ALLOCATIONS = 50_000
 """Allocations minus deallocations before the collector starts by itself; CPython: 700 or 2,000."""
 _YOUNG_COLLECTIONS = 1_000
 """Automatic collections of generation 0 before one of generation 1: never in a usual test."""
 _OLDEST = 2
+_TRIES = 2_000
+"""How often a look tries again while another thread collects, a millisecond or more apart."""
+
+_NOT_LOOKED_FOR = Cycle(
+    Cause(Kind.OTHER, Place(), "?", "objects, a collection of another thread did not end", "-"),
+    *(1, 0, 0, 0, 0),
+)
 
 
 def probe() -> None:
@@ -34,10 +45,17 @@ def probe() -> None:
 class Young:
     """The collector's settings and a watch, from `start` to `stop`; one at a time per session."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: frozenset[Kind]) -> None:
+        """kinds: what has to be named; other cycles may be left out."""
         self.running = False
         self.exact = not (3, 14) <= sys.version_info < (3, 14, 5)
         self._watch = cycles.watch(hoards=False, collect=False)
+        self._named = kinds
+        watching.name_always(self._watch, kinds)
+        self._swept = False
+        # Of the look that goes on: who looks, where, and whether it was done.
+        self._thread = self._generation = 0
+        self._looked = False
         self._certain: list[Cycle] = []
         self.found_during: list[Cycle] = []
         """What full collections have found, whoever left it; for the user to clear."""
@@ -46,10 +64,14 @@ class Young:
         self._uncertain_from = _OLDEST if self.exact else 1
 
     def start(self) -> None:
-        """Begin at a boundary: what is garbage now was left by imports and is not looked at."""
+        """Begin at a boundary: what is garbage now was left by imports and is not looked at.
+
+        The first time all of it goes, so that a later full collection finds what tests have left.
+        """
         if self.running:
             return
-        gc.collect(1)
+        gc.collect(1 if self._swept else _OLDEST)
+        self._swept = True
         self.relax()
         self._watch.start()
         gc.callbacks.append(self._note)
@@ -74,13 +96,40 @@ class Young:
         """As `look`, and for what was made since the last boundary, looks included."""
         return self._collect(1 if self.exact else 0)
 
+    def name(self, kinds: frozenset[Kind]) -> None:
+        """Have these kinds named from now on."""
+        if self._named != kinds:
+            self._named = kinds
+            watching.name_always(self._watch, kinds)
+
+    def rest(self) -> list[Cycle]:
+        """Run a full collection, at the end; return what it finds, whoever left it."""
+        certain = self._collect(_OLDEST)
+        found, self.found_during = [*certain, *self.found_during], []
+        return found
+
     def _collect(self, generation: int) -> list[Cycle]:
         if not gc.get_debug() & gc.DEBUG_SAVEALL or self._note not in gc.callbacks:
             self._begin_again()
-        gc.collect(generation)
+        looked = self._certainly_collect(generation)
         found = [*self._certain, *self._watch.take()]
         self._certain = []
-        return found
+        return found if looked else [*found, _NOT_LOOKED_FOR]
+
+    def _certainly_collect(self, generation: int) -> bool:
+        """Collect; `gc.collect` does nothing while a collection of another thread goes on.
+
+        Then what this test has left would be found after the next one. Tries are counted, not
+        timed: on a busy machine each takes longer.
+        """
+        self._thread, self._generation = threading.get_ident(), generation
+        self._looked = False
+        for _ in range(_TRIES):
+            gc.collect(generation)
+            if self._looked:
+                return True
+            time.sleep(0.001)
+        return False
 
     def _begin_again(self) -> None:
         """Watch on, where a test has set the collector's debug flags or callbacks to its own."""
@@ -103,6 +152,8 @@ class Young:
 
     def _note(self, phase: str, info: dict[str, int]) -> None:
         """Keep apart what a collection of the oldest generation finds (for gc.callbacks)."""
+        if phase == "stop" and info["generation"] >= self._generation:
+            self._looked = self._looked or threading.get_ident() == self._thread
         if info["generation"] < self._uncertain_from:
             return
         into = self._certain if phase == "start" else self.found_during

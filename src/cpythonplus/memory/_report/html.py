@@ -11,7 +11,7 @@ from typing import Final
 from cpythonplus._base.reading import visible
 from cpythonplus._base.tables import Cell, Column, Kind, Table, shown
 
-__all__ = ["code", "data_table", "details", "element", "escaped", "figure"]
+__all__ = ["code", "data_table", "details", "element", "escaped", "figure", "swatch"]
 
 
 def escaped(text: str) -> str:
@@ -47,6 +47,12 @@ def figure(svg: str, *, class_: str, title: str, description: str, height: float
     return element(
         "svg", inner, class_=class_, role="img", aria_label=f"{title}: {description}", **sized
     )
+
+
+def swatch(class_: str) -> str:
+    """Return a small square in the colour of a class of the style, for a legend."""
+    inner = element("rect", width="100%", height="100%", class_=class_)
+    return element("svg", inner, class_="swatch", aria_hidden="true")
 
 
 def details(summary: str, inner: str) -> str:

@@ -48,7 +48,11 @@ def line(samples: Sequence[Part]) -> str:
     told = [time.strftime("%H:%M:%S"), _resident(samples)]
     if known(last, "objects"):
         told.append(f"objects {size(last, 'objects'):,} {format_size(size(last, 'size_bytes'))}")
+    owners = next((s for s in reversed(samples) if "owners" in s), {})
     growth = [
+        f"{words(row, 'name')} {signed(size(row, 'amount_bytes'))}"
+        for row in entries(owners, "owners")[:3]
+    ] or [
         f"{words(row, 'name')} {signed(size(row, 'size_bytes'))}"
         for row in entries(last, "growth")[:3]
     ]

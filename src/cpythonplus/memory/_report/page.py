@@ -29,8 +29,8 @@ from cpythonplus.memory._report.cycle_graphs import cycle_cards
 from cpythonplus.memory._report.html import code, data_table, details, element, escaped
 from cpythonplus.memory._report.resident_map import arena_grid, part_swatch, resident_bar
 from cpythonplus.memory._report.sections import Section, sections, target_line
-from cpythonplus.memory._report.time_line import time_lines
-from cpythonplus.memory._report.treemap import treemaps
+from cpythonplus.memory._report.time_line import owner_lines, time_lines
+from cpythonplus.memory._report.treemap import owners_treemap, treemaps
 from cpythonplus.memory._report.verdict import Statement, statements
 
 __all__ = ["page", "write_page"]
@@ -68,15 +68,26 @@ def page(examination: Examination) -> str:
 <body>
 <header><h1>cpythonplus doctor</h1><p class="lead">{escaped(target)}</p></header>
 <main>
-<section id="verdict" aria-label="Verdict"><ul class="verdict">
-{"".join(map(_statement, statements(examination))) or "<li><p>Nothing was examined.</p></li>"}
-</ul></section>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
+{_verdict(examination, is_empty=not found)}<nav aria-label="Sections"><ul>{links}</ul></nav>
 {"".join(_section(section, examination) for section in found)}
 </main>
 <script>{script}</script>
 </body>
 </html>
+"""
+
+
+def _verdict(examination: Examination, *, is_empty: bool) -> str:
+    """Return the statements; nothing where there are tables only, as of what has grown."""
+    said = "".join(map(_statement, statements(examination)))
+    if is_empty:
+        said = said or "<li><p>Nothing was examined.</p></li>"
+    if not said:
+        return ""
+    return f"""\
+<section id="verdict" aria-label="Verdict"><ul class="verdict">
+{said}
+</ul></section>
 """
 
 
@@ -115,6 +126,8 @@ def _section(section: Section, examination: Examination) -> str:
         drawn = _DRAWN[section.key](found)
     elif section.key == "samples":
         drawn = time_lines(entries(examination, "samples"))
+    elif section.key == "growth":
+        drawn = owner_lines(entries(examination, "samples"))
     tables = _tables(section, found)
     heading = element("h2", escaped(section.title))
     return element("section", heading + lines + drawn + tables, id=section.key)
@@ -142,5 +155,6 @@ def _resident(found: Part) -> str:
 _DRAWN: Final[dict[str, Callable[[Part], str]]] = {
     "resident": _resident,
     "census": treemaps,
+    "owners": owners_treemap,
     "cycles": lambda found: cycle_cards(found, _CARDS),
 }

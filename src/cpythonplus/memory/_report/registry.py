@@ -25,23 +25,24 @@ class Examination:
 
     take: examines this process, and returns data or JSON; None: it is made elsewhere.
     at: when it is asked for: at the end of `doctor run`, by `doctor PID`, at each look of a watch.
-    of_type: `take` wants the name of a type, as its one argument.
+    of_type: `take` wants the name of a type, or another word, as its one argument; None: it may.
     layout: turns the JSON into lines and tables of so many rows, as `_base.tables` has them.
-    needs: asked for only in a process that has imported this part of the package, which would
-    weigh in the memory that is examined; by its name it can be had anywhere.
+    needs: asked for only in a process that has imported this module, or part of the package, which
+    would weigh in the memory that is examined; by its name it can be had anywhere.
     """
 
     title: str
     take: Callable[..., Any] | None
     at: tuple[str, ...]
-    of_type: bool = False
+    of_type: bool | None = False
     layout: Callable[[Part, int], Layout] | None = None
     needs: str = ""
 
     @property
     def is_in_use(self) -> bool:
         """Whether it is asked for in this process."""
-        return bool(self.at) and (not self.needs or f"cpythonplus.{self.needs}" in sys.modules)
+        needed = {self.needs, f"cpythonplus.{self.needs}"}
+        return bool(self.at) and (not self.needs or not needed.isdisjoint(sys.modules))
 
 
 EXAMINATIONS: dict[str, Examination] = {}
@@ -53,7 +54,7 @@ def register(
     take: Callable[..., Any] | None = None,
     at: tuple[str, ...] = _EVERYWHERE,
     *,
-    of_type: bool = False,
+    of_type: bool | None = False,
     layout: Callable[[Part, int], Layout] | None = None,
     needs: str = "",
 ) -> None:
@@ -78,7 +79,7 @@ def taken(name: str, argument: str = "") -> dict[str, object]:
     known = EXAMINATIONS.get(name)
     if known is None or known.take is None:
         raise LookupError(f"no examination has the name {name!r}")
-    if known.of_type != bool(argument):
+    if known.of_type is not None and known.of_type != bool(argument):
         raise ValueError(f"{name}: {'unexpected' if argument else 'expected the'} name of a type")
     found = known.take(argument) if argument else known.take()
     result: dict[str, object] = found if isinstance(found, dict) else found.as_json()
@@ -100,11 +101,54 @@ register("resident", "Resident memory", _from("memory", "resident"))
 register("census", "Objects on the heap", _from("memory", "census"))
 register("difference", "Difference between two censuses", at=())
 register("cycles", "Cyclic garbage", at=())
+register("watch_cycles", "Cyclic garbage from now on", _from(_EXAMINING, "watch_cycles"), at=())
+register("watched_cycles", "Cyclic garbage", _from(_EXAMINING, "watched_cycles"), at=())
 register("exceptions", "Exceptions still held", _from(_EXAMINING, "exceptions"), ("pid",))
 register("caches", "Caches", _from("memory", "caches"), ("run", "pid"))
 register("key_sharing", "Dicts", _from("memory", "key_sharing"), ("run", "pid"))
+register(
+    "owners",
+    "Who keeps it",
+    _from("memory", "owners"),
+    ("pid",),
+    layout=_from("memory._report.owners", "owners_layout"),
+)
+register(
+    "mark", "A moment to compare with", _from("memory._owners.looking", "mark"), at=(), of_type=None
+)
+register(
+    "growth",
+    "What has grown",
+    _from("memory._owners.looking", "growth_since_mark"),
+    at=(),
+    of_type=None,
+    layout=_from("memory._report.owners", "growth_layout"),
+)
+register(
+    "growth_so_far",
+    "What has grown",
+    _from("memory._owners.looking", "growth_so_far"),
+    at=(),
+    of_type=None,
+    layout=_from("memory._report.owners", "growth_layout"),
+)
+register(
+    "forget_mark",
+    "A moment to compare with",
+    _from("memory._owners.looking", "forget_mark"),
+    at=(),
+    of_type=True,
+)
+register(
+    "attributed",
+    "Which task or route it came with",
+    _from("memory._attribution.asking", "attributed_now"),
+    layout=_from("memory._report.attributed", "attributed_layout"),
+    needs="memory._attribution.recording",
+)
 register("gil", "The GIL", _from("gil", "statistics"))
 register("threads", "Threads", _from(_EXAMINING, "threads"), ("run", "pid"))
+register("tasks", "Tasks", _from(_EXAMINING, "tasks"), ("run", "pid"), needs="asyncio")
 register("workers", "Workers", _from(_EXAMINING, "workers"), ("pid",))
 register(
     "sharing",

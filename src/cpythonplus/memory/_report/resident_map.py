@@ -4,7 +4,7 @@ from typing import Final
 
 from cpythonplus._base.reading import Part, size, words
 from cpythonplus._base.sizes import format_size
-from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.html import element, escaped, figure, swatch
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.sections import fullness, resident_parts
 
@@ -25,10 +25,7 @@ def part_class(name: str) -> str:
 
 def part_swatch(name: str) -> str:
     """Return a small square in a part's colour."""
-    return (
-        '<svg class="swatch" aria-hidden="true">'
-        f'<rect width="100%" height="100%" class="{part_class(name)}"/></svg>'
-    )
+    return swatch(part_class(name))
 
 
 def resident_bar(resident: Part) -> str:

@@ -35,6 +35,7 @@ __all__ = [
     "section",
     "sections",
     "target_line",
+    "thread_groups",
     "titles",
     "waiting",
 ]
@@ -171,7 +172,13 @@ def _census(found: Part, top: int) -> Layout:
     left_out = words(found, "left_out")
     notes = [f"not included in these numbers: {left_out}"] if left_out else []
     tables = _views(found, "size:size=size_bytes|share:share|objects:count", top)
-    return (line + _pause(found), *notes), tables
+    same = table(
+        "Classes that share a name",
+        "classes:count=objects|they take:size=size_bytes|name",
+        largest(found, "same_name", "objects"),
+        top,
+    )
+    return (line + _pause(found), *notes), (*tables, *same)
 
 
 def _difference(found: Part, top: int) -> Layout:
@@ -200,7 +207,13 @@ def _referrers(found: Part, top: int) -> Layout:
 
 
 def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # it is told to its end
-    return (" -> ".join(texts(found, "steps")) or _NOTHING,), ()
+    steps = [
+        f"{words(row, 'step')} ({kind})".strip() if kind else words(row, "step")
+        for row in entries(found, "steps")
+        for kind in [words(row, "type")]
+    ]
+    # A process with an older version of the package answers with texts.
+    return (" -> ".join(steps or texts(found, "steps")) or _NOTHING,), ()
 
 
 def _trim(found: Part, top: int) -> Layout:
@@ -317,6 +330,13 @@ def _key_sharing(found: Part, top: int) -> Layout:
         largest(found, "oversized", "size_bytes"),
         top,
     )
+    gains = table(
+        "What would take less in another form",
+        "saves:size=saves_bytes|size:size=size_bytes|count:count|of=holder|made at=made_at"
+        "|:prose=what|:prose=change",
+        largest(found, "gains", "saves_bytes"),
+        top,
+    )
     count = size(found, "oversized_count")
     lines = [
         *([] if lost else ["no class has instances whose separate dicts cost much"]),
@@ -325,7 +345,7 @@ def _key_sharing(found: Part, top: int) -> Layout:
     if count:
         too_much = format_size(size(found, "oversized_bytes"))
         lines.append(f"{count:,} larger than their contents, {too_much} too much")
-    return (*lines, *texts(found, "left_out")), (*lost, *oversized)
+    return (*lines, *texts(found, "left_out")), (*lost, *oversized, *gains)
 
 
 # ---- the GIL and threads ------------------------------------------------------------------------
@@ -366,10 +386,29 @@ def _gil(found: Part, top: int) -> Layout:
 
 def _threads(found: Part, top: int) -> Layout:
     rows = [
-        {**row, "id": str(size(row, "native_id") or ""), "at": place(row)}
-        for row in entries(found, "threads")
+        {
+            **group[0],
+            "count": len(group),
+            "id": str(size(group[0], "native_id") or ""),
+            "at": place(group[0]),
+        }
+        for group in thread_groups(found)
     ]
-    tables = table("", "thread=name|id|executes=function|at", rows, top)
+    tables = table("", "threads:count=count|executes=function|at|one is=name|its id=id", rows, top)
+    return () if tables else (_NOTHING,), tuple(tables)
+
+
+def thread_groups(found: Part | None) -> list[list[Part]]:
+    """Return the threads that execute the same line together, the most first."""
+    groups: dict[tuple[str, str], list[Part]] = {}
+    for row in entries(found, "threads"):
+        groups.setdefault((words(row, "function"), place(row)), []).append(row)
+    return sorted(groups.values(), key=lambda group: -len(group))
+
+
+def _tasks(found: Part, top: int) -> Layout:
+    rows = [{**row, "at": place(row)} for row in entries(found, "tasks")]
+    tables = table("", "tasks:count=count|of=function|most are at=at", rows, top)
     return () if tables else (_NOTHING,), tuple(tables)
 
 
@@ -412,6 +451,7 @@ _LAYOUTS: Final[dict[str, Callable[[Part, int], Layout]]] = {
     "cycles": _cycles,
     "gil": _gil,
     "threads": _threads,
+    "tasks": _tasks,
     "exceptions": _exceptions,
     "caches": _caches,
     "key_sharing": _key_sharing,

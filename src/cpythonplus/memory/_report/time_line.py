@@ -9,17 +9,18 @@ from typing import Final
 
 from cpythonplus._base.reading import Part, amount, entries, inside, known, words
 from cpythonplus._base.sizes import duration, format_size
-from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.html import element, escaped, figure, swatch
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.resident_map import part_class, part_swatch
 from cpythonplus.memory._report.sections import waiting
 
-__all__ = ["time_lines"]
+__all__ = ["owner_lines", "time_lines"]
 
 _HEIGHT: Final = 260
 _LOW_HEIGHT: Final = 120
 _MOST_SAMPLES: Final = 600
 _MOST_PARTS: Final = 8
+_MOST_OWNERS: Final = 6
 _SIDE: Final = 1000
 _AXIS: Final = 24
 """Pixels below the lines, for the times."""
@@ -35,6 +36,38 @@ def time_lines(samples: Sequence[Part]) -> str:
     every = -(-len(samples) // _MOST_SAMPLES)
     thinned = [*samples[:-1:every], samples[-1]]
     return _memory(thinned) + _waits(thinned)
+
+
+def owner_lines(samples: Sequence[Part]) -> str:
+    """Return what has grown and who keeps it, over time; "": it was looked at less than twice.
+
+    samples: in order; each has `t_s`, and `owners` where these were looked at again.
+    """
+    looked = [sample for sample in samples if "owners" in sample]
+    if len(looked) < 2:  # noqa: PLR2004
+        return ""
+    kept = [
+        {words(row, "name"): amount(row, "amount_bytes") for row in entries(sample, "owners")}
+        for sample in looked
+    ]
+    names = sorted(kept[-1], key=lambda name: -kept[-1][name])[:_MOST_OWNERS]
+    most = max(1.0, *(each.get(name, 0.0) for each in kept for name in names))
+    times = _times(looked)
+    lines, legend = "", ""
+    for place, name in enumerate(names):
+        points = _points(times, [max(each.get(name, 0.0), 0.0) for each in kept], most)
+        lines += element("polyline", points=" ".join(points), class_=f"rise g{place}")
+        legend += (
+            f"<li>{swatch(f'g{place}')}{escaped(name)} +{format_size(int(kept[-1][name]))}</li>"
+        )
+    chart = figure(
+        _axes(looked, lines, format_size(int(most)), format_size(int(most / 2)), _HEIGHT),
+        class_="time",
+        title="What has grown, by who keeps it",
+        description=", ".join(f"{n}: +{format_size(int(kept[-1][n]))}" for n in names),
+        height=_HEIGHT,
+    )
+    return chart + (f'<ul class="legend">{legend}</ul>' if legend else "")
 
 
 def _memory(samples: Sequence[Part]) -> str:

@@ -5,18 +5,18 @@ cents and letters are pixels, so that they stay readable however wide the drawin
 `svg` of its own, which cuts what does not fit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from cpythonplus._base.reading import Part, entries, size, words
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import objects
-from cpythonplus.memory._report.html import element, escaped, figure
+from cpythonplus.memory._report.html import element, escaped, figure, swatch
 from cpythonplus.memory._report.sections import CENSUS_VIEWS
 from cpythonplus.memory._report.squarify import Box, squarify
 
-__all__ = ["treemaps"]
+__all__ = ["owners_treemap", "treemaps"]
 
 GROUPS: Final = 8
 """Colours; the last one is for all that has none of its own."""
@@ -25,6 +25,7 @@ _LETTER: Final = 6.7
 _LINE: Final = 17
 _PADDING: Final = 6
 _REST: Final = "all others"
+_SHARED: Final = "several together, or small ones"
 
 
 class _Screen(NamedTuple):
@@ -68,11 +69,32 @@ def treemaps(census: Part) -> str:
     return f'<div class="views">{inputs}<div class="tabs">{labels}</div>{panels}</div>'
 
 
+def owners_treemap(owners: Part) -> str:
+    """Return what would be freed with each owner, as a part of the heap; "": there is nothing."""
+    rows = [
+        (words(row, "name"), size(row, "objects"), size(row, "kept_bytes"))
+        for row in entries(owners, "owners")
+    ]
+    left = size(owners, "size_bytes") - sum(row[2] for row in rows)
+    if rows and left > 0:
+        rows.append((_SHARED, size(owners, "objects") - sum(row[1] for row in rows), left))
+    leaves = _coloured(rows)
+    if not leaves:
+        return ""
+    drawn = "".join(_drawing(leaves, "by who keeps it", screen) for screen in _SCREENS)
+    return drawn + _legend(leaves)
+
+
 def _leaves(census: Part, view: str) -> list[_Leaf]:
-    """Return what is shown, the largest first, with the group that gives its colour."""
     rows = entries(census, view)
-    plain = [(words(row, "name"), size(row, "objects"), size(row, "size_bytes")) for row in rows]
-    plain = sorted((each for each in plain if each[2] > 0), key=lambda each: -each[2])
+    return _coloured(
+        (words(row, "name"), size(row, "objects"), size(row, "size_bytes")) for row in rows
+    )
+
+
+def _coloured(rows: Iterable[tuple[str, int, int]]) -> list[_Leaf]:
+    """Return what is shown, the largest first, with the group that gives its colour."""
+    plain = sorted((each for each in rows if each[2] > 0), key=lambda each: -each[2])
     totals: dict[str, int] = {}
     for name, _, size_bytes in plain:
         totals[group(name)] = totals.get(group(name), 0) + size_bytes
@@ -156,8 +178,6 @@ def _legend(leaves: Sequence[_Leaf]) -> str:
     if len(named) < 2:  # noqa: PLR2004  # nothing to tell apart
         return ""
     items = "".join(
-        f'<li><svg class="swatch" aria-hidden="true"><rect width="100%" height="100%"'
-        f' class="g{number}"/></svg>{escaped(name)}</li>'
-        for number, name in sorted(named.items())
+        f"<li>{swatch(f'g{number}')}{escaped(name)}</li>" for number, name in sorted(named.items())
     )
     return f'<ul class="legend">{items}</ul>'

@@ -20,7 +20,8 @@ from cpythonplus._base.reading import (
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import objects
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.sections import causes, place
+from cpythonplus.memory._report.owners import owner_name
+from cpythonplus.memory._report.sections import causes, place, thread_groups
 
 __all__ = ["Statement", "statements"]
 
@@ -40,6 +41,10 @@ _CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 """A class by a name that a shell takes as it is."""
 _DICT_OF: Final = "dict of "
 _PINS_NAMED: Final = 3
+_MANY_THREADS: Final = 100
+_MANY_TASKS: Final = 1000
+_MANY_CLASSES: Final = 100
+"""Of one kind; fewer are usual."""
 _PROBLEMS: Final = {
     "c_heap": "{size} is free inside the C library's heap, which returns only what lies above "
     "its last block.{top}",
@@ -62,23 +67,24 @@ class Statement:
     """One sentence of the verdict.
 
     remedy: what to do, "" if that is no question; command: to be copied, "" if there is none.
-    size_bytes: how much memory it is about.
+    size_bytes: how much memory it is about. matters: however little that is.
     """
 
     sentence: str
     size_bytes: int = 0
     remedy: str = ""
     command: str = ""
+    matters: bool = False
 
 
 def statements(examination: Examination) -> list[Statement]:
     """Return three to six sentences: what is resident, what is held, findings, largest first."""
     found = [*_resident(examination), *_held(examination)]
     least = _least(examination)
-    findings = [each for each in _findings(examination) if each.size_bytes >= least]
-    findings.sort(key=lambda each: -each.size_bytes)
+    findings = [each for each in _findings(examination) if each.matters or each.size_bytes >= least]
+    findings.sort(key=lambda each: (not each.matters, -each.size_bytes))
     if not findings and found:
-        findings = [*_calm(examination), Statement(_NOTHING)][:1]
+        findings = [Statement(_NOTHING), *_calm(examination)]
     return found + findings[:_FINDINGS]
 
 
@@ -166,12 +172,110 @@ def _classes(rows: list[Part]) -> list[_Class]:
 
 
 def _findings(examination: Examination) -> Iterator[Statement]:
+    yield from _grown(part(examination, "growth"))
+    yield from _c_heap(examination)
     yield from _advice(examination)
+    yield from _collector(examination)
+    yield from _many(examination)
     yield from _cycles(examination)
     yield from _hoards(examination)
     yield from _caches(part(examination, "caches"))
     yield from _key_sharing(part(examination, "key_sharing"))
     yield from _growth(examination)
+
+
+def _grown(found: Part | None) -> Iterator[Statement]:
+    """Yield what has grown most between two looks."""
+    for row in entries(found, "owners")[:1]:
+        place = inside(row, "place")
+        line = size(place, "line")
+        where = f", made at {words(place, 'file')}:{line}" if line else ""
+        yield Statement(
+            f"{owner_name(row)} has grown most, by"
+            f" {format_size(size(row, 'amount_bytes'))}{where}.",
+            size(row, "amount_bytes"),
+        )
+
+
+def _c_heap(examination: Examination) -> Iterator[Statement]:
+    """Yield memory that no Python object explains, where it is much, or grows."""
+    growth, owners = part(examination, "growth") or {}, part(examination, "owners") or {}
+    now = amount(growth or owners, "c_heap_bytes")
+    if growth:
+        more = now - amount(growth, "c_heap_before_bytes")
+        rss = size(growth, "rss_bytes") - size(growth, "rss_before_bytes")
+        if more < max(_SMALLEST_BYTES, rss * _ALARMING_SHARE):
+            return
+        rate = f", +{format_size(int(more / max(amount(growth, 'seconds'), 1)))}/s,"
+    else:
+        more, rate = now, ""
+        rss = size(part(examination, "target") or {}, "rss_bytes")
+        if now < max(_ALARMING_BYTES, rss * _ALARMING_SHARE):
+            return
+    yield Statement(
+        f"{format_size(int(now))} of the C heap{rate} is C code's: no Python object explains it.",
+        int(more),
+        "Find the function with `memray run --native`, or with a heap profile of jemalloc.",
+    )
+
+
+def _collector(examination: Examination) -> Iterator[Statement]:
+    """Yield garbage that waits for a collector that will not come."""
+    found = part(examination, "growth") or part(examination, "owners") or {}
+    rows = [row for row in entries(found, "owners") if words(row, "type") == "garbage"]
+    whole = sum(size(row, "kept_bytes") for row in rows)
+    frozen = size(found, "frozen_objects")
+    if not rows or whole < _SMALLEST_BYTES:
+        return
+    most = f"{format_size(whole)} of cyclic garbage waits, most is {words(rows[0], 'name')}"
+    if found.get("collects") is False:
+        yield Statement(
+            f"The collector is off: {most}.",
+            whole,
+            "Switch it on with gc.enable(), or call gc.collect() where the program has time.",
+            matters=True,
+        )
+    elif frozen and frozen >= size(found, "objects") * _ALARMING_SHARE:
+        yield Statement(
+            f"{objects(frozen)} are frozen, which the collector does not look at: {most}.",
+            whole,
+            "Call gc.freeze() once, before the program takes work; gc.unfreeze() undoes it.",
+        )
+
+
+def _many(examination: Examination) -> Iterator[Statement]:
+    """Yield threads, tasks and classes that are too many of one kind."""
+    resident = part(examination, "resident")
+    stacks = [row for row in entries(resident, "parts") if words(row, "name") == "stacks"]
+    for group in thread_groups(part(examination, "threads"))[:1]:
+        if len(group) >= _MANY_THREADS:
+            of = max(size(stacks[0], "count"), len(group)) if stacks else 1
+            share = size(stacks[0], "resident_bytes") * len(group) // of if stacks else 0
+            yield Statement(
+                f"{len(group):,} threads execute `{words(group[0], 'function')}()` at"
+                f" {place(group[0])}.",
+                share,
+                "Use a pool with a limit, and let threads end that wait for work no longer.",
+                matters=True,
+            )
+    for row in entries(part(examination, "tasks"), "tasks")[:1]:
+        if size(row, "count") >= _MANY_TASKS:
+            yield Statement(
+                f"{size(row, 'count'):,} tasks of `{words(row, 'function')}()` have not ended;"
+                f" most wait at {place(row)}.",
+                0,
+                "Give what they wait for a timeout, and limit how many there are.",
+                matters=True,
+            )
+    for row in largest(part(examination, "census"), "same_name", "objects")[:1]:
+        if size(row, "objects") >= _MANY_CLASSES:
+            yield Statement(
+                f"{size(row, 'objects'):,} classes have the name {words(row, 'name')}: it is made"
+                " anew again and again.",
+                size(row, "size_bytes"),
+                "Make it once, at the level of the module, or behind functools.cache.",
+                matters=True,
+            )
 
 
 def _advice(examination: Examination) -> Iterator[Statement]:
@@ -304,6 +408,17 @@ def _key_sharing(found: Part | None) -> Iterator[Statement]:
             f" {format_size(saved)} more than needed.",
             saved,
             _sentence(words(row, "remedy")) or "Copy it: a copy is as small as possible.",
+        )
+
+    for row in entries(found, "gains"):
+        where = words(row, "made_at") or words(row, "holder")
+        yield Statement(
+            f"{size(row, 'count'):,} x {words(row, 'what')}{f', {where},' if where else ''}"
+            f" {'takes' if size(row, 'count') == 1 else 'take'}"
+            f" {format_size(size(row, 'size_bytes'))}, which could be"
+            f" {format_size(size(row, 'saves_bytes'))} less.",
+            size(row, "saves_bytes"),
+            f"{words(row, 'change')}.",
         )
 
 

@@ -25,8 +25,8 @@ def resident(*, pins: bool = True) -> "Resident":
     """Return what of this process is in memory, what keeps it there, and what would free it.
 
     pins: find out which objects keep free memory. The program is paused about as long as for a
-    census, and again for each step of the way to the holder of a pin; other threads run between
-    two pauses. Without it, it is paused once, while the arenas are read: about 10 ms for a GiB.
+    census, and for a fork(): who holds what keeps 1 MiB or more is looked for in a copy of the
+    process. Without it, it is paused once, while the arenas are read: about 10 ms for a GiB.
 
     Reads `/proc/self/smaps`, pymalloc's arenas and the C library's heaps from outside; changes
     nothing and runs none of the program's code. What is not arranged as it is known to be is left

@@ -29,11 +29,12 @@ def examine(snapshot: Snapshot) -> Resident:
     arenas = _arenas(ledger, rows)
     head = splitting.c_heaps(ledger)
     of_arenas_ns = 0 if isinstance(rows, str) else rows[7]
-    return _report(ledger, arenas, head, found, max(snapshot.pause_ns, of_arenas_ns, head.pause_ns))
+    snapshot.pause_ns = max(snapshot.pause_ns, of_arenas_ns, head.pause_ns)
+    return _report(ledger, arenas, head, found, snapshot)
 
 
 def _report(
-    ledger: Ledger, arenas: Arenas, head: CHead, found: tuple[Pin, ...], pause_ns: int
+    ledger: Ledger, arenas: Arenas, head: CHead, found: tuple[Pin, ...], snapshot: Snapshot
 ) -> Resident:
     counts = {
         "live_objects": arenas.blocks,
@@ -62,8 +63,8 @@ def _report(
         pins=found,
         verdict=verdict.of(parts, arenas, head),
         returnable_bytes=head.returnable_bytes,
-        pause_ns=pause_ns,
-        notes=tuple(_notes(ledger, arenas, head, other)),
+        pause_ns=snapshot.pause_ns,
+        notes=(*snapshot.notes, *_notes(ledger, arenas, head, other)),
     )
 
 

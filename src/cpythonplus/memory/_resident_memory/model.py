@@ -37,7 +37,7 @@ class Pin:
     type: of the objects, "memory of TYPE" for blocks that such objects refer to, or "the doctor's
     own" for the modules that examinations have loaded. objects: how many blocks. size_bytes: of
     these. held_bytes: the free bytes around them, those of each arena shared out equally among its
-    blocks. holder: who refers to the one that keeps most. place:
+    blocks. holder: who refers to the one that keeps most; "" below 1 MiB of them. place:
     "arenas", or "c_heap_top" for blocks above the largest free piece of the C library's heap,
     which share what is free there.
     """

@@ -3,7 +3,6 @@
 from collections import Counter
 
 from cpythonplus import _native
-from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus.memory._cycles.looking import qualified_name
 from cpythonplus.memory._heap_census.looking_back import path_steps
 from cpythonplus.memory._resident_memory.model import Pin
@@ -13,6 +12,9 @@ __all__ = ["name"]
 
 _NAMED = 5
 """For so many pins of each kind a holder is looked for."""
+_LEAST_BYTES = 1 << 20
+"""An arena's size: no holder is looked for of what keeps less."""
+_LONGEST_S = 10
 _CHUNK_HEAD_BYTES = 16
 _OWN = __file__.rpartition("/")[0]
 _SHORTEST = 2  # steps of a way: where it begins, and a name
@@ -79,17 +81,26 @@ def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
     """Return how an example is reached, by where the pin is told of and its place there."""
     rows, owners = snapshot.rows, snapshot.owners
     first = max(0, len(owners) - _NAMED)  # those nearest to the upper end
-    in_arenas = [place for place in range(len(rows))[:_NAMED] if rows[place][0] is not None]
+    in_arenas = [
+        place
+        for place in range(len(rows))[:_NAMED]
+        if rows[place][0] is not None and rows[place][4] >= _LEAST_BYTES
+    ]
     in_heap = [
         place
         for place in range(len(owners))[first:]
-        if owners[place][1] is not None and not owners[place][2]
+        if snapshot.kept_bytes >= _LEAST_BYTES
+        and owners[place][1] is not None
+        and not owners[place][2]
     ]
     places = [("arenas", place) for place in in_arenas] + [("c_heap_top", p) for p in in_heap]
     examples = [rows[place][5] for place in in_arenas] + [owners[p][1] for p in in_heap]
+    if not examples:
+        return {}
     try:
-        paths, pause_ns = _native.memory_root_paths(tuple(examples), _OWN)
-    except UnsupportedPlatform:
+        paths, pause_ns = _native.memory_root_paths(tuple(examples), _OWN, _LONGEST_S)
+    except (RuntimeError, OSError) as error:
+        snapshot.notes.append(f"Who holds what keeps free memory was not looked for: {error}.")
         return {}
     snapshot.pause_ns = max(snapshot.pause_ns, pause_ns)
     return {
@@ -99,7 +110,7 @@ def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
 
 def _way(root: object, name: str | None, objects: list[object]) -> str:
     """Return the way to an object: `app.cache['use...].name`; "" if it has no step."""
-    steps = [step.rpartition(" (")[0] or step for step in path_steps(root, name, objects)]
+    steps = [each.step or f"({each.type})" for each in path_steps(root, name, objects)]
     if len(steps) < _SHORTEST:
         return ""
     way = "".join(step if step[0] in ".[" else f", {step}," for step in steps[1:])

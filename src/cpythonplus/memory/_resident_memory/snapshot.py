@@ -27,9 +27,10 @@ class Snapshot:
 
     chunks: blocks at the upper end of the C heap; kept_bytes: what is free between and above them.
     own: blocks of what the examinations have brought, their bytes, and what these hold back.
+    notes: what was not found out.
     """
 
-    __slots__ = ("chunks", "kept_bytes", "own", "owners", "pause_ns", "rows")
+    __slots__ = ("chunks", "kept_bytes", "notes", "own", "owners", "pause_ns", "rows")
 
     def __init__(self) -> None:
         self.chunks: list[ChunkRow] = []
@@ -38,6 +39,7 @@ class Snapshot:
         self.owners: list[OwnerRow] = []
         self.own: OwnRow = (0, 0, 0)
         self.pause_ns = 0
+        self.notes: list[str] = []
 
     def read_heap(self, start: int, end: int) -> None:
         """Find the blocks above the largest free piece of the heap, if they are few enough.

@@ -1,0 +1,1 @@
+"""Dicts with shared keys, records and compact dicts, beside what else holds rows."""

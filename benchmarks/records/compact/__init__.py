@@ -1,0 +1,1 @@
+"""CompactDict beside dict."""

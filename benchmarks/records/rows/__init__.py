@@ -1,0 +1,1 @@
+"""Rows: their bytes, their speed, very many of them."""

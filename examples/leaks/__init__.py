@@ -1,0 +1,1 @@
+"""Small services, each with one known leak: a test bed for `cpythonplus doctor growth`."""

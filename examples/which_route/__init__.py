@@ -1,0 +1,1 @@
+"""A service with three routes, one of which leaks."""

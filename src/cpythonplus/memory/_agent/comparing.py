@@ -1,0 +1,90 @@
+"""What has grown between two reports that were saved: the same as between two looks, from JSON."""
+
+from datetime import datetime
+
+from cpythonplus._base.reading import Examination, Part, amount, entries, known, part, size, words
+
+__all__ = ["compared"]
+
+_UNKNOWN = -1
+
+
+def compared(before: Examination, after: Examination) -> dict[str, object]:
+    """Return a growth, as `Growth.as_json()`, from two reports with `owners`.
+
+    Owners are the same if their names and classes are. Raises ValueError, with a line, for what is
+    no such report, or if they are of two processes.
+    """
+    then, now = _owners(before, "first"), _owners(after, "second")
+    targets = [part(each, "target") or {} for each in (before, after)]
+    # A number may have been given to another process since; clocks are set.
+    if _differ(targets, "pid", 1) or _differ(targets, "started_s", 60):
+        raise ValueError("the two reports are of different processes")
+    if _seconds(targets[0], targets[1]) < 0:
+        raise ValueError("the first report is the later one")
+    rows_then = {_key(row): row for row in entries(then, "owners")}
+    classes = {words(row, "type"): row for row in entries(then, "classes")}
+    rows = [_grown(row, rows_then.get(_key(row), {})) for row in entries(now, "owners")]
+    return {
+        "seconds": _seconds(targets[0], targets[1]),
+        "rss_bytes": size(targets[1], "rss_bytes"),
+        "rss_before_bytes": size(targets[0], "rss_bytes"),
+        "objects": size(now, "objects"),
+        "objects_before": size(then, "objects"),
+        "size_bytes": size(now, "size_bytes"),
+        "before_bytes": size(then, "size_bytes"),
+        "c_heap_bytes": amount(now, "c_heap_bytes"),
+        "c_heap_before_bytes": amount(then, "c_heap_bytes"),
+        "collects": now.get("collects"),
+        "frozen_objects": size(now, "frozen_objects"),
+        "owners": sorted(
+            (row for row in rows if amount(row, "amount_bytes") > 0),
+            key=lambda row: -amount(row, "amount_bytes"),
+        ),
+        "classes": [
+            {
+                **row,
+                "objects_before": size(classes.get(words(row, "type"), {}), "objects"),
+                "before_bytes": size(classes.get(words(row, "type"), {}), "size_bytes"),
+            }
+            for row in entries(now, "classes")
+        ],
+    }
+
+
+def _owners(report: Examination, which: str) -> Part:
+    found = part(report, "owners")
+    if found is None:
+        raise ValueError(f"the {which} file has no owners: it is no `doctor PID --format json`")
+    return found
+
+
+def _differ(targets: list[Part], name: str, by: int) -> bool:
+    before, after = targets
+    both = known(before, name) and known(after, name)
+    return both and abs(amount(before, name) - amount(after, name)) >= by
+
+
+def _key(row: Part) -> tuple[str, str]:
+    return words(row, "name"), words(row, "type")
+
+
+def _grown(row: Part, before: Part) -> dict[str, object]:
+    return {
+        **row,
+        "amount_bytes": size(row, "amount_bytes") - size(before, "amount_bytes"),
+        "kept_before_bytes": size(before, "kept_bytes"),
+        "objects_before": size(before, "objects"),
+        "entries_before": amount(before, "entries") if "entries" in before else _UNKNOWN,
+    }
+
+
+def _seconds(before: Part, after: Part) -> float:
+    try:
+        then, now = (
+            datetime.strptime(words(each, "when"), "%Y-%m-%d %H:%M:%S%z")
+            for each in (before, after)
+        )
+    except ValueError:
+        return 0.0
+    return (now - then).total_seconds()

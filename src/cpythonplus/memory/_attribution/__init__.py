@@ -1,0 +1,1 @@
+"""Which task or route the growth of a process came with."""

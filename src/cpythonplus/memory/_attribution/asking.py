@@ -1,0 +1,33 @@
+"""`memory.attributed()`: measures once more, and only then loads what makes a report of it."""
+
+from importlib import import_module
+
+from cpythonplus.memory._attribution.recording import recorder
+
+TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory that is measured
+if TYPE_CHECKING:
+    from cpythonplus.memory._attribution.model import Attributed
+
+__all__ = ["attributed", "attributed_now"]
+
+
+def attributed(*, collect: bool = True) -> "Attributed":
+    """Return which task or route the growth came with that `attribute` has seen in this process.
+
+    collect: run the garbage collector first, as `gc.collect()` does, so that cyclic garbage counts
+    as freed. Without, nothing in the process changes, and what waits for the collector is growth.
+    The same holds where a signal's handler or a finalizer asks in the middle of a measurement.
+
+    Raises LookupError if nothing has been attributed.
+    """
+    home = recorder(make=False)
+    collected = collect and home.finish()
+    made: Attributed = import_module("cpythonplus.memory._attribution.reporting").reported(
+        home, collected=collected
+    )
+    return made
+
+
+def attributed_now() -> "Attributed":
+    """Return the same for a doctor outside, which changes nothing."""
+    return attributed(collect=False)

@@ -1,0 +1,94 @@
+"""What a process has in use at one moment, and what it costs to ask.
+
+What malloc has handed out and the blocks of the object allocator, not resident memory: that changes
+by pages, and not at all while freed memory is used again.  Of `smaps_rollup` the kernel walks all
+pages, which takes milliseconds.  glibc walks its free chunks, which may be many: where that takes
+too long, private memory stands in.
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Final, NamedTuple
+
+from cpythonplus import _native
+
+__all__ = ["Mark", "Meter", "private_bytes"]
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_TOO_LONG_NS: Final = 2_000_000
+_STRIKES: Final = 3
+_YOUNG: Final = 0
+"""What survives a collection within a call waits for a later one: it is told by the whole."""
+
+
+class Mark(NamedTuple):
+    """One moment: bytes in use without small objects, blocks of these, and when."""
+
+    used_bytes: int
+    blocks: int
+    time_ns: int
+
+
+class Meter:
+    """Reads marks, and knows what that costs.
+
+    uses_malloc: whether bytes are malloc's; else they are private memory, in which small objects
+    are contained.  managed: bytes that something else accounts for; they are left out.
+    """
+
+    __slots__ = ("_strikes", "cost_ns", "managed", "marks", "uses_malloc")
+
+    def __init__(self) -> None:
+        """Ask whether malloc tells anything."""
+        self.uses_malloc = _native.memory_malloc_bytes() >= 0
+        self.managed: Callable[[], int] | None = None
+        self.cost_ns = 0
+        self.marks = 0
+        self._strikes = 0
+
+    def read(self, *, collect: bool = True) -> Mark:
+        """Return what is in use now; young garbage is not, where the collector is on.
+
+        It collects before it looks, so the program's finalizers may run here.
+        """
+        began = perf_counter_ns()
+        if collect and gc.isenabled():
+            gc.collect(_YOUNG)
+        used = self._used() - (self.managed() if self.managed is not None else 0)
+        blocks = sys.getallocatedblocks()
+        ended = perf_counter_ns()
+        self.cost_ns += ended - began
+        self.marks += 1
+        return Mark(used, blocks, ended)
+
+    def _used(self) -> int:
+        if not self.uses_malloc:
+            return private_bytes()
+        began = perf_counter_ns()
+        used = _native.memory_malloc_bytes()
+        slow = perf_counter_ns() - began > _TOO_LONG_NS
+        self._strikes = self._strikes + 1 if slow else 0
+        return used
+
+    def changes(self) -> bool:
+        """Return whether malloc takes too long from now on: no mark compares with earlier ones."""
+        if self.uses_malloc and self._strikes >= _STRIKES:
+            self.uses_malloc = False
+            return True
+        return False
+
+
+def private_bytes() -> int:
+    """Return the memory that no file and no other process shares, 0 where it cannot be told."""
+    try:
+        file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        _, resident, shared, *_ = os.read(file, 200).split()
+    finally:
+        os.close(file)
+    return (int(resident) - int(shared)) * _PAGE

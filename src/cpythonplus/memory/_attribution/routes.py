@@ -1,0 +1,107 @@
+"""The name of a request's route: what the framework tells, else the path without what varies.
+
+Frameworks are asked by the names that their objects have, so that none is imported.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = [
+    "NOT_FOUND",
+    "NO_ROUTE",
+    "asgi_route",
+    "django_route",
+    "guess",
+    "normalised",
+    "werkzeug_route",
+]
+
+NO_ROUTE: Final = "(no route)"
+_VARIES: Final = re.compile(
+    r"\d+"
+    r"|[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
+    r"|(?=[^/]*\d)[0-9a-fA-F]{12,}"
+    r"|(?=[^/]*\d)[\w.~=-]{20,}",
+    re.ASCII,
+)
+_LONGEST_PATH: Final = 400
+_MOST_PARTS: Final = 8
+NOT_FOUND: Final = 404
+_METHODS: Final = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
+
+
+def normalised(path: str) -> str:
+    """Return a path with each part that varies, a number or a key, replaced by `*`."""
+    parts = path[:_LONGEST_PATH].split("/")
+    parts = ["*" if _VARIES.fullmatch(part) else part for part in parts]
+    if len(parts) > _MOST_PARTS:
+        parts = [*parts[:_MOST_PARTS], "..."]
+    return "/".join(parts)
+
+
+def guess(method: object, path: object) -> str:
+    """Return what stands for a request before its route is known."""
+    return _named(method, normalised(path if isinstance(path, str) else ""))
+
+
+def werkzeug_route(environ: Mapping[str, Any]) -> str:
+    """Return the route that Flask, or what else is made with Werkzeug, has found; "": none has.
+
+    To be asked when the response is started: later its request is no longer in the environment.
+    """
+    request: Any = environ.get("werkzeug.request")
+    if not hasattr(request, "url_rule"):
+        return ""
+    rule = getattr(request.url_rule, "rule", None)
+    return _named(environ.get("REQUEST_METHOD"), rule)
+
+
+def django_route(environ: Mapping[str, Any], response: object) -> str:
+    """Return the route that Django has found; "": it is not Django's response.
+
+    To be asked before the response is closed: until then it knows the method that closes its
+    request.
+    """
+    for closer in getattr(response, "_resource_closers", ()):
+        request: Any = getattr(closer, "__self__", None)
+        if hasattr(request, "resolver_match"):
+            route = getattr(request.resolver_match, "route", None)
+            route = f"/{route.lstrip('/')}" if isinstance(route, str) else None
+            return _named(environ.get("REQUEST_METHOD"), route)
+    return ""
+
+
+def asgi_route(scope: Mapping[str, Any], root_path: str, status: int) -> str:
+    """Return the same for ASGI; root_path: what the scope had in front of the path at first.
+
+    Starlette and FastAPI put the route into the scope; older versions of Starlette only what the
+    parts of the path are called.
+    """
+    method = scope.get("method")
+    route = scope.get("route")
+    template = getattr(route, "path_format", None) or getattr(route, "path", None)
+    if isinstance(template, str):
+        mounted = str(scope.get("root_path") or "").removeprefix(root_path)
+        return _named(method, normalised(mounted) + template)
+    if scope.get("endpoint") is not None:
+        return _named(method, _with_names(scope))
+    if status == NOT_FOUND:
+        return NO_ROUTE
+    return ""
+
+
+def _with_names(scope: Mapping[str, Any]) -> str:
+    path = str(scope.get("path") or "")
+    named = scope.get("path_params")
+    if isinstance(named, Mapping):
+        values = {str(value): f"{{{name}}}" for name, value in named.items()}
+        path = "/".join(values.get(part, part) for part in path.split("/"))
+    return normalised(path)
+
+
+def _named(method: object, route: object) -> str:
+    if not isinstance(route, str):
+        return NO_ROUTE
+    known = method if isinstance(method, str) and method in _METHODS else "?"
+    return f"{known} {route}"

@@ -1,0 +1,285 @@
+"""Looks at the owners of the heap, and at what has grown between two of them."""
+
+import gc
+import marshal
+import os
+import sys
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Final, Self
+
+from cpythonplus import _native
+from cpythonplus._base.data import Place
+from cpythonplus.memory._agent.finding import resident_bytes
+from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, Where
+from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled
+
+__all__ = ["Mark", "forget_mark", "growth", "growth_since_mark", "growth_so_far", "mark", "owners"]
+
+_LONGEST_S: Final = 120
+_LEAST_GROWN: Final = 16 << 10
+_LEAST_SHARE: Final = 0.005
+_LEAST_KEPT: Final = 64 << 10
+_NO_MARK: Final = -1
+_MOST_DOCTORS: Final = 4
+_OWN: Final = "cpythonplus."
+"""What the examination itself has brought is not told."""
+
+
+class Mark:
+    """A moment that a later one can be compared with; it takes a file in memory until closed."""
+
+    def __init__(self) -> None:
+        """Look now; raises what `owners()` does."""
+        self.rss_bytes = _rss_bytes()
+        self.threads, self.descriptors = _threads(), _descriptors() + 1  # with the mark's own
+        self.time_s = time.monotonic()
+        malloc = _native.memory_malloc_bytes()
+        found, self.pause_ns, self.file = _look(_NO_MARK, sys.maxsize, marks=True)
+        self.c_heap_bytes = _unexplained(malloc, found)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+    def grown(self) -> Growth:
+        """Return what has grown since; raises what `owners()` does."""
+        rss_bytes = _rss_bytes()
+        seconds = time.monotonic() - self.time_s
+        threads, descriptors = _threads(), _descriptors()
+        malloc = _native.memory_malloc_bytes()
+        least = max(_LEAST_GROWN, int((rss_bytes - self.rss_bytes) * _LEAST_SHARE))
+        found, pause_ns, _ = _look(self.file, least)
+        return Growth(
+            seconds=round(seconds, 3),
+            rss_bytes=rss_bytes,
+            rss_before_bytes=self.rss_bytes,
+            objects=found["objects"],
+            objects_before=found["objects_before"],
+            size_bytes=found["bytes"],
+            before_bytes=found["bytes_before"],
+            c_heap_bytes=_unexplained(malloc, found),
+            c_heap_before_bytes=self.c_heap_bytes,
+            threads=threads,
+            threads_before=self.threads,
+            descriptors=descriptors,
+            descriptors_before=self.descriptors,
+            pause_ns=max(pause_ns, self.pause_ns),
+            collects=_native.memory_agent_collects(),
+            frozen_objects=gc.get_freeze_count(),
+            owners=_owners(found),
+            classes=_classes(found["classes"]),
+        )
+
+
+class growth:  # noqa: N801  # used like a function
+    """Tells what has grown while the block of a `with` was executed, and who keeps it.
+
+    result: a `Growth`, once the block has ended; None before, or if it has raised.
+
+    Each end of the block is looked at in a copy of the process that `fork()` makes. So the program
+    is paused for as long as that takes, and the copy needs up to 150 bytes for each object.
+    Raises UnsupportedPlatform where the heap cannot be walked, OSError where there can be no copy.
+    """
+
+    def __init__(self) -> None:
+        """Look at nothing yet."""
+        self.result: Growth | None = None
+        self._mark: Mark | None = None
+
+    def __enter__(self) -> Self:
+        self._mark = Mark()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        mark, self._mark = self._mark, None
+        try:
+            if kind is None and mark is not None:
+                self.result = mark.grown()
+        finally:
+            if mark is not None:
+                mark.close()
+
+
+def _look(before: int, least: int, *, marks: bool = False) -> tuple[dict[str, Any], int, int]:
+    """Return what the copy has found, the pause, and the file of a mark."""
+    data, pause_ns, file = _native.memory_owners(before, least, marks, _LONGEST_S)
+    return marshal.loads(data), pause_ns, file  # noqa: S302  # written by a copy of this process
+
+
+def owners() -> Owners:
+    """Return who keeps how much of the heap, the largest first.
+
+    An owner is an object over which much is spread: a container, a cache, an object with many
+    parts. It keeps what would be freed with it, that is, what is reached through it alone (the
+    dominators of the graph of references). What several keep together is no row of any of them.
+
+    The heap is looked at in a copy of the process, as `growth` does it, and raises the same.
+    """
+    malloc = _native.memory_malloc_bytes()
+    found, pause_ns, _ = _look(_NO_MARK, _LEAST_KEPT)
+    return Owners(
+        objects=found["objects"],
+        size_bytes=found["bytes"],
+        c_heap_bytes=_unexplained(malloc, found),
+        pause_ns=pause_ns,
+        collects=_native.memory_agent_collects(),
+        frozen_objects=gc.get_freeze_count(),
+        owners=_owners(found),
+        classes=_classes(found["classes"]),
+    )
+
+
+# ---- for a doctor outside -----------------------------------------------------------------------
+
+_marks: dict[str, Mark] = {}
+"""By who has made them: each doctor chooses a name for itself, "" is the program's own."""
+
+
+def mark(doctor: str = "") -> dict[str, object]:
+    """Look now, for a later `growth_since_mark()`; the oldest of too many looks is forgotten."""
+    forget_mark(doctor)
+    doctors = [each for each in _marks if each]
+    if doctor and len(doctors) >= _MOST_DOCTORS:
+        forget_mark(doctors[0])
+    made = _marks[doctor] = Mark()
+    return {"pause_ns": made.pause_ns, "rss_bytes": made.rss_bytes}
+
+
+def growth_since_mark(doctor: str = "") -> Growth:
+    """Return what has grown since the same doctor's `mark()`; LookupError if there is none."""
+    try:
+        return growth_so_far(doctor)
+    finally:
+        forget_mark(doctor)
+
+
+def growth_so_far(doctor: str = "") -> Growth:
+    """Return the same, and keep the look: it can be compared with again."""
+    if doctor not in _marks:
+        raise LookupError("nobody has looked before, or too many others have since")
+    return _marks[doctor].grown()
+
+
+def forget_mark(doctor: str) -> dict[str, object]:
+    """Let go of a look that nothing will be compared with; nothing if there is none."""
+    kept = _marks.pop(doctor, None)
+    if kept is not None:
+        kept.close()
+    return {"forgotten": int(kept is not None)}
+
+
+# ---- from marshalled data -----------------------------------------------------------------------
+
+
+def _unexplained(malloc_bytes: int, found: dict[str, Any]) -> int:
+    return max(malloc_bytes - found["large_bytes"], 0) if malloc_bytes >= 0 else -1
+
+
+def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
+    rows = [each for row in found["owners"] if not (each := _owner(row)).name.startswith(_OWN)]
+    rows += [
+        _together(row, "frame", f"{row['count']:,} x {row['name']}()")
+        for row in found["frames"]
+        if not _begins_thread(row)
+    ]
+    rows += [
+        _together(row, "garbage", f"garbage: {row['name']}{'()' if row['line'] else ''}")
+        for row in found["unreached"]
+    ]
+    rows += [
+        _together(row, "held by C code", f"{row['count']:,} x {row['name']}")
+        for row in found["held"]
+    ]
+    forget_sources()
+    return tuple(sorted(rows, key=lambda row: -row.amount_bytes))
+
+
+def _owner(row: dict[str, Any]) -> Owner:
+    return Owner(
+        name=spelled(row["steps"]),
+        type=_kind(row),
+        amount_bytes=row["amount_bytes"],
+        kept_bytes=row["kept_bytes"],
+        objects=row["objects"],
+        entries=row["entries"],
+        kept_before_bytes=row["kept_before_bytes"],
+        objects_before=row["objects_before"],
+        entries_before=row["entries_before"],
+        parts=f"{row['parts'][1]:,} {row['parts'][0]}" if row["parts"] else "",
+        place=place_of(row["steps"]),
+    )
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """Return the class of the last that has a name: a cache is more than the dict in it."""
+    named = [kind for how, _, kind in row["steps"] if how]
+    unnamed = row["steps"] and row["steps"][-1][0] == ""
+    return str(named[-1]) if unnamed and named else str(row["type"])
+
+
+def _begins_thread(row: dict[str, Any]) -> bool:
+    """Whether it is a frame below each thread's own function, which keeps nothing."""
+    begun = row["name"].startswith("Thread.") and row["bytes"] - row["bytes_before"] < _LEAST_GROWN
+    return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
+
+
+def _together(row: dict[str, Any], kind: str, name: str) -> Owner:
+    return Owner(
+        name=name,
+        type=kind,
+        amount_bytes=row["bytes"] - row["bytes_before"],
+        kept_bytes=row["bytes"],
+        entries=row["count"],
+        kept_before_bytes=row["bytes_before"],
+        entries_before=row["count_before"],
+        place=Place(row["file"], row["line"], row["name"])
+        if row["file"]
+        else class_place(row["name"]),
+    )
+
+
+def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
+    return tuple(
+        ClassKept(
+            row["type"],
+            row["objects"],
+            row["bytes"],
+            row["objects_before"],
+            row["bytes_before"],
+            tuple(
+                Where(each["objects"], spelled(each["steps"], general=True))
+                for each in row["groups"]
+            ),
+        )
+        for row in rows
+        if not row["type"].startswith(_OWN)
+    )
+
+
+# ---- other sums ---------------------------------------------------------------------------------
+
+
+def _rss_bytes() -> int:
+    return resident_bytes(os.getpid())
+
+
+def _threads() -> int:
+    return _entries("/proc/self/task")
+
+
+def _descriptors() -> int:
+    return _entries("/proc/self/fd")
+
+
+def _entries(folder: str) -> int:
+    with os.scandir(folder) as found:
+        return sum(1 for _ in found)

@@ -1,0 +1,112 @@
+"""What is told of owners, and of what has grown."""
+
+from dataclasses import dataclass, field
+
+from cpythonplus._base.data import Data, Place
+from cpythonplus.memory._report.examined import Examined
+
+__all__ = ["ClassKept", "Growth", "Owner", "Owners", "Where"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner(Data):
+    """An object that others are kept by, as far as their shortest way from a named object tells.
+
+    name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Or
+    `12 x worker()` of type `frame`: all calls of a function together; or of type `garbage`: what
+    nobody leads to; or of `held by C code`: so many of a class.
+    amount_bytes: what is reached through it, or by how much that has grown. kept_bytes: what would
+    be freed with it, itself included; where others lead to the same, that is less.
+    objects, entries: as many are reached, and of the container that it is or consists of, -1 for
+    none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`. place:
+    where it is made.
+    """
+
+    name: str
+    type: str
+    amount_bytes: int
+    kept_bytes: int
+    objects: int = 0
+    entries: int = -1
+    kept_before_bytes: int = 0
+    objects_before: int = 0
+    entries_before: int = -1
+    parts: str = ""
+    place: Place = field(default_factory=Place)
+
+
+@dataclass(frozen=True, slots=True)
+class Where(Data):
+    """One way in which many objects of a class are kept: the way of one of them stands for all."""
+
+    objects: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassKept(Data):
+    """The objects of a class, and where most of them are.
+
+    objects, size_bytes: now, and before. Without what counts with others: an object that refers to
+    nothing and that one other refers to alone. where: the most frequent ways first.
+    """
+
+    type: str
+    objects: int
+    size_bytes: int
+    objects_before: int
+    before_bytes: int
+    where: tuple[Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owners(Examined):
+    """Who keeps how much of the heap at one moment, the largest first.
+
+    pause_ns: how long the program was paused. c_heap_bytes: what malloc has handed out and no
+    Python object explains; -1 where that cannot be told. collects: whether the collector is on;
+    frozen_objects: what it does not look at, after `gc.freeze()`.
+    """
+
+    examination = "owners"
+
+    objects: int
+    size_bytes: int
+    c_heap_bytes: int
+    pause_ns: int
+    collects: bool
+    frozen_objects: int
+    owners: tuple[Owner, ...]
+    classes: tuple[ClassKept, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth(Examined):
+    """What has grown between two moments, and who keeps it, the largest first.
+
+    seconds: between the two. Of each sum there is what it is now, and what it was before:
+    rss_bytes, objects, size_bytes, c_heap_bytes (as of Owners), threads, descriptors.
+    pause_ns: how long the program was paused, the longer of two. collects: whether the collector
+    is on; frozen_objects: those that it does not look at since `gc.freeze()`.
+    """
+
+    examination = "growth"
+
+    seconds: float
+    rss_bytes: int
+    rss_before_bytes: int
+    objects: int
+    objects_before: int
+    size_bytes: int
+    before_bytes: int
+    c_heap_bytes: int
+    c_heap_before_bytes: int
+    threads: int
+    threads_before: int
+    descriptors: int
+    descriptors_before: int
+    pause_ns: int
+    collects: bool
+    frozen_objects: int
+    owners: tuple[Owner, ...]
+    classes: tuple[ClassKept, ...]

@@ -1,0 +1,213 @@
+"""Names for ways through the heap, and the lines of the program that they begin at."""
+
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from cpythonplus._base.data import Place
+from cpythonplus.memory._cycles.keys import key_text
+
+__all__ = ["Step", "class_place", "forget_sources", "place_of", "spelled"]
+
+Step = tuple[str, Any, str]
+"""How one object refers to the next, by what, and the class of that."""
+
+_LIBRARIES: Final = tuple(
+    {*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))}
+)
+"""The last line of the program itself tells more than that of a library which it uses."""
+_CLASSES: Final = {"type", "abc.ABCMeta", "enum.EnumType", "enum.EnumMeta"}
+_MOST_SOURCE: Final = 4 << 20
+_LOCAL: Final = "_thread._local"
+
+
+class _Named(NamedTuple):
+    """What one step adds to a name.  label: of an attribute or a name; "": it is none."""
+
+    text: str
+    label: str = ""
+    owner: str = ""
+    """The class of what it is an attribute of; "module", a class's own name, or ""."""
+
+
+def spelled(steps: Sequence[Step], *, general: bool = False) -> str:
+    """Return a way as Python writes it: `app.manager.sessions['ab...']`.
+
+    general: `[...]` for each key, as the way stands for many.
+    """
+    text = "".join(step.text for step in _named(steps, general=general))
+    text = re.sub(r"\.__closure__\[(?:\d+|\.\.\.)\]\.cell_contents", " (closure)", text)
+    return text or "?"
+
+
+def _named(steps: Sequence[Step], *, general: bool) -> Iterator[_Named]:
+    walk = _Walk(general=general)
+    for number, step in enumerate(steps):
+        found = (
+            walk.begun(step) if number == 0 else walk.gone_on(step, last=number == len(steps) - 1)
+        )
+        if found is not None:
+            yield found
+
+
+class _Walk:
+    """Goes along the steps.  owner: the class of what the next step leaves, as of `_Named`."""
+
+    def __init__(self, *, general: bool) -> None:
+        self.general = general
+        self.owner = ""
+        self.in_names = self.in_local = False
+
+    def begun(self, step: Step) -> _Named:
+        """Take the first step."""
+        how, label, self.owner = step
+        if how == "variable":
+            return _Named(f"{label[0]} of {label[1]}()", str(label[0]), "variable")
+        if how == "module":
+            return _Named(str(label), "", "")
+        if label is not None:
+            return _Named(f"{label}: {self.owner}", "", "")
+        return _Named(f"C code, or a thread, has it: {self.owner}", "", "")
+
+    def gone_on(self, step: Step, *, last: bool) -> _Named | None:
+        """Take another step; None: it adds nothing to the name."""
+        how, label, kind = step
+        if self.in_local:  # the interpreter's own dicts, up to the one with the thread's names
+            self.in_local = how != "key" or type(label) is not str
+            return None if self.in_local else self._left(_Named(f".{label}", label, _LOCAL), step)
+        self.in_local = kind == _LOCAL
+        if how == "dict":
+            self.in_names = True
+            return None
+        if how == "attribute" or (how == "key" and self.in_names and type(label) is str):
+            return self._left(_Named(f".{label}", str(label), self.owner), step)
+        if how in ("key", "index"):
+            return self._left(_Named("[...]" if self.general else f"[{_key(label, how)}]"), step)
+        if how == "...":
+            return _Named(" ... ")
+        unnamed = last or kind.startswith(("dict", "list", "set", "tuple"))
+        return self._left(None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}"), step)
+
+    def _left(self, named: _Named | None, step: Step) -> _Named | None:
+        _, label, kind = step
+        self.in_names = False
+        self.owner = f"class {label}" if kind in _CLASSES else kind
+        return named
+
+
+def _key(label: Any, how: str) -> str:  # noqa: ANN401  # of many kinds
+    return f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=how == "index")
+
+
+# ---- where it is written ------------------------------------------------------------------------
+
+
+def place_of(steps: Sequence[Step]) -> Place:
+    """Return the line that makes what the way leads to, as far as its name tells."""
+    if steps and steps[0][0] == "variable":
+        _, function, file, first = steps[0][1]
+        name = str(steps[0][1][0])
+        line = _find(file, [rf"\b{re.escape(name)}\s*(?::[^=\n]+)?=(?!=)"], first)
+        return Place(file, line or first, function)
+    module = str(steps[0][1]) if steps and steps[0][0] == "module" else ""
+    found = [
+        place
+        for step in _named(steps, general=False)
+        if step.label and not step.label.startswith("__")
+        if (place := _place(module, step.owner, step.label)) is not None
+    ]
+    own = [place for place in found if not place.file.startswith(_LIBRARIES)]
+    return (own or found or [Place()])[-1]
+
+
+def _place(module: str, owner: str, label: str) -> Place | None:
+    name = re.escape(label)
+    assigned = rf"{name}\s*(?::[^=\n]+)?=(?!=)"
+    if owner == "module":
+        patterns = [
+            rf"^{assigned}",
+            rf"^\s+(?:async\s+)?def {name}\b|^(?:async\s+)?def {name}\b|^class {name}\b",
+            rf"^\s+{assigned}",
+            rf"^{name}\s*:",
+        ]
+        return _in_module(module, patterns) or _imported(module, label, patterns)
+    if owner.startswith("class "):
+        class_name = re.escape(owner.removeprefix("class "))
+        patterns = [rf"^\s+{assigned}", rf"^\s+(?:async\s+)?def {name}\b", rf"^\s+{name}\s*:"]
+        return _in_module(module, patterns, class_name)
+    if owner == _LOCAL:
+        return _in_module(module, [rf"\.{assigned}"])
+    home, _, class_name = _split(owner)
+    if not home:
+        return None
+    patterns = [rf"\w+\.{assigned}", rf"^\s+{name}\s*[:=]"]
+    return _in_module(home, patterns, re.escape(class_name.rpartition(".")[2]))
+
+
+def _imported(module: str, label: str, patterns: list[str]) -> Place | None:
+    """Return where a module has got an object from: another one that has it by the same name."""
+    modules = {
+        name: vars(each) for name, each in [*sys.modules.items()] if type(each) is ModuleType
+    }
+    wanted = modules.get(module, {}).get(label)
+    if wanted is None:
+        return None
+    others = (name for name, names in modules.items() if names.get(label) is wanted)
+    found = (_in_module(name, patterns) for name in others if name != module)
+    return next((place for place in found if place is not None), None)
+
+
+def class_place(kind: str) -> Place:
+    """Return the line of a class, by its full name."""
+    home, _, name = _split(kind)
+    last = re.escape(name.rpartition(".")[2])
+    return (_in_module(home, [rf"^\s*class {last}\b"]) if home else None) or Place()
+
+
+def forget_sources() -> None:
+    """Let go of the files that were read: many names lie in one, but they are not to stay."""
+    _lines.cache_clear()
+
+
+def _split(kind: str) -> tuple[str, str, str]:
+    """Return the module of a class's full name, and the rest."""
+    parts = kind.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        home = ".".join(parts[:count])
+        if home in sys.modules:
+            return home, ".", ".".join(parts[count:])
+    return "", "", kind
+
+
+def _in_module(name: str, patterns: list[str], class_name: str = "") -> Place | None:
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if type(file) is not str or not file.endswith(".py"):
+        return None
+    first = _find(file, [rf"^\s*class {class_name}\b"], 1) if class_name else 1
+    line = _find(file, patterns, first or 1) or (_find(file, patterns, 1) if first else 0)
+    return Place(file, line) if line else None
+
+
+def _find(file: str, patterns: list[str], first: int) -> int:
+    """Return the first line, from `first` on, that has the first of the patterns to be found; 0."""
+    lines = _lines(file)
+    for pattern in patterns:
+        compiled = re.compile(pattern)
+        for number in range(max(first, 1) - 1, len(lines)):
+            if compiled.search(lines[number]):
+                return number + 1
+    return 0
+
+
+@lru_cache(maxsize=16)
+def _lines(file: str) -> list[str]:
+    try:
+        with Path(file).open(encoding="utf-8", errors="replace") as source:
+            return source.read(_MOST_SOURCE).splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,125 @@
+"""Owners and growth as lines and tables."""
+
+from typing import Final
+
+from cpythonplus._base.reading import Part, amount, entries, inside, size, words
+from cpythonplus._base.sizes import format_size
+from cpythonplus._base.tables import Layout, objects, signed, table
+
+__all__ = ["growth_layout", "owner_name", "owners_layout"]
+
+_MOST_WAYS: Final = 2
+_TOGETHER: Final = ("garbage", "frame", "held by C code")
+
+
+def owners_layout(found: Part, top: int) -> Layout:
+    """Return who keeps how much."""
+    lines = [f"{objects(size(found, 'objects'))} of {format_size(size(found, 'size_bytes'))}"]
+    lines += _c_heap(found, None)
+    if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
+        lines += _collector(found)
+    rows = [_row(row, 0.0) for row in entries(found, "owners")]
+    columns = "reaches:size=amount_bytes|keeps:size=kept_bytes|objects:count|owner|entries|of=parts"
+    columns += "|made at=at"
+    return tuple(lines), (
+        *table("Who keeps most", columns, rows, top),
+        *table("Where objects are", "class|objects:count|most are in=where", _classes(found), top),
+    )
+
+
+def growth_layout(found: Part, top: int) -> Layout:
+    """Return what has grown, and who keeps it."""
+    seconds = amount(found, "seconds")
+    change = size(found, "rss_bytes") - size(found, "rss_before_bytes")
+    lines = [f"RSS {signed(change)} in {seconds:.0f} s"]
+    lines += _c_heap(found, "c_heap_before_bytes")
+    for name in ("threads", "descriptors"):
+        before, now = size(found, f"{name}_before"), size(found, name)
+        lines += [f"{name}: {before:,} -> {now:,}"] if now != before else []
+    rows = [_row(row, seconds) for row in entries(found, "owners")]
+    if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
+        lines += _collector(found)
+    if not rows:
+        lines.append("no owner on the heap has grown by much")
+    columns = "grew by:change=amount_bytes|owner|entries|rate|of=parts|made at=at"
+    return tuple(lines), (
+        *table("Who keeps what has grown", columns, rows, top),
+        *table(
+            "Classes with more objects",
+            "class|more:more|objects:count|most are in=where",
+            _classes(found),
+            top,
+        ),
+    )
+
+
+def _c_heap(found: Part, before: str | None) -> list[str]:
+    now = amount(found, "c_heap_bytes")
+    if now < 0:
+        return []
+    text = f"C heap not explained by Python: {format_size(int(now))}"
+    if before is not None:
+        text = f"C heap not explained by Python: {signed(int(now - amount(found, before)))}"
+        text += f", now {format_size(int(now))}"
+    return [text]
+
+
+def _collector(found: Part) -> list[str]:
+    """Return why garbage may be there still."""
+    frozen = size(found, "frozen_objects")
+    off = found.get("collects") is False  # of two reports it is not known
+    lines = ["the collector is off: cyclic garbage stays"] if off else []
+    if frozen:
+        lines.append(f"{objects(frozen)} are frozen: the collector does not look at them")
+    return lines
+
+
+def _row(row: Part, seconds: float) -> Part:
+    entries_now, entries_then = amount(row, "entries"), amount(row, "entries_before")
+    counted = f"{int(entries_now):,}" if entries_now >= 0 else ""
+    rate = ""
+    if seconds > 0:
+        more, what = size(row, "objects") - size(row, "objects_before"), " objects"
+        if entries_now >= 0 and entries_then >= 0:
+            counted = f"{int(entries_then):,} -> {int(entries_now):,}"
+            changed = int(entries_now - entries_then)
+            more, what = (changed, "") if changed or not more else (more, " objects")
+        rate = f"{more / seconds:+,.0f}{what}/s" if more else ""
+    place = inside(row, "place")
+    file, line = words(place, "file"), size(place, "line")
+    return {
+        **row,
+        "owner": owner_name(row),
+        "entries": counted,
+        "parts": _short(words(row, "parts"), f"{int(entries_now):,} "),
+        "rate": rate,
+        "at": f"{file.rpartition('/')[2]}:{line}" if line else "",
+    }
+
+
+def owner_name(row: Part) -> str:
+    """Return an owner with its class; the name of what is many together tells it already."""
+    name, kind = words(row, "name"), words(row, "type").rpartition(".")[2]
+    return name if kind in _TOGETHER else f"{name} ({kind})"
+
+
+def _short(parts: str, counted: str) -> str:
+    """Return a count and a class without its module; the count of all entries is told already."""
+    count, _, kind = parts.partition(" ")
+    kind = kind.rpartition(".")[2]
+    return kind if f"{count} " == counted else f"{count} {kind}".strip()
+
+
+def _classes(found: Part) -> list[Part]:
+    rows: list[Part] = []
+    for row in entries(found, "classes"):
+        name, now = words(row, "type"), size(row, "objects")
+        more = now - size(row, "objects_before")
+        if "." not in name or more <= 0:
+            continue  # what built-in classes have grown by is told by owner
+        ways = [
+            f"{100 * size(way, 'objects') / now:.0f} % {words(way, 'path')}"
+            for way in entries(row, "where")[:_MOST_WAYS]
+        ]
+        rows.append({"class": name, "objects": now, "more": more, "where": "; ".join(ways)})
+    return rows

@@ -1,0 +1,145 @@
+/* The index is cut into groups of 16 slots.  A group has 16 tags, of one byte each, and behind them the numbers of 16
+ * entries, of one to four bytes: with three, for up to 16 million entries, a group is one line of the processor's cache.
+ *
+ *     hash -> mixed -> upper half, scaled by the number of groups: the group; a byte of the rest: the tag
+ *
+ * A key is looked for in its group, among the slots with its tag, and, if the group has no vacant slot, in the next one, and so
+ * on.  Nine of ten slots may be in use.  Then a look-up reads 1.1 groups on average if the key is there, 1.5 if it is not: that is why there need not
+ * be a power of two of them, nor room.
+ *
+ * A slot whose entry goes becomes vacant again if its group has a vacant one: nobody has gone past such a group.  Otherwise
+ * it is only free: whoever looks for a key goes on.  When too few are vacant, the index is made again.
+ *
+ * Rejected: linear probing of single slots with a smaller load (a power of two is the same as before); Robin Hood hashing (an entry
+ * would have to be read to know how far it is from home); open tables of entries without an index (no order).
+ *
+ * Nothing here runs other code, or touches a reference.  With the GIL held. */
+#ifndef PLUS_MEMORY_COMPACT_INDEX_H
+#define PLUS_MEMORY_COMPACT_INDEX_H
+
+#include <string.h>
+
+#include "compact_entries.h"
+
+#define PLUS_INDEX_SLOTS 16u
+#define PLUS_INDEX_VACANT 0
+#define PLUS_INDEX_FREE 1 /* was in use, in a group without a vacant slot */
+
+#define ONES UINT64_C(0x0101010101010101)
+#define TOPS UINT64_C(0x8080808080808080)
+
+static inline uint64_t
+plus_index_mixed(Py_hash_t hash)
+{
+    uint64_t bits = (uint64_t)hash;
+
+    return (bits ^ bits >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static inline unsigned char
+plus_index_tag(uint64_t bits)
+{
+    unsigned char tag = (unsigned char)(bits >> 22);
+
+    return tag > PLUS_INDEX_FREE ? tag : (unsigned char)(tag + 2);
+}
+
+static inline uint32_t
+plus_index_home(const struct plus_compact_parts *parts, uint64_t bits)
+{
+    return (uint32_t)((bits >> 32) * parts->groups >> 32);
+}
+
+static inline unsigned char *
+plus_index_group(const struct plus_compact_parts *parts, uint32_t group)
+{
+    return parts->index + (size_t)group * PLUS_INDEX_SLOTS * (1u + parts->width);
+}
+
+static inline uint32_t
+plus_index_next(const struct plus_compact_parts *parts, uint32_t group)
+{
+    return group + 1 < parts->groups ? group + 1 : 0;
+}
+
+/* Eight tags, the first one in the plus_index_lowest byte. */
+static inline uint64_t
+plus_index_tags(const unsigned char *group, unsigned half)
+{
+    uint64_t tags;
+
+    memcpy(&tags, group + 8 * half, sizeof tags);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    tags = __builtin_bswap64(tags);
+#endif
+    return tags;
+}
+
+/* The top bit of each byte that equals the tag; perhaps that of one above such a byte, too. */
+static inline uint64_t
+plus_index_equal(uint64_t tags, unsigned char tag)
+{
+    uint64_t other = tags ^ ONES * tag;
+
+    return (other - ONES) & ~other & TOPS;
+}
+
+static inline unsigned
+plus_index_lowest(uint64_t matches)
+{
+    return (unsigned)__builtin_ctzll(matches) / 8;
+}
+
+static inline bool
+plus_index_has_vacant(const unsigned char *group)
+{
+    return (plus_index_equal(plus_index_tags(group, 0), PLUS_INDEX_VACANT) |
+            plus_index_equal(plus_index_tags(group, 1), PLUS_INDEX_VACANT)) != 0;
+}
+
+static inline Py_ssize_t
+plus_index_number(const struct plus_compact_parts *parts, const unsigned char *group, unsigned slot)
+{
+    const unsigned char *place = group + PLUS_INDEX_SLOTS + (size_t)slot * parts->width;
+    uint16_t two;
+    uint32_t four;
+
+    switch (parts->width) {
+    case 1:
+        return *place;
+    case 2:
+        memcpy(&two, place, sizeof two);
+        return two;
+    case 3:
+        return place[0] | place[1] << 8 | place[2] << 16;
+    default:
+        memcpy(&four, place, sizeof four);
+        return four;
+    }
+}
+
+/* Enters an entry.  There is a slot for it: the load is looked after by the table. */
+void
+plus_index_add(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at);
+
+/* Takes out an entry that is in it. */
+void
+plus_index_drop(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at);
+
+/* A new index for all entries and for as many as `entries`; -1 without memory, and the old one stays. */
+int
+plus_index_make(struct plus_compact_parts *parts, Py_ssize_t entries);
+
+/* The same after entries have moved to lower places, without fail: the old one has room for them, too. */
+void
+plus_index_again(struct plus_compact_parts *parts, Py_ssize_t entries);
+
+/* Groups for so many entries at nine tenths; bytes of a number of an entry below the capacity; bytes of it all. */
+Py_ssize_t
+plus_index_groups(Py_ssize_t entries);
+uint8_t
+plus_index_width(Py_ssize_t capacity);
+size_t
+plus_index_bytes(Py_ssize_t groups, uint8_t width);
+
+#endif

@@ -1,0 +1,16 @@
+/* Slots of the type CompactDict that look at all of it.  With the GIL held; other code may run. */
+#ifndef PLUS_MEMORY_COMPACT_WHOLE_H
+#define PLUS_MEMORY_COMPACT_WHOLE_H
+
+#include "compact_dict.h"
+
+PyObject *
+plus_compact_merge(PyObject *left, PyObject *right);
+PyObject *
+plus_compact_inplace_merge(PyObject *dict, PyObject *other);
+PyObject *
+plus_compact_richcompare(PyObject *dict, PyObject *other, int op);
+PyObject *
+plus_compact_repr(PyObject *dict);
+
+#endif

@@ -1,0 +1,236 @@
+/* The copy:
+ *
+ *     it begins   fork() with the GIL held: no other thread is in the middle of the interpreter.  None is in the middle of
+ *                 malloc either: the C library sees to that.  Hooks of os.register_at_fork() are not called: they are made
+ *                 for children that go on with the program.
+ *     it works    without Python code, so it never gives up the GIL, which threads that are not there may want; signals are
+ *                 for the program, and blocked; it may be ended first where memory is short (oom_score_adj); it ends when
+ *                 its parent does, and after a time
+ *     it ends     _exit(): nothing is flushed or torn down that the program has
+ *
+ * The answer is its length and so many bytes, so an end of the pipe that another child of the program has got does no harm.
+ * The program may wait for children of its own, and get this one: that is none of its errors.
+ */
+#include "heap_copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../_base/clock.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* Linux 5.9; before that they stay open */
+#endif
+#define MOST_BYTES ((size_t)256 << 20)
+
+int
+plus_heap_copy_write(int fd, const void *data, size_t bytes)
+{
+    const char *at = data;
+
+    while (bytes > 0) {
+        ssize_t written = write(fd, at, bytes);
+
+        if (written < 0 && errno != EINTR) {
+            return -1;
+        }
+        at += written > 0 ? written : 0;
+        bytes -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+static void
+settle_in(int seconds)
+{
+    static const int usual[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
+    sigset_t all;
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)!write(fd, "1000", 4);
+        close(fd);
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        (void)signal(usual[i], SIG_DFL);
+    }
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        sigdelset(&all, usual[i]);
+    }
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)alarm((unsigned)seconds);
+    PyGC_Disable();
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* A connection of the program ends when the program closes it, not when its copy ends too. */
+static void
+close_others(int fd, const int keep[2])
+{
+    int kept[] = {fd, keep[0], keep[1]};
+    unsigned from = 0;
+
+    qsort(kept, 3, sizeof kept[0], by_number);
+    for (size_t i = 0; i < 3; i++) {
+        if (kept[i] >= 0) {
+            if ((unsigned)kept[i] > from) {
+                (void)syscall(SYS_close_range, from, (unsigned)kept[i] - 1, 0);
+            }
+            from = (unsigned)kept[i] + 1;
+        }
+    }
+    (void)syscall(SYS_close_range, from, ~0U, 0);
+}
+
+_Noreturn static void
+be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int seconds)
+{
+    close_others(fd, keep);
+    settle_in(seconds);
+    PyObject *result = work(arg);
+
+    if (result == NULL || !PyBytes_CheckExact(result)) {
+        _exit(1);
+    }
+    uint64_t bytes = (uint64_t)PyBytes_GET_SIZE(result);
+    int failed = plus_heap_copy_write(fd, &bytes, sizeof bytes);
+
+    if (!failed) {
+        failed = plus_heap_copy_write(fd, PyBytes_AS_STRING(result), bytes);
+    }
+    _exit(failed ? 2 : 0);
+}
+
+/* 0; -1: the other side has ended, or it takes too long. */
+static int
+read_all(int fd, void *data, size_t bytes, uint64_t deadline_ns)
+{
+    char *at = data;
+
+    while (bytes > 0) {
+        uint64_t now_ns = plus_now_ns();
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int left_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / 1000000) + 1 : 0;
+        int ready = left_ms == 0 ? 0 : poll(&wait, 1, left_ms);
+        ssize_t got = ready > 0 ? read(fd, at, bytes) : ready;
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return -1;
+        }
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return 0;
+}
+
+/* What the copy has answered, from malloc; NULL: nothing. */
+static char *
+receive(int fd, uint64_t *bytes, uint64_t deadline_ns)
+{
+    char *data = NULL;
+
+    if (read_all(fd, bytes, sizeof *bytes, deadline_ns) == 0 && *bytes <= MOST_BYTES) {
+        data = malloc(*bytes + 1);
+    }
+    if (data != NULL && read_all(fd, data, *bytes, deadline_ns) < 0) {
+        free(data);
+        data = NULL;
+    }
+    return data;
+}
+
+/* What it has ended with, as of waitpid(); 0 where that is not known, for the program may wait for it. */
+static int
+end_copy(pid_t pid, bool answered)
+{
+    int status = 0;
+
+    /* One that has ended already keeps its own signal; one that the program has waited for has no number any more. */
+    if (!answered && waitpid(pid, &status, WNOHANG) != 0) {
+        return status;
+    }
+    if (!answered) {
+        (void)kill(pid, SIGKILL);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return answered ? 0 : status;
+}
+
+static void
+raise_failure(int status, bool late, int seconds)
+{
+    if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
+        PyErr_Format(PyExc_RuntimeError, "the copy of the process took longer than %d seconds",
+                     seconds);
+    }
+    else if (WIFSIGNALED(status)) {
+        PyErr_Format(PyExc_RuntimeError, "the copy of the process was ended by signal %d%s",
+                     WTERMSIG(status), WTERMSIG(status) == SIGKILL ? " (out of memory?)" : "");
+    }
+    else {
+        PyErr_SetString(PyExc_RuntimeError, "the copy of the process ended early (out of memory?)");
+    }
+}
+
+PyObject *
+plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seconds,
+               uint64_t *pause_ns)
+{
+    int pipe_fds[2];
+    uint64_t start = plus_now_ns(), bytes = 0;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        close(pipe_fds[0]);
+        be_the_copy(pipe_fds[1], work, arg, keep, seconds);
+    }
+    *pause_ns = plus_now_ns() - start;
+    int error = errno;
+    char *data = NULL;
+    int status = 0;
+    bool late = false;
+
+    close(pipe_fds[1]);
+    if (pid > 0) {
+        Py_BEGIN_ALLOW_THREADS;
+        uint64_t deadline_ns = start + (uint64_t)seconds * PLUS_NS_PER_S;
+        data = receive(pipe_fds[0], &bytes, deadline_ns);
+        late = plus_now_ns() >= deadline_ns;
+        status = end_copy(pid, data != NULL);
+        Py_END_ALLOW_THREADS;
+    }
+    close(pipe_fds[0]);
+    if (pid < 0) {
+        errno = error;
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    if (data == NULL) {
+        raise_failure(status, late, seconds);
+        return NULL;
+    }
+    PyObject *result = PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes);
+
+    free(data);
+    return result;
+}

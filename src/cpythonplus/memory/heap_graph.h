@@ -1,0 +1,46 @@
+/* All objects as nodes of a graph, and their references as its edges.
+ *
+ * Node 0 is what all others hang from.  Then come the frames that are being executed, and then the objects.  An object that
+ * refers to nothing, and that one other refers to alone, is no node: it counts with that one.
+ *
+ * The GIL must be held, and stays so.  Makes no object; takes some 100 bytes a node, from malloc, which are not given back:
+ * to be used in a copy of the process (heap_copy.h). */
+#ifndef PLUS_MEMORY_HEAP_GRAPH_H
+#define PLUS_MEMORY_HEAP_GRAPH_H
+
+#include "../_base/compat.h"
+#include "dominators.h"
+
+struct plus_heap_graph {
+    struct plus_graph edges;
+    uint32_t frames;      /* nodes 1 to `frames` */
+    PyCodeObject **codes; /* of frame i: codes[i - 1] */
+    PyObject **objects;   /* NULL: node 0 and frames */
+    uint64_t *bytes;
+    uint32_t *members; /* objects that count with a node, itself too */
+    struct plus_roots roots;
+    /* So many of the roots are modules; then frames; then what others hold; then what nobody leads to. */
+    size_t modules, named, held;
+    uint64_t total_objects, total_bytes;
+    uint64_t large_bytes; /* of blocks above 512 bytes, which pymalloc leaves to malloc */
+    /* Its own. */
+    uint32_t *slots;
+    size_t mask, capacity;
+    uint32_t *pairs; /* from, to */
+    size_t pair_count, pair_room;
+    uint32_t *in_count;
+};
+
+/* 0, or -ENOMEM. */
+int
+plus_heap_graph_build(struct plus_heap_graph *graph);
+
+/* The node of an object; PLUS_NO_NODE: it has none. */
+uint32_t
+plus_heap_graph_node(const struct plus_heap_graph *graph, const PyObject *op);
+
+/* The name of a variable of a frame's node that holds an object, borrowed, or NULL. */
+PyObject *
+plus_heap_graph_variable(uint32_t frame, const PyObject *op);
+
+#endif

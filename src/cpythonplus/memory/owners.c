@@ -1,0 +1,994 @@
+/* Each object counts with all on its shortest path from a named root: with a list, and the module that has it.  Owners are
+ * looked for from the roots of that tree downwards.  What counts is how much is reached through a node, or by how much that
+ * has grown.
+ *
+ *     one child has most of it          the child is asked in its turn
+ *     several have much                 each is asked
+ *     it is spread over small ones      this node is an owner: a container, a cache, an object with many parts
+ *     a chain without an end            its first node is: a linked list
+ *
+ * (Memory Analyzer of Eclipse calls them accumulation points.)  Modules, classes and frames only give names.
+ *
+ * What would be freed with an owner follows from dominators.  They are not asked for owners: what two have, as a set of tasks
+ * and the event that these wait for, is neither's.
+ *
+ * A mark has what was reached through a node, by address and class.  What was freed, and something of the same class put in
+ * its place, looks as if it had stayed; that is rare among what keeps much.
+ *
+ * Nothing is given back: the copy of the process in which this works ends.
+ */
+#include "owners.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../_base/record_table.h"
+#include "../_interp/layouts.h"
+#include "binding.h"
+#include "references.h"
+
+#define ROWS 40
+#define TYPES 40
+#define GROUPS 64
+#define STEPS 40
+#define CHAIN 24
+#define HELD_BYTES 16384
+#define GARBAGE 0         /* the anchor of all that nobody leads to */
+#define MARKED_BYTES 2048 /* what keeps less is in no mark */
+#define SPREAD 0.5        /* of what a node has, that no child has alone */
+
+/* ---- what a look knows ------------------------------------------------------------------------------ */
+
+static void
+add_kept(struct plus_owners *owners)
+{
+    for (uint32_t i = owners->reached; i-- > 1;) {
+        uint32_t node = owners->order[i];
+        owners->kept[node] += owners->graph->bytes[node];
+        owners->kept[owners->idom[node]] += owners->kept[node];
+    }
+}
+
+static uint32_t
+above(const struct plus_owners *owners, uint32_t node)
+{
+    return owners->parent[node] == PLUS_NO_NODE ? 0 : owners->parent[node];
+}
+
+static void
+add_reached(struct plus_owners *owners)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+
+    for (uint32_t i = graph->edges.count - 1; i-- > 0;) {
+        uint32_t node = owners->queue[i];
+        owners->reached_bytes[node] += graph->bytes[node];
+        owners->reached_objects[node] += graph->members[node];
+        owners->reached_bytes[above(owners, node)] += owners->reached_bytes[node];
+        owners->reached_objects[above(owners, node)] += owners->reached_objects[node];
+    }
+}
+
+static int
+find_children(struct plus_owners *owners)
+{
+    uint32_t nodes = owners->graph->edges.count;
+
+    owners->first_child = calloc((size_t)nodes + 2, sizeof *owners->first_child);
+    owners->child = malloc((size_t)nodes * sizeof *owners->child);
+    if (owners->first_child == NULL || owners->child == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t node = 1; node < nodes; node++) {
+        owners->first_child[above(owners, node) + 2]++;
+    }
+    for (size_t i = 2; i <= nodes; i++) {
+        owners->first_child[i] += owners->first_child[i - 1];
+    }
+    for (uint32_t node = 1; node < nodes; node++) {
+        owners->child[owners->first_child[above(owners, node) + 1]++] = node;
+    }
+    return 0;
+}
+
+/* A module, a class, a frame, or the names of one. */
+static bool
+is_namespace(const struct plus_owners *owners, uint32_t node)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    uint32_t holder = owners->parent[node];
+    PyObject *op = graph->objects[node];
+
+    if (op == NULL || PyModule_Check(op) || PyType_Check(op)) {
+        return true;
+    }
+    PyObject *owner = holder == PLUS_NO_NODE ? NULL : graph->objects[holder];
+
+    return owner != NULL && PyDict_CheckExact(op) &&
+           ((PyModule_Check(owner) && PyModule_GetDict(owner) == op) ||
+            (PyType_Check(owner) && plus_class_dict((PyTypeObject *)owner) == op));
+}
+
+/* Breadth first, from one group of roots after the other. */
+static int
+find_paths(struct plus_owners *owners)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    const struct plus_roots *roots = &graph->roots;
+    size_t ends[] = {graph->modules, graph->named, graph->held, roots->count}, begin = 0;
+    uint32_t *queue = owners->queue;
+    bool *met = calloc(graph->edges.count, sizeof *met);
+    uint32_t head = 0, tail = 0;
+
+    for (size_t group = 0; group < 4 && met != NULL; begin = ends[group++]) {
+        for (size_t i = begin; i < ends[group]; i++) {
+            if (!met[roots->nodes[i]]) {
+                met[roots->nodes[i]] = true;
+                owners->parent[roots->nodes[i]] = PLUS_NO_NODE;
+                queue[tail++] = roots->nodes[i];
+            }
+        }
+        while (head < tail) {
+            uint32_t node = queue[head++], holder = owners->parent[node];
+            owners->anchor[node] = group == 3 ? GARBAGE
+                                   : holder == PLUS_NO_NODE || is_namespace(owners, holder)
+                                       ? node
+                                       : owners->anchor[holder];
+            for (size_t at = graph->edges.first[node]; at < graph->edges.first[node + 1]; at++) {
+                uint32_t target = graph->edges.target[at];
+                if (!met[target]) {
+                    met[target] = true;
+                    owners->parent[target] = node;
+                    queue[tail++] = target;
+                }
+            }
+        }
+    }
+    int status = met != NULL ? 0 : -ENOMEM;
+
+    free(met);
+    return status;
+}
+
+int
+plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph)
+{
+    size_t nodes = graph->edges.count;
+
+    *owners = (struct plus_owners){.graph = graph};
+    owners->idom = malloc(nodes * sizeof(uint32_t));
+    owners->order = malloc(nodes * sizeof(uint32_t));
+    owners->kept = calloc(nodes, sizeof(uint64_t));
+    owners->queue = malloc(nodes * sizeof(uint32_t));
+    owners->reached_bytes = calloc(nodes, sizeof(uint64_t));
+    owners->reached_objects = calloc(nodes, sizeof(uint32_t));
+    owners->parent = malloc(nodes * sizeof(uint32_t));
+    owners->anchor = malloc(nodes * sizeof(uint32_t));
+    if (owners->idom == NULL || owners->order == NULL || owners->kept == NULL ||
+        owners->queue == NULL || owners->reached_bytes == NULL || owners->reached_objects == NULL ||
+        owners->parent == NULL || owners->anchor == NULL) {
+        return -ENOMEM;
+    }
+    int status = plus_graph_dominators(&graph->edges, &graph->roots, owners->idom, owners->order,
+                                       &owners->reached);
+
+    if (status == 0) {
+        add_kept(owners);
+        status = find_paths(owners);
+    }
+    if (status == 0) {
+        add_reached(owners);
+        status = find_children(owners);
+    }
+    return status;
+}
+
+/* Entries of a container; -1: it is none. */
+static int64_t
+length_of(PyObject *op)
+{
+    static const char *const sized[] = {"collections.deque", "array.array", "bytearray"};
+
+    if (op == NULL) {
+        return -1;
+    }
+    if (PyDict_Check(op)) {
+        return PyDict_GET_SIZE(op);
+    }
+    if (PyAnySet_Check(op)) {
+        return PySet_GET_SIZE(op);
+    }
+    if (PyList_Check(op)) {
+        return PyList_GET_SIZE(op);
+    }
+    for (size_t i = 0; i < sizeof sized / sizeof sized[0]; i++) {
+        if (strcmp(Py_TYPE(op)->tp_name, sized[i]) == 0) {
+            return Py_SIZE(op);
+        }
+    }
+    return -1;
+}
+
+/* ---- classes ----------------------------------------------------------------------------------------- */
+
+struct sum {
+    PyTypeObject *type;
+    uint64_t objects, bytes;
+};
+
+/* By class, what is a node; what counts with another is of no interest. */
+static int
+sum_up(const struct plus_owners *owners, struct plus_record_table *sums)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+
+    for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
+        struct sum *sum = plus_record_table_get(sums, Py_TYPE(graph->objects[node]));
+        if (sum == NULL) {
+            return -ENOMEM;
+        }
+        sum->objects++;
+        sum->bytes += graph->bytes[node];
+    }
+    return 0;
+}
+
+/* ---- frames, and what nobody leads to ------------------------------------------------------------------ */
+
+/* Of one function: all frames that execute it, or all unreached functions made from it. */
+struct tally {
+    const void *key;
+    uint64_t bytes, objects;
+    uint32_t count, example;
+};
+
+struct tallies {
+    struct tally all[256];
+    size_t count;
+};
+
+static void
+count_with(struct tallies *tallies, const void *key, const struct plus_owners *owners,
+           uint32_t node)
+{
+    size_t at = 0;
+
+    while (at < tallies->count && tallies->all[at].key != key) {
+        at++;
+    }
+    if (at == sizeof tallies->all / sizeof tallies->all[0]) {
+        return;
+    }
+    struct tally *tally = &tallies->all[at];
+
+    if (at == tallies->count) {
+        *tally = (struct tally){.key = key, .example = node};
+        tallies->count++;
+    }
+    tally->bytes += owners->reached_bytes[node];
+    tally->objects += owners->reached_objects[node];
+    tally->count++;
+}
+
+static void
+count_frames(const struct plus_owners *owners, struct tallies *tallies)
+{
+    tallies->count = 0;
+    for (uint32_t node = 1; node <= owners->graph->frames; node++) {
+        count_with(tallies, owners->graph->codes[node - 1], owners, node);
+    }
+}
+
+/* By class, functions by their code. */
+static void
+count_unreached(const struct plus_owners *owners, struct tallies *tallies)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+
+    tallies->count = 0;
+    for (size_t i = graph->held; i < graph->roots.count; i++) {
+        PyObject *op = graph->objects[graph->roots.nodes[i]];
+        count_with(tallies,
+                   PyFunction_Check(op) ? PyFunction_GET_CODE(op) : (PyObject *)Py_TYPE(op), owners,
+                   graph->roots.nodes[i]);
+    }
+}
+
+/* By class, what only C code or a thread has: elements of an array of objects, references that were never given up.  What
+ * has much is told by itself. */
+static void
+count_held(const struct plus_owners *owners, struct tallies *tallies)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+
+    tallies->count = 0;
+    for (size_t i = graph->named; i < graph->held; i++) {
+        uint32_t node = graph->roots.nodes[i];
+        if (owners->parent[node] == PLUS_NO_NODE && owners->reached_bytes[node] < HELD_BYTES) {
+            count_with(tallies, Py_TYPE(graph->objects[node]), owners, node);
+        }
+    }
+}
+
+/* ---- marks ------------------------------------------------------------------------------------------- */
+
+struct marked {
+    uintptr_t object, type; /* type 0: all frames of the code object */
+    uint64_t reached, kept;
+    int64_t length;
+    uint64_t objects;
+};
+
+struct marked_type {
+    uintptr_t type;
+    uint64_t objects, bytes;
+};
+
+struct mark {
+    uint64_t magic;
+    uint64_t nodes, types;
+    uint64_t total_objects, total_bytes;
+    /* `nodes` times struct marked, by address; `types` times struct marked_type, by address */
+};
+
+#define MAGIC UINT64_C(0x6b72616d2b2b7063)
+
+static int
+by_address(const void *a, const void *b)
+{
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static struct marked *
+marked_nodes(const struct mark *mark)
+{
+    return (struct marked *)(mark + 1);
+}
+
+static struct marked_type *
+marked_types(const struct mark *mark)
+{
+    return (struct marked_type *)(marked_nodes(mark) + mark->nodes);
+}
+
+/* Of a tally of one of three kinds: no object has such an address. */
+static uintptr_t
+key_of(const struct tally *tally, size_t kind)
+{
+    return (uintptr_t)tally->key + 1 + kind;
+}
+
+static bool
+is_marked(const struct plus_owners *owners, uint32_t node)
+{
+    return owners->graph->objects[node] != NULL && owners->reached_bytes[node] >= MARKED_BYTES;
+}
+
+void *
+plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
+    struct tallies *tallies = malloc(3 * sizeof *tallies);
+    uint64_t nodes = 0;
+
+    if (tallies == NULL || sum_up(owners, &sums) < 0) {
+        plus_record_table_clear(&sums);
+        free(tallies);
+        return NULL;
+    }
+    size_t types = sums.addresses.count;
+
+    count_frames(owners, &tallies[0]);
+    count_unreached(owners, &tallies[1]);
+    count_held(owners, &tallies[2]);
+    for (uint32_t node = 1; node < graph->edges.count; node++) {
+        nodes += is_marked(owners, node);
+    }
+    nodes += tallies[0].count + tallies[1].count + tallies[2].count;
+    *bytes =
+        sizeof(struct mark) + nodes * sizeof(struct marked) + types * sizeof(struct marked_type);
+    struct mark *mark = malloc(*bytes);
+
+    if (mark != NULL) {
+        *mark = (struct mark){MAGIC, nodes, types, graph->total_objects, graph->total_bytes};
+        struct marked *next = marked_nodes(mark);
+        for (uint32_t node = 1; node < graph->edges.count; node++) {
+            PyObject *op = graph->objects[node];
+            if (is_marked(owners, node)) {
+                *next++ = (struct marked){
+                    (uintptr_t)op,      (uintptr_t)Py_TYPE(op), owners->reached_bytes[node],
+                    owners->kept[node], length_of(op),          owners->reached_objects[node]};
+            }
+        }
+        for (size_t i = 0; i < 3; i++) {
+            for (size_t k = 0; k < tallies[i].count; k++) {
+                const struct tally *tally = &tallies[i].all[k];
+                *next++ = (struct marked){key_of(tally, i), 0, tally->bytes, 0, tally->count,
+                                          tally->objects};
+            }
+        }
+        struct marked_type *type = marked_types(mark);
+        const struct sum *sum;
+        for (size_t at = 0; (sum = plus_record_table_next(&sums, &at)) != NULL;) {
+            *type++ = (struct marked_type){(uintptr_t)sum->type, sum->objects, sum->bytes};
+        }
+        qsort(marked_nodes(mark), nodes, sizeof(struct marked), by_address);
+        qsort(marked_types(mark), types, sizeof(struct marked_type), by_address);
+    }
+    plus_record_table_clear(&sums);
+    free(tallies);
+    return mark;
+}
+
+/* A mark that is whole, or NULL. */
+static const struct mark *
+read_mark(const void *before, size_t bytes)
+{
+    const struct mark *mark = before;
+
+    if (mark == NULL || bytes < sizeof *mark || mark->magic != MAGIC ||
+        mark->nodes > bytes / sizeof(struct marked) ||
+        mark->types > bytes / sizeof(struct marked_type) ||
+        bytes < sizeof *mark + mark->nodes * sizeof(struct marked) +
+                    mark->types * sizeof(struct marked_type)) {
+        return NULL;
+    }
+    return mark;
+}
+
+/* NULL: there is none. */
+static const struct marked *
+find_marked(const struct mark *mark, uintptr_t key)
+{
+    return mark == NULL
+               ? NULL
+               : bsearch(&key, marked_nodes(mark), mark->nodes, sizeof(struct marked), by_address);
+}
+
+/* NULL: it was not there, or kept little. */
+static const struct marked *
+before_of(const struct mark *mark, PyObject *op)
+{
+    const struct marked *found = op == NULL ? NULL : find_marked(mark, (uintptr_t)op);
+
+    return found != NULL && found->type == (uintptr_t)Py_TYPE(op) ? found : NULL;
+}
+
+/* ---- owners ------------------------------------------------------------------------------------------ */
+
+struct owner {
+    uint32_t node;
+    int64_t amount;
+};
+
+struct finding {
+    const struct plus_owners *owners;
+    const struct mark *mark;
+    int64_t least;
+    struct owner rows[ROWS]; /* largest first */
+    size_t count;
+};
+
+static int64_t
+amount_of(const struct finding *it, uint32_t node)
+{
+    const struct marked *before = before_of(it->mark, it->owners->graph->objects[node]);
+
+    return (int64_t)it->owners->reached_bytes[node] -
+           (before != NULL ? (int64_t)before->reached : 0);
+}
+
+static void
+note(struct finding *it, uint32_t node, int64_t amount)
+{
+    size_t at = it->count < ROWS ? it->count++ : ROWS;
+
+    if (at == ROWS && (amount <= it->rows[ROWS - 1].amount)) {
+        return;
+    }
+    at = at == ROWS ? ROWS - 1 : at;
+    for (; at > 0 && it->rows[at - 1].amount < amount; at--) {
+        it->rows[at] = it->rows[at - 1];
+    }
+    it->rows[at] = (struct owner){node, amount};
+}
+
+struct task {
+    uint32_t node, chain; /* where a chain of only children began */
+    uint32_t length;      /* of it */
+};
+
+struct tasks {
+    struct task *all;
+    size_t count, room;
+};
+
+static int
+push(struct tasks *tasks, struct task task)
+{
+    if (tasks->count == tasks->room) {
+        size_t room = tasks->room > 0 ? 2 * tasks->room : 1024;
+        struct task *all = realloc(tasks->all, room * sizeof *all);
+        if (all == NULL) {
+            return -ENOMEM;
+        }
+        tasks->all = all;
+        tasks->room = room;
+    }
+    tasks->all[tasks->count++] = task;
+    return 0;
+}
+
+static int
+look_at(struct finding *it, struct tasks *tasks, struct task task)
+{
+    const struct plus_owners *owners = it->owners;
+    int64_t own = amount_of(it, task.node), most = 0, explained = 0;
+    uint32_t large = 0;
+
+    for (size_t i = owners->first_child[task.node]; i < owners->first_child[task.node + 1]; i++) {
+        if ((int64_t)owners->reached_bytes[owners->child[i]] < it->least) {
+            continue;
+        }
+        int64_t amount = amount_of(it, owners->child[i]);
+        if (amount >= it->least) {
+            large++;
+            explained += amount;
+            most = amount > most ? amount : most;
+        }
+    }
+    bool names = task.node == 0 || is_namespace(owners, task.node);
+
+    if (!names && (double)most < SPREAD * (double)own) {
+        note(it, task.node, own);
+        return 0;
+    }
+    if (!names && large == 1 && task.length >= CHAIN) {
+        note(it, task.chain, amount_of(it, task.chain));
+        return 0;
+    }
+    bool has_before = it->mark == NULL || owners->graph->objects[task.node] != NULL;
+
+    if (task.node != 0 && has_before && own - explained >= it->least) {
+        note(it, task.node, own - explained);
+    }
+    for (size_t i = owners->first_child[task.node]; i < owners->first_child[task.node + 1]; i++) {
+        uint32_t child = owners->child[i];
+        if ((int64_t)owners->reached_bytes[child] >= it->least &&
+            amount_of(it, child) >= it->least) {
+            bool goes_on = large == 1 && !names;
+            struct task next = {child, goes_on ? task.chain : child, goes_on ? task.length + 1 : 0};
+            if (push(tasks, next) < 0) {
+                return -ENOMEM;
+            }
+        }
+    }
+    return 0;
+}
+
+static int
+find_owners(struct finding *it)
+{
+    struct tasks tasks = {.all = NULL};
+    int status = push(&tasks, (struct task){0, 0, 0});
+
+    while (status == 0 && tasks.count > 0) {
+        status = look_at(it, &tasks, tasks.all[--tasks.count]);
+    }
+    free(tasks.all);
+    return status;
+}
+
+/* ---- names: Python objects from here on ---------------------------------------------------------------- */
+
+static PyObject *
+type_name(const PyTypeObject *type)
+{
+    PyObject *module = NULL, *dict = plus_class_dict((PyTypeObject *)type);
+    PyObject *name = PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_HEAPTYPE)
+                         ? ((PyHeapTypeObject *)type)->ht_qualname
+                         : NULL;
+
+    if (name == NULL || !PyUnicode_CheckExact(name)) {
+        return PyUnicode_FromString(type->tp_name);
+    }
+    module = dict == NULL ? NULL : PyDict_GetItemString(dict, "__module__");
+    return module != NULL && PyUnicode_CheckExact(module)
+               ? PyUnicode_FromFormat("%U.%U", module, name)
+               : Py_NewRef(name);
+}
+
+static PyObject *
+named(PyObject *label)
+{
+    if (PyUnicode_CheckExact(label) || PyLong_CheckExact(label) || label == Py_None) {
+        return Py_NewRef(label);
+    }
+    PyObject *name = type_name(Py_TYPE(label)), *pair = NULL;
+
+    if (name != NULL) {
+        pair = Py_BuildValue("(N)", name);
+    }
+    return pair;
+}
+
+/* (how, label, type's name) */
+static PyObject *
+step_of(const struct plus_heap_graph *graph, uint32_t from, uint32_t to)
+{
+    PyObject *target = graph->objects[to], *source = graph->objects[from];
+    bool names = (PyType_Check(source) && plus_class_dict((PyTypeObject *)source) == target) ||
+                 (PyModule_Check(source) && PyModule_GetDict(source) == target);
+    PyObject *label =
+        names ? Py_BuildValue("(sO)", "dict", Py_None) : plus_reference_label(source, target);
+    PyObject *step = NULL, *name = label == NULL ? NULL : named(PyTuple_GET_ITEM(label, 1));
+
+    if (name != NULL) {
+        step = Py_BuildValue("(ONN)", PyTuple_GET_ITEM(label, 0), name, type_name(Py_TYPE(target)));
+    }
+    Py_XDECREF(label);
+    return step;
+}
+
+/* The first step: a module, a variable of a function, a class, or what else is a root. */
+static PyObject *
+root_step(const struct plus_owners *owners, uint32_t node)
+{
+    PyObject *op = owners->graph->objects[node];
+
+    if (owners->anchor[node] == GARBAGE) {
+        return Py_BuildValue("(ssN)", "root", "garbage", type_name(Py_TYPE(op)));
+    }
+    if (PyModule_Check(op)) {
+        PyObject *name = PyModule_GetNameObject(op);
+        PyErr_Clear();
+        return Py_BuildValue("(sNs)", "module", name != NULL ? name : Py_NewRef(Py_None), "module");
+    }
+    return Py_BuildValue("(sON)", "root", Py_None, type_name(Py_TYPE(op)));
+}
+
+static PyObject *
+variable_step(const struct plus_heap_graph *graph, uint32_t frame, uint32_t to)
+{
+    PyCodeObject *code = graph->codes[frame - 1];
+    PyObject *name = plus_heap_graph_variable(frame, graph->objects[to]);
+
+    return Py_BuildValue("(s(OOOi)N)", "variable", name != NULL ? name : Py_None, code->co_qualname,
+                         code->co_filename, code->co_firstlineno,
+                         type_name(Py_TYPE(graph->objects[to])));
+}
+
+/* From a root on; what lies in the middle of very long ones is left out. */
+static PyObject *
+path_of(const struct plus_owners *owners, uint32_t node)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    uint32_t path[STEPS], length = 0;
+
+    for (uint32_t at = node; at != PLUS_NO_NODE; at = owners->parent[at]) {
+        if (length < STEPS) {
+            path[length++] = at;
+        }
+        else { /* the root's end counts more than the middle */
+            memmove(&path[STEPS / 2], &path[STEPS / 2 + 1],
+                    (STEPS - STEPS / 2 - 1) * sizeof path[0]);
+            path[STEPS - 1] = at;
+        }
+    }
+    PyObject *steps = PyList_New(0);
+
+    for (uint32_t i = length; i-- > 0 && steps != NULL;) {
+        bool first = i == length - 1, frame = !first && graph->objects[path[i + 1]] == NULL;
+
+        if (graph->objects[path[i]] == NULL) {
+            continue;
+        }
+        plus_append_row(&steps, frame && owners->parent[path[i]] == path[i + 1]
+                                    ? variable_step(graph, path[i + 1], path[i])
+                                : first ? root_step(owners, path[i])
+                                : owners->parent[path[i]] != path[i + 1]
+                                    ? Py_BuildValue("(sOs)", "...", Py_None, "")
+                                    : step_of(graph, path[i + 1], path[i]));
+    }
+    return steps;
+}
+
+/* (type's name, number) of what most of a node's parts are. */
+static PyObject *
+parts_of(const struct plus_owners *owners, uint32_t node)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct {
+        PyTypeObject *type;
+        Py_ssize_t count;
+    } kinds[16] = {{NULL, 0}}, *most = &kinds[0];
+
+    for (size_t i = owners->first_child[node]; i < owners->first_child[node + 1]; i++) {
+        PyTypeObject *type = Py_TYPE(graph->objects[owners->child[i]]);
+        size_t at = 0;
+
+        while (at < 15 && kinds[at].type != NULL && kinds[at].type != type) {
+            at++;
+        }
+        kinds[at].type = kinds[at].type == NULL ? type : kinds[at].type;
+        kinds[at].count += kinds[at].type == type;
+    }
+    for (size_t at = 1; at < 16; at++) {
+        most = kinds[at].count > most->count ? &kinds[at] : most;
+    }
+    return most->type == NULL ? Py_NewRef(Py_None)
+                              : Py_BuildValue("(Nn)", type_name(most->type), most->count);
+}
+
+/* Where a container is all that an object keeps much in, its entries are the object's. */
+static PyObject *
+container_in(const struct plus_owners *owners, uint32_t node)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    PyObject *op = graph->objects[node];
+
+    for (int depth = 0; depth < 3 && op != NULL && length_of(op) < 0; depth++) {
+        uint32_t most = PLUS_NO_NODE;
+        for (size_t i = owners->first_child[node]; i < owners->first_child[node + 1]; i++) {
+            uint32_t child = owners->child[i];
+            most =
+                most == PLUS_NO_NODE || owners->reached_bytes[child] > owners->reached_bytes[most]
+                    ? child
+                    : most;
+        }
+        if (most == PLUS_NO_NODE || owners->reached_bytes[most] * 2 < owners->reached_bytes[node]) {
+            return NULL;
+        }
+        node = most;
+        op = graph->objects[node];
+    }
+    return op;
+}
+
+static PyObject *
+owner_row(const struct finding *it, const struct owner *row)
+{
+    const struct plus_owners *owners = it->owners;
+    PyObject *op = owners->graph->objects[row->node];
+    const struct marked *before = before_of(it->mark, op);
+    PyObject *container = container_in(owners, row->node);
+    const struct marked *entries = before_of(it->mark, container);
+    PyObject *steps = path_of(owners, row->node), *parts = NULL, *name = NULL, *result = NULL;
+
+    if (steps != NULL) {
+        parts = op == NULL ? Py_NewRef(Py_None) : parts_of(owners, row->node);
+        name = op == NULL ? PyUnicode_FromString("frame") : type_name(Py_TYPE(op));
+    }
+    if (parts != NULL && name != NULL) {
+        result = Py_BuildValue("{sOsOsLsKsKsksKsLsLsO}", "steps", steps, "type", name,
+                               "amount_bytes", (long long)row->amount, "kept_bytes",
+                               (unsigned long long)owners->kept[row->node], "kept_before_bytes",
+                               (unsigned long long)(before != NULL ? before->kept : 0), "objects",
+                               (unsigned long)owners->reached_objects[row->node], "objects_before",
+                               (unsigned long long)(before != NULL ? before->objects : 0),
+                               "entries", (long long)length_of(container), "entries_before",
+                               (long long)(entries != NULL ? entries->length : -1), "parts", parts);
+    }
+    Py_XDECREF(steps);
+    Py_XDECREF(parts);
+    Py_XDECREF(name);
+    return result;
+}
+
+/* (function or class, file, line, number, ...) of what was tallied and has grown. */
+static PyObject *
+tally_rows(const struct finding *it, const struct tallies *tallies, size_t kind)
+{
+    const struct plus_heap_graph *graph = it->owners->graph;
+    PyObject *rows = PyList_New(0);
+
+    for (size_t i = 0; i < tallies->count && rows != NULL; i++) {
+        const struct tally *tally = &tallies->all[i];
+        const struct marked *before = find_marked(it->mark, key_of(tally, kind));
+        int64_t then = before != NULL && before->type == 0 ? (int64_t)before->reached : 0;
+        int64_t count = before != NULL && before->type == 0 ? before->length : 0;
+        PyObject *op = graph->objects[tally->example];
+        PyCodeObject *code = kind == 0 ? (PyCodeObject *)tally->key
+                             : kind == 1 && PyFunction_Check(op)
+                                 ? (PyCodeObject *)PyFunction_GET_CODE(op)
+                                 : NULL;
+        if ((tally->count < 2 && kind == 0) ||
+            ((int64_t)tally->bytes - then < it->least &&
+             (kind == 2 || (int64_t)tally->count - count < 10))) {
+            continue;
+        }
+        PyObject *name = code != NULL ? Py_NewRef(code->co_qualname) : type_name(Py_TYPE(op));
+        plus_append_row(&rows, name == NULL
+                                   ? NULL
+                                   : Py_BuildValue("{sNsOsisIsLsKsL}", "name", name, "file",
+                                                   code != NULL ? code->co_filename : Py_None,
+                                                   "line", code != NULL ? code->co_firstlineno : 0,
+                                                   "count", (unsigned)tally->count, "count_before",
+                                                   (long long)count, "bytes",
+                                                   (unsigned long long)tally->bytes, "bytes_before",
+                                                   (long long)then));
+    }
+    return rows;
+}
+
+/* ---- classes and where most of their objects are -------------------------------------------------------- */
+
+struct group {
+    uint32_t anchor, example;
+    uint64_t objects;
+};
+
+struct class_row {
+    PyTypeObject *type;
+    uint64_t objects, bytes, objects_before, bytes_before;
+    struct group groups[GROUPS];
+};
+
+static int64_t
+rank_of(const struct class_row *row)
+{
+    return (int64_t)(row->bytes - row->bytes_before);
+}
+
+static void
+choose_class(struct class_row *rows, size_t *count, const struct class_row *row)
+{
+    size_t at = *count < TYPES ? (*count)++ : TYPES;
+
+    if (at == TYPES && rank_of(row) <= rank_of(&rows[TYPES - 1])) {
+        return;
+    }
+    at = at == TYPES ? TYPES - 1 : at;
+    for (; at > 0 && rank_of(&rows[at - 1]) < rank_of(row); at--) {
+        rows[at] = rows[at - 1];
+    }
+    rows[at] = *row;
+}
+
+static void
+count_in(struct class_row *row, uint32_t anchor, uint32_t example)
+{
+    for (size_t i = 0; i < GROUPS; i++) {
+        if (row->groups[i].objects == 0 || row->groups[i].anchor == anchor) {
+            row->groups[i].anchor = anchor;
+            row->groups[i].example = row->groups[i].objects == 0 ? example : row->groups[i].example;
+            row->groups[i].objects++;
+            return;
+        }
+    }
+}
+
+static PyObject *
+class_as_dict(const struct plus_owners *owners, struct class_row *row)
+{
+    PyObject *groups = PyList_New(0), *name = type_name(row->type), *result = NULL;
+
+    for (int told = 0; told < 3 && groups != NULL; told++) {
+        struct group *most = &row->groups[0];
+        for (size_t i = 1; i < GROUPS; i++) {
+            most = row->groups[i].objects > most->objects ? &row->groups[i] : most;
+        }
+        if (most->objects == 0) {
+            break;
+        }
+        PyObject *steps = path_of(owners, most->example);
+        plus_append_row(&groups, steps == NULL ? NULL
+                                               : Py_BuildValue("{sKsN}", "objects",
+                                                               (unsigned long long)most->objects,
+                                                               "steps", steps));
+        most->objects = 0;
+    }
+    if (groups != NULL && name != NULL) {
+        result = Py_BuildValue("{sOsKsKsKsKsO}", "type", name, "objects",
+                               (unsigned long long)row->objects, "objects_before",
+                               (unsigned long long)row->objects_before, "bytes",
+                               (unsigned long long)row->bytes, "bytes_before",
+                               (unsigned long long)row->bytes_before, "groups", groups);
+    }
+    Py_XDECREF(groups);
+    Py_XDECREF(name);
+    return result;
+}
+
+static const struct marked_type *
+type_before(const struct mark *mark, const PyTypeObject *type)
+{
+    uintptr_t key = (uintptr_t)type;
+
+    return mark == NULL ? NULL
+                        : bsearch(&key, marked_types(mark), mark->types, sizeof(struct marked_type),
+                                  by_address);
+}
+
+/* Largest first, at most TYPES; in the order of the list. */
+static PyObject *
+class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t least)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
+    struct class_row *rows = calloc(TYPES, sizeof *rows);
+    size_t count = 0;
+    PyObject *list = PyList_New(0);
+
+    if (rows == NULL || sum_up(owners, &sums) < 0) {
+        PyErr_NoMemory();
+        Py_CLEAR(list);
+    }
+    const struct sum *sum;
+    for (size_t at = 0; list != NULL && (sum = plus_record_table_next(&sums, &at)) != NULL;) {
+        const struct marked_type *before = type_before(mark, sum->type);
+        struct class_row row = {.type = sum->type,
+                                .objects = sum->objects,
+                                .bytes = sum->bytes,
+                                .objects_before = before != NULL ? before->objects : 0,
+                                .bytes_before = before != NULL ? before->bytes : 0};
+        if (row.bytes > row.bytes_before && row.bytes - row.bytes_before >= least / 4) {
+            choose_class(rows, &count, &row);
+        }
+    }
+    for (uint32_t node = graph->frames + 1; list != NULL && node < graph->edges.count; node++) {
+        for (size_t i = 0; i < count; i++) {
+            if (rows[i].type == Py_TYPE(graph->objects[node])) {
+                count_in(&rows[i], owners->anchor[node], node);
+                break;
+            }
+        }
+    }
+    for (size_t i = 0; i < count && list != NULL; i++) {
+        plus_append_row(&list, class_as_dict(owners, &rows[i]));
+    }
+    plus_record_table_clear(&sums);
+    free(rows);
+    return list;
+}
+
+PyObject *
+plus_owners_report(const struct plus_owners *owners, const void *before, size_t before_bytes,
+                   uint64_t least)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct finding it = {
+        .owners = owners, .mark = read_mark(before, before_bytes), .least = (int64_t)least};
+
+    if (find_owners(&it) < 0) {
+        return PyErr_NoMemory();
+    }
+    PyObject *rows = PyList_New(0), *classes, *frames, *unreached, *held, *result = NULL;
+    struct tallies *tallies = malloc(sizeof *tallies);
+
+    if (tallies == NULL) {
+        Py_XDECREF(rows);
+        return PyErr_NoMemory();
+    }
+
+    for (size_t i = 0; i < it.count && rows != NULL; i++) {
+        plus_append_row(&rows, owner_row(&it, &it.rows[i]));
+    }
+    classes = rows == NULL ? NULL : class_rows(owners, it.mark, least);
+    count_frames(owners, tallies);
+    frames = classes == NULL ? NULL : tally_rows(&it, tallies, 0);
+    count_unreached(owners, tallies);
+    unreached = frames == NULL ? NULL : tally_rows(&it, tallies, 1);
+    count_held(owners, tallies);
+    held = unreached == NULL ? NULL : tally_rows(&it, tallies, 2);
+    free(tallies);
+    if (held != NULL) {
+        result = Py_BuildValue(
+            "{sKsKsKsKsKsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects, "bytes",
+            (unsigned long long)graph->total_bytes, "large_bytes",
+            (unsigned long long)graph->large_bytes, "objects_before",
+            (unsigned long long)(it.mark != NULL ? it.mark->total_objects : 0), "bytes_before",
+            (unsigned long long)(it.mark != NULL ? it.mark->total_bytes : 0), "owners", rows,
+            "classes", classes, "frames", frames, "unreached", unreached, "held", held);
+    }
+    Py_XDECREF(rows);
+    Py_XDECREF(classes);
+    Py_XDECREF(frames);
+    Py_XDECREF(unreached);
+    Py_XDECREF(held);
+    return result;
+}

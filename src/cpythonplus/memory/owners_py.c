@@ -1,0 +1,117 @@
+/* Owners, as Python sees them: worked out in a copy of the process, and told as marshalled plain data. */
+#include "binding.h"
+
+#include <marshal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../_base/raise.h"
+#include "c_allocator.h"
+#include "heap_copy.h"
+#include "heap_walk.h"
+#include "owners.h"
+
+struct order {
+    int before, mark; /* files in memory, or -1 */
+    uint64_t least;
+};
+
+/* Maps a mark; NULL: there is none. */
+static void *
+map_mark(int fd, size_t *bytes)
+{
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0 || status.st_size <= 0) {
+        return NULL;
+    }
+    *bytes = (size_t)status.st_size;
+    void *at = mmap(NULL, *bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static int
+write_mark(const struct plus_owners *owners, int fd)
+{
+    size_t bytes;
+    void *mark = plus_owners_mark(owners, &bytes);
+
+    return mark != NULL ? plus_heap_copy_write(fd, mark, bytes) : -1;
+}
+
+/* In the copy. */
+static PyObject *
+work(void *arg)
+{
+    const struct order *order = arg;
+    struct plus_heap_graph graph;
+    struct plus_owners owners;
+    size_t before_bytes = 0;
+    void *before = map_mark(order->before, &before_bytes);
+
+    if (plus_heap_graph_build(&graph) < 0 || plus_owners_find(&owners, &graph) < 0 ||
+        (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
+        return NULL;
+    }
+    PyObject *report = plus_owners_report(&owners, before, before_bytes, order->least);
+
+    return report == NULL ? NULL : PyMarshal_WriteObjectToString(report, Py_MARSHAL_VERSION);
+}
+
+static PyObject *
+memory_owners(PyObject *module, PyObject *args)
+{
+    struct order order = {.mark = -1};
+    unsigned long long least;
+    int marks, seconds;
+
+    if (!PyArg_ParseTuple(args, "iKpi:memory_owners", &order.before, &least, &marks, &seconds)) {
+        return NULL;
+    }
+    const char *refusal = plus_heap_walk_refusal();
+
+    if (refusal != NULL) {
+        plus_raise_unsupported(refusal);
+        return NULL;
+    }
+    order.least = least;
+    if (marks) {
+        order.mark = memfd_create("cpythonplus-mark", MFD_CLOEXEC);
+        if (order.mark < 0) {
+            return PyErr_SetFromErrno(PyExc_OSError);
+        }
+    }
+    uint64_t pause_ns = 0;
+    const int keep[] = {order.before, order.mark};
+    PyObject *data = plus_heap_copy(work, &order, keep, seconds, &pause_ns);
+
+    if (data == NULL && order.mark >= 0) {
+        close(order.mark);
+    }
+    return data == NULL ? NULL
+                        : Py_BuildValue("(NKi)", data, (unsigned long long)pause_ns, order.mark);
+}
+
+static PyObject *
+memory_malloc_bytes(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLongLong(plus_c_allocator_used_bytes(plus_c_allocator_kind()));
+}
+
+PyMethodDef plus_memory_owners_methods[] = {
+    {"memory_malloc_bytes", memory_malloc_bytes, METH_NOARGS,
+     PyDoc_STR("memory_malloc_bytes($module, /)\n--\n\n"
+               "Return what the C library's malloc has handed out; -1 where that is not known.")},
+    {"memory_owners", memory_owners, METH_VARARGS,
+     PyDoc_STR(
+         "memory_owners($module, before, least, marks, seconds, /)\n--\n\n"
+         "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
+         "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
+         "told;\n"
+         "marks: whether a mark is made (else -1); seconds: how long it may take.\n\n"
+         "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes), the same of\n"
+         "`before`, `owners` and `classes`.  UnsupportedPlatform where it cannot be done; "
+         "OSError.")},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,599 @@
+"""Who keeps what, and what has grown: owners, lines, amounts; nothing of the program changes."""
+
+import gc
+import json
+import sys
+import threading
+import types
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpythonplus import _native, memory
+from cpythonplus.memory._agent.comparing import compared
+from cpythonplus.memory._owners import looking
+from cpythonplus.memory._owners.spelling import place_of, spelled
+from cpythonplus.memory._report.owners import growth_layout
+from examples.leaks import judge
+from tests.support import run_child
+
+SESSIONS: dict[str, list[int]] = {}
+MANY = 4000
+
+
+class Part:
+    """What is kept."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.text = f"part {number}"
+
+
+class Shop:
+    """Keeps parts."""
+
+    everywhere: list[Part] = []  # noqa: RUF012  # that is the point
+
+    def __init__(self) -> None:
+        self.parts: dict[int, Part] = {}
+
+    @staticmethod
+    @cache
+    def label(part: Part) -> str:
+        """Return what stands on a part."""
+        return part.text
+
+
+SHOP = Shop()
+
+
+@cache
+def rendered(number: int) -> str:
+    """Return a text of its own."""
+    return f"<p>{number}</p>" * 5
+
+
+def descriptors_now() -> int:
+    """Return how many descriptors this process has."""
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+def line_of(text: str) -> int:
+    """Return the line of this file that begins with a text."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
+
+
+def grown(make: Callable[[], object]) -> memory.Growth:
+    """Return what has grown while it was called; what it returns is kept until then."""
+    with memory.growth() as found:
+        kept = make()
+    del kept
+    assert found.result is not None
+    return found.result
+
+
+def named(found: memory.Growth | memory.Owners, ending: str) -> memory.Owner:
+    """Return the owner of that name."""
+    rows = [each for each in found.owners if each.name.endswith(ending)]
+    assert rows, found
+    return rows[0]
+
+
+class TestNames:
+    def test_a_dict_of_a_module(self) -> None:
+        found = grown(lambda: SESSIONS.update((f"s{i}", [i]) for i in range(MANY)))
+        SESSIONS.clear()
+        row = found.owners[0]
+        assert row.name == f"{__name__}.SESSIONS"
+        assert row.type == "dict"
+        assert (row.entries_before, row.entries) in {(-1, MANY), (0, MANY)}
+        assert row.parts == f"{MANY:,} list"
+        assert (row.place.file, row.place.line) == (__file__, line_of("SESSIONS:"))
+        assert row.amount_bytes > MANY * 100
+
+    def test_an_attribute_of_an_instance(self) -> None:
+        found = grown(lambda: SHOP.parts.update((i, Part(i)) for i in range(MANY)))
+        SHOP.parts.clear()
+        row = named(found, "SHOP.parts")
+        assert row is found.owners[0]
+        assert row.place.line == line_of("self.parts:")
+
+    def test_an_attribute_of_a_class(self) -> None:
+        found = grown(lambda: Shop.everywhere.extend(Part(i) for i in range(MANY)))
+        Shop.everywhere.clear()
+        assert named(found, "Shop.everywhere").place.line == line_of("everywhere:")
+
+    def test_a_cache(self) -> None:
+        found = grown(lambda: [rendered(i) for i in range(MANY)] and None)
+        rendered.cache_clear()
+        row = named(found, ".rendered")
+        assert row.type == "functools._lru_cache_wrapper"
+        assert row.entries == MANY
+        assert row.place.line == line_of("def rendered")
+
+    def test_a_variable_of_a_function(self) -> None:
+        queue: deque[Part] = deque()
+        found = grown(lambda: queue.extend(Part(i) for i in range(MANY)))
+        row = next(each for each in found.owners if each.entries == MANY)
+        assert row.name.startswith("queue of ")
+        assert row.place.line == line_of("queue: deque[Part]")
+        queue.clear()
+
+    def test_data_of_a_thread(self) -> None:
+        out = run_child(
+            """
+            import threading
+            from cpythonplus import memory
+
+            local = threading.local()
+            begin, go_on, end = (threading.Event() for _ in range(3))
+
+            def work():
+                local.history = []
+                begin.set()
+                go_on.wait()
+                local.history.extend([i] for i in range(5000))
+                begin.set()
+                end.wait()
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            begin.wait()
+            with memory.growth() as found:
+                begin.clear()
+                go_on.set()
+                begin.wait()
+            end.set()
+            thread.join()
+            print(found.result.owners[0].name)
+            """
+        ).out
+        assert out == "__main__.local.history\n"
+
+    def test_frames_of_many_threads(self) -> None:
+        never, begun = threading.Event(), threading.Semaphore(0)
+
+        def wait_for_ever() -> None:
+            data = [0] * 500
+            begun.release()
+            never.wait()
+            data.clear()
+
+        threads: list[threading.Thread] = []
+
+        def start() -> None:
+            threads.extend(threading.Thread(target=wait_for_ever) for _ in range(40))
+            for each in threads:
+                each.start()
+            for _ in threads:
+                begun.acquire()
+
+        found = grown(start)
+        never.set()
+        for each in threads:
+            each.join()
+        row = next(each for each in found.owners if "wait_for_ever()" in each.name)
+        assert (row.type, row.entries - row.entries_before) == ("frame", 40)
+        assert row.name.startswith("40 x ")
+        assert found.threads - found.threads_before > 30  # others may end meanwhile
+        assert row.place.line == line_of("def wait_for_ever")
+
+    def test_a_linked_list_is_named_by_its_head(self) -> None:
+        head: list[Any] = []
+        SESSIONS["head"] = head
+
+        def lengthen() -> None:
+            last = head
+            for _ in range(MANY):
+                last.append([])
+                last = last[0]
+
+        found = grown(lengthen)
+        del SESSIONS["head"]
+        assert found.owners[0].name.startswith(f"{__name__}.SESSIONS")
+        assert found.owners[0].amount_bytes > MANY * 50
+        while head:
+            head[:] = head[0]
+
+    def test_keys_are_not_shown(self) -> None:
+        SESSIONS["very-secret-session"] = []
+        found = grown(lambda: SESSIONS["very-secret-session"].extend(range(10**6, 10**6 + MANY)))
+        SESSIONS.clear()
+        assert "secret" not in str(found)
+        assert found.owners[0].name == f"{__name__}.SESSIONS['very...]"
+
+    def test_a_cache_of_a_method(self) -> None:
+        found = grown(lambda: [Shop.label(Part(i)) for i in range(MANY)])
+        Shop.label.cache_clear()
+        [row] = [each for each in found.owners if "Shop.label" in each.name]
+        assert row.place.line == line_of("def label")
+
+    def test_what_another_module_has_made(self) -> None:
+        """`from there import name`: the line is there."""
+        steps = [("module", __name__, "module"), ("dict", None, "dict"), ("key", "run_child", "x")]
+        place = place_of(steps)
+        assert place.file.startswith(str(Path(__file__).parents[1] / "support"))
+        assert "def run_child" in Path(place.file).read_text().splitlines()[place.line - 1]
+
+    def test_steps_of_all_kinds(self) -> None:
+        module = ("module", __name__, "module")
+        names = ("dict", None, "dict")
+        assert spelled([module, names, ("key", "f", "function")]) == f"{__name__}.f"
+        closure = [
+            ("attribute", "__closure__", "tuple"),
+            ("index", 0, "cell"),
+            ("attribute", "cell_contents", "list"),
+        ]
+        assert spelled([module, names, ("key", "f", "function"), *closure]).endswith(".f (closure)")
+        assert spelled([("root", None, "dict")]).startswith("C code, or a thread")
+        assert spelled([module, names, ("key", "d", "dict"), ("key", ("m.K",), "list")]) == (
+            f"{__name__}.d[<m.K>]"
+        )
+        assert spelled([("root", "garbage", "m.Node")]) == "garbage: m.Node"
+        assert spelled([]) == "?"
+        assert place_of([]) == place_of([("root", None, "dict")])
+
+
+class TestAmounts:
+    def test_what_two_have_is_freed_with_neither(self) -> None:
+        shared = [Part(i) for i in range(MANY)]
+        first, second = [*shared], [*shared]
+        del shared
+        found = memory.owners()
+        rows = [each for each in found.owners if each.entries == MANY]
+        assert {each.name.partition(" ")[0] for each in rows} <= {"first", "second"}
+        assert rows[0].amount_bytes > MANY * 100
+        assert rows[0].kept_bytes < MANY * 20
+        assert len(first) == len(second)
+
+    def test_what_one_has_is_freed_with_it(self) -> None:
+        kept = [Part(i) for i in range(MANY)]
+        row = named(memory.owners(), "kept of TestAmounts.test_what_one_has_is_freed_with_it()")
+        assert row.kept_bytes == row.amount_bytes
+        assert row.amount_bytes > sum(map(sys.getsizeof, kept))
+
+    def test_classes_and_where_most_are(self) -> None:
+        SHOP.parts.update((i, Part(i)) for i in range(99 * 40))
+        others = [Part(i) for i in range(40)]
+        rows = {each.type: each for each in memory.owners().classes}
+        SHOP.parts.clear()
+        row = rows[f"{__name__}.Part"]
+        assert row.objects == 4000
+        assert row.where[0].objects == 99 * 40
+        assert row.where[0].path == f"{__name__}.SHOP.parts[...]"
+        assert row.where[1].objects == len(others)
+
+    def test_cyclic_garbage_with_the_collector_off(self) -> None:
+        out = run_child(
+            """
+            import gc
+            from cpythonplus import memory
+
+            gc.disable()
+
+            def leave():
+                def walk(depth):
+                    return data if depth == 0 else walk(depth - 1)
+                data = bytearray(500)
+
+            with memory.growth() as found:
+                for _ in range(1000):
+                    leave()
+            row = found.result.owners[0]
+            print(row.name, row.type, row.entries, row.place.line, found.result.collects)
+            print(found.result)
+            """
+        ).out
+        first, _, rest = out.partition("\n")
+        assert first == "garbage: leave.<locals>.walk() garbage 1000 8 False"
+        assert "the collector is off" in rest
+
+    def test_garbage_of_a_class(self) -> None:
+        out = run_child(
+            """
+            import gc
+            from cpythonplus import memory
+
+            gc.disable()
+
+            class Node:
+                pass
+
+            with memory.growth() as found:
+                for _ in range(1000):
+                    node = Node()
+                    node.other = Node()
+                    node.other.other = node
+                    node.data = [0] * 50
+            for row in found.result.classes:
+                if row.type == "__main__.Node":
+                    print(*(each.path for each in row.where))
+            print(found.result.owners[0].place.line)
+            """
+        ).out
+        first, line, *_ = out.splitlines()
+        assert first.startswith("garbage: __main__.Node")
+        assert "C code" not in first
+        assert line == "7"
+
+    def test_references_that_c_code_does_not_give_up(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            class Item:
+                pass
+
+            with memory.growth() as found:
+                for number in range(1000):
+                    item = Item()
+                    item.data = [number] * 50
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+            row = found.result.owners[0]
+            print(row.name, row.type, row.entries_before, row.place.line, sep="; ")
+            """
+        ).out
+        assert out == "999 x __main__.Item; held by C code; 0; 5\n"
+
+    def test_nothing_grows(self) -> None:
+        found = grown(lambda: sum(len(str(i)) for i in range(1000)))
+        assert not [each for each in found.owners if each.amount_bytes > 100_000]
+
+    def test_memory_that_only_c_code_knows(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            malloc = ctypes.CDLL(None).malloc
+            malloc.restype = ctypes.c_void_p
+            with memory.growth() as found:
+                for _ in range(1000):
+                    malloc(3000)
+            result = found.result
+            print(result.c_heap_bytes - result.c_heap_before_bytes > 2_900_000, result.owners)
+            """
+        ).out
+        assert out in {"True ()\n", "False ()\n"}
+        if _native.memory_malloc_bytes() >= 0:
+            assert out == "True ()\n"
+
+
+class TestNothingIsChanged:
+    def test_of_the_process(self) -> None:
+        memory.owners()
+        before = (
+            descriptors_now(),
+            gc.isenabled(),
+            gc.get_count()[2],
+            sys.getrefcount(Part),
+        )
+        memory.owners()
+        with memory.growth():
+            pass
+        after = (
+            descriptors_now(),
+            gc.isenabled(),
+            gc.get_count()[2],
+            sys.getrefcount(Part),
+        )
+        assert after == before
+
+    def test_no_child_is_left(self) -> None:
+        run_child(
+            """
+            import os, signal
+            from cpythonplus import memory
+
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            memory.owners()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            memory.owners()
+            try:
+                print(os.waitpid(-1, os.WNOHANG))
+            except ChildProcessError:
+                print("none")
+            """
+        )
+
+    def test_the_copy_has_no_descriptors_of_the_program(self) -> None:
+        """A connection that is closed while it works is closed for the other side."""
+        out = run_child(
+            """
+            import os, threading, time
+            from cpythonplus.memory._owners import looking
+
+            kept = [[number] for number in range(300_000)]
+            ours, theirs = os.pipe()
+            with open("/dev/null") as null:
+                numbers = []
+
+                def look():
+                    task = f"/proc/self/task/{main}/children"
+                    while len(numbers) < 2:
+                        for child in open(task).read().split():
+                            try:
+                                found = [
+                                    os.readlink(f"/proc/{child}/fd/{each}")
+                                    for each in os.listdir(f"/proc/{child}/fd")
+                                ]
+                            except OSError:
+                                continue
+                            if len(found) <= 2:
+                                numbers.append(sorted(each.partition(":")[0] for each in found))
+                                return
+
+                main = threading.get_native_id()
+                thread = threading.Thread(target=look, daemon=True)
+                thread.start()
+                looking.Mark().close()
+                thread.join(10)
+            print(numbers)
+            """
+        ).out
+        assert out == "[['/memfd', 'pipe']]\n"
+
+    def test_hooks_of_forks_are_not_called(self) -> None:
+        out = run_child(
+            """
+            import os
+            from cpythonplus import memory
+
+            os.register_at_fork(before=lambda: print("before"))
+            os.register_at_fork(after_in_child=lambda: print("child"))
+            memory.owners()
+            print("done")
+            """
+        ).out
+        assert out == "done\n"
+
+    def test_beside_threads_that_work(self) -> None:
+        ended = threading.Event()
+
+        def work() -> None:
+            kept: deque[object] = deque(maxlen=1000)
+            while not ended.is_set():
+                kept.append({"a": [1] * 50, "b": b"x" * 2000})
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for each in threads:
+            each.start()
+        try:
+            for _ in range(3):
+                assert memory.owners().objects > 0
+        finally:
+            ended.set()
+            for each in threads:
+                each.join()
+
+
+class TestMisuse:
+    def test_a_block_that_raises(self) -> None:
+        def fail() -> None:
+            raise KeyError("x")
+
+        with pytest.raises(KeyError), memory.growth() as found:
+            fail()
+        assert found.result is None
+
+    def test_growth_without_a_look_before(self) -> None:
+        with pytest.raises(LookupError, match="nobody has looked before"):
+            looking.growth_since_mark()
+
+    def test_a_second_look_replaces_the_first(self) -> None:
+        descriptors = descriptors_now()
+        looking.mark()
+        looking.mark()
+        assert descriptors_now() == descriptors + 1
+        looking.growth_since_mark()
+        assert descriptors_now() == descriptors
+
+    def test_each_doctor_has_its_own_look(self) -> None:
+        descriptors = descriptors_now()
+        looking.mark()
+        looking.mark("first")
+        kept = [[number] for number in range(MANY)]
+        looking.mark("second")
+        first, second = (looking.growth_since_mark(each) for each in ("first", "second"))
+        assert first.objects - first.objects_before > MANY
+        assert second.objects - second.objects_before < MANY
+        assert len(kept) == MANY
+        for number in range(6):  # each has been interrupted
+            looking.mark(f"doctor {number}")
+        assert descriptors_now() == descriptors + 5
+        with pytest.raises(LookupError, match="too many others have since"):
+            looking.growth_since_mark("doctor 1")
+        assert looking.forget_mark("doctor 1") == {"forgotten": 0}
+        for number in range(2, 6):
+            assert looking.forget_mark(f"doctor {number}") == {"forgotten": 1}
+        looking.growth_since_mark()
+        assert descriptors_now() == descriptors
+
+    @pytest.mark.parametrize(
+        "arguments", [(), (1,), ("x", 1, True, 1), (-1, -1, True), (-1, 1, True, 1, 1)]
+    )
+    def test_wrong_arguments_of_the_extension(self, arguments: tuple[Any, ...]) -> None:
+        with pytest.raises((TypeError, OverflowError)):
+            _native.memory_owners(*arguments)
+
+    def test_a_file_that_is_no_mark(self, tmp_path: Path) -> None:
+        for content in (b"", b"x" * 10, b"x" * 1000, b"\xff" * 4096):
+            path = tmp_path / "mark"
+            path.write_bytes(content)
+            with path.open("rb") as file:
+                data, _, mark = _native.memory_owners(file.fileno(), 1 << 20, False, 60)
+            assert data
+            assert mark == -1
+
+    def test_a_copy_that_takes_too_long(self) -> None:
+        code = """
+            from cpythonplus import _native
+
+            kept = [[number] for number in range(2_000_000)]
+            try:
+                _native.memory_owners(-1, 1, False, 0)
+            except RuntimeError as error:
+                print(error)
+        """
+        assert run_child(code).out == "the copy of the process took longer than 0 seconds\n"
+
+    def test_reports_of_two_processes_of_one_number(self) -> None:
+        owners = memory.owners().as_json()
+        first, second = (
+            {"target": {"pid": 7, "started_s": started_s}, "owners": owners}
+            for started_s in (1000.0, 9000.5)
+        )
+        assert compared(first, first)["owners"] == []
+        with pytest.raises(ValueError, match="different processes"):
+            compared(first, second)
+
+    def test_a_report_of_something_else(self) -> None:
+        for found in ({}, {"owners": 3}, {"owners": [{}], "classes": [{}, 1], "seconds": "x"}):
+            lines, tables = growth_layout(found, 5)
+            assert lines
+            assert isinstance(tables, tuple)
+
+
+def test_rates() -> None:
+    """Of entries; of objects where there are no entries more."""
+    row: dict[str, object] = {"name": "a.b", "type": "dict", "parts": "7 m.Part", "objects": 500}
+    for entries, entries_before, before, told in (
+        (7, 2, 100, ("2 -> 7", "+5/s", "Part")),
+        (7, 7, 100, ("7 -> 7", "+400 objects/s", "Part")),
+        (8, 8, 500, ("8 -> 8", "", "7 Part")),
+        (-1, -1, 300, ("", "+200 objects/s", "7 Part")),
+    ):
+        counts = {"entries": entries, "entries_before": entries_before, "objects_before": before}
+        _, tables = growth_layout({"seconds": 1.0, "owners": [{**row, **counts}]}, 5)
+        assert tables[0].rows[0][2:5] == told
+
+
+def test_types_made_at_run_time() -> None:
+    forms: list[type] = []
+    gc.collect()  # classes of earlier tests
+    found = grown(lambda: forms.extend(types.new_class("Form") for _ in range(300)))
+    rows = {each.type: each for each in found.classes}
+    assert rows["type"].objects - rows["type"].objects_before == 300
+    assert found.owners[0].entries == 300
+    forms.clear()
+
+
+def test_the_page_has_the_results_of_the_test_bed() -> None:
+    results = {each.stem: json.loads(each.read_text()) for each in judge.RESULTS.glob("*.json")}
+    assert len(results) == 5
+    assert judge.table(results) in judge.PAGE.read_text()
+    for rows in results.values():
+        assert [row["service"] for row in rows] == sorted(row["service"] for row in rows)
+        assert {row["verdict"] for row in rows if row["service"] != "control"} == {"named"}
+
+
+@pytest.mark.parametrize("name", ["two_leaks", "control"])
+def test_the_test_bed(name: str) -> None:
+    source = judge.HERE / f"{name}.py"
+    assert judge.judged(source, 1.0)["verdict"] == ("quiet" if name == "control" else "named")

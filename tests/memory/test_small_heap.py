@@ -1,0 +1,29 @@
+"""Tests that look at the whole heap, again and again: in a process whose heap is small."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# With all the others in one process each look takes seconds.
+CASES = sorted(path.name for path in Path(__file__).parent.glob("*_cases.py"))
+
+
+@pytest.mark.parametrize("cases", CASES)
+def test_looks_at_the_whole_heap(cases: str, pytestconfig: pytest.Config) -> None:
+    root, again = pytestconfig.rootpath, pytestconfig.getoption("reruns") or 0
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    command += [f"--reruns={again}", f"--rootdir={root}", str(Path(__file__).with_name(cases))]
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env={**os.environ, "PYTEST_ADDOPTS": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout or " skipped" in done.stdout, done.stdout
