@@ -29,7 +29,7 @@ in_time() {
 
 # limited COMMAND...: ends it where it hangs, as even pytest's own watchdog cannot, or when the time of all is up.
 limited() {
-    local most=${CI_TEST_SECONDS:-1500} left=$((deadline - SECONDS))
+    local most=${CI_TEST_SECONDS:-2100} left=$((deadline - SECONDS))
     [ "$left" -ge "$most" ] || most=$left
     timeout --kill-after=10 "$((most > 1 ? most : 1))" "$@"
 }
