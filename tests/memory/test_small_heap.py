@@ -1,4 +1,4 @@
-"""Tests that look at the whole heap, again and again: in a process whose heap is small."""
+"""Tests that look at the whole heap again and again, or at some bytes a call: in a process whose heap is small."""
 
 import os
 import subprocess
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-# With all the others in one process each look takes seconds.
+# With all the others in one process each look takes seconds, and what they have left is freed meanwhile.
 CASES = sorted(path.name for path in Path(__file__).parent.glob("*_cases.py"))
 
 
 @pytest.mark.parametrize("cases", CASES)
-def test_looks_at_the_whole_heap(cases: str, pytestconfig: pytest.Config) -> None:
+def test_in_a_small_heap(cases: str, pytestconfig: pytest.Config) -> None:
     root, again = pytestconfig.rootpath, pytestconfig.getoption("reruns") or 0
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     command += [f"--reruns={again}", f"--rootdir={root}", str(Path(__file__).with_name(cases))]
