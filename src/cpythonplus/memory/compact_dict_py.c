@@ -11,12 +11,6 @@
 #include "compact_views.h"
 #include "compact_whole.h"
 
-static struct plus_memory_state *
-state_of(PyObject *op)
-{
-    return plus_memory_state_of_type(Py_TYPE(op));
-}
-
 /* ---- one entry ----------------------------------------------------------------------------------- */
 
 /* A KeyError; a tuple would become its arguments. */

@@ -379,14 +379,14 @@ view_xor(PyObject *left, PyObject *right)
 static int
 has_all(PyObject *outer, PyObject *inner)
 {
-    PyObject *iterator = PyObject_GetIter(inner), *each;
-    int has = iterator != NULL ? 1 : -1;
+    PyObject *elements = PyObject_GetIter(inner), *each;
+    int has = elements != NULL ? 1 : -1;
 
-    while (has > 0 && (each = PyIter_Next(iterator)) != NULL) {
+    while (has > 0 && (each = PyIter_Next(elements)) != NULL) {
         has = PySequence_Contains(outer, each);
         Py_DECREF(each);
     }
-    Py_XDECREF(iterator);
+    Py_XDECREF(elements);
     return PyErr_Occurred() ? -1 : has;
 }
 
@@ -431,14 +431,14 @@ view_richcompare(PyObject *self, PyObject *other, int op)
 static PyObject *
 view_isdisjoint(PyObject *self, PyObject *other)
 {
-    PyObject *iterator = PyObject_GetIter(other), *each;
-    int has = iterator != NULL ? 0 : -1;
+    PyObject *elements = PyObject_GetIter(other), *each;
+    int has = elements != NULL ? 0 : -1;
 
-    while (has == 0 && (each = PyIter_Next(iterator)) != NULL) {
+    while (has == 0 && (each = PyIter_Next(elements)) != NULL) {
         has = PySequence_Contains(self, each);
         Py_DECREF(each);
     }
-    Py_XDECREF(iterator);
+    Py_XDECREF(elements);
     return has < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(has == 0);
 }
 
