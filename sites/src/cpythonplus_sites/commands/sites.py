@@ -88,9 +88,9 @@ def _carry_out(action: str, arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return USAGE_STATUS
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("pydantic", "cryptography"):
+        if error.name != "tomli":  # a dependency below Python 3.11 alone
             raise
-        raise UsageError(f"requires {error.name}; pip install cpythonplus-sites") from None
+        raise UsageError("requires tomli; pip install cpythonplus-sites, or its zipapp") from None
     except KeyboardInterrupt:
         again = "; the same command continues from there" * (action in ("apply", "rotate"))
         print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)
