@@ -25,7 +25,7 @@ PYTHON = "/usr/bin/python3"
 NAME = "cpythonplus-clock"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class File:
     """What is to stand at an absolute path: a text with a mode, or a link to `target`."""
 
@@ -35,7 +35,7 @@ class File:
     target: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conflict:
     """Something else on the machine that keeps or sets its time.
 
