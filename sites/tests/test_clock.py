@@ -632,7 +632,7 @@ def test_it_keeps_to_an_old_grammar_and_to_the_standard_library() -> None:
         if isinstance(node, ast.FunctionDef):
             for note in [node.returns, *(a.annotation for a in node.args.args)]:
                 # `int | None` is evaluated where it is not quoted, and new.
-                assert not isinstance(note, ast.BinOp | ast.Subscript), ast.unparse(node)
+                assert not isinstance(note, (ast.BinOp, ast.Subscript)), ast.unparse(node)
 
 
 def test_the_floor_is_not_older_than_the_newest_release() -> None:

@@ -38,6 +38,8 @@ ACTIONS: dict[str, str] = {
 
 INTERRUPTED_STATUS = 130
 COMMAND = "cpythonplus-sites"
+CLOCK = "clock"
+"""The other command of this package: a zipapp has one entry point."""
 HOST_DIR = Path("/etc/cpythonplus/sites")
 
 HELP = """\
@@ -49,6 +51,7 @@ actions:
 {actions}
 
   cpythonplus-sites ACTION --help   describes one action.
+  cpythonplus-sites clock           is the command cpythonplus-clock.
 """
 
 
@@ -69,8 +72,12 @@ def call(words: list[str]) -> int:
     """Do the same; raises UsageError for wrong ones."""
     if not words or words[0] in ("-h", "--help"):
         return show(HELP.format(actions="\n".join(f"  {n:<10}{t}" for n, t in ACTIONS.items())))
+    if words[0] == CLOCK:
+        from cpythonplus_sites.commands import clock
+
+        return clock.main(words[1:])
     if words[0] not in ACTIONS:
-        hint = suggestion(words[0], list(ACTIONS))
+        hint = suggestion(words[0], [*ACTIONS, CLOCK])
         raise UsageError(f"unknown action {words[0]!r}{hint}; see cpythonplus-sites --help")
     restrain_umask()
     return _carry_out(words[0], words[1:])
