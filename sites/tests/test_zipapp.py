@@ -1,7 +1,6 @@
 """The zipapp that one copies to a gateway: what is in it, and that it works on each Python here."""
 
 import ast
-import importlib.util
 import os
 import subprocess
 import sys
@@ -33,10 +32,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tomli() -> Path:
     """The package, of which only what is not compiled is taken."""
-    found = importlib.util.find_spec("tomli")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    return Path(pytest.importorskip("tomli").__file__).parent
 
 
 @pytest.fixture(params=INTERPRETERS)
@@ -45,7 +41,7 @@ def python(request: pytest.FixtureRequest) -> str:
 
 
 def run(
-    python: str, *words: str | Path, cwd: Path, status: int = 0
+    python: str, *words: str | Path, cwd: Path | None = None, status: int | None = 0
 ) -> subprocess.CompletedProcess[str]:
     """Run it where nothing of this environment can be imported."""
     kept = child_environment()
@@ -60,7 +56,7 @@ def run(
         check=False,
         timeout=60,
     )
-    assert done.returncode == status, done.stdout + done.stderr
+    assert status in (None, done.returncode), done.stdout + done.stderr
     return done
 
 
@@ -76,6 +72,29 @@ def test_it_checks_a_file(archive: Path, python: str, folder: Path) -> None:
     (folder / "sites.toml").write_text(with_changed('gateway = "192.168.30.1"', "gateway = 7"))
     done = run(python, "-I", archive, "check", cwd=folder, status=2)
     assert done.stdout == "sites.toml:23: sites.rome.gateway: expected a string in quotes, got 7\n"
+
+
+@pytest.mark.parametrize("has_tomli", [False, True])
+def test_tomli_is_used_before_3_11_alone(
+    archive: Path, python: str, folder: Path, has_tomli: bool
+) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        kept = [name for name in opened.namelist() if has_tomli or not name.startswith("tomli")]
+        opened.extractall(folder / "package", kept)
+    script = (
+        "import sys; sys.path.insert(0, 'package')\n"
+        "from cpythonplus_sites.commands.sites import main; status = main(['check'])\n"
+        "print('tomli' in sys.modules, sys.version_info < (3, 11)); sys.exit(status)"
+    )
+    is_old = run(python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))", status=None)
+    status = 2 if is_old.returncode and not has_tomli else 0
+    done = run(python, "-ISc", script, cwd=folder, status=status)
+    if status:
+        line = "cpythonplus-sites: requires tomli before Python 3.11; pip install tomli\n"
+        assert done.stderr == line
+    else:
+        used, old = done.stdout.splitlines()[-1].split()
+        assert used == old
 
 
 def test_units_call_it_by_its_path(archive: Path, python: str, folder: Path) -> None:

@@ -97,7 +97,7 @@ def _carry_out(action: str, arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name != "tomli":  # a dependency below Python 3.11 alone
             raise
-        raise UsageError("requires tomli; pip install cpythonplus-sites, or its zipapp") from None
+        raise UsageError("requires tomli before Python 3.11; pip install tomli") from None
     except KeyboardInterrupt:
         again = "; the same command continues from there" * (action in ("apply", "rotate"))
         print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)
