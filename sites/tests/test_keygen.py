@@ -13,6 +13,7 @@ from cpythonplus_sites.host_folder import HostFolder, write_key
 from cpythonplus_sites.secrets import SecretError
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import USAGE_STATUS, UsageError
+from sites.tests.programs import needs_ssh_keygen
 
 pytestmark = pytest.mark.any_version
 
@@ -54,6 +55,7 @@ def test_the_first_time(folder: HostFolder, capsys: pytest.CaptureFixture[str]) 
     assert [one.name for one in folder.path.iterdir()] == ["private.key"]
 
 
+@needs_ssh_keygen
 def test_what_is_there_stays(folder: HostFolder, capsys: pytest.CaptureFixture[str]) -> None:
     keygen(folder, "--ssh", "--secret")
     before = {one.name: one.read_bytes() for one in folder.path.iterdir()}
@@ -66,6 +68,7 @@ def test_what_is_there_stays(folder: HostFolder, capsys: pytest.CaptureFixture[s
     assert modes == {**dict.fromkeys(before, 0o600), "ssh_key.pub": 0o644}
 
 
+@needs_ssh_keygen
 @pytest.mark.parametrize(
     ("options", "replaced"),
     [
@@ -84,6 +87,7 @@ def test_force_replaces_what_is_named(
     assert {name for name in before if before[name] != after[name]} == replaced
 
 
+@needs_ssh_keygen
 def test_no_output_has_a_secret(folder: HostFolder, capsys: pytest.CaptureFixture[str]) -> None:
     keygen(folder, "--ssh", "--secret")
     keygen(folder, "--ssh", "--secret", "--force")
@@ -93,6 +97,7 @@ def test_no_output_has_a_secret(folder: HostFolder, capsys: pytest.CaptureFixtur
     assert "PRIVATE KEY" not in printed
 
 
+@needs_ssh_keygen
 def test_writes_the_public_keys_into_the_site_file(
     folder: HostFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cpythonplus_sites import keys, values
 from cpythonplus_sites.machine import ProgramError
 from sites.tests import wg_pubkey
+from sites.tests.programs import needs_ssh_keygen
 from tests.support import under
 
 pytestmark = pytest.mark.any_version
@@ -162,11 +163,6 @@ def test_what_is_no_key_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(keys.KeyFormatError, match="32 bytes in base64") as caught:
         keys.public_key(text)
     assert not text or len(text) < 2 or text not in str(caught.value)
-
-
-needs_ssh_keygen = pytest.mark.skipif(
-    shutil.which("ssh-keygen") is None, reason="there is no ssh-keygen"
-)
 
 
 @needs_ssh_keygen
