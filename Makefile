@@ -157,6 +157,14 @@ changelog: ## the fragments of changes/ into CHANGELOG.md, below the version of 
 dist: ## the archives of a release in dist/, checked where no compiler is; DIST_ARGS='--only 3.13'
 	@$(in_env) --group dist -- python -m tools.dist $(DIST_ARGS)
 
+.PHONY: sites-zipapp
+sites-zipapp: ## cpythonplus-sites as one file for a gateway, dist/cpythonplus-sites.pyz
+	@$(in_env) -- python -m tools.sites_zipapp
+
+.PHONY: sites-old-pythons
+sites-old-pythons: ## the tests of cpythonplus-sites on Python 3.9 and 3.10, where they are installed
+	@$(in_env) -- python -m tools.sites_old_pythons
+
 .PHONY: clean
 clean: ## remove everything that was built, and the environments
 	rm -rf build dist .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mesonpy-*

@@ -5,7 +5,8 @@
 
 One file for each dependency group, with all that the group needs on every Python that is supported;
 pip reads them (--require-hashes), and markers tell the Pythons apart.  The groups are solved
-together, so several fit into one environment.  uv does the work; it is given pip's index and
+together, so several fit into one environment; those of cpythonplus-sites, which is for older
+Pythons, too, each alone.  uv does the work; it is given pip's index and
 certificates, and none of these is written into the files, nor is what PIP_FIND_LINKS names.
 """
 
@@ -23,6 +24,8 @@ _HEAD = "# Written by `make lock`, for: "
 _ANY = ("--universal", "--python-version", "3.11")
 # pip installs these for another processor, and would ask the markers of its own machine.
 _ONE = {"aarch64": ("--python-platform", "aarch64-manylinux_2_28", "--python-version", "3.11")}
+# For Pythons that the rest is not for, whose newest versions are not the others'.
+_OLD = dict.fromkeys(("sites", "sites-old"), ("--universal", "--python-version", "3.9"))
 
 
 def _from_pip(name: str) -> str:
@@ -66,15 +69,17 @@ def write(*, keep: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         everything, one = Path(folder, "everything.txt"), Path(folder, "one.txt")
         if keep:
-            everything.write_text(
-                "".join(p.read_text() for p in map(lock_file, groups) if p.exists())
-            )
-        wanted = sorted({entry for entries in groups.values() for entry in entries})
+            kept = (lock_file(name) for name in groups if name not in _OLD)
+            everything.write_text("".join(p.read_text() for p in kept if p.exists()))
+        together = (entries for name, entries in groups.items() if name not in _OLD)
+        wanted = sorted({entry for entries in together for entry in entries})
         _solve(wanted, everything, *_ANY, environment=environment)
         for name, requirements in groups.items():
             one.unlink(missing_ok=True)
+            if keep and name in _OLD and lock_file(name).exists():
+                one.write_text(lock_file(name).read_text())
             options = [*_ONE.get(name, _ANY), "--constraint", str(everything)]
-            _solve(requirements, one, *options, environment=environment)
+            _solve(requirements, one, *_OLD.get(name, options), environment=environment)
             lock_file(name).parent.mkdir(exist_ok=True)
             lock_file(name).write_text(_head(requirements) + one.read_text())
     for path in lock_file("").parent.glob("*.txt"):

@@ -2,8 +2,9 @@
 
 In CycloneDX, with all extras.  cyclonedx-py looks into an environment that has
 requirements/runtime.txt or sites.txt in it and nothing else; both distributions contain nobody
-else's code.  Versions are those that the tests run with, and the hashes of their files stand in
-those lists.  Addresses of web pages are left out.
+else's code, and the zipapp of the second one tomli, which only older Pythons need: it is listed
+whichever Python this is.  Versions are those that the tests run with, and the hashes of their files
+stand in those lists.  Addresses of web pages are left out.
 """
 
 import json
@@ -35,6 +36,11 @@ def _without_pages(value: Any) -> Any:  # noqa: ANN401  # JSON
     return [_without_pages(each) for each in value] if isinstance(value, list) else value
 
 
+def _for_any_python(lock: str) -> str:
+    """Return a lock file's text without the markers that leave a package out on newer Pythons."""
+    return re.sub(r" ; python_full_version < [^\\\n]+", " ", lock)
+
+
 def write(root: Path, group: str, number: str) -> None:
     """Write the file of the distribution in a folder; group: what its lock file is called."""
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +51,9 @@ def write(root: Path, group: str, number: str) -> None:
         look = ["cyclonedx-py", "environment", "--pyproject", str(root / "pyproject.toml")]
         look += ["--mc-type", "library", "--output-reproducible", "--spec-version", "1.6"]
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-        subprocess.run([*install, "--requirement", lock_file(group)], check=True)
+        locked = Path(folder, "locked.txt")
+        locked.write_text(_for_any_python(lock_file(group).read_text()))
+        subprocess.run([*install, "--requirement", locked], check=True)
         subprocess.run([*look, "--output-file", output, python], check=True)
         bom = _without_pages(json.loads(output.read_text()))
     package = bom["metadata"]["component"]

@@ -29,7 +29,7 @@ def _ssh_blob(key: str) -> str:
     from base64 import b64decode
 
     kind = b"ssh-ed25519"
-    parts = (len(kind).to_bytes(4), kind, (32).to_bytes(4), b64decode(key))
+    parts = (len(kind).to_bytes(4, "big"), kind, (32).to_bytes(4, "big"), b64decode(key))
     return b64encode(b"".join(parts)).decode()
 
 

@@ -8,17 +8,16 @@ import re
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpythonplus_sites import clock
+from cpythonplus_sites import clock, toml
 
 pytestmark = pytest.mark.any_version
 
@@ -607,7 +606,7 @@ def test_a_reader_that_has_gone_away_is_no_error() -> None:
 
 def test_the_entry_point_imports_next_to_nothing() -> None:
     """It runs at boot, where each module costs milliseconds."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    scripts = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     module, _, function = scripts["cpythonplus-clock"].partition(":")
     assert function == "main"
     program = f"import sys; old = {{*sys.modules}}; import {module} as entry"
@@ -633,7 +632,7 @@ def test_it_keeps_to_an_old_grammar_and_to_the_standard_library() -> None:
         if isinstance(node, ast.FunctionDef):
             for note in [node.returns, *(a.annotation for a in node.args.args)]:
                 # `int | None` is evaluated where it is not quoted, and new.
-                assert not isinstance(note, ast.BinOp | ast.Subscript), ast.unparse(node)
+                assert not isinstance(note, (ast.BinOp, ast.Subscript)), ast.unparse(node)
 
 
 def test_the_floor_is_not_older_than_the_newest_release() -> None:
@@ -641,5 +640,5 @@ def test_the_floor_is_not_older_than_the_newest_release() -> None:
     assert FLOOR % 86400 == 0
     text = (ROOT.parent / "CHANGELOG.md").read_text("utf-8")
     days = re.findall(r"^## \S+ \((\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
-    floor = datetime.fromtimestamp(FLOOR, UTC).date().isoformat()
+    floor = datetime.fromtimestamp(FLOOR, timezone.utc).date().isoformat()
     assert max(days, default=floor) <= floor

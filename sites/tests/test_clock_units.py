@@ -89,12 +89,12 @@ def test_a_dry_run_that_may_not_look_is_one_line(
 
 
 def test_a_working_folder_that_is_gone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def gone() -> str:
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-
-    monkeypatch.setattr(os, "getcwd", gone)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
     assert main(["install", "--root", "image"]) == 2
     assert capsys.readouterr().err == "cpythonplus-clock: image: No such file or directory\n"
 

@@ -9,10 +9,11 @@ import pytest
 
 from cpythonplus_sites import keys
 from cpythonplus_sites.commands.sites import call
-from cpythonplus_sites.host_folder import HostFolder
+from cpythonplus_sites.host_folder import HostFolder, write_key
 from cpythonplus_sites.secrets import SecretError
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import USAGE_STATUS, UsageError
+from sites.tests.programs import needs_ssh_keygen
 
 pytestmark = pytest.mark.any_version
 
@@ -54,6 +55,7 @@ def test_the_first_time(folder: HostFolder, capsys: pytest.CaptureFixture[str]) 
     assert [one.name for one in folder.path.iterdir()] == ["private.key"]
 
 
+@needs_ssh_keygen
 def test_what_is_there_stays(folder: HostFolder, capsys: pytest.CaptureFixture[str]) -> None:
     keygen(folder, "--ssh", "--secret")
     before = {one.name: one.read_bytes() for one in folder.path.iterdir()}
@@ -66,6 +68,7 @@ def test_what_is_there_stays(folder: HostFolder, capsys: pytest.CaptureFixture[s
     assert modes == {**dict.fromkeys(before, 0o600), "ssh_key.pub": 0o644}
 
 
+@needs_ssh_keygen
 @pytest.mark.parametrize(
     ("options", "replaced"),
     [
@@ -84,6 +87,7 @@ def test_force_replaces_what_is_named(
     assert {name for name in before if before[name] != after[name]} == replaced
 
 
+@needs_ssh_keygen
 def test_no_output_has_a_secret(folder: HostFolder, capsys: pytest.CaptureFixture[str]) -> None:
     keygen(folder, "--ssh", "--secret")
     keygen(folder, "--ssh", "--secret", "--force")
@@ -93,6 +97,7 @@ def test_no_output_has_a_secret(folder: HostFolder, capsys: pytest.CaptureFixtur
     assert "PRIVATE KEY" not in printed
 
 
+@needs_ssh_keygen
 def test_writes_the_public_keys_into_the_site_file(
     folder: HostFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,6 +109,34 @@ def test_writes_the_public_keys_into_the_site_file(
     assert paris.ssh_public_key == folder.ssh_public_path.read_text().strip()
     assert "# the office" in path.read_text()
     assert "wrote public_key and ssh_public_key of sites.paris to" in capsys.readouterr().err
+
+
+def test_without_wg_nothing_is_made(
+    folder: HostFolder, without_programs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match=r"requires wg, .* apt-get install wireguard-tools"):
+        keygen(folder)
+    assert list(folder.path.iterdir()) == []
+    assert capsys.readouterr().out == ""
+
+
+def test_what_only_reads_the_file_needs_no_program(
+    folder: HostFolder, tmp_path: Path, without_programs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sites.toml"
+    path.write_text(SITES)
+    words = ["--file", str(path), "--host-dir", str(folder.path)]
+    for action in ("check", "diagram", "inventory"):
+        assert call([action, *words]) == 0
+    for more in (["--all"], ["--site", "paris"]):
+        assert call(["render", "--out", str(tmp_path / "out"), *more, *words]) == 0
+    # Whose site this is says a key, once there is one.
+    folder.create()
+    write_key(folder.private_key_path, keys.new_private_key())
+    with pytest.raises(UsageError, match="requires wg, which is not on PATH"):
+        call(["render", "--out", str(tmp_path / "out"), "--site", "paris", *words])
+    assert call(["render", "--out", str(tmp_path / "out"), "--all", *words]) == 0
+    capsys.readouterr()
 
 
 def test_a_site_that_the_file_does_not_have(

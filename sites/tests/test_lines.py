@@ -1,6 +1,5 @@
 """The line of each key, in every way in which TOML may be written."""
 
-import tomllib
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpythonplus_sites import toml
 from cpythonplus_sites.lines import scan
 
 pytestmark = pytest.mark.any_version
@@ -67,10 +67,10 @@ def test_lines() -> None:
 def test_spans_are_those_of_the_values() -> None:
     layout = scan(TEXT)
     for one in layout.statements:
-        value: Any = tomllib.loads(TEXT)
+        value: Any = toml.loads(TEXT)
         for key in one.keys:
             value = value[key]
-        assert tomllib.loads(f"x = {TEXT[one.value_start : one.end]}")["x"] == value
+        assert toml.loads(f"x = {TEXT[one.value_start : one.end]}")["x"] == value
 
 
 def paths(data: object, keys: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
@@ -96,4 +96,4 @@ VALUES = st.recursive(
 def test_every_key_is_found(data: dict[str, Any]) -> None:
     text = tomlkit.dumps(data)
     layout = scan(text)
-    assert set(layout._offsets) | {()} == paths(tomllib.loads(text))
+    assert set(layout._offsets) | {()} == paths(toml.loads(text))

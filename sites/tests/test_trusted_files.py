@@ -22,6 +22,7 @@ from cpythonplus_sites.commands.sites import main as sites_main
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.secrets import SecretError
 from cpythonplus_sites.trust import weak_spot
+from sites.tests.programs import needs_ssh_keygen
 from sites.tests.simulated import Simulated
 from sites.tests.test_apply_command import FILE, PRIVATE, sites
 from tests.support import under
@@ -82,6 +83,7 @@ def test_the_clocks_time_and_its_folder(tmp_path: Path, umask: int) -> None:
     assert modes(tmp_path) == {"new": "0755/", "new/clock": "0644"}
 
 
+@needs_ssh_keygen
 @UMASKS
 def test_the_keys_and_the_folders_that_they_stand_in(tmp_path: Path, umask: int) -> None:
     folder = tmp_path / "etc" / "cpythonplus" / "sites"
@@ -241,7 +243,7 @@ def test_the_clock_does_not_write_through_what_is_at_its_new_name(
     if plant == "link":
         fresh.symlink_to(victim)
     elif plant == "second name":
-        fresh.hardlink_to(victim)
+        os.link(victim, fresh)
     else:
         os.mkfifo(fresh)
     if save(folder / "clock") != 0:

@@ -55,7 +55,7 @@ def ssh_keys(subject: Subject) -> Iterator[Wrong]:
                 f"no ssh_public_key for the link of {' and '.join(ends)}; keygen --ssh creates one"
             )
             yield Wrong(subject.site_keys(ends[0]), text)
-        for name, site in zip(ends, sites, strict=True):
+        for name, site in zip(ends, sites):
             if site.ssh_endpoint is not None and site.ssh_host_key is None:
                 text = "no ssh_host_key: the caller cannot verify this host"
                 yield Wrong(subject.site_keys(name, "ssh_endpoint"), text)

@@ -43,7 +43,7 @@ class ApplyRunningError(Exception):
     """Another apply is at work in the same host folder."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """How far it came.
 

@@ -75,7 +75,7 @@ def check(file: FileStanzas, wrong: Iterable[Wrong] = ()) -> list[Wrong]:
     return [one for one in dict.fromkeys(found) if one.keys not in subject.wrong]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Claim:
     """A subnet that somebody says is theirs; site: None for the tunnel range."""
 

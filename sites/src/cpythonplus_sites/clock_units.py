@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pkgutil
 import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -25,7 +26,7 @@ PYTHON = "/usr/bin/python3"
 NAME = "cpythonplus-clock"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class File:
     """What is to stand at an absolute path: a text with a mode, or a link to `target`."""
 
@@ -35,7 +36,7 @@ class File:
     target: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conflict:
     """Something else on the machine that keeps or sets its time.
 
@@ -56,7 +57,7 @@ class Conflict:
 
 def files(init: Init, python: str = PYTHON) -> tuple[File, ...]:
     """Everything that an installation consists of."""
-    script = File(SCRIPT, Path(clock.__file__).read_text("utf-8"), 0o755)
+    script = File(SCRIPT, script_text(), 0o755)
     command = shlex.join([python, "-I", "-S", str(SCRIPT)])
     if init == "systemd":
         return (script, *_units(command), *_links())
@@ -68,6 +69,14 @@ def files(init: Init, python: str = PYTHON) -> tuple[File, ...]:
         )
     text = CRON_RESTORE.format(command=command) + CRON_TICK.format(command=command)
     return (script, File(PurePosixPath(f"/etc/cron.d/{NAME}"), text))
+
+
+def script_text() -> str:
+    """The source of clock.py, also where this package is in an archive."""
+    data = pkgutil.get_data("cpythonplus_sites", "clock.py")
+    if data is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), clock.__file__)
+    return data.decode()
 
 
 def _units(command: str) -> list[File]:

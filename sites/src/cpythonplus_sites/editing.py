@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
+from cpythonplus_sites import toml
 from cpythonplus_sites.lines import scan
 from cpythonplus_sites.problems import dotted
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.lines import Layout, Statement
     from cpythonplus_sites.problems import Keys
 
-Value = str | int | bool | None
+Value = Union[str, int, bool, None]
 """What a key is set to; None takes it out."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -42,7 +42,7 @@ def edited(text: str, changes: Mapping[Keys, Value]) -> str:
 
     The tables in which they stand must be there. A new key comes behind the last one of its table.
     """
-    data = tomllib.loads(text.removeprefix("\ufeff"))
+    data = toml.loads(text.removeprefix("\ufeff"))
     for keys, value in changes.items():
         _change(data, keys, value)
         layout = scan(text)
@@ -66,7 +66,7 @@ def _change(data: object, keys: Keys, value: Value) -> None:
 
 def _means(text: str, data: object) -> bool:
     try:
-        return tomllib.loads(text.removeprefix("\ufeff")) == data
+        return toml.loads(text.removeprefix("\ufeff")) == data
     except ValueError:
         return False
 

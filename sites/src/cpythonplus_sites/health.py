@@ -33,7 +33,7 @@ _RECEIVED = re.compile(r"(\d+)(?: packets)? received")
 _TIMES = re.compile(r"= [\d.]+/([\d.]+)/[\d.]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ping:
     """What came back of `sent` packets.  time_ms: the mean round trip, None without an answer."""
 
@@ -42,7 +42,7 @@ class Ping:
     time_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reach:
     """How it is with one other site.
 
@@ -254,7 +254,7 @@ def _pings(machine: Machine, sites: Sequence[Site], count: int) -> dict[Address,
         return dict.fromkeys(addresses)
     with ThreadPoolExecutor(min(PARALLEL_PINGS, len(addresses))) as pool:
         found = pool.map(lambda address: ping(machine, address, count), addresses)
-        return dict(zip(addresses, found, strict=True))
+        return dict(zip(addresses, found))
 
 
 def ping(machine: Machine, address: Address, count: int) -> Ping | None:

@@ -24,7 +24,7 @@ SECRET_MODE = 0o600
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostFolder:
     """Where the keys of this host lie, and what is in them.
 

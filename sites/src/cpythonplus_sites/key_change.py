@@ -8,7 +8,7 @@ key that the interrupted one made, and goes on. The tunnels follow from what is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from cpythonplus_sites import keys
 from cpythonplus_sites.host_folder import HostFolder, write_key
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Network, Site
 
-SetKeys = Callable[[Mapping[str, str | None]], None]
+SetKeys = Callable[[Mapping[str, Optional[str]]], None]
 """Sets keys of this site in the site file, all or none; None takes one away."""
 
 PROBE_BYTES = 1000

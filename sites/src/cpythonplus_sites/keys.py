@@ -1,21 +1,32 @@
 """Keys: WireGuard key pairs, preshared keys for each pair of sites, keys for links over ssh.
 
 WireGuard's keys are those of X25519 (RFC 7748), 32 bytes in base64, as `wg genkey` writes them.
+Public halves are left to the programs that use the keys, wg and ssh-keygen. Rejected: arithmetic of
+our own, whose time would tell something about the key; and packages with C, which no gateway has.
+No private key is on a command line, where others could see it.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
+import shutil
 import socket
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cpythonplus_sites.files import PRIVATE_FOLDER_MODE, make_folder
+from cpythonplus_sites.machine import NOT_FOUND_STATUS, Machine, ProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 KEY_BYTES = 32
+SSH_KIND = "ssh-ed25519"
+PACKAGES = {"wg": "wireguard-tools", "ssh-keygen": "openssh-client"}
 _INFO = "cpythonplus sites psk v1"
 
 
@@ -32,12 +43,19 @@ def new_private_key() -> str:
 
 
 def public_key(private_key: str) -> str:
-    """The public half of a private key. Raises KeyFormatError for what is none."""
-    private = X25519PrivateKey.from_private_bytes(decoded(private_key))
-    public = private.public_key().public_bytes(
-        serialization.Encoding.Raw, serialization.PublicFormat.Raw
-    )
-    return _encoded(public)
+    """The public half of a private key, as `wg pubkey` finds it.
+
+    Raises KeyFormatError for what is none, ProgramError without wg.
+    """
+    decoded(private_key)
+    return _public_key(private_key)
+
+
+@lru_cache(maxsize=16)  # of this host there are three
+def _public_key(private_key: str) -> str:
+    public = _printed(["wg", "pubkey"], stdin=f"{private_key}\n").strip()
+    decoded(public)
+    return public
 
 
 def new_preshared_secret() -> str:
@@ -54,33 +72,47 @@ def preshared_key(secret: str, one: str, other: str) -> str:
     if one == other:
         raise ValueError(f"a preshared key needs two sites, got {one!r} twice")
     info = " ".join((_INFO, *sorted((one, other)))).encode()
-    derivation = HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info)
-    return _encoded(derivation.derive(decoded(secret)))
+    return _encoded(hkdf(decoded(secret), info))
 
 
-def new_ssh_key(comment: str | None = None) -> tuple[str, str]:
+def hkdf(secret: bytes, info: bytes, salt: bytes = bytes(KEY_BYTES)) -> bytes:
+    """32 bytes from a secret, by HKDF with SHA-256 (RFC 5869): of its output the first block."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    return hmac.digest(extracted, info + b"\x01", "sha256")
+
+
+def new_ssh_key(folder: Path, comment: str | None = None) -> tuple[str, str]:
     """An ed25519 key for links over ssh: the private file's text, and the public line.
 
+    folder: one that nobody else can change; the key is made in a folder in it, which goes again.
     comment: behind the public key, so that people can tell whose it is (user's host name).
     """
-    private = Ed25519PrivateKey.generate()
-    text = private.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.OpenSSH,
-        serialization.NoEncryption(),
-    )
-    return text.decode(), _with_comment(private, comment)
-
-
-def ssh_public_line(private_text: str, comment: str | None = None) -> str:
-    """The public line of a private ssh key without a passphrase. Raises KeyFormatError."""
+    made_in = folder / ".new-ssh-key"
+    shutil.rmtree(made_in, ignore_errors=True)  # what a killed one left
+    make_folder(made_in, PRIVATE_FOLDER_MODE)
     try:
-        key = serialization.load_ssh_private_key(private_text.encode(), password=None)
-    except (ValueError, TypeError):
-        raise KeyFormatError("not a private ssh key without a passphrase") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise KeyFormatError("not an ed25519 key")
-    return _with_comment(key, comment)
+        path, shown = made_in / "key", _comment(comment)
+        words = ["-q", "-t", "ed25519", "-N", "", "-C", shown, "-f", str(path)]
+        _printed(["ssh-keygen", *words])
+        return path.read_text("utf-8"), ssh_public_line(path, comment)
+    finally:
+        shutil.rmtree(made_in, ignore_errors=True)
+
+
+def ssh_public_line(path: Path, comment: str | None = None) -> str:
+    """The public line of a private ssh key without a passphrase, in a file that only we can read.
+
+    Raises KeyFormatError for what is none, ProgramError without ssh-keygen.
+    """
+    # With an empty passphrase it does not ask for one.
+    done = Machine().run(["ssh-keygen", "-y", "-P", "", "-f", str(path)])
+    _refuse_missing("ssh-keygen", done.status)
+    if done.status != 0:
+        raise KeyFormatError(f"{path}: not a private ssh key without a passphrase")
+    kind, data, *_ = [*done.out.split(), "", ""]
+    if kind != SSH_KIND:
+        raise KeyFormatError(f"{path}: not an ed25519 key")
+    return f"{kind} {data} {_comment(comment)}"
 
 
 def decoded(key: str) -> bytes:
@@ -99,9 +131,20 @@ def _encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _with_comment(private: Ed25519PrivateKey, comment: str | None) -> str:
-    public = private.public_key().public_bytes(
-        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    )
-    shown = "".join((comment or f"cpythonplus@{socket.gethostname()}").split())
-    return f"{public.decode()} {shown}"
+def _comment(text: str | None) -> str:
+    return "".join((text or f"cpythonplus@{socket.gethostname()}").split())
+
+
+def _printed(command: Sequence[str], stdin: str = "") -> str:
+    """What a program printed. Raises ProgramError where it is not there, or fails."""
+    done = Machine().run(command, stdin=stdin)
+    _refuse_missing(command[0], done.status)
+    if done.status != 0:
+        raise ProgramError(f"{command[0]}: {done.reason}")
+    return done.out
+
+
+def _refuse_missing(program: str, status: int) -> None:
+    if status == NOT_FOUND_STATUS:
+        hint = f"Debian: apt-get install {PACKAGES[program]}"
+        raise ProgramError(f"requires {program}, which is not on PATH ({hint})")

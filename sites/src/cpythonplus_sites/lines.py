@@ -7,11 +7,11 @@ accepted by tomllib before, so that this scanner may be lax: it only has to find
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cpythonplus_sites import toml
 from cpythonplus_sites.problems import Keys
 
 _BLANKS = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -42,7 +42,7 @@ class Statement(NamedTuple):
     end: int
 
 
-@dataclass(slots=True)
+@dataclass
 class Layout:
     """The statements of a text in their order, the ends of its headers, the line of each key."""
 
@@ -81,7 +81,7 @@ def scan(text: str) -> Layout:
 
 def _parts(key: str) -> list[str]:
     """The parts of a dotted key as they are written, each read by tomllib."""
-    data: object = tomllib.loads(f"{key}=0")
+    data: object = toml.loads(f"{key}=0")
     parts = []
     while isinstance(data, dict):
         ((part, data),) = data.items()

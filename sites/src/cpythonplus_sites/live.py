@@ -36,7 +36,7 @@ SYSTEMD_RUNS = Path("/run/systemd/system")
 PROC_SYS = Path("/proc/sys")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LivePeer:
     """handshake_s: when the last one was, seconds since the epoch; 0: never."""
 
@@ -50,7 +50,7 @@ class LivePeer:
     keepalive_s: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LiveTunnel:
     """A WireGuard interface."""
 
@@ -64,7 +64,7 @@ class LiveTunnel:
         return next((peer for peer in self.peers if peer.public_key == public_key), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Device:
     """A network device of any kind.  running: it has a carrier (a tun: a program holds it)."""
 
@@ -75,7 +75,7 @@ class Device:
     running: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LiveRoute:
     """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one."""
 
@@ -85,7 +85,7 @@ class LiveRoute:
     metric: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unit:
     """A systemd unit."""
 
@@ -93,7 +93,7 @@ class Unit:
     enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LiveFile:
     """A file of ours as it lies there.  mode: permission bits."""
 
@@ -101,7 +101,7 @@ class LiveFile:
     mode: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Live:
     """The state of a gateway, as far as Wanted asks for it.
 

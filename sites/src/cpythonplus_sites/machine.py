@@ -26,7 +26,7 @@ TIMED_OUT_STATUS = 124
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Output:
     """How a program ended: 127, it is not there; 124, it took too long (as in a shell)."""
 
@@ -39,6 +39,10 @@ class Output:
         """One line for people: the last one that it wrote about an error, else its status."""
         lines = self.err.strip().splitlines()
         return lines[-1] if lines else f"status {self.status}"
+
+
+class ProgramError(Exception):
+    """A program that is needed and not there, or that fails: one line."""
 
 
 class Machine:

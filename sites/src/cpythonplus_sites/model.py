@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from typing import Literal
+from typing import Literal, Union
 
-Address = IPv4Address | IPv6Address
-Subnet = IPv4Network | IPv6Network
+Address = Union[IPv4Address, IPv6Address]
+Subnet = Union[IPv4Network, IPv6Network]
 Via = Literal["wireguard", "ssh"]
 Topology = Literal["mesh", "hub"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """Where a gateway is reached from outside; `host` is a DNS name or an address."""
 
@@ -27,7 +27,7 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """One office: its subnets, and the gateway that links them to the others.
 
@@ -55,7 +55,7 @@ class Site:
         return (*self.lans, ip_network(self.tunnel_address))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """A tunnel between two gateways; `ends` are the sites' names in sorted order.
 
@@ -73,7 +73,7 @@ class Link:
         return self.ends[1] if name == self.ends[0] else self.ends[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
     """From one gateway to a subnet of site `target`, through the link to its neighbour `peer`."""
 
@@ -83,7 +83,7 @@ class Route:
     link: Link
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Network:
     """All sites with all links between them, defaults filled in.
 

@@ -45,7 +45,7 @@ IPV6_METRIC = 1024
 """What Linux gives an IPv6 route for which no metric is named."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Command:
     """A program to run.  stdin: may hold secrets, so it is never shown.
 
@@ -60,7 +60,7 @@ class Command:
         return " ".join(self.argv)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One change, in one line; a file to write, commands, or both.
 
@@ -82,7 +82,7 @@ class Step:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """steps: what to do, in this order.  obstacles: what is not right and not ours to change.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 PATH_LIMIT = 4096
 
-Keys = tuple[str | int, ...]
+Keys = tuple[Union[str, int], ...]
 """The way to a value of the file: ("sites", "paris", "lan", 0)."""
 
 

@@ -46,7 +46,7 @@ _MAX_PORT = 65535
 _MAX_NAME = 15
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Peer:
     """The far end of a link on one interface.
 
@@ -61,7 +61,7 @@ class Peer:
     preferred: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tunnel:
     """A WireGuard interface of a gateway.
 

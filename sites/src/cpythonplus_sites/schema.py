@@ -1,25 +1,25 @@
 """The stanzas of a site file, and every way in which one of their values is wrong.
 
-All keys may be missing here: a file with a wrong value is looked at without it, so that what else
-is wrong is said at once. What must be there is said by `required`.
+A stanza is a table of keys, each with the reader of its value (values.py). All keys may be missing
+here: a file with a wrong value is looked at without it, so that what else is wrong is said at once.
+What must be there is said by `required`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cpythonplus_sites import values
-from cpythonplus_sites.model import Address, Endpoint, Subnet, Topology, Via
 from cpythonplus_sites.problems import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import TypeGuard
 
-    from pydantic_core import ErrorDetails
-
+    from cpythonplus_sites.model import Address, Endpoint, Subnet, Topology, Via
     from cpythonplus_sites.problems import Keys
 
 MTU_LOW, MTU_HIGH = 576, 9000
@@ -27,73 +27,84 @@ KEEPALIVE_HIGH_S = 65535
 TUNNEL_NUMBER_HIGH = 9999
 PORT_HIGH = 65535
 
-Name = Annotated[str, PlainValidator(values.name)]
-InterfaceName = Annotated[str, PlainValidator(values.interface)]
-SubnetText = Annotated[Subnet, PlainValidator(values.subnet)]
-SubnetItem = Annotated[Subnet | None, PlainValidator(values.or_left_out(values.subnet))]
-NameItem = Annotated[str | None, PlainValidator(values.or_left_out(values.name))]
-AddressText = Annotated[Address, PlainValidator(values.address)]
-EndpointText = Annotated[Endpoint, PlainValidator(values.endpoint)]
-KeyText = Annotated[str, PlainValidator(values.public_key)]
-SshKeyText = Annotated[str, PlainValidator(values.ssh_key)]
-Mtu = Annotated[int, PlainValidator(values.whole_number(MTU_LOW, MTU_HIGH, " (bytes)"))]
-Keepalive = Annotated[int, PlainValidator(values.whole_number(0, KEEPALIVE_HIGH_S, " (seconds)"))]
-TunnelNumber = Annotated[int, PlainValidator(values.whole_number(0, TUNNEL_NUMBER_HIGH))]
-Port = Annotated[int, PlainValidator(values.whole_number(1, PORT_HIGH))]
-Boolean = Annotated[bool, PlainValidator(values.boolean)]
+MTU = values.whole_number(MTU_LOW, MTU_HIGH, " (bytes)")
+KEEPALIVE = values.whole_number(0, KEEPALIVE_HIGH_S, " (seconds)")
+TUNNEL_NUMBER = values.whole_number(0, TUNNEL_NUMBER_HIGH)
+PORT = values.whole_number(1, PORT_HIGH)
+
+Reader = Callable[[object], object]
+"""Takes any TOML value and returns what it means, never None, or raises ValueError."""
 
 
-class Stanza(BaseModel):
-    """One table of the file."""
+class Key(NamedTuple):
+    """How a key of a stanza is read; is_array: it has an array, and `read` takes each item."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    read: Reader
+    is_array: bool = False
 
 
+def _key(read: Reader, default: object = None) -> Any:  # noqa: ANN401  # the field's type
+    return field(default=default, metadata={"key": Key(read)})
+
+
+def _array(read: Reader) -> Any:  # noqa: ANN401  # the field's type
+    return field(default=None, metadata={"key": Key(read, is_array=True)})
+
+
+@dataclass(frozen=True)
+class Stanza:
+    """One table of the file. In arrays None stands for an item that was wrong."""
+
+
+@dataclass(frozen=True)
 class NetworkStanza(Stanza):
     """`[network]`."""
 
-    name: Name | None = None
-    tunnel: SubnetText | None = None
-    topology: Annotated[Topology, PlainValidator(values.one_of("mesh", "hub"))] = "mesh"
-    hub: Name | None = None
-    mtu: Mtu = 1420
-    keepalive: Keepalive = 25
-    preshared: Boolean = True
+    name: str | None = _key(values.name)
+    tunnel: Subnet | None = _key(values.subnet)
+    topology: Topology = _key(values.one_of("mesh", "hub"), "mesh")
+    hub: str | None = _key(values.name)
+    mtu: int = _key(MTU, 1420)
+    keepalive: int = _key(KEEPALIVE, 25)
+    preshared: bool = _key(values.boolean, default=True)
 
 
+@dataclass(frozen=True)
 class SiteStanza(Stanza):
     """`[sites.NAME]`."""
 
-    lan: list[SubnetItem] | None = None
-    gateway: AddressText | None = None
-    tunnel_address: AddressText | None = None
-    endpoint: EndpointText | None = None
-    listen_port: Port | None = None
-    interface: InterfaceName | None = None
-    lan_interface: InterfaceName | None = None
-    public_key: KeyText | None = None
-    next_public_key: KeyText | None = None
-    ssh_endpoint: EndpointText | None = None
-    ssh_public_key: SshKeyText | None = None
-    ssh_host_key: SshKeyText | None = None
+    lan: list[Subnet | None] | None = _array(values.subnet)
+    gateway: Address | None = _key(values.address)
+    tunnel_address: Address | None = _key(values.address)
+    endpoint: Endpoint | None = _key(values.endpoint)
+    listen_port: int | None = _key(PORT)
+    interface: str | None = _key(values.interface)
+    lan_interface: str | None = _key(values.interface)
+    public_key: str | None = _key(values.public_key)
+    next_public_key: str | None = _key(values.public_key)
+    ssh_endpoint: Endpoint | None = _key(values.endpoint)
+    ssh_public_key: str | None = _key(values.ssh_key)
+    ssh_host_key: str | None = _key(values.ssh_key)
 
 
+@dataclass(frozen=True)
 class LinkStanza(Stanza):
     """`[[links]]`."""
 
-    between: list[NameItem] | None = None
-    via: Annotated[Via, PlainValidator(values.one_of("wireguard", "ssh"))] = "wireguard"
-    mtu: Mtu | None = None
-    keepalive: Keepalive | None = None
-    tunnel_number: TunnelNumber | None = None
+    between: list[str | None] | None = _array(values.name)
+    via: Via = _key(values.one_of("wireguard", "ssh"), "wireguard")
+    mtu: int | None = _key(MTU)
+    keepalive: int | None = _key(KEEPALIVE)
+    tunnel_number: int | None = _key(TUNNEL_NUMBER)
 
 
-class FileStanzas(Stanza):
+@dataclass(frozen=True)
+class FileStanzas:
     """The whole file."""
 
     network: NetworkStanza | None = None
-    sites: dict[Name, SiteStanza] | None = None
-    links: list[LinkStanza] = Field(default_factory=list)
+    sites: dict[str, SiteStanza] | None = None
+    links: list[LinkStanza] = field(default_factory=list)
 
 
 class Wrong(NamedTuple):
@@ -108,19 +119,94 @@ REQUIRED = {
     "sites": ("lan", "gateway", "tunnel_address"),
     "links": ("between",),
 }
+HEADERS = {"network": "[network]", "sites": "[sites.NAME]", "links": "[[links]]"}
+S = TypeVar("S", bound=Stanza)
 
 
 def read(data: dict[str, Any]) -> tuple[FileStanzas, list[Wrong]]:
     """The stanzas of a parsed file without what is wrong in it, and what is wrong."""
-    wrong = list(required(data))
-    while True:
-        try:
-            return FileStanzas.model_validate(data), wrong
-        except ValidationError as error:
-            found = [_explained(details) for details in error.errors(include_url=False)]
-        wrong += found
-        data = _without(data, _tree([one.keys for one in found]))
-        data["links"] = [link or {} for link in data.get("links", [])]
+    wrong = [*required(data), *_unknown(data, HEADERS, ())]
+    network = sites = None
+    links = []
+    if "network" in data:
+        network = stanza(NetworkStanza, data["network"], ("network",), wrong)
+    if "sites" in data and _is_table(data["sites"], ("sites",), wrong):
+        sites = _sites(data["sites"], wrong)
+    if "links" in data and _is_array(data["links"], ("links",), wrong):
+        for index, table in enumerate(data["links"]):
+            links.append(stanza(LinkStanza, table, ("links", index), wrong) or LinkStanza())
+    return FileStanzas(network, sites, links), wrong
+
+
+def _sites(table: dict[str, object], wrong: list[Wrong]) -> dict[str, SiteStanza]:
+    """The sites with a name that can be used; what is in the others is looked at, too."""
+    found = {}
+    for name, value in table.items():
+        site = stanza(SiteStanza, value, ("sites", name), wrong)
+        word = _value(values.name, name, ("sites", name), wrong)
+        if site is not None and word is not None:
+            found[name] = site
+    return found
+
+
+def stanza(kind: type[S], table: object, keys: Keys, wrong: list[Wrong]) -> S | None:
+    """A table as a stanza; None where it is no table. What is wrong is noted, and left out."""
+    if not _is_table(table, keys, wrong):
+        return None
+    known = readers(kind)
+    wrong += _unknown(table, known, keys)
+    found = {}
+    for name, key in known.items():
+        if name not in table:
+            continue
+        value, way = table[name], (*keys, name)
+        if not key.is_array:
+            meaning = _value(key.read, value, way, wrong)
+        elif _is_array(value, way, wrong):
+            meaning = [_value(key.read, one, (*way, i), wrong) for i, one in enumerate(value)]
+        else:
+            continue
+        if meaning is not None:
+            found[name] = meaning
+    return kind(**found)
+
+
+def readers(kind: type[Stanza]) -> dict[str, Key]:
+    """The keys that a stanza may have."""
+    return {one.name: one.metadata["key"] for one in fields(kind)}
+
+
+def _value(read: Reader, value: object, keys: Keys, wrong: list[Wrong]) -> object:
+    """What a value means; None where it is wrong, which is noted."""
+    try:
+        return read(value)
+    except ValueError as error:
+        wrong.append(Wrong(keys, str(error)))
+        return None
+
+
+def _is_table(value: object, keys: Keys, wrong: list[Wrong]) -> TypeGuard[dict[str, object]]:
+    if not isinstance(value, dict):
+        header = HEADERS[str(keys[0])]
+        text = f"expected a table, {header}, got {values.shown(value)}"
+        wrong.append(Wrong(keys, text))
+    return isinstance(value, dict)
+
+
+def _is_array(value: object, keys: Keys, wrong: list[Wrong]) -> TypeGuard[list[object]]:
+    if not isinstance(value, list):
+        text = f"expected an array, in brackets, got {values.shown(value)}"
+        wrong.append(Wrong(keys, text))
+    return isinstance(value, list)
+
+
+def _unknown(table: dict[str, Any], known: Iterable[str], keys: Keys) -> Iterator[Wrong]:
+    """The keys that a table has and nobody knows, perhaps with the one that was meant."""
+    for key in table:
+        if key not in known:
+            close = get_close_matches(printable(key), known, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            yield Wrong((*keys, key), f"unknown key{hint}")
 
 
 def required(data: dict[str, Any]) -> Iterator[Wrong]:
@@ -129,9 +215,9 @@ def required(data: dict[str, Any]) -> Iterator[Wrong]:
         yield Wrong(("network",), "there is no [network]")
     if data.get("sites", {}) == {}:
         yield Wrong(("sites",), "there is no [sites.NAME]")
-    for keys, stanza in _tables(data):
+    for keys, table in _tables(data):
         for key in REQUIRED[str(keys[0])]:
-            if key not in stanza:
+            if key not in table:
                 yield Wrong(keys, f"{key} is missing")
 
 
@@ -140,69 +226,9 @@ def _tables(data: dict[str, Any]) -> Iterator[tuple[Keys, dict[str, Any]]]:
     if isinstance(data.get("network"), dict):
         yield ("network",), data["network"]
     sites, links = data.get("sites"), data.get("links")
-    for name, stanza in sites.items() if isinstance(sites, dict) else ():
-        if isinstance(stanza, dict):
-            yield ("sites", name), stanza
-    for index, stanza in enumerate(links if isinstance(links, list) else ()):
-        if isinstance(stanza, dict):
-            yield ("links", index), stanza
-
-
-Tree = dict[str | int, "Tree | None"]
-
-
-def _tree(wrong: list[Keys]) -> Tree:
-    """The ways as nested tables; None is the end of one."""
-    root: Tree = {}
-    for keys in wrong:
-        node: Tree | None = root
-        for key in keys[:-1]:
-            node = node.setdefault(key, {}) if node is not None else None
-        if node is not None:
-            node[keys[-1]] = None
-    return root
-
-
-def _without(data: dict[str, Any], wrong: Tree) -> dict[str, Any]:
-    """A copy of a table without these values; items of arrays keep their places, as None."""
-    return {
-        key: _cut(value, wrong.get(key, {}))
-        for key, value in data.items()
-        if wrong.get(key, {}) is not None
-    }
-
-
-def _cut(value: object, wrong: Tree | None) -> object:
-    if wrong is None:
-        return None
-    if isinstance(value, dict):
-        return _without(value, wrong)
-    if isinstance(value, list):
-        return [_cut(item, wrong.get(index, {})) for index, item in enumerate(value)]
-    return value
-
-
-def _explained(details: ErrorDetails) -> Wrong:
-    keys, kind, value = tuple(details["loc"]), details["type"], details["input"]
-    if kind == "extra_forbidden":
-        return Wrong(keys, f"unknown key{_suggestion(keys)}")
-    if kind == "value_error":
-        keys = keys[:-1] if keys[-1] == "[key]" else keys  # a name of [sites.NAME]
-        return Wrong(keys, str(details["ctx"]["error"]))
-    shape = "an array, in brackets" if kind == "list_type" else f"a table{_header(keys)}"
-    return Wrong(keys, f"expected {shape}, got {values.shown(value)}")
-
-
-def _header(keys: Keys) -> str:
-    heads = {"network": ", [network]", "sites": ", [sites.NAME]", "links": ", [[links]]"}
-    return heads[str(keys[0])]
-
-
-def _suggestion(keys: Keys) -> str:
-    stanzas: dict[int, type[Stanza]] = {1: FileStanzas, 2: NetworkStanza}
-    known = stanzas.get(len(keys))
-    if len(keys) == 3:  # noqa: PLR2004
-        known = SiteStanza if keys[0] == "sites" else LinkStanza
-    fields = list(known.model_fields) if known is not None else []
-    close = get_close_matches(printable(str(keys[-1])), fields, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    for name, table in sites.items() if isinstance(sites, dict) else ():
+        if isinstance(table, dict):
+            yield ("sites", name), table
+    for index, table in enumerate(links if isinstance(links, list) else ()):
+        if isinstance(table, dict):
+            yield ("links", index), table

@@ -10,11 +10,11 @@ import fcntl
 import os
 import re
 import stat
-import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cpythonplus_sites import toml
 from cpythonplus_sites.checks import Subject, check
 from cpythonplus_sites.editing import NotEditableError, edited
 from cpythonplus_sites.lines import Layout, scan
@@ -40,7 +40,7 @@ _AT = re.compile(
 _TWICE = re.compile(r"Cannot declare \((?P<keys>.*?),?\) twice")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SiteFile:
     """A file without problems: what it says, and where."""
 
@@ -118,7 +118,7 @@ def _told(path: Path) -> Iterator[None]:
 def parse(path: Path, text: str) -> dict[str, object]:
     """What TOML makes of the text. Raises SiteFileError with the first error of its syntax."""
     try:
-        data = tomllib.loads(text.removeprefix("\ufeff"))
+        data = toml.loads(text.removeprefix("\ufeff"))
     except RecursionError:
         raise SiteFileError(path, [Problem(0, "", "is nested too deeply")]) from None
     except ValueError as error:

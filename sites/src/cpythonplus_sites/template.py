@@ -63,7 +63,7 @@ def template(name: str, tunnel: Subnet, topology: Topology, sites: Sequence[str]
         words=words,
         hub=f'hub = "{sites[0]}"\n' if topology == "hub" else "",
     )
-    for site, address in zip(sites, addresses, strict=True):
+    for site, address in zip(sites, addresses):
         endpoint = _ENDPOINT if site == sites[0] else _BEHIND_NAT
         text += _SITE.format(site=site, address=address, endpoint=endpoint)
     text += _TAIL.format(first=sites[0], second=sites[1])

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from zipimport import zipimporter
 
 import cpythonplus_sites
 from cpythonplus_sites.rendering import Host
@@ -37,8 +38,22 @@ def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
 
 
 def program() -> tuple[str, ...]:
-    """How a unit calls this package, which may lie in an environment of its own."""
-    return (sys.executable, "-m", "cpythonplus_sites") if sys.executable else ("cpythonplus-sites",)
+    """How a unit calls this package, which may lie in an environment of its own, or be a zipapp."""
+    found = archive()
+    if not sys.executable:
+        return ("cpythonplus-sites",) if found is None else (str(found),)
+    if found is not None:
+        return (sys.executable, str(found))
+    return (sys.executable, "-m", "cpythonplus_sites")
+
+
+def archive() -> Path | None:
+    """The zipapp that this package was started from, absolute; None where it is a folder.
+
+    Links in the path stay: one is moved to a new version, and the unit goes with it.
+    """
+    loader = getattr(cpythonplus_sites.__spec__, "loader", None)
+    return Path(loader.archive).absolute() if isinstance(loader, zipimporter) else None
 
 
 def foreign_hand() -> str | None:
@@ -46,9 +61,10 @@ def foreign_hand() -> str | None:
 
     Looked at are the interpreter, its library and this package, and the folders that they stand in.
     """
-    package = Path(cpythonplus_sites.__file__).parent
+    zipped = archive()
+    package = zipped or Path(cpythonplus_sites.__file__).parent
     for path in (sys.executable, Path(os.__file__).parent, package):
         found = weak_spot(path) if path else None
         if found is not None:
             return found
-    return weak_spot_below(package)
+    return weak_spot_below(package) if zipped is None else None

@@ -1,8 +1,8 @@
 """What the values of a site file look like: each reader takes any TOML value, or raises ValueError.
 
-Stricter than ipaddress and pydantic: a prefix length has to be there (both take `10.1.0.0` for one
-host), and nothing is accepted that could mean something else in a file that is rendered from it, or
-on a command line: no text begins with a dash, for ssh, ip, wg and ping would take it for an option.
+Stricter than ipaddress: a prefix length has to be there (it takes `10.1.0.0` for one host), and
+nothing is accepted that could mean something else in a file that is rendered from it, or on a
+command line: no text begins with a dash, for ssh, ip, wg and ping would take it for an option.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import re
 from binascii import Error as Base64Error
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from cpythonplus_sites.model import Address, Endpoint, Subnet
 from cpythonplus_sites.problems import printable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 NAME_LENGTH = 32
-T = TypeVar("T")
 
 INTERFACE_LENGTH = 15  # IFNAMSIZ less the closing zero
 HOST_LENGTH = 253
@@ -30,6 +29,7 @@ SHOWN_BITS = 256
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # what wg-quick takes
 _SUBNET = re.compile(r"(?P<address>[0-9A-Fa-f:.]+)/(?P<length>[0-9]{1,3})")
+_LEADING_ZERO = re.compile(r"(?:^|[.:])0[0-9]+(?=\.)|\.0[0-9]+$")
 _HOST = re.compile(
     r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.)*"
     r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.?"
@@ -55,17 +55,12 @@ def shown(value: object) -> str:
     """A TOML value in a message."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         return "a table" if isinstance(value, dict) else "an array"
     if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
         # Python refuses to print one of many thousand digits.
         return "a number with too many digits"
     return f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
-
-
-def or_left_out(read: Callable[[object], T]) -> Callable[[object], T | None]:
-    """The same reader, for an item of an array: None stands for one that was wrong."""
-    return lambda value: None if value is None else read(value)
 
 
 def one_of(*words: str) -> Callable[[object], str]:
@@ -129,11 +124,21 @@ def address(value: object) -> Address:
     if "/" in word:
         raise ValueError(f"expected one address without a prefix length, got {shown(word)}")
     try:
-        found = ip_address(word)
+        found = _ip_address(word)
     except ValueError:
         raise ValueError(f"{shown(word)} is not an IP address") from None
     _refuse_odd(found, word)
     return found
+
+
+def _ip_address(word: str) -> Address:
+    """As ipaddress reads it, without zeros in front, which many programs take for octal numbers.
+
+    Python 3.9 takes them before 3.9.5.
+    """
+    if _LEADING_ZERO.search(word):
+        raise ValueError(word)
+    return ip_address(word)
 
 
 def subnet(value: object) -> Subnet:
@@ -143,12 +148,13 @@ def subnet(value: object) -> Subnet:
         raise ValueError(_without_length(word))
     match = _SUBNET.fullmatch(word)
     try:
+        first = _ip_address(match["address"]) if match else None
         found = ip_network(word, strict=False) if match else None
     except ValueError:
-        found = None
-    if match is None or found is None:
+        first = found = None
+    if first is None or found is None:
         raise ValueError(f"{shown(word)} is not a subnet, such as 192.168.10.0/24")
-    if ip_address(match["address"]) != found.network_address:
+    if first != found.network_address:
         raise ValueError(f"{shown(word)} has host bits set; the subnet is {found}")
     _refuse_odd(found.network_address, word)
     return found
@@ -156,7 +162,7 @@ def subnet(value: object) -> Subnet:
 
 def _without_length(word: str) -> str:
     try:
-        meant = ip_address(word)
+        meant = _ip_address(word)
     except ValueError:
         return f"{shown(word)} is not a subnet, such as 192.168.10.0/24"
     length = 64 if meant.version == 6 else 24  # noqa: PLR2004
@@ -248,4 +254,4 @@ def _names_itself(kind: str, data: str) -> bool:
 
 def is_v6(subnet_or_address: Subnet | Address) -> bool:
     """Whether it is of IPv6."""
-    return isinstance(subnet_or_address, IPv6Address | IPv6Network)
+    return isinstance(subnet_or_address, (IPv6Address, IPv6Network))

@@ -41,7 +41,7 @@ class File(Protocol):
         """Whether it carries a key."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlainFile:
     """A File of our own making."""
 
@@ -51,7 +51,7 @@ class PlainFile:
     secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Peer:
     """Another gateway, as one of our WireGuard interfaces has to know it."""
 
@@ -63,7 +63,7 @@ class Peer:
     preshared_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tunnel:
     """One WireGuard interface of this gateway.
 
@@ -79,7 +79,7 @@ class Tunnel:
     spare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SshTunnel:
     """The tun device at this end of a link over ssh; the ssh process is systemd's to run."""
 
@@ -89,7 +89,7 @@ class SshTunnel:
     mtu: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Way:
     """To a subnet: through a device, or where that is None through the peer's best interface."""
 
@@ -98,7 +98,7 @@ class Way:
     device: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """An nftables table that is ours alone; `rules` defines all of it."""
 
@@ -112,7 +112,7 @@ class Table:
         return f"{self.family} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wanted:
     """All that has to be true on the gateway of `site`.
 
@@ -181,7 +181,7 @@ def is_for_systemd(file: File) -> bool:
     return str(file.path).startswith("/etc/systemd/")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keys:
     """The secrets of this gateway.
 

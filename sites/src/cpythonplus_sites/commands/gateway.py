@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.wanted import Wanted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gateway:
     """This host as the site file means it."""
 

@@ -87,21 +87,25 @@ def _gateway_key(folder: HostFolder, *, replace: bool) -> str:
         if folder.next_key() is not None:
             raise UsageError("this gateway's key is being changed; see cpythonplus-sites rotate")
         key = keys.new_private_key()
+        public = keys.public_key(key)  # without wg there is to be no key that cannot be told of
         write_key(folder.private_key_path, key)
         _tell(f"created {folder.private_key_path}")
+        return public
     return keys.public_key(key)
 
 
 def _ssh_key(folder: HostFolder, *, replace: bool) -> str:
     try:
-        text = read_secret(folder.ssh_key_path)
+        read_secret(folder.ssh_key_path)
+        is_there = True
     except FileNotFoundError:
-        text = None
-    if text is None or replace:
-        text, _ = keys.new_ssh_key()
+        is_there = False
+    if is_there and not replace:
+        line = keys.ssh_public_line(folder.ssh_key_path)
+    else:
+        text, line = keys.new_ssh_key(folder.path)
         write_key(folder.ssh_key_path, text.strip())
         _tell(f"created {folder.ssh_key_path}")
-    line = keys.ssh_public_line(text)
     write_atomically(folder.ssh_public_path, f"{line}\n", mode=PUBLIC_MODE)
     return line
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.keys import KeyFormatError
+from cpythonplus_sites.machine import ProgramError
 from cpythonplus_sites.secrets import SecretError
 from cpythonplus_sites.site_file import write_keys
 from cpythonplus_sites.terminal import UsageError
@@ -25,10 +26,10 @@ def change_keys(
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn errors of keys and files into a UsageError with one line."""
+    """Turn errors of keys, files and programs into a UsageError with one line."""
     try:
         yield
-    except (SecretError, KeyFormatError) as error:
+    except (SecretError, KeyFormatError, ProgramError) as error:
         raise UsageError(str(error)) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -13,6 +13,7 @@ from cpythonplus_sites.commands import sites
 from cpythonplus_sites.commands.network import site_called
 from cpythonplus_sites.files import PRIVATE_FOLDER_MODE, make_folder
 from cpythonplus_sites.host_folder import HostFolder
+from cpythonplus_sites.machine import ProgramError
 from cpythonplus_sites.rendering import Host, RenderedFile, RenderingError, render
 from cpythonplus_sites.rendering import readme as readmes
 from cpythonplus_sites.rendering.static_routes import instructions
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
                 _write(options.out / site.name, files, readmes.readme(network, site, files))
             return 0
         return _one(options, network)
-    except (RenderingError, SecretError) as error:
+    except (RenderingError, SecretError, ProgramError) as error:
         raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"{error.filename or options.out}: {error.strerror}") from None

@@ -38,6 +38,8 @@ ACTIONS: dict[str, str] = {
 
 INTERRUPTED_STATUS = 130
 COMMAND = "cpythonplus-sites"
+CLOCK = "clock"
+"""The other command of this package: a zipapp has one entry point."""
 HOST_DIR = Path("/etc/cpythonplus/sites")
 
 HELP = """\
@@ -49,6 +51,7 @@ actions:
 {actions}
 
   cpythonplus-sites ACTION --help   describes one action.
+  cpythonplus-sites clock           is the command cpythonplus-clock.
 """
 
 
@@ -69,8 +72,12 @@ def call(words: list[str]) -> int:
     """Do the same; raises UsageError for wrong ones."""
     if not words or words[0] in ("-h", "--help"):
         return show(HELP.format(actions="\n".join(f"  {n:<10}{t}" for n, t in ACTIONS.items())))
+    if words[0] == CLOCK:
+        from cpythonplus_sites.commands import clock
+
+        return clock.main(words[1:])
     if words[0] not in ACTIONS:
-        hint = suggestion(words[0], list(ACTIONS))
+        hint = suggestion(words[0], [*ACTIONS, CLOCK])
         raise UsageError(f"unknown action {words[0]!r}{hint}; see cpythonplus-sites --help")
     restrain_umask()
     return _carry_out(words[0], words[1:])
@@ -88,9 +95,9 @@ def _carry_out(action: str, arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return USAGE_STATUS
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("pydantic", "cryptography"):
+        if error.name != "tomli":  # a dependency below Python 3.11 alone
             raise
-        raise UsageError(f"requires {error.name}; pip install cpythonplus-sites") from None
+        raise UsageError("requires tomli before Python 3.11; pip install tomli") from None
     except KeyboardInterrupt:
         again = "; the same command continues from there" * (action in ("apply", "rotate"))
         print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)

@@ -28,7 +28,7 @@ class RenderingError(ValueError):
     """A value of the model that cannot be used in a configuration file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Host:
     """What a gateway knows of itself, beside the shared file.
 
@@ -47,7 +47,7 @@ class Host:
             raise RenderingError(f"{self.folder} is not a plain absolute path")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RenderedFile:
     """A file as it is to lie on the gateway. secret: only root may read it."""
 

@@ -43,7 +43,7 @@ text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Box:
     """A site's place: its middle and its size, in pixels."""
 
@@ -86,7 +86,7 @@ def layout(network: Network) -> tuple[dict[str, Box], float, float]:
     step_x, step_y = width + 40, height + (90 if rows <= FEW else 26)
     boxes = {
         site.name: Box(30 + width / 2 + x * step_x, 30 + height / 2 + y * step_y, width, height)
-        for site, (x, y) in zip(outer, places, strict=True)
+        for site, (x, y) in zip(outer, places)
     }
     total = (60 + width + (columns - 1) * step_x, 60 + height + (rows - 1) * step_y)
     if network.hub is not None:

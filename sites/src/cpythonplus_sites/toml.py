@@ -1,0 +1,15 @@
+"""The parser of TOML: the standard library's, and before Python 3.11 the package it came from.
+
+The two are one source by one author, with the same errors; tomli is the only dependency.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info >= (3, 11):
+    from tomllib import loads
+else:
+    from tomli import loads
+
+__all__ = ["loads"]
