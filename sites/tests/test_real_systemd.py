@@ -276,15 +276,16 @@ def a_site_that_called_over_ssh_is_cut_off(
     paris: Machine, gateway: Gateway, root: Path, two: str
 ) -> None:
     """Berlin's sshd holds the device of a site that is taken out of the file."""
-    for name in ("ssh/sshd_config", "pam.d", "security", "default"):
+    for name in ("ssh/sshd_config", "pam.d", "security"):
         gateway_has, here = root / "etc" / name, Path("/etc", name)
         if here.is_dir():
-            shutil.copytree(here, gateway_has, dirs_exist_ok=True)
+            shutil.copytree(here, gateway_has, symlinks=True, dirs_exist_ok=True)
         else:
             shutil.copy(here, gateway_has)
     assert gateway.run("ssh-keygen", "-A").returncode == 0
     gateway.run("systemd-sysusers")
-    started = gateway.run("systemctl", "start", "ssh.service")
+    gateway.run("systemctl", "reset-failed", "ssh.service")  # without a configuration until now
+    started = gateway.run("systemctl", "restart", "ssh.service")
     assert started.returncode == 0, started.stderr
     paris.run("ssh-keygen", "-qt", "ed25519", "-N", "", "-f", "/run/rome")
     public = paris.read("/run/rome.pub").strip()
