@@ -11,7 +11,7 @@ import pytest
 from cpythonplus_sites.applying import apply
 from cpythonplus_sites.live import LiveRoute, look
 from cpythonplus_sites.planning import plan
-from cpythonplus_sites.rendering import ROUTE_PROTOCOL, Host, closed, names, render
+from cpythonplus_sites.rendering import Host, closed, names, render
 from cpythonplus_sites.sessions import Session, sessions, to_be_ended
 from sites.tests import strategies
 from sites.tests.test_plan_and_apply import (
@@ -100,7 +100,9 @@ def test_what_refuses_is_put_back_by_the_timer() -> None:
 def test_another_network_on_the_same_gateway_is_let_alone() -> None:
     machine, wanted = gateway(), wants(EXAMPLE)
     other = replace(EXAMPLE, name="acme2")
-    theirs = LiveRoute(ip_network("10.9.0.0/16"), "", 99, closed.metric(other), "unreachable")
+    theirs = LiveRoute(
+        ip_network("10.9.0.0/16"), "", closed.PROTOCOL, closed.metric(other), "unreachable"
+    )
     machine.routes.append(theirs)
     applied(machine, wanted)
     assert theirs in machine.routes
@@ -121,7 +123,7 @@ def test_the_routes_are_there_at_boot() -> None:
     files = {file.path.name: file.text for file in render(EXAMPLE, site, Host())}
     metric = closed.metric(EXAMPLE)
     lines = files[BATCH].splitlines()
-    assert f"route replace unreachable {OSLO} proto {ROUTE_PROTOCOL} metric {metric}" in lines
+    assert f"route replace unreachable {OSLO} proto {closed.PROTOCOL} metric {metric}" in lines
     unit = files[names.closed_unit(EXAMPLE)]
     assert f"-batch /etc/cpythonplus/sites/{BATCH}\n" in unit
     assert "Before=network-pre.target" in unit

@@ -17,7 +17,15 @@ from cpythonplus_sites.applying import ApplyRunningError, Outcome, apply, only_o
 from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
 from cpythonplus_sites.model import Endpoint, Network
 from cpythonplus_sites.planning import plan
-from cpythonplus_sites.rendering import ROUTE_PROTOCOL, Host, names, render, units, withdrawn
+from cpythonplus_sites.rendering import (
+    ROUTE_PROTOCOL,
+    Host,
+    closed,
+    names,
+    render,
+    units,
+    withdrawn,
+)
 from cpythonplus_sites.steps import Plan
 from cpythonplus_sites.wanted import Keys, Wanted, want
 from sites.tests import strategies
@@ -91,7 +99,7 @@ def through(machine: Simulated, subnet: Subnet) -> set[str]:
 
 def refused(machine: Simulated, wanted: Wanted) -> list[Subnet]:
     """What no default route can take."""
-    mark = ("unreachable", ROUTE_PROTOCOL, wanted.closed_metric)
+    mark = ("unreachable", closed.PROTOCOL, wanted.closed_metric)
     found = [x.subnet for x in machine.routes if (x.kind, x.protocol, x.metric) == mark]
     return sorted(found, key=str)
 

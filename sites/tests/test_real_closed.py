@@ -101,7 +101,7 @@ def booted(site: Site) -> None:
     site.gateway.run("ip", "link", "set", "wan0", "down")
     killed(site)
     for version in ("-4", "-6"):
-        site.gateway.run("ip", version, "route", "flush", "proto", "99")
+        site.gateway.run("ip", version, "route", "flush", "type", "unreachable")
     unit = "cat /etc/cpythonplus/sites/*-unreachable.batch | ip -force -batch -"
     site.gateway.try_run("sh", "-c", unit)
     plugged(site)

@@ -318,8 +318,8 @@ def nothing_leaves_in_clear_text(gateway: Gateway) -> None:
     assert "wg-acme" not in gateway.run("ip", "-br", "link").stdout
     assert "unreachable 192.168.20.0/24" in gateway.run("ip", "route").stdout
     assert gateway.run("networkctl", "reconfigure", "host0").returncode == 0
-    ready = ("systemctl", "start", "systemd-networkd-wait-online.service")
-    gateway.run(*ready)
+    assert gateway.run("systemctl", "restart", "systemd-networkd.service").returncode == 0
+    wait_until(lambda: "configured" in gateway.run("networkctl", "status", "host0").stdout, "host0")
     assert "unreachable 192.168.20.0/24" in gateway.run("ip", "route").stdout
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.rendering import ROUTE_PROTOCOL
-from cpythonplus_sites.rendering.closed import route_arguments
+from cpythonplus_sites.rendering.closed import PROTOCOL, route_arguments
 from cpythonplus_sites.steps import ip
 
 if TYPE_CHECKING:
@@ -38,5 +37,5 @@ def _ours(wanted: Wanted, live: Live) -> Iterator[Subnet]:
     """The subnets that this network's routes refuse; those of another have another metric."""
     for route in live.routes:
         mark = (route.kind, route.protocol, route.metric)
-        if mark == ("unreachable", ROUTE_PROTOCOL, wanted.closed_metric):
+        if mark == ("unreachable", PROTOCOL, wanted.closed_metric):
             yield route.subnet

@@ -127,8 +127,8 @@ class _Planner:
         wanted = {way.subnet for way in self.wanted.routes}
         ours = self.wanted.devices | {tunnel.interface for tunnel in self._left_over()}
         for route in self.live.routes:
-            is_connected = route.protocol == KERNEL_PROTOCOL and route.device not in ours
-            if is_connected and route.subnet in wanted:
+            is_connected = route.protocol == KERNEL_PROTOCOL and route.kind not in NOWHERE
+            if is_connected and route.device not in ours and route.subnet in wanted:
                 yield _not_ours(route)
 
     def _is_elsewhere(self, device: Device) -> bool:

@@ -15,12 +15,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.rendering import names
-from cpythonplus_sites.rendering.files import ROUTE_PROTOCOL, Host, RenderedFile, word
+from cpythonplus_sites.rendering.files import Host, RenderedFile, word
 
 if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
     from cpythonplus_sites.model import Network, Site, Subnet
+
+PROTOCOL = 2
+"""That of the kernel's own routes, not the one of ours: systemd-networkd removes routes without an
+interface that it did not set (ManageForeignRoutes=, networkd.conf(5)), at its start and whenever it
+configures an interface, as at boot or when a cable is plugged in again. It leaves these alone. Ours
+are told by their type and their metric."""
 
 LEAST_METRIC = 2_000_000_000
 """Far behind what network managers give (20,000 at most), and below 2**31."""
@@ -45,7 +51,7 @@ def subnets(network: Network, site: Site) -> tuple[Subnet, ...]:
 
 def route_arguments(subnet: Subnet, metric: int) -> str:
     """What follows `ip route replace` or `del`."""
-    return f"unreachable {subnet} proto {ROUTE_PROTOCOL} metric {metric}"
+    return f"unreachable {subnet} proto {PROTOCOL} metric {metric}"
 
 
 def batch_path(network: Network, host: Host) -> PurePosixPath:
