@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.wanted import File
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Command:
     """A program to run.  stdin: may hold secrets, so it is never shown.
 
@@ -26,7 +26,7 @@ class Command:
         return " ".join(self.argv)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One change, in one line; a file to write, commands, or both.
 
@@ -50,7 +50,7 @@ class Step:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """steps: what to do, in this order.  obstacles: what is not right and not ours to change.
 
