@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_address, ip_interface, ip_network
 from typing import TYPE_CHECKING
 
+from cpythonplus_sites.leaving import VERIFY
 from cpythonplus_sites.live import (
     BOOT_PROTOCOL,
     SYSTEMD_RUNS,
@@ -21,6 +22,8 @@ from cpythonplus_sites.live import (
 )
 from cpythonplus_sites.machine import Machine, Output
 from cpythonplus_sites.planning import CHECK_SSHD
+from cpythonplus_sites.rendering.names import UNITS
+from cpythonplus_sites.sessions import PROC, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +48,7 @@ class Simulated(Machine):
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    processes: dict[int, Session] = field(default_factory=dict)
     systemd: bool = False
     fails: str = "(?!)"
     ran: list[tuple[str, ...]] = field(default_factory=list)
@@ -63,6 +67,8 @@ class Simulated(Machine):
         return work(words[1:], stdin)
 
     def read(self, path: Path) -> str | None:
+        if path.parts[1] == "proc" and path.parts[2].isdecimal():
+            return self._of_process(path)
         if str(path).startswith("/proc/sys/"):
             return self.settings.get(str(path).removeprefix("/proc/sys/"))
         return self.files.get(str(path), (None, 0))[0]
@@ -78,6 +84,23 @@ class Simulated(Machine):
 
     def remove(self, path: Path) -> None:
         del self.files[str(path)]
+
+    def listing(self, path: Path) -> tuple[str, ...]:
+        if path == PROC:
+            return tuple(map(str, self.processes))
+        process = self.processes.get(int(path.parts[2])) if path.parts[1] == "proc" else None
+        return tuple(map(str, range(len(process.devices)))) if process else ()
+
+    def _of_process(self, path: Path) -> str | None:
+        """A file below /proc/PID."""
+        process = self.processes.get(int(path.parts[2]))
+        if process is None:
+            return None
+        if path.name == "status":
+            return f"Name:\t{process.program}\nUid:\t990\t990\t990\t990\n"
+        if path.name == "comm":
+            return f"{process.program}\n"
+        return f"pos:\t0\niff:\t{sorted(process.devices)[int(path.name)]}\n"
 
     def now_s(self) -> float:
         return NOW_S
@@ -133,6 +156,12 @@ class Simulated(Machine):
         assert not stdin
         if words[1] == CHECK_SSHD:
             return GOOD
+        if words[1] == VERIFY:
+            return Output(int(words[2] in self.devices), err=f"{words[2]} is still there\n")
+        if words[1].startswith("kill -KILL "):
+            for pid in words[1].split()[2:]:
+                self.processes.pop(int(pid), None)
+            return GOOD
         match = re.match(r"ip link add dev (\S+) type wireguard", words[1])
         assert match
         self._new_tunnel(match[1])
@@ -146,22 +175,17 @@ class Simulated(Machine):
     def _ip(self, words: tuple[str, ...], stdin: str) -> Output:
         assert not stdin
         match words:
-            case ("-j", "-N", "address", "show"):
+            case ("-j", "-d", "-N", "address", "show"):
                 return Output(0, json.dumps([*map(device_json, self.devices.values())]))
             case ("-j", "-N", family, "route", "show", "table", "main"):
                 shown = [x for x in self.routes if x.subnet.version == int(family[1])]
                 return Output(0, json.dumps([*map(route_json, shown)]))
-            case ("link", "set", name, "mtu", mtu):
-                self.devices[name] = replace(self.devices[name], mtu=int(mtu))
-            case ("link", "set", name, "up"):
-                self.devices[name] = replace(self.devices[name], up=True)
-            case ("link", "delete", "dev", name):
-                del self.devices[name]
-                self.tunnels.pop(name, None)
-                self.routes = [route for route in self.routes if route.device != name]
-            case ("tuntap", "add", "dev", name, "mode", "tun", *_):
+            case ("link", *rest):
+                return self._ip_link(rest)
+            case ("tuntap", "add", "dev", name, "mode", "tun", *user):
                 assert name not in self.devices
-                self.devices[name] = Device(name, up=False, mtu=1500)
+                owner = user[1] if user else None
+                self.devices[name] = Device(name, up=False, mtu=1500, owner=owner, queue=500)
             case ("address", "replace", address, "dev", name):
                 device = self.devices[name]
                 kept = [x for x in device.addresses if x != ip_interface(address)]
@@ -178,6 +202,23 @@ class Simulated(Machine):
                 raise AssertionError(words)
         return GOOD
 
+    def _ip_link(self, words: list[str]) -> Output:
+        match words:
+            case ["set", name, "mtu", mtu]:
+                self.devices[name] = replace(self.devices[name], mtu=int(mtu))
+            case ["set", name, "txqueuelen", length]:
+                self.devices[name] = replace(self.devices[name], queue=int(length))
+            case ["set", name, "up"]:
+                self.devices[name] = replace(self.devices[name], up=True)
+            case ["delete", "dev", name]:
+                if self.devices.pop(name, None) is None:
+                    return Output(1, err=f'Cannot find device "{name}"\n')
+                self.tunnels.pop(name, None)
+                self.routes = [route for route in self.routes if route.device != name]
+            case _:
+                raise AssertionError(words)
+        return GOOD
+
     def _ip_route(self, words: list[str]) -> None:
         match words:
             case ["add", subnet, "dev", name, "proto", protocol]:
@@ -186,6 +227,11 @@ class Simulated(Machine):
                     (x.subnet, x.metric) for x in self.routes
                 }:
                     self._replace_route(subnet, name, int(protocol))
+            case ["replace", "unreachable", subnet, "proto", protocol, "metric", metric]:
+                refusing = refused(subnet, protocol, metric)
+                self.routes = [x for x in self.routes if x != refusing] + [refusing]
+            case ["del", "unreachable", subnet, "proto", protocol, "metric", metric]:
+                self.routes.remove(refused(subnet, protocol, metric))
             case ["replace", subnet, "dev", name, "proto", protocol]:
                 self._replace_route(subnet, name, int(protocol))
             case ["del", subnet, "dev", name, "proto", protocol, "metric", metric]:
@@ -246,9 +292,8 @@ class Simulated(Machine):
             case ("disable", "--now", name):
                 self.units.pop(name, None)
                 tun = re.search(r"-tun@(\d+)\.service", name)
-                if tun:
-                    self.devices.pop(f"tun{tun[1]}", None)
-                    self.routes = [x for x in self.routes if x.device in self.devices]
+                if tun and f"tun{tun[1]}" in self.devices:
+                    self._ip(("link", "delete", "dev", f"tun{tun[1]}"), "")
             case ("list-units", *options, pattern):
                 assert options == ["--all", "--full", "--plain", "--no-legend"]
                 found = [name for name in self.units if fnmatchcase(name, pattern)]
@@ -265,7 +310,14 @@ class Simulated(Machine):
             self._wg_quick(("up", f"/etc/wireguard/{quick[1]}.conf"), "")
         tun = re.search(r"-tun@(\d+)\.service", unit)
         if tun and f"tun{tun[1]}" not in self.devices:
-            self._ip(("tuntap", "add", "dev", f"tun{tun[1]}", "mode", "tun"), "")
+            (user,) = re.findall(
+                r"user (\S+)", self.files[f"{UNITS}/{tun.string[: tun.start()]}-tun@.service"][0]
+            )
+            self._ip(("tuntap", "add", "dev", f"tun{tun[1]}", "mode", "tun", "user", user), "")
+
+    def _id(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert (words[0], stdin) == ("-u", "")
+        return Output(0, "990\n")
 
     def _systemd_sysusers(self, words: tuple[str, ...], stdin: str) -> Output:
         assert words[0] in self.files
@@ -312,7 +364,12 @@ def device_json(device: Device) -> dict[str, object]:
     """As `ip -j address show` prints it."""
     flags = ["POINTOPOINT", *["UP"] * device.up, *["NO-CARRIER"] * (not device.running)]
     entries = [{"local": str(x.ip), "prefixlen": x.network.prefixlen} for x in device.addresses]
-    return {"ifname": device.name, "flags": flags, "mtu": device.mtu, "addr_info": entries}
+    found = {"ifname": device.name, "flags": flags, "mtu": device.mtu, "addr_info": entries}
+    if device.queue is not None:
+        found["txqlen"] = device.queue
+    if device.owner is not None:
+        found["linkinfo"] = {"info_kind": "tun", "info_data": {"user": device.owner}}
+    return found
 
 
 def route_json(route: LiveRoute) -> dict[str, object]:
@@ -320,13 +377,22 @@ def route_json(route: LiveRoute) -> dict[str, object]:
     single = route.subnet.prefixlen == route.subnet.max_prefixlen
     entry: dict[str, object] = {
         "dst": str(route.subnet.network_address) if single else str(route.subnet),
-        "dev": route.device,
     }
+    if route.kind == "unicast":
+        entry["dev"] = route.device
+    else:
+        entry["type"] = {"unreachable": "7", "blackhole": "6"}[route.kind]
+        entry |= {"dev": "lo"} if route.subnet.version == 6 else {}
     if route.protocol != BOOT_PROTOCOL:
         entry["protocol"] = str(route.protocol)
     if route.metric:
         entry["metric"] = route.metric
     return entry
+
+
+def refused(subnet: str, protocol: str, metric: str) -> LiveRoute:
+    """An `unreachable` route."""
+    return LiveRoute(ip_network(subnet), "", int(protocol), int(metric), "unreachable")
 
 
 def listing(rules: str) -> str:

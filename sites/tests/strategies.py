@@ -98,14 +98,18 @@ def networks(draw: st.DrawFn, *, most_sites: int = 6) -> Network:
     hub = draw(st.sampled_from(names)) if topology == "hub" else None
     found = _behind_nat(draw, found, hub)
     pairs = [tuple(sorted(pair)) for pair in combinations(names, 2) if hub is None or hub in pair]
-    links = [draw(_link((one, other), number)) for number, (one, other) in enumerate(pairs)]
+    called = {site.name for site in found if site.ssh_endpoint is not None}
+    links = [
+        draw(_link((one, other), number, by_ssh=bool(called & {one, other})))
+        for number, (one, other) in enumerate(pairs)
+    ]
     preshared = draw(st.booleans())
     return Network(name, tunnel, topology, hub, preshared, tuple(found), tuple(links))
 
 
 @st.composite
-def _link(draw: st.DrawFn, ends: tuple[str, str], number: int) -> Link:
-    via: Via = draw(st.sampled_from(("wireguard", "wireguard", "ssh")))
+def _link(draw: st.DrawFn, ends: tuple[str, str], number: int, *, by_ssh: bool) -> Link:
+    via: Via = draw(st.sampled_from(("wireguard", "wireguard", "ssh" if by_ssh else "wireguard")))
     mtu = draw(st.integers(1280, 1500))
     keepalive = draw(st.sampled_from((0, 25)))
     return Link(ends, via, mtu, keepalive, number if via == "ssh" else None)
@@ -129,7 +133,9 @@ def gateways(draw: st.DrawFn) -> tuple[Network, Site, Host]:
 def example() -> Network:
     """Berlin, Paris behind NAT, and Oslo, whose link to Paris goes over ssh."""
 
-    def site(number: int, name: str, endpoint: Endpoint | None) -> Site:
+    def site(
+        number: int, name: str, endpoint: Endpoint | None, ssh_endpoint: Endpoint | None = None
+    ) -> Site:
         lan = ip_network(f"192.168.{number * 10}.0/24")
         blob = _ssh_blob(b64encode(bytes([number] * 32)).decode())
         return Site(
@@ -140,6 +146,7 @@ def example() -> Network:
             interface="wg-acme",
             listen_port=51820,
             endpoint=endpoint,
+            ssh_endpoint=ssh_endpoint,
             public_key=b64encode(bytes([number] * 32)).decode(),
             ssh_public_key=f"ssh-ed25519 {blob} {name}",
             ssh_host_key=f"ssh-ed25519 {blob}",
@@ -148,7 +155,7 @@ def example() -> Network:
     found = (
         site(1, "berlin", Endpoint("vpn.example.org", 51820)),
         site(2, "paris", None),
-        site(3, "oslo", Endpoint("203.0.113.7", 51820)),
+        site(3, "oslo", Endpoint("203.0.113.7", 51820), Endpoint("203.0.113.7", 22)),
     )
     links = (
         Link(("berlin", "paris"), "wireguard", 1420, 25),
@@ -156,6 +163,15 @@ def example() -> Network:
         Link(("oslo", "paris"), "ssh", 1420, 25, 7),
     )
     return Network("acme", ip_network("10.254.0.0/24"), "mesh", None, True, found, links)
+
+
+def with_ipv6(network: Network) -> Network:
+    """The network, whose first site has a LAN of IPv6 as well."""
+    from dataclasses import replace
+
+    first, *rest = network.sites
+    first = replace(first, lans=(*first.lans, ip_network("fd00:10::/64")))
+    return replace(network, sites=(first, *rest))
 
 
 def lan_gateway(site: Site) -> IPv4Address:

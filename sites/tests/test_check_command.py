@@ -15,6 +15,9 @@ from sites.tests.site_texts import GOOD, SSH_KEY, with_changed
 pytestmark = pytest.mark.any_version
 
 
+CALL = "ssh: berlin calls rome at rome.example.org:22 (tun7)"
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -149,8 +152,8 @@ def test_problems_are_told_by_line_and_as_json(
             "",
             "sites.toml:13: warning: sites.paris: no public_key yet; cpythonplus-sites keygen",
         ),
-        ("", "", "26: warning: sites.rome.ssh_endpoint: no ssh_host_key: the caller"),
-        ("", "", "6: warning: sites.berlin: no ssh_public_key for the link of berlin and rome"),
+        ("", "", "26: warning: sites.rome.ssh_endpoint: no ssh_host_key: berlin, which calls it"),
+        ("", "", "6: warning: sites.berlin: no ssh_public_key, and it calls rome over ssh"),
         ("", "", "25: warning: sites.rome.endpoint: 2001:db8::3 is no public address"),
         ("2001:db8::3", "2a00::3", "2a00::3 is IPv6: a gateway that has only IPv4 cannot call it"),
         ("192.168.30.", "192.168.1.", "192.168.1.0/24, the default of many home routers"),
@@ -176,7 +179,8 @@ def test_warnings(
     status, lines = sites(capsys, "check")
     assert status == 0, lines
     assert any(message in line for line in lines), lines
-    assert lines[-1] == f"sites.toml: 3 sites, 3 links, no problems, {len(lines) - 1} warnings"
+    warned = sum(": warning: " in line for line in lines)
+    assert lines[-1] == f"sites.toml: 3 sites, 3 links, no problems, {warned} warnings"
 
 
 def test_no_warnings_where_there_is_nothing_to_say(
@@ -187,12 +191,46 @@ def test_no_warnings_where_there_is_nothing_to_say(
         line = f'tunnel_address = "{last}"\n'
         text = text.replace(line, f'{line}public_key = "{str(number) * 42}A="\n')
     line = 'ssh_endpoint = "rome.example.org:22"\n'
-    text = text.replace(line, f'{line}ssh_public_key = "{SSH_KEY}"\nssh_host_key = "{SSH_KEY}"\n')
+    text = text.replace(line, f'{line}ssh_host_key = "{SSH_KEY}"\n')
+    line = 'endpoint = "vpn.example.org:51820"\n'
+    text = text.replace(line, f'{line}ssh_public_key = "{SSH_KEY}"\n')
     (folder / "sites.toml").write_text(text)
     assert sites(capsys, "check") == (
         0,
-        ["sites.toml: 3 sites, 3 links, no problems, 0 warnings"],
+        [
+            f"{CALL}: only rome has an ssh_endpoint",
+            "sites.toml: 3 sites, 3 links, no problems, 0 warnings",
+        ],
     )
+
+
+def test_who_calls_whom_over_ssh_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An endpoint of WireGuard, as berlin has one, does not make a server of ssh."""
+    (folder / "sites.toml").write_text(GOOD)
+    assert f"{CALL}: only rome has an ssh_endpoint" in sites(capsys, "check")[1]
+    other = 'endpoint = "vpn.example.org:51820"\n'
+    both = with_changed(other, f'{other}ssh_endpoint = "berlin.example.org:2222"\n')
+    (folder / "sites.toml").write_text(both)
+    rule = "both have an ssh_endpoint, and the first name in the alphabet calls"
+    assert f"{CALL}: {rule}" in sites(capsys, "check")[1]
+    own = 'ssh_endpoint = "rome.example.org:22"\n'
+    (folder / "sites.toml").write_text(with_changed(own, "", both))
+    text = "ssh: rome calls berlin at berlin.example.org:2222 (tun7): only berlin has an"
+    assert any(line.startswith(text) for line in sites(capsys, "check")[1])
+    data = json.loads("\n".join(sites(capsys, "check", "--format", "json")[1]))
+    assert data["ssh"] == [
+        {
+            "tunnel_number": 7,
+            "client": "rome",
+            "server": "berlin",
+            "endpoint": "berlin.example.org:2222",
+            "decided_by": "endpoint",
+        }
+    ]
+    (folder / "sites.toml").write_text(with_changed(own, ""))
+    status, lines = sites(capsys, "check")
+    assert status == 2
+    assert "neither this site nor berlin has an ssh_endpoint, so neither end can call" in lines[0]
 
 
 def test_names_are_resolved_only_when_told(

@@ -60,12 +60,25 @@ def test_devices() -> None:
                 "mtu": 1500,
                 "addr_info": [{"local": "10.0.0.1", "prefixlen": 24}, {"local": "x"}, 5],
             },
+            {
+                "ifname": "tun8",
+                "flags": ["UP"],
+                "mtu": 1420,
+                "txqlen": 500,
+                "linkinfo": {
+                    "info_kind": "tun",
+                    "info_data": {"type": "tun", "user": "sites-acme"},
+                },
+            },
+            {"ifname": "tun9", "linkinfo": {"info_data": 3}},
             {"no": "name"},
             7,
         ]
     )
     assert parse_devices(text) == {
         "tun7": Device("tun7", True, 1420, running=False),
+        "tun8": Device("tun8", True, 1420, owner="sites-acme", queue=500),
+        "tun9": Device("tun9", False, 0),
         "eth0": Device("eth0", False, 1500, (ip_interface("10.0.0.1/24"),)),
     }
 
@@ -76,22 +89,34 @@ def test_routes() -> None:
             {"dst": "default", "dev": "eth0"},
             {"dst": "10.0.0.0/24", "dev": "eth0", "protocol": "2"},
             {"dst": "10.0.1.5", "dev": "wg-acme", "metric": 7},
-            {"type": "blackhole", "dst": "10.9.0.0/16"},
+            {"type": "6", "dst": "10.9.0.0/16"},
+            {"type": "7", "dst": "10.8.0.0/16", "protocol": "99", "metric": 2000000000},
+            {"type": "unreachable", "dst": "fd00::/64", "dev": "lo", "protocol": "99", "metric": 9},
+            {"type": "1", "dst": "10.0.2.0/24", "dev": "eth0", "protocol": "4"},
+            {"type": "2", "dst": "10.0.3.0/24"},
             {"dst": "nonsense", "dev": "eth0"},
         ]
     )
     assert parse_routes(text) == (
         LiveRoute(ip_network("10.0.0.0/24"), "eth0", 2),
         LiveRoute(ip_network("10.0.1.5/32"), "wg-acme", 3, 7),
+        LiveRoute(ip_network("10.9.0.0/16"), "", 3, 0, "blackhole"),
+        LiveRoute(ip_network("10.8.0.0/16"), "", 99, 2000000000, "unreachable"),
+        LiveRoute(ip_network("fd00::/64"), "", 99, 9, "unreachable"),
+        LiveRoute(ip_network("10.0.2.0/24"), "eth0", 4),
     )
 
 
+FIELDS = (
+    *("dst", "dev", "type", "metric", "protocol", "ifname", "flags", "addr_info"),
+    *("linkinfo", "info_data", "user", "txqlen"),
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["dst", "dev", "metric", "protocol", "ifname", "flags", "addr_info"]),
+            st.sampled_from(FIELDS),
             inner,
             max_size=4,
         )

@@ -16,14 +16,23 @@ from cpythonplus_sites import rotation
 from cpythonplus_sites.applying import ApplyRunningError, Outcome, apply, only_one
 from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
 from cpythonplus_sites.model import Endpoint, Network
-from cpythonplus_sites.planning import Plan, plan
-from cpythonplus_sites.rendering import ROUTE_PROTOCOL, Host, names, render, units, withdrawn
+from cpythonplus_sites.planning import plan
+from cpythonplus_sites.rendering import (
+    ROUTE_PROTOCOL,
+    Host,
+    closed,
+    names,
+    render,
+    units,
+    withdrawn,
+)
+from cpythonplus_sites.steps import Plan
 from cpythonplus_sites.wanted import Keys, Wanted, want
 from sites.tests import strategies
 from sites.tests.simulated import NOW_S, Simulated
 
 if TYPE_CHECKING:
-    from cpythonplus_sites.model import Site
+    from cpythonplus_sites.model import Site, Subnet
 
 pytestmark = pytest.mark.any_version
 
@@ -82,6 +91,17 @@ def handshakes(machine: Simulated, *, age_s: int) -> None:
     for name, tunnel in machine.tunnels.items():
         peers = [replace(peer, handshake_s=int(NOW_S) - age_s) for peer in tunnel.peers]
         machine.tunnels[name] = replace(tunnel, peers=tuple(peers))
+
+
+def through(machine: Simulated, subnet: Subnet) -> set[str]:
+    return {x.device for x in machine.routes if x.subnet == subnet and x.kind == "unicast"}
+
+
+def refused(machine: Simulated, wanted: Wanted) -> list[Subnet]:
+    """What no default route can take."""
+    mark = ("unreachable", closed.PROTOCOL, wanted.closed_metric)
+    found = [x.subnet for x in machine.routes if (x.kind, x.protocol, x.metric) == mark]
+    return sorted(found, key=str)
 
 
 def changed(network: Network, name: str, **values: object) -> Network:
@@ -149,7 +169,8 @@ def test_a_site_more_and_a_site_less() -> None:
     routes = [x for x in found if x.startswith("remove the route")]
     peer = next(x for x in found if "remove peer" in x)
     assert len(routes) == 2
-    assert found.index(routes[1]) < found.index(peer)  # or nobody would know that they were ours
+    assert found.index(peer) < found.index(routes[0])
+    assert found.index(routes[1]) < found.index("no longer refuse 192.168.30.0/24")
     applied(machine, wants(two))
     assert lan not in {route.subnet for route in machine.routes}
     assert machine.tunnels["wg-acme"].peers == before
@@ -310,14 +331,14 @@ def test_a_route_moves_to_the_second_interface_when_its_session_is_alive() -> No
     assert set(machine.tunnels) == {"wg-acme", spare}
     assert machine.settings[f"net/ipv4/conf/{spare}/rp_filter"] == "2"
     lan = ip_network("192.168.20.0/24")
-    assert {x.device for x in machine.routes if x.subnet == lan} == {"wg-acme"}
+    assert through(machine, lan) == {"wg-acme"}
     handshakes(machine, age_s=5)
     assert apply(machine, wanted, endpoints_only=True).is_good
-    assert {x.device for x in machine.routes if x.subnet == lan} == {spare}
+    assert through(machine, lan) == {spare}
     applied(machine, wanted)
     applied(machine, wants(network))
     assert set(machine.tunnels) == {"wg-acme"}
-    assert {x.device for x in machine.routes if x.subnet == lan} == {"wg-acme"}
+    assert through(machine, lan) == {"wg-acme"}
 
 
 # ---- any state ----------------------------------------------------------------------------------
@@ -384,6 +405,7 @@ def test_from_any_state(machine: Simulated, others: str) -> None:
     assert "wg-old" not in machine.tunnels
     assert [x for x in foreign if x not in machine.routes] == []
     blocked = {each.partition(" ")[0] for each in outcome.obstacles}
+    assert refused(machine, wanted) == sorted(wanted.closed, key=str)
     for way in wanted.routes:
         ours = [x for x in machine.routes if x.subnet == way.subnet and x.device == "wg-acme"]
         assert ours or str(way.subnet) in blocked
@@ -398,9 +420,11 @@ def test_any_network_is_reached_from_nothing(
     known = [each.public_key for each in network.sites if each.public_key]
     assume(len(known) == len(set(known)))  # the checks of the file see to that
     machine = gateway(systemd=systemd)
-    outcome = apply(machine, wants(network, site.name))
+    wanted = wants(network, site.name)
+    outcome = apply(machine, wanted)
     assert outcome.failed is None, outcome
-    assert planned(machine, wants(network, site.name)).steps == ()
+    assert planned(machine, wanted).steps == ()
+    assert refused(machine, wanted) == sorted(wanted.closed, key=str)
 
 
 @pytest.mark.parametrize("name", ["paris", "oslo"])

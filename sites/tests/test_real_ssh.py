@@ -8,8 +8,9 @@ import pytest
 
 from sites.tests.testbed import namespaces
 from sites.tests.testbed.bed import Bed, Site
-from sites.tests.testbed.namespaces import wait_until
-from sites.tests.testbed.network import Shared, everywhere, must, reach_each_other
+from sites.tests.testbed.namespaces import Process, wait_until
+from sites.tests.testbed.network import FILE, Shared, everywhere, must, reach_each_other
+from sites.tests.testbed.tap import Tap, report
 from sites.tests.testbed.units import Unit
 
 pytestmark = pytest.mark.slow  # machines, daemons
@@ -35,7 +36,7 @@ def bed(tmp_path: Path) -> Iterator[Bed]:
         yield made
 
 
-def link_by_ssh(bed: Bed) -> None:
+def link_by_ssh(bed: Bed) -> tuple[Shared, Process]:
     """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint."""
     shared = Shared(bed.sites, after=LINK)
     for site in bed.sites:
@@ -50,8 +51,9 @@ def link_by_ssh(bed: Bed) -> None:
     shared.carry()
     everywhere(bed.sites, put_files)
     start_server(paris)
-    Unit(berlin.gateway, template(berlin, "-ssh@"), "7").supervise()
+    client = Unit(berlin.gateway, template(berlin, "-ssh@"), "7").supervise()
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN over ssh")
+    return shared, client
 
 
 def put_files(site: Site) -> None:
@@ -96,6 +98,52 @@ def test_sites_are_linked_over_ssh_without_root(bed: Bed) -> None:
     # The server's part that has the connection is that user's, and a command is refused.
     assert user in owners(paris, "sshd-session")
     assert "root" not in paris.gateway.run("sh", "-c", "cat /etc/ssh/cpythonplus-sites/*.keys")
+
+
+def test_a_site_that_leaves_is_cut_off(bed: Bed) -> None:
+    """It goes on calling, and has an open session: neither may bring a packet into the LAN."""
+    berlin, paris = bed.sites
+    shared, client = link_by_ssh(bed)
+    must(paris, "apply", "--yes")
+    assert reach_each_other(bed.sites)
+    berlin.host.start("ping", "-n", "-i", "0.02", paris.host_address)
+    before = Tap(paris.host, "eth0")
+    wait_until(lambda: before.count(source=(berlin.host_address,)) > 10, "packets of berlin")
+    shared.sites.remove(berlin)
+    shared.after = ""
+    paris.gateway.write(FILE, shared.text())
+    printed = must(paris, "apply", "--yes")
+    after = Tap(paris.host, "eth0")
+    assert not berlin.reaches(paris)
+    assert delivered(berlin, paris, after) == 0
+    assert "remove tun7" in printed
+    wait_until(lambda: "Permission denied" in client.text(), "a call that is refused")
+    assert delivered(berlin, paris, after) == 0
+    assert "tun7" not in paris.gateway.run("ip", "link")
+    assert paris.gateway.try_run("pgrep", "-u", "sites-acme").stdout == ""
+    must(paris, "plan")
+
+
+def delivered(one: Site, other: Site, tap: Tap) -> int:
+    """Packets of one LAN that the tap in the other one has seen so far."""
+    other.host.run("ping", "-nc1", "-W5", other.gateway_address)
+    wait_until(lambda: tap.count(target=(other.gateway_address,)) > 0, "the tap")
+    found = tap.count(source=(one.host_address,))
+    report("delivered after removal, ssh without systemd", found)
+    return found
+
+
+def test_a_changed_key_ends_the_session_of_the_old_one(bed: Bed) -> None:
+    _, paris = bed.sites
+    shared, _ = link_by_ssh(bed)
+    must(paris, "apply", "--yes")
+    assert reach_each_other(bed.sites)
+    other = paris.gateway.read("/etc/ssh/ssh_host_ed25519_key.pub").strip()
+    old = shared.more["berlin"].splitlines()[0]
+    shared.more["berlin"] = shared.more["berlin"].replace(old, f'ssh_public_key = "{other}"', 1)
+    paris.gateway.write(FILE, shared.text())
+    assert "and end 1 session" in must(paris, "apply", "--yes")
+    assert not has_carrier(paris)
 
 
 def test_a_client_that_goes_silent_gives_the_device_back(bed: Bed) -> None:

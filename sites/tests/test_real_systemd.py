@@ -15,6 +15,7 @@ import pytest
 import cpythonplus_sites
 from sites.tests.testbed import namespaces
 from sites.tests.testbed.namespaces import Machine, wait_until
+from sites.tests.testbed.tap import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +81,16 @@ between = ["berlin", "rome"]
 via = "ssh"
 tunnel_number = 7
 """
+CALL = (
+    *("ssh", "-F", "none", "-i", "/run/rome", "-N", "-w", "8:7", "sites-acme@203.0.113.1"),
+    *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"),
+    *("-o", "Tunnel=point-to-point", "-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes"),
+)
+ROME = """\
+ip address add 192.168.30.1/32 dev lo
+ip link set tun8 up
+ip route add 192.168.10.1/32 dev tun8 src 192.168.30.1
+"""
 HAND = """\
 [Interface]
 PrivateKey = {private}
@@ -118,6 +129,12 @@ class Gateway:
 
     def shown(self, unit: str, *keys: str) -> str:
         return self.run("systemctl", "show", unit, *(f"--property={key}" for key in keys)).stdout
+
+    def echoes(self) -> int:
+        """How many pings it has been sent so far, answered or not."""
+        lines = self.run("cat", "/proc/net/snmp").stdout.splitlines()
+        names, values = (line.split() for line in lines if line.startswith("Icmp:"))
+        return int(values[names.index("InEchos")])
 
     def reaches_paris(self) -> bool:
         ping = ("ping", "-c1", "-W1", "-I", "192.168.10.1", "192.168.20.1")
@@ -219,9 +236,15 @@ def test_apply_under_systemd_and_a_boot_afterwards(tmp_path: Path) -> None:
             wait_until(gateway.reaches_paris, "paris's LAN address")
             gateway.sites("status")
             a_site_by_ssh_comes_and_goes(paris, gateway, root, two)
+            a_site_that_called_over_ssh_is_cut_off(paris, gateway, root, two)
             a_killed_daemon_is_replaced(gateway)
+            gateway.run("systemctl", "disable", "wg-quick@wg-acme.service")
         with booted(paris, root, binds) as gateway:
+            nothing_leaves_in_clear_text(gateway)
+            gateway.sites("apply", "--yes")
             wait_until(gateway.reaches_paris, "paris's LAN address after a boot")
+        with booted(paris, root, binds) as gateway:
+            wait_until(gateway.reaches_paris, "paris's LAN address after a second boot")
             gateway.sites("plan")
 
 
@@ -247,6 +270,57 @@ def a_site_by_ssh_comes_and_goes(paris: Machine, gateway: Gateway, root: Path, t
     assert "tun7" not in gateway.run("ip", "-br", "link").stdout
     assert gateway.shown("wg-quick@wg-acme", "InvocationID", "ActiveState") == before
     assert gateway.reaches_paris()
+
+
+def a_site_that_called_over_ssh_is_cut_off(
+    paris: Machine, gateway: Gateway, root: Path, two: str
+) -> None:
+    """Berlin's sshd holds the device of a site that is taken out of the file."""
+    for name in ("ssh/sshd_config", "pam.d", "security"):
+        gateway_has, here = root / "etc" / name, Path("/etc", name)
+        if here.is_dir():
+            shutil.copytree(here, gateway_has, symlinks=True, dirs_exist_ok=True)
+        else:
+            shutil.copy(here, gateway_has)
+    assert gateway.run("ssh-keygen", "-A").returncode == 0
+    gateway.run("systemd-sysusers")
+    gateway.run("systemctl", "reset-failed", "ssh.service")  # without a configuration until now
+    started = gateway.run("systemctl", "restart", "ssh.service")
+    assert started.returncode == 0, started.stderr
+    paris.run("ssh-keygen", "-qt", "ed25519", "-N", "", "-f", "/run/rome")
+    public = paris.read("/run/rome.pub").strip()
+    key = paris.run("wg", "pubkey", stdin=paris.run("wg", "genkey")).strip()
+    rome = STANZA.format(name="rome", number=3, key=key) + f'ssh_public_key = "{public}"\n'
+    server = 'endpoint = "203.0.113.1:51820"\n'
+    server += 'ssh_endpoint = "203.0.113.1:22"\n'
+    links = LINK[LINK.index("[[links]]") :]
+    write_file(root, two.replace(server.splitlines(keepends=True)[0], server) + rome + links)
+    gateway.sites("apply", "--yes")
+    paris.start(*CALL)
+    wait_until(lambda: "tun8" in paris.run("ip", "-br", "link"), "rome's call")
+    paris.run("sh", "-ec", ROME)
+    paris.start("ping", "-n", "-i", "0.05", "-I", "192.168.30.1", "192.168.10.1")
+    before = gateway.echoes()
+    wait_until(lambda: gateway.echoes() > before, "packets of rome")
+    write_file(root, two)
+    gateway.sites("apply", "--yes")
+    before = gateway.echoes()
+    paris.try_run("ping", "-nc20", "-i0.05", "-W1", "-I", "192.168.30.1", "192.168.10.1")
+    report("delivered after removal, ssh under systemd, of 20", gateway.echoes() - before)
+    assert gateway.echoes() == before
+    assert "tun7" not in gateway.run("ip", "-br", "link").stdout
+    assert gateway.run("pgrep", "-u", "sites-acme").stdout == ""
+    gateway.sites("plan")
+
+
+def nothing_leaves_in_clear_text(gateway: Gateway) -> None:
+    """Without a tunnel, whatever networkd has done to routes that are not its own."""
+    assert "wg-acme" not in gateway.run("ip", "-br", "link").stdout
+    assert "unreachable 192.168.20.0/24" in gateway.run("ip", "route").stdout
+    assert gateway.run("networkctl", "reconfigure", "host0").returncode == 0
+    assert gateway.run("systemctl", "restart", "systemd-networkd.service").returncode == 0
+    wait_until(lambda: "configured" in gateway.run("networkctl", "status", "host0").stdout, "host0")
+    assert "unreachable 192.168.20.0/24" in gateway.run("ip", "route").stdout
 
 
 def a_killed_daemon_is_replaced(gateway: Gateway) -> None:

@@ -45,20 +45,19 @@ def keys(subject: Subject) -> Iterator[Wrong]:
 
 
 def ssh_keys(subject: Subject) -> Iterator[Wrong]:
-    """What a link over ssh needs besides a number."""
+    """What a link over ssh needs besides a number: the caller's key, and that of the other host."""
     for ends, link in subject.linked.items():
-        if link.via != "ssh":
+        called = [name for name in ends if subject.sites[name].ssh_endpoint is not None]
+        if link.via != "ssh" or not called:
             continue
-        sites = [subject.sites[name] for name in ends]
-        if all(site.ssh_public_key is None for site in sites):
-            text = (
-                f"no ssh_public_key for the link of {' and '.join(ends)}; keygen --ssh creates one"
-            )
-            yield Wrong(subject.site_keys(ends[0]), text)
-        for name, site in zip(ends, sites):
-            if site.ssh_endpoint is not None and site.ssh_host_key is None:
-                text = "no ssh_host_key: the caller cannot verify this host"
-                yield Wrong(subject.site_keys(name, "ssh_endpoint"), text)
+        server = called[-1]  # as rendering/ssh.py decides it
+        client = ends[1] if server == ends[0] else ends[0]
+        if subject.sites[client].ssh_public_key is None:
+            text = f"no ssh_public_key, and it calls {server} over ssh; keygen --ssh creates one"
+            yield Wrong(subject.site_keys(client), text)
+        if subject.sites[server].ssh_host_key is None:
+            text = f"no ssh_host_key: {client}, which calls it, cannot verify this host"
+            yield Wrong(subject.site_keys(server, "ssh_endpoint"), text)
 
 
 def keepalives(subject: Subject) -> Iterator[Wrong]:

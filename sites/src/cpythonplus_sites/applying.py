@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cpythonplus_sites.machine import Machine
-    from cpythonplus_sites.planning import Step
+    from cpythonplus_sites.steps import Step
     from cpythonplus_sites.wanted import Wanted
 
 ROUNDS = 5
@@ -48,7 +48,7 @@ class Outcome:
     """How far it came.
 
     failed: the step at which it stopped, and `reason` why, in one line.  left: what was planned
-    behind it.  obstacles, notes: of the last plan.
+    behind it.  obstacles, notes: of the last plan.  missed: optional steps that failed, and why.
     """
 
     done: tuple[Step, ...]
@@ -57,11 +57,12 @@ class Outcome:
     left: tuple[Step, ...] = ()
     obstacles: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    missed: tuple[tuple[Step, str], ...] = ()
 
     @property
     def is_good(self) -> bool:
         """Whether the gateway is now as it should be."""
-        return self.failed is None and not self.obstacles
+        return self.failed is None and not self.obstacles and not self.missed
 
 
 @contextmanager
@@ -89,25 +90,36 @@ def apply(
 ) -> Outcome:
     """Make the gateway as it should be; `tell` hears of each step before it is done.
 
-    Stops at the first step that fails. What was done stays: every step by itself leaves the
-    gateway working, and the next run goes on from there.
+    Stops at the first step that fails, unless that is optional. What was done stays: every step by
+    itself leaves the gateway working, and the next run goes on from there.
     """
     done: list[Step] = []
+    missed: dict[Step, str] = {}
+
+    def outcome(
+        failed: Step | None = None, reason: str = "", left: tuple[Step, ...] = ()
+    ) -> Outcome:
+        remarks = (found.obstacles, found.notes)
+        return Outcome(tuple(done), failed, reason, left, *remarks, tuple(missed.items()))
+
     before: tuple[Step, ...] = ()
     rounds = 0
     while True:
         live = look(machine, wanted, systemd=systemd)
         found = plan(wanted, live, endpoints_only=endpoints_only)
-        steps, remarks = found.steps, (found.obstacles, found.notes)
+        steps = tuple(step for step in found.steps if step not in missed)
         if not steps:
-            return Outcome(tuple(done), None, "", (), *remarks)
+            return outcome()
         if rounds == ROUNDS or steps == before:
-            return Outcome(tuple(done), steps[0], NO_EFFECT, steps[1:], *remarks)
+            return outcome(steps[0], NO_EFFECT, steps[1:])
         for position, step in enumerate(steps, 1):
             tell(step)
             reason = carry_out(machine, step)
+            if reason is not None and not step.optional:
+                return outcome(step, reason, steps[position:])
             if reason is not None:
-                return Outcome(tuple(done), step, reason, steps[position:], *remarks)
+                missed[step] = reason
+                continue
             done.append(step)
         before, rounds = steps, rounds + 1
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
 from cpythonplus_sites.model import Endpoint
+from cpythonplus_sites.sessions import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Subnet
+    from cpythonplus_sites.sessions import Session
     from cpythonplus_sites.wanted import Table, Wanted
 
 INTERFACE_COLUMNS = 5
@@ -32,6 +34,10 @@ KERNEL_PROTOCOL = 2
 BOOT_PROTOCOL = 3
 """Of routes that were added without naming a protocol, as wg-quick does (rtnetlink(7))."""
 
+ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohibit", "9": "throw"}
+"""As `ip -N` prints them: by their numbers (rtnetlink(7))."""
+
+NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
 SYSTEMD_RUNS = Path("/run/systemd/system")
 PROC_SYS = Path("/proc/sys")
 
@@ -66,23 +72,33 @@ class LiveTunnel:
 
 @dataclass(frozen=True)
 class Device:
-    """A network device of any kind.  running: it has a carrier (a tun: a program holds it)."""
+    """A network device of any kind.  running: it has a carrier (a tun: a program holds it).
+
+    owner: of a tun, the user who may open it.  queue: its length in packets.
+    """
 
     name: str
     up: bool
     mtu: int
     addresses: tuple[IPv4Interface | IPv6Interface, ...] = ()
     running: bool = True
+    owner: str | None = None
+    queue: int | None = None
 
 
 @dataclass(frozen=True)
 class LiveRoute:
-    """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one."""
+    """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one.
+
+    kind: as `ip` names it. All but `unicast` lead nowhere; the device says nothing there: in IPv6
+    it is lo, in IPv4 there is none.
+    """
 
     subnet: Subnet
     device: str
     protocol: int
     metric: int = 0
+    kind: str = "unicast"
 
 
 @dataclass(frozen=True)
@@ -119,6 +135,7 @@ class Live:
     files: Mapping[Path, LiveFile | None] = field(default_factory=dict)
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     systemd: bool = False
+    sessions: tuple[Session, ...] = ()
 
 
 def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
@@ -130,11 +147,16 @@ def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
     """
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
     peers = [peer for tunnel in wanted.tunnels for peer in tunnel.peers]
+    found = devices(machine)
+    user = wanted.tunnel_user
+    owned = user is not None and user in {device.owner for device in found.values()}
     return Live(
         now_s=machine.now_s(),
         tunnels=tunnels(machine, needed=bool(wanted.tunnels)),
-        devices=devices(machine),
-        routes=routes(machine, {way.subnet.version for way in wanted.routes}),
+        devices=found,
+        routes=routes(
+            machine, {x.subnet.version for x in wanted.routes} | {x.version for x in wanted.closed}
+        ),
         sysctls={key: _setting(machine, key) for key in wanted.sysctls},
         tables={table.title: _rules(machine, table) for table in wanted.tables},
         units=_units(machine, wanted) if systemd else {},
@@ -144,6 +166,7 @@ def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
         },
         addresses=resolved(machine, peers),
         systemd=systemd,
+        sessions=sessions(machine, user) if user is not None and owned else (),
     )
 
 
@@ -224,11 +247,11 @@ def _subnets(texts: Iterable[str]) -> Iterator[Subnet]:
 
 def devices(machine: Machine) -> dict[str, Device]:
     """All network devices with their addresses. Raises OSError where they cannot be read."""
-    return parse_devices(_ip_json(machine, "-N", "address", "show"))
+    return parse_devices(_ip_json(machine, "-d", "-N", "address", "show"))
 
 
 def parse_devices(text: str) -> dict[str, Device]:
-    """Read `ip -j address show`."""
+    """Read `ip -j -d address show`."""
     found = {}
     for entry in _json_list(text):
         name, mtu, flags = entry.get("ifname"), entry.get("mtu"), entry.get("flags")
@@ -241,8 +264,21 @@ def parse_devices(text: str) -> dict[str, Device]:
             mtu=mtu if isinstance(mtu, int) else 0,
             addresses=tuple(_addresses(entry.get("addr_info"))),
             running="NO-CARRIER" not in flags,
+            owner=_owner(entry),
+            queue=_number_or_none(entry.get("txqlen")),
         )
     return found
+
+
+def _owner(entry: dict[str, Any]) -> str | None:
+    link = entry.get("linkinfo")
+    data = link.get("info_data") if isinstance(link, dict) else None
+    user = data.get("user") if isinstance(data, dict) else None
+    return None if user is None else str(user)
+
+
+def _number_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _addresses(entries: object) -> Iterator[IPv4Interface | IPv6Interface]:
@@ -272,15 +308,15 @@ def routes(machine: Machine, needed: Collection[int] = ()) -> tuple[LiveRoute, .
 
 
 def parse_routes(text: str) -> tuple[LiveRoute, ...]:
-    """Read `ip -j -N route show`; those without a subnet or a device of their own are left out."""
+    """Read `ip -j -N route show`; without those with several next hops and the default one."""
     return tuple(filter(None, map(_route, _json_list(text))))
 
 
 def _route(entry: dict[str, Any]) -> LiveRoute | None:
-    target, device = entry.get("dst"), entry.get("dev")
-    if not isinstance(target, str) or not isinstance(device, str):
-        return None
-    if target == "default":
+    target, kind = entry.get("dst"), str(entry.get("type", "unicast"))
+    kind = ROUTE_KINDS.get(kind, kind)
+    device = "" if kind in NOWHERE else entry.get("dev")
+    if not isinstance(target, str) or not isinstance(device, str) or target == "default":
         return None
     try:
         subnet = ip_network(target, strict=False)
@@ -288,7 +324,7 @@ def _route(entry: dict[str, Any]) -> LiveRoute | None:
         return None
     # iproute2 leaves the protocol out where it is `boot`.
     protocol = _number(str(entry.get("protocol", BOOT_PROTOCOL)))
-    return LiveRoute(subnet, device, protocol, _number(str(entry.get("metric", 0))))
+    return LiveRoute(subnet, device, protocol, _number(str(entry.get("metric", 0))), kind)
 
 
 def _ip_json(machine: Machine, *words: str) -> str:

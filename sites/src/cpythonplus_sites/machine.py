@@ -90,6 +90,13 @@ class Machine:
         """Whether there is such a file or folder."""
         return path.exists()
 
+    def listing(self, path: Path) -> tuple[str, ...]:
+        """The names in a folder; none where it is not there or may not be looked into."""
+        try:
+            return tuple(sorted(each.name for each in path.iterdir()))
+        except OSError:
+            return ()
+
     def write(self, path: Path, text: str, *, mode: int) -> None:
         """Put a file in place as a whole, this user's, and its folder where that is missing.
 

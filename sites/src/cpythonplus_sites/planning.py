@@ -1,12 +1,15 @@
 """What has to be done so that a gateway is as its file says: ordered steps. No I/O.
 
-    routes and units of ours that are wanted no more -> files -> kernel settings -> firewall table
-      -> interfaces -> peers -> endpoints -> routes -> units -> interfaces that are left over
+    keys, units and devices of links over ssh that are wanted no more -> files -> routes that refuse
+      what has no tunnel -> kernel settings -> firewall table -> interfaces -> peers -> endpoints
+      -> routes -> units -> interfaces and refusing routes that are left over
 
-Peers that stay keep their sessions: `wg syncconf` changes differences only. It adds no routes, so
-those are steps of their own; a route is moved by `ip route replace`, which leaves no moment
-without one. An interface that is missing is brought up first, and the rest planned from what it
-then looks like: wg-quick sets most of it.
+What lets a site in goes before what watches over it (leaving.py), and what refuses packets comes
+before what forwards them, and goes after (closing.py). Peers that stay keep their sessions: `wg
+syncconf` changes differences only. It adds no routes, so those are steps of their own; a route is
+moved by `ip route replace`, which leaves no moment without one. An interface that is
+missing is brought up first, and the rest planned from what it then looks like: wg-quick sets most
+of it.
 
 Every command may be repeated. What somebody else has set up is never changed: where it stands in
 the way, that is said (`Plan.obstacles`).
@@ -14,29 +17,32 @@ the way, that is said (`Plan.obstacles`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import ip_interface
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites import rotation
-from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, Unit, parse_address
+from cpythonplus_sites import closing, leaving, rotation
+from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, NOWHERE, Unit, parse_address
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL
+from cpythonplus_sites.rendering.ssh import QUEUE_PACKETS
 from cpythonplus_sites.rendering.wireguard import FOLDER, MARK
+from cpythonplus_sites.steps import Command, Plan, Step
+from cpythonplus_sites.steps import ip as _ip
 from cpythonplus_sites.wanted import is_for_systemd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from cpythonplus_sites.live import Device, Live, LivePeer, LiveRoute, LiveTunnel
     from cpythonplus_sites.model import Address, Subnet
-    from cpythonplus_sites.wanted import File, Peer, Tunnel, Wanted
+    from cpythonplus_sites.wanted import Peer, Tunnel, Wanted
 
 CHECK_SSHD = (
     "systemctl -q is-active ssh.service sshd.service || exit 0; PATH=$PATH:/usr/sbin sshd -t"
 )
+FORWARD_IPV6 = "net/ipv6/conf/all/forwarding"
 IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
@@ -45,60 +51,11 @@ IPV6_METRIC = 1024
 """What Linux gives an IPv6 route for which no metric is named."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A program to run.  stdin: may hold secrets, so it is never shown.
-
-    tolerated: it may fail, for what it undoes may be undone already.
-    """
-
-    argv: tuple[str, ...]
-    stdin: str = ""
-    tolerated: bool = False
-
-    def __str__(self) -> str:
-        return " ".join(self.argv)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One change, in one line; a file to write, commands, or both.
-
-    interrupts: packets between sites may be lost while it is done.
-    """
-
-    description: str
-    commands: tuple[Command, ...] = ()
-    file: File | None = None
-    interrupts: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """For programs; without what is secret."""
-        return {
-            "description": self.description,
-            "file": None if self.file is None else str(self.file.path),
-            "commands": [list(command.argv) for command in self.commands],
-            "interrupts": self.interrupts,
-        }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """steps: what to do, in this order.  obstacles: what is not right and not ours to change.
-
-    notes: what was looked at and left as it is.
-    """
-
-    steps: tuple[Step, ...]
-    obstacles: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
     """Compare what should be with what is.
 
-    endpoints_only: only what a timer may do by itself, every minute: follow DNS names, and move
-    routes along with a change of keys.
+    endpoints_only: only what a timer may do by itself, every minute: follow DNS names, move routes
+    along with a change of keys, and put back what refuses packets without a tunnel.
     """
     return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
 
@@ -115,15 +72,19 @@ class _Planner:
         if strangers:
             # Half of it would do more harm than nothing.
             return Plan((), (*self.obstacles, *strangers))
-        parts = [self.endpoints(), self.moved_routes()] if endpoints_only else self.parts()
+        closed = closing.close(self.wanted, self.live)
+        by_itself = [closed, self.endpoints(), self.moved_routes()]
+        parts = by_itself if endpoints_only else self.parts()
         steps = tuple(step for part in parts for step in part)
         return Plan(steps, tuple(self.obstacles), tuple(self.notes))
 
     def parts(self) -> list[Iterator[Step]]:
         return [
-            self.stale_routes(),
+            leaving.withdraw_keys(self.wanted, self.live),
             self.stale_units(),
+            leaving.remove_devices(self.wanted, self.live),
             self.files(),
+            closing.close(self.wanted, self.live),
             self.settings(),
             self.tables(),
             self.left_over_devices(in_the_way=True),
@@ -132,8 +93,10 @@ class _Planner:
             self.peers(),
             self.endpoints(),
             self.missing_routes(),
+            self.stale_routes(),
             self.units(),
             self.left_over_devices(in_the_way=False),
+            closing.reopen(self.wanted, self.live),
         ]
 
     # ---- what is not ours -----------------------------------------------------------------------
@@ -164,8 +127,8 @@ class _Planner:
         wanted = {way.subnet for way in self.wanted.routes}
         ours = self.wanted.devices | {tunnel.interface for tunnel in self._left_over()}
         for route in self.live.routes:
-            is_connected = route.protocol == KERNEL_PROTOCOL and route.device not in ours
-            if is_connected and route.subnet in wanted:
+            is_connected = route.protocol == KERNEL_PROTOCOL and route.kind not in NOWHERE
+            if is_connected and route.device not in ours and route.subnet in wanted:
                 yield _not_ours(route)
 
     def _is_elsewhere(self, device: Device) -> bool:
@@ -178,8 +141,9 @@ class _Planner:
     def files(self) -> Iterator[Step]:
         changed_units = False
         present = [x for x in self.wanted.withdrawn if self.live.files.get(Path(x.path))]
+        done = leaving.changed_keys(self.wanted, self.live)
         for file in (*self.wanted.files, *present):
-            if is_for_systemd(file) and not self.live.systemd:
+            if file in done or (is_for_systemd(file) and not self.live.systemd):
                 continue
             there = self.live.files.get(Path(file.path))
             if there is not None and (there.text, there.mode) == (file.text, file.mode):
@@ -205,15 +169,25 @@ class _Planner:
             yield Command(("systemctl", "try-reload-or-restart", "sshd.service"), tolerated=True)
 
     def settings(self) -> Iterator[Step]:
+        """Each may fail by itself, as in a container where /proc/sys cannot be written."""
+        accepting: list[Step] = []
         for key, value in self.wanted.sysctls.items():
             there = self.live.sysctls.get(key)
             if there == value:
                 continue
-            if there is not None:
-                argv = ("sysctl", "-q", "-w", f"{key}={value}")
-                yield Step(f"set {key} to {value} (it is {there})", (Command(argv),))
-            elif "/conf/" not in key:  # those come with the interface
-                self.obstacles.append(f"{key}: this kernel has no such setting")
+            if there is None:
+                if "/conf/" not in key:  # those come with the interface
+                    self.obstacles.append(f"{key}: this kernel has no such setting")
+                continue
+            set_it = Command(("sysctl", "-q", "-w", f"{key}={value}"))
+            step = Step(f"set {key} to {value} (it is {there})", (set_it,), optional=True)
+            if key.endswith("/accept_ra"):
+                accepting.append(step)
+                continue
+            if key == FORWARD_IPV6:
+                step, accepting = _guarded(step, accepting), []
+            yield step
+        yield from accepting
 
     def tables(self) -> Iterator[Step]:
         for table in self.wanted.tables:
@@ -269,6 +243,7 @@ class _Planner:
     def device_settings(self) -> Iterator[Step]:
         ours = [(x.interface, x.address, x.mtu) for x in self.wanted.tunnels]
         ours += [(x.device, x.address, x.mtu) for x in self.wanted.ssh]
+        queues = {link.device for link in self.wanted.ssh}
         for name, address, mtu in ours:
             device = self.live.devices.get(name)
             if device is None or not self._is_ours(name):
@@ -278,6 +253,9 @@ class _Planner:
                 yield _ip(f"set the MTU of {name} to {mtu}", "link", "set", name, "mtu", str(mtu))
             if not device.up:
                 yield _ip(f"set {name} up", "link", "set", name, "up")
+            if name in queues and device.queue not in (None, QUEUE_PACKETS):
+                title = f"set the queue of {name} to {QUEUE_PACKETS} packets"
+                yield _ip(title, "link", "set", name, "txqueuelen", str(QUEUE_PACKETS))
 
     def _is_ours(self, name: str) -> bool:
         return name in self.live.tunnels or name in {x.device for x in self.wanted.ssh}
@@ -460,7 +438,8 @@ class _Planner:
     def _route(self, subnet: Subnet, device: str) -> Iterator[Step]:
         there = [route for route in self.live.routes if route.subnet == subnet]
         metric = IPV6_METRIC if subnet.version == IPV6 else 0
-        best = min(there, key=lambda route: route.metric, default=None)
+        leading = (route for route in there if route.kind not in NOWHERE)
+        best = min(leading, key=lambda route: route.metric, default=None)
         if best is not None and best.device == device and best.metric <= metric:
             return
         foreign = [x for x in there if x.metric <= metric and not self._may_replace(x, metric)]
@@ -471,11 +450,12 @@ class _Planner:
         yield _ip(f"{word} {subnet} through {device}", *_route_words("replace", subnet, device))
 
     def stale_routes(self) -> Iterator[Step]:
-        """Before the peers: whose peer goes, its route goes first, or nobody knows it was ours."""
+        """After the peers: what comes from a site that leaves is refused before all else."""
         wanted = self.wanted_routes()
         going = {tunnel.interface for tunnel in self._left_over()}
+        going |= leaving.going(self.wanted, self.live)
         for route in self.live.routes:
-            if route.device in going or not self._did_set(route):
+            if route.device in going or route.kind in NOWHERE or not self._did_set(route):
                 continue
             if route.subnet in wanted and not self._is_second(route, wanted[route.subnet]):
                 continue
@@ -521,7 +501,7 @@ class _Planner:
     # ---- systemd --------------------------------------------------------------------------------
 
     def stale_units(self) -> Iterator[Step]:
-        """First: the table of nftables no longer watches over a link that is not in the file."""
+        """Before the devices that they hold, and before the table of nftables that watches them."""
         for name, unit in self.live.units.items():
             if name in self.wanted.units or not (unit.active or unit.enabled):
                 continue
@@ -546,6 +526,15 @@ class _Planner:
             yield Step(f"{title} {name}", (Command(("systemctl", *words, name)),))
 
 
+def _guarded(forwarding: Step, accepting: list[Step]) -> Step:
+    """One step: where accept_ra cannot be set, forwarding would take the way to the provider."""
+    if not accepting:
+        return forwarding
+    commands = [command for step in (*accepting, forwarding) for command in step.commands]
+    title = ", ".join(step.description for step in (*accepting, forwarding))
+    return Step(title, tuple(commands), interrupts=True, optional=True)
+
+
 def _peer_differences(peer: Peer, there: LivePeer) -> list[str]:
     differences = {
         "the preshared key": peer.preshared_key != there.preshared_key,
@@ -562,6 +551,8 @@ def is_fresh(peer: LivePeer, now_s: float) -> bool:
 
 
 def _not_ours(route: LiveRoute) -> str:
+    if route.kind in NOWHERE:
+        return f"{route.subnet} is not reached: other software has set a route of type {route.kind}"
     return f"{route.subnet} is reached through {route.device}, by a route of other software"
 
 
@@ -573,7 +564,3 @@ def _route_words(
     verb: str, subnet: Subnet, device: str, protocol: int = ROUTE_PROTOCOL
 ) -> tuple[str, ...]:
     return ("route", verb, str(subnet), "dev", device, "proto", str(protocol))
-
-
-def _ip(description: str, *words: str, interrupts: bool = False) -> Step:
-    return Step(description, (Command(("ip", *words)),), interrupts=interrupts)

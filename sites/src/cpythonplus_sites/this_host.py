@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
 import cpythonplus_sites
-from cpythonplus_sites.rendering import Host
+from cpythonplus_sites import advertised
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.rendering import Host, forwarding
 from cpythonplus_sites.trust import weak_spot, weak_spot_below
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
         program=program(),
         private_key=folder.private_key(),
         preshared_keys=preshared,
+        advertised=advertised.interfaces(Machine(), Path(forwarding.sysctl_path(network))),
     )
 
 

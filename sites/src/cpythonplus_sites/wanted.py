@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from cpythonplus_sites import rotation
+from cpythonplus_sites.rendering import closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -122,6 +123,7 @@ class Wanted:
     own_keys: this host's private keys; an interface with one of them is ours to take down.
     incomplete: what could not be worked out, a line each.
     withdrawn: files that are made so where they are there, and not made where they are not.
+    closed: subnets that no default route may take, by routes with the metric closed_metric.
     """
 
     site: str
@@ -137,6 +139,8 @@ class Wanted:
     own_keys: frozenset[str] = frozenset()
     incomplete: tuple[str, ...] = ()
     withdrawn: tuple[File, ...] = ()
+    closed: tuple[Subnet, ...] = ()
+    closed_metric: int = 0
 
     @property
     def devices(self) -> frozenset[str]:
@@ -233,6 +237,8 @@ def want(
         own_keys=keys.own,
         incomplete=tuple(_without_key(network, site)),
         withdrawn=tuple(withdrawn),
+        closed=closed.subnets(network, site),
+        closed_metric=closed.metric(network),
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cpythonplus_sites.applying import Outcome
     from cpythonplus_sites.commands.gateway import Gateway
-    from cpythonplus_sites.planning import Step
+    from cpythonplus_sites.steps import Step
 
 NOT_AS_IT_SHOULD_BE_STATUS = 1
 
@@ -105,4 +105,5 @@ def _result(name: str, outcome: Outcome) -> str:
         lines += [f"    {outcome.reason}"]
         lines += [f"  - not done: {step.description}" for step in outcome.left]
         lines += ["  cpythonplus-sites apply continues from here."]
+    lines += [f"  ! {step.description}: {reason}" for step, reason in outcome.missed]
     return "".join(f"{each}\n" for each in [*lines, *remarks(outcome.obstacles, outcome.notes)])

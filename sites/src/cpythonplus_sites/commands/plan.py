@@ -22,7 +22,7 @@ from cpythonplus_sites.terminal import show
 if TYPE_CHECKING:
     import argparse
 
-    from cpythonplus_sites.planning import Plan, Step
+    from cpythonplus_sites.steps import Plan, Step
 
 DIFFERENT_STATUS = 1
 

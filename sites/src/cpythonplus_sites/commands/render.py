@@ -91,7 +91,9 @@ def _site_and_host(
         raise UsageError("no site has the key of this host; give --site NAME or --all")
     host = host_of(folder, network, site)
     if site != own:
-        host = replace(host, program=Host().program, private_key=None, preshared_keys={})
+        host = replace(
+            host, program=Host().program, private_key=None, preshared_keys={}, advertised=()
+        )
         reason = (
             f"{site.name} does not have the key of this host; its files are written without secrets"
         )

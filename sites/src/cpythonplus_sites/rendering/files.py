@@ -34,6 +34,7 @@ class Host:
 
     private_key, preshared_keys (by the peer's site): base64; without them the files that carry
     them are for reading only, and no secret is in any file.  program: how units call cpythonplus.
+    advertised: interfaces whose default route comes from router advertisements of IPv6.
     Raises RenderingError where `folder` is no plain absolute path: it goes into units as it is.
     """
 
@@ -41,6 +42,7 @@ class Host:
     program: tuple[str, ...] = ("cpythonplus-sites",)
     private_key: str | None = field(default=None, repr=False)
     preshared_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    advertised: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _PLAIN_PATH.fullmatch(str(self.folder)):

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from cpythonplus_sites import advertised
 from cpythonplus_sites.rendering import names, wireguard
 from cpythonplus_sites.rendering.files import IPV4, IPV6, Host, RenderedFile, word
 
@@ -25,8 +26,13 @@ def sysctl_settings(network: Network) -> dict[str, str]:
     return settings
 
 
-def sysctl(network: Network) -> RenderedFile:
-    """The file of sysctl.d."""
+def sysctl_path(network: Network) -> PurePosixPath:
+    """Where the file of sysctl.d lies."""
+    return SYSCTL / f"60-cpythonplus-sites-{word(network.name)}.conf"
+
+
+def sysctl(network: Network, host: Host) -> RenderedFile:
+    """The file of sysctl.d. What keeps the default route comes before what would end it."""
     lines = ["# Forwarding between the LAN and the tunnels."]
     settings = sysctl_settings(network)
     if "net.ipv6.conf.all.forwarding" in settings:
@@ -34,9 +40,9 @@ def sysctl(network: Network) -> RenderedFile:
             "# With IPv6 forwarding the kernel no longer takes its own default route from router",
             "# advertisements, unless accept_ra is 2 for the interface to the provider.",
         ]
+        lines += [f"-{advertised.setting(name)} = 2" for name in host.advertised]
     lines += [f"{name} = {value}" for name, value in settings.items()]
-    path = SYSCTL / f"60-cpythonplus-sites-{word(network.name)}.conf"
-    return RenderedFile(path, "\n".join(lines) + "\n")
+    return RenderedFile(sysctl_path(network), "\n".join(lines) + "\n")
 
 
 def nftables_path(network: Network, host: Host) -> PurePosixPath:
@@ -70,10 +76,13 @@ Description=MSS clamping for the sites of {word(network.name)}
 After=nftables.service
 PartOf=nftables.service
 ReloadPropagatedFrom=nftables.service
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
+Restart=on-failure
+RestartSec=5
 ExecStart=nft -f {path}
 ExecReload=nft -f {path}
 ExecStop=nft delete table inet {names.table(network)}

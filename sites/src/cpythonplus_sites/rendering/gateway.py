@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.rendering import forwarding, names, ssh, static_routes, systemd, wireguard
+from cpythonplus_sites.rendering import (
+    closed,
+    forwarding,
+    names,
+    ssh,
+    static_routes,
+    systemd,
+    wireguard,
+)
 
 if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site
@@ -18,9 +26,11 @@ def render(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]
     RenderingError for a network that did not come through the checks.
     """
     files = [
-        forwarding.sysctl(network),
+        forwarding.sysctl(network, host),
         forwarding.nftables(network, site, host),
         forwarding.unit(network, host),
+        closed.batch(network, site, host),
+        closed.unit(network, host),
         static_routes.instructions(network, site, host),
         *ssh.render_ssh(network, site, host),
     ]
@@ -37,7 +47,7 @@ def render(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]
 
 def units(network: Network, site: Site) -> tuple[str, ...]:
     """The units to enable and start on the gateway of `site`, in this order."""
-    found = [names.clamping_unit(network)]
+    found = [names.closed_unit(network), names.clamping_unit(network)]
     if wireguard.links_by_wireguard(network, site):
         found += [names.wireguard_unit(site), names.endpoints_unit(network)]
     for link in network.links_of(site.name):

@@ -32,6 +32,11 @@ def clamping_unit(network: Network) -> str:
     return f"cpythonplus-sites-{word(network.name)}-clamping.service"
 
 
+def closed_unit(network: Network) -> str:
+    """What sets the `unreachable` routes."""
+    return f"cpythonplus-sites-{word(network.name)}-unreachable.service"
+
+
 def tun_unit(network: Network, link: Link | None = None) -> str:
     """What makes the tun device of a link over ssh; without a link, the template."""
     return f"cpythonplus-sites-{word(network.name)}-tun@{_number(link)}.service"

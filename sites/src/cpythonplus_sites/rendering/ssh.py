@@ -3,16 +3,16 @@
 Both ends have a tun device that root made beforehand and that belongs to a user without rights;
 ssh and sshd run as that user, and need only to open the device.
 
-The client's end is the one whose other end has an ssh endpoint; where both have one, the first of
-the two names.
+The server's end is the one that has an ssh endpoint; where both have one, the first of the two
+names is the client. An endpoint of WireGuard says nothing about an sshd there, and does not count.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.rendering import names
 from cpythonplus_sites.rendering.files import (
     Host,
@@ -24,12 +24,10 @@ from cpythonplus_sites.rendering.files import (
 from cpythonplus_sites.rendering.wireguard import route_arguments
 
 if TYPE_CHECKING:
-    from cpythonplus_sites.model import Link, Network, Site
+    from cpythonplus_sites.model import Endpoint, Link, Network, Site
 
 FOLDER = names.SSH / "cpythonplus-sites"
 """Outside the host folder, which is root's alone: ssh and sshd read these as the tunnel user."""
-
-PORT = 22
 
 KEY_OPTIONS = "no-agent-forwarding,no-X11-forwarding,no-pty,no-user-rc"
 """Not `restrict`: sshd (10.6) takes that as a refusal of tun devices as well, even with `tunnel` or
@@ -39,6 +37,14 @@ ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 3
 """A silent far end is given up after 15 to 30 s, at both ends; a client that went silent would
 hold the server's device otherwise, and its successor be refused, until TCP gives up."""
+
+
+QUEUE_PACKETS = 500
+"""Length of a tun device's queue, in packets. While TCP makes ssh wait, packets wait here: 500 of
+them are 0.7 MB, 140 ms of a line of 40 Mbit/s. A longer queue adds delay for all, and streams
+inside the tunnel find out about losses later; a shorter one drops bursts that ssh would have
+carried. It is what Linux gives a tun device by itself (drivers/net/tun.c), set so that a rule of
+udev or networkd for all devices, such as 10,000 packets for fast cards, does not count here."""
 
 
 def render_ssh(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]:
@@ -77,19 +83,43 @@ def _taken(network: Network, site: Site) -> list[Link]:
     return [link for link in own if client(network, link) == link.other(site.name)]
 
 
+@dataclass(frozen=True)
+class Call:
+    """Who calls whom on a link over ssh.
+
+    by: what decides that: the server has the only ssh endpoint of the two, or both have one and the
+    client has the first of the two names.
+    """
+
+    link: Link
+    client: str
+    server: str
+    endpoint: Endpoint
+    by: Literal["endpoint", "name"]
+
+
+def call(network: Network, link: Link) -> Call | None:
+    """Who calls whom on this link; None where neither end has an ssh endpoint."""
+    found = [name for name in link.ends if network.site(name).ssh_endpoint is not None]
+    if not found:
+        return None
+    server = found[-1]  # the ends are sorted by their names
+    endpoint = network.site(server).ssh_endpoint
+    assert endpoint is not None  # noqa: S101
+    by: Literal["endpoint", "name"] = "endpoint" if len(found) == 1 else "name"
+    return Call(link, link.other(server), server, endpoint, by)
+
+
+def calls(network: Network) -> tuple[Call, ...]:
+    """All links over ssh of a network that came through the checks, in the order of its links."""
+    found = (call(network, link) for link in network.links if link.via == "ssh")
+    return tuple(each for each in found if each is not None)
+
+
 def client(network: Network, link: Link) -> str | None:
     """The site that starts ssh for this link; None where neither end can be reached by ssh."""
-    for name in link.ends:
-        if server_endpoint(network.site(link.other(name))) is not None:
-            return name
-    return None
-
-
-def server_endpoint(site: Site) -> Endpoint | None:
-    """Where the site's sshd is reached: at its ssh endpoint, else at its endpoint's host."""
-    if site.ssh_endpoint is None and site.endpoint is not None:
-        return Endpoint(site.endpoint.host, PORT)
-    return site.ssh_endpoint
+    found = call(network, link)
+    return None if found is None else found.client
 
 
 def batch_path(link: Link, host: Host) -> PurePosixPath:
@@ -109,6 +139,8 @@ def _user(network: Network) -> RenderedFile:
 def _tun_template(network: Network, host: Host) -> RenderedFile:
     """`add` fails where the device is there already, perhaps with ssh behind it: that is well.
 
+    Not `ip tuntap del` to stop: it fails while ssh or sshd holds the device, which then would stay.
+
     So do single routes of the batch, where somebody else has set one; the others come still.
     """
     user = names.tunnel_user(network)
@@ -117,15 +149,18 @@ def _tun_template(network: Network, host: Host) -> RenderedFile:
 [Unit]
 Description=Device tun%i for the sites of {word(network.name)}
 After=network-pre.target systemd-sysusers.service
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
+Restart=on-failure
+RestartSec=5
 ExecStart=-ip tuntap add dev tun%i mode tun user {user}
 ExecStart=ip link set dev tun%i up
 ExecStart=-ip -force -batch {batch}
 ExecReload=-ip -force -batch {batch}
-ExecStop=ip tuntap del dev tun%i mode tun
+ExecStop=-ip link delete dev tun%i
 
 [Install]
 WantedBy=multi-user.target
@@ -138,7 +173,7 @@ def _batch(network: Network, site: Site, link: Link, host: Host) -> RenderedFile
     own = f"{site.tunnel_address}/{site.tunnel_address.max_prefixlen}"
     routes = [route for route in network.routes_from(site.name) if route.link == link]
     lines = [
-        f"link set dev {device} mtu {link.mtu} up",
+        f"link set dev {device} mtu {link.mtu} txqueuelen {QUEUE_PACKETS} up",
         f"address replace {own} dev {device}",
         *(f"route add {route_arguments(route.subnet, device)}" for route in routes),
     ]
@@ -179,7 +214,7 @@ def _client_config(network: Network, site: Site, links: list[Link]) -> RenderedF
     blocks = []
     for link in links:
         peer = network.site(link.other(site.name))
-        endpoint = server_endpoint(peer)
+        endpoint = peer.ssh_endpoint
         if endpoint is None or link.tunnel_number is None:
             raise RenderingError(f"no ssh endpoint or no tunnel number for {' - '.join(link.ends)}")
         blocks.append(f"""\

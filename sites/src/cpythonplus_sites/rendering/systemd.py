@@ -50,6 +50,7 @@ def endpoints_service(network: Network, site: Site, host: Host) -> RenderedFile:
 [Unit]
 Description=Endpoints of the sites of {word(network.name)}
 After=network-online.target {unit}
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot

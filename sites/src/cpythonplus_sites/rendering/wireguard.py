@@ -1,11 +1,12 @@
 """A gateway's wg-quick configuration.
 
-Three points differ from what is usual, each for a reason that was tried out:
+Four points differ from what is usual, each for a reason that was tried out:
 
 - The private key stands in the file itself (0600), not behind `PostUp = wg set %i private-key`:
   `wg syncconf`, which `systemctl reload wg-quick@` calls, takes a missing key for "no key".
 - `Table = off` and routes of our own: wg-quick would set routes only when the interface comes up,
   and nothing would tell ours from the user's. `apply` sets the same ones.
+- `PreUp` sets the `unreachable` routes for where systemd does not do that before (closed.py).
 - An endpoint that is a DNS name is set by a command for that peer alone. As `Endpoint =`, one name
   that does not resolve makes wg refuse the whole file, and all other links stay down with it.
 """
@@ -16,6 +17,7 @@ from ipaddress import ip_address
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from cpythonplus_sites.rendering import closed
 from cpythonplus_sites.rendering.files import (
     ROUTE_PROTOCOL,
     SECRET_MODE,
@@ -83,6 +85,7 @@ def _interface(network: Network, site: Site, host: Host) -> str:
         f"Address = {site.tunnel_address}/{site.tunnel_address.max_prefixlen}",
         f"MTU = {interface_mtu(network, site)}",
         "Table = off",
+        f"PreUp = ip -force -batch {closed.batch_path(network, host)} || true",
         *(f"PostUp = {_route_command(route)}" for route in _routes(network, site)),
         *_endpoint_commands(network, site),
     ]
