@@ -24,6 +24,8 @@ site_packages=(wireguard-tools wireguard-go openssh-server openssh-client iperf3
     iputils-ping procps systemd systemd-container)
 # What asserts what others take for granted: the tests run on these too.
 debug_packages=(python3.14-dbg python3.15-dbg)
+# CPython's own tests, of locks and of dicts, are run on ours.
+own_tests_packages=(libpython3.14-testsuite libpython3.15-testsuite)
 # And has 1,000 tasklets use each of these servers.
 server_packages=(redis-server postgresql)
 inside=/srv/cpythonplus
@@ -149,6 +151,7 @@ make)
     has "$sid" "${site_packages[@]}" || add "${site_packages[@]}"
     has "$sid" "${server_packages[@]}" || add_servers
     has "$sid" "${debug_packages[@]}" || add "${debug_packages[@]}"
+    has "$sid" "${own_tests_packages[@]}" || add "${own_tests_packages[@]}"
     add_tunnels
     ;;
 version) inside_sid "$sid" "$2" -I -c 'import platform, sys; print(platform.python_version() + sys.abiflags)' ;;

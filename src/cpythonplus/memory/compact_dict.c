@@ -86,7 +86,7 @@ set_hashed(PyObject *self, PyObject *key, Py_hash_t hash, PyObject *value)
 int
 plus_compact_set(PyObject *self, PyObject *key, PyObject *value)
 {
-    Py_hash_t hash = plus_compact_hash(key);
+    Py_hash_t hash = plus_compact_hash_of(key);
 
     return hash != -1 ? set_hashed(self, key, hash, value) : -1;
 }

@@ -204,7 +204,7 @@ compact_setdefault(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     PyObject *value = nargs == 2 ? args[1] : Py_None;
-    Py_hash_t hash = plus_compact_hash(args[0]);
+    Py_hash_t hash = plus_compact_hash_of(args[0]);
     Py_ssize_t at = hash != -1 ? plus_compact_find(plus_compact_of(self), args[0], hash) : -2;
     if (at >= 0) {
         return Py_NewRef(plus_compact_at(plus_compact_of(self), at)->value);

@@ -277,6 +277,26 @@ again:
     }
 }
 
+Py_hash_t
+plus_compact_hash_of(PyObject *key)
+{
+    Py_hash_t hash = plus_compact_hash(key);
+
+#if PY_VERSION_HEX >= 0x030E0000
+    if (hash == -1) {
+        PyObject *error = PyErr_GetRaisedException();
+        if (Py_IS_TYPE(error, (PyTypeObject *)PyExc_TypeError)) {
+            PyErr_Format(PyExc_TypeError, "cannot use '%T' as a dict key (%S)", key, error);
+            Py_DECREF(error);
+        }
+        else {
+            PyErr_SetRaisedException(error);
+        }
+    }
+#endif
+    return hash;
+}
+
 Py_ssize_t
 plus_compact_look_up(const struct plus_compact *table, PyObject *key)
 {
@@ -287,6 +307,6 @@ plus_compact_look_up(const struct plus_compact *table, PyObject *key)
             return at;
         }
     }
-    Py_hash_t hash = plus_compact_hash(key);
+    Py_hash_t hash = plus_compact_hash_of(key);
     return hash != -1 ? plus_compact_find(table, key, hash) : -2;
 }

@@ -6,6 +6,10 @@
 
 #include "compact_entries.h"
 
+/* The hash of a key that is asked for; -1 with an exception, in a dict's words: it has none. */
+Py_hash_t
+plus_compact_hash_of(PyObject *key);
+
 /* The position of a key, -1: it is not there; -2 with an exception that a comparison raised. */
 Py_ssize_t
 plus_compact_find(const struct plus_compact *table, PyObject *key, Py_hash_t hash);

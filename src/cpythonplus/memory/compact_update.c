@@ -81,17 +81,36 @@ update_from_mapping(PyObject *self, PyObject *mapping)
     return rc;
 }
 
+/* What a dict says of an element that is no sequence; its TypeError is raised. */
+static void
+raise_no_sequence(Py_ssize_t number)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *error = PyErr_GetRaisedException();
+    PyObject *noted = PyObject_CallMethod(
+        error, "add_note", "N",
+        PyUnicode_FromFormat("Cannot convert dictionary update sequence element #%zd to a sequence",
+                             number));
+    if (noted == NULL) { /* as without one */
+        PyErr_Clear();
+    }
+    Py_XDECREF(noted);
+    PyErr_SetRaisedException(error);
+#else
+    PyErr_Format(PyExc_TypeError,
+                 "cannot convert dictionary update sequence element #%zd to a sequence", number);
+#endif
+}
+
 /* One of a sequence of pairs, by its number from 0 on. */
 static int
 update_from_pair(PyObject *self, PyObject *pair, Py_ssize_t number)
 {
-    PyObject *fast = PySequence_Fast(pair, "");
+    PyObject *fast = PySequence_Fast(pair, "object is not iterable");
 
     if (fast == NULL) {
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-            PyErr_Format(PyExc_TypeError,
-                         "cannot convert dictionary update sequence element #%zd to a sequence",
-                         number);
+            raise_no_sequence(number);
         }
         return -1;
     }

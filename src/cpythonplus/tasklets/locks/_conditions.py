@@ -1,7 +1,9 @@
 """What `threading` has beside locks: the standard library's own code over our Lock and RLock."""
 
+import sys
 from collections import deque
 from itertools import count
+from math import isnan
 from threading import BrokenBarrierError
 
 from cpythonplus._native import tasklets_Lock as Lock
@@ -21,6 +23,9 @@ __all__ = [
 
 
 _tickets = count()
+
+_REFUSES_NAN = sys.version_info >= (3, 14)
+"""Whether threading.Condition.wait does; before, it did not wait."""
 
 
 class Waiter:
@@ -87,6 +92,8 @@ class Condition(stock.Condition):
         """
         if not self._is_owned():  # type: ignore[attr-defined]
             raise RuntimeError("cannot wait on un-acquired lock")
+        if _REFUSES_NAN and timeout is not None and isnan(timeout):
+            raise ValueError("Invalid value NaN (not a number)")
         visit, self._visit = self._visit, None
         again = visit is not None and visit >= 0
         waiter = Waiter(visit if again else None)
