@@ -5,7 +5,7 @@ MEASURE = """
 import ctypes, gc, os, sys, threading, time
 
 _WANTED = {
-    # malloc counts as used what a thread keeps for its next call, of several sizes up to seven each.
+    # malloc counts as used what a thread keeps for its next calls, up to seven of each size.
     "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
     # What it has compiled and does not need any more is given back a thousand pieces at a time.
     "PYTHON_JIT": "0",

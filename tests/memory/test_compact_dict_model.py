@@ -1,8 +1,10 @@
 """Random steps, with a dict as the model: CompactDict, and dicts that share their keys.
 
-CPYTHONPLUS_DICT_STEPS says how many steps of each; a million take longer than pytest's watchdog waits:
+CPYTHONPLUS_DICT_STEPS says how many steps of each; a million take longer than pytest's watchdog
+waits:
 
-    CPYTHONPLUS_DICT_STEPS=1000000 python -m pytest -o faulthandler_timeout=0 tests/memory/test_compact_dict_model.py
+    export CPYTHONPLUS_DICT_STEPS=1000000
+    python -m pytest -o faulthandler_timeout=0 tests/memory/test_compact_dict_model.py
 """
 
 import os

@@ -104,7 +104,7 @@ KNOWN = {
     "test_keys": _NAME,
     "test_values": _NAME,
     "test_repr": _NAME,
-    "test_reversed_dict_after_clear_and_restore": "deleted entries keep no places once most are gone",
+    "test_reversed_dict_after_clear_and_restore": "deleted entries lose their places",
     "test_setdefault_atomic": _DISPLAY,
     "test_setitem_atomic_at_resize": _DISPLAY,
     "test_track_dynamic": "the collector itself lets go of a dict with nothing of interest",

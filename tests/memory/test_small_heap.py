@@ -1,4 +1,4 @@
-"""Tests that look at the whole heap again and again, or at some bytes a call: in a process whose heap is small."""
+"""Tests that look at the whole heap again and again, or at some bytes a call: in a small heap."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-# With all the others in one process each look takes seconds, and what they have left is freed meanwhile.
+# Behind all the others each look takes seconds, and what they have left is freed meanwhile.
 CASES = sorted(path.name for path in Path(__file__).parent.glob("*_cases.py"))
 
 
