@@ -99,7 +99,8 @@ def _tell(step: Step) -> None:
 def _result(name: str, outcome: Outcome) -> str:
     count = len(outcome.done)
     done = f"{count} step{'s' * (count != 1)} done"
-    lines = [f"{name}: {done}" if count else f"{name}: nothing to do"]
+    is_idle = not count and not outcome.missed
+    lines = [f"{name}: nothing to do" if is_idle else f"{name}: {done}"]
     if outcome.failed is not None:
         lines = [f"{name}: {done}, then stopped", f"  ! {outcome.failed.description}"]
         lines += [f"    {outcome.reason}"]
