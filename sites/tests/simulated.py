@@ -22,12 +22,15 @@ from cpythonplus_sites.live import (
 )
 from cpythonplus_sites.machine import Machine, Output
 from cpythonplus_sites.planning import CHECK_SSHD
+from cpythonplus_sites.probing import Ping
 from cpythonplus_sites.rendering.names import UNITS
 from cpythonplus_sites.sessions import PROC, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from cpythonplus_sites.probing import Probe
 
 GOOD = Output(0)
 NOW_S = 1_800_000_000.0
@@ -38,6 +41,8 @@ class Simulated(Machine):
     """Knows wg, ip, nft, sysctl, systemctl and wg-quick, as far as plans use them.
 
     fails: program and arguments that end with a failure, as a regular expression.
+    answers: addresses that answer a ping; `address@device` only through that one, `address<size`
+    only to packets of up to that size.  rulesets: what iptables and nft list, by program.
     """
 
     tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
@@ -52,6 +57,11 @@ class Simulated(Machine):
     systemd: bool = False
     fails: str = "(?!)"
     ran: list[tuple[str, ...]] = field(default_factory=list)
+    answers: set[str] = field(default_factory=set)
+    rulesets: dict[str, str] = field(default_factory=dict)
+    rules: str = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n"
+    asked: list[Probe] = field(default_factory=list)
+    since_boot_s: float = 1000.0
 
     # ---- what a Machine does ----
 
@@ -104,6 +114,34 @@ class Simulated(Machine):
 
     def now_s(self) -> float:
         return NOW_S
+
+    def monotonic_s(self) -> float:
+        return self.since_boot_s
+
+    def echo(
+        self,
+        probes: Sequence[Probe],
+        *,
+        count: int = 3,
+        interval_s: float = 0.2,
+        wait_s: float = 1.0,
+    ) -> list[Ping]:
+        assert min(count, interval_s, wait_s) > 0
+        self.asked += probes
+        answered = [self._answers(probe) for probe in probes]
+        return [Ping(count, count if each else 0, 1.5 if each else None) for each in answered]
+
+    def _answers(self, probe: Probe) -> bool:
+        address = str(probe.address)
+        if f"{address}@{probe.device}" in self.answers:
+            return True
+        if probe.source is not None and f"{address}!{probe.source}" in self.answers:
+            return False
+        for each in self.answers:
+            found, _, size = each.partition("<")
+            if found == address and probe.device is None:
+                return not size or probe.size_bytes <= int(size)
+        return False
 
     def resolve(self, host: str) -> tuple[str, ...]:
         try:
@@ -196,6 +234,8 @@ class Simulated(Machine):
                 kept = [x for x in device.addresses if x != ip_interface(address)]
                 assert len(kept) == len(device.addresses) - 1
                 self.devices[name] = replace(device, addresses=tuple(kept))
+            case ("-j", "route", "get", *_) | ("-4" | "-6", "rule", "show"):
+                return self._looked_up(words)
             case ("route", *rest):
                 self._ip_route(rest)
             case _:
@@ -219,6 +259,18 @@ class Simulated(Machine):
                 raise AssertionError(words)
         return GOOD
 
+    def _looked_up(self, words: tuple[str, ...]) -> Output:
+        """`ip rule show`, `ip -j route get ADDRESS from ADDRESS iif DEVICE`."""
+        if words[1] == "rule":
+            return Output(0, self.rules)
+        target, *rest = words[3:]
+        assert rest[::2] == ["from", "iif"]
+        on = [x for x in self.routes if ip_address(target) in x.subnet]
+        best = max(on, key=lambda x: (x.subnet.prefixlen, -x.metric), default=None)
+        if best is None or best.kind != "unicast":
+            return Output(2, err="RTNETLINK answers: Network is unreachable\n")
+        return Output(0, json.dumps([{"dst": target, "dev": best.device}]))
+
     def _ip_route(self, words: list[str]) -> None:
         match words:
             case ["add", subnet, "dev", name, "proto", protocol]:
@@ -234,6 +286,10 @@ class Simulated(Machine):
                 self.routes.remove(refused(subnet, protocol, metric))
             case ["replace", subnet, "dev", name, "proto", protocol]:
                 self._replace_route(subnet, name, int(protocol))
+            case ["replace", subnet, "dev", name, "proto", protocol, "metric", metric]:
+                assert int(metric) > 1024
+                route = LiveRoute(ip_network(subnet), name, int(protocol), int(metric))
+                self.routes.append(route)
             case ["del", subnet, "dev", name, "proto", protocol, "metric", metric]:
                 gone = LiveRoute(ip_network(subnet), name, int(protocol), int(metric))
                 self.routes.remove(gone)
@@ -256,8 +312,15 @@ class Simulated(Machine):
             title = re.findall(r"^table (\w+ \w+) \{", stdin, re.MULTILINE)[-1]
             self.tables[title] = listing(stdin)
             return GOOD
+        if words == ("-j", "list", "ruleset"):
+            return Output(0, self.rulesets.get("nft", '{"nftables": []}'))
         title = " ".join(words[-2:])
         return Output(0, self.tables[title]) if title in self.tables else Output(1)
+
+    def _iptables_nft(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert (words, stdin) == (("-S",), "")
+        text = self.rulesets.get("iptables-nft")
+        return Output(127) if text is None else Output(0, text)
 
     def _unshare(self, words: tuple[str, ...], stdin: str) -> Output:
         assert words[:3] == ("--net", "sh", "-c")

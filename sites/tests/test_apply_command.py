@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from cpythonplus_sites.commands import apply as apply_command
 from cpythonplus_sites.commands import plan as plan_command
 from cpythonplus_sites.commands import status as status_command
 from cpythonplus_sites.commands.sites import main
+from cpythonplus_sites.live import Device
 from sites.tests.simulated import Simulated
 
 if TYPE_CHECKING:
@@ -47,7 +49,10 @@ ACTIONS = ("plan", "apply", "status")
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Simulated:
     """Root on a gateway that only remembers."""
-    found = Simulated(settings={"net/ipv4/ip_forward": "0"})
+    found = Simulated(
+        settings={"net/ipv4/ip_forward": "0"},
+        devices={"eth1": Device("eth1", True, 1500, (ip_interface("10.1.0.1/24"),))},
+    )
     for module in (apply_command, plan_command, status_command):
         monkeypatch.setattr(module, "Machine", lambda: found)
     for module in (apply_command, plan_command, status_command):
@@ -91,9 +96,17 @@ def test_plan_apply_plan(
     assert not machine.tunnels
     status, out, _ = sites(capsys, folder, "apply", "--yes")
     assert status == 0
-    assert out.splitlines()[-1].startswith("berlin: ")
+    *_, done, closing = out.splitlines()
+    assert done.startswith("berlin: ")
+    assert closing.startswith("  paris (between): there was never a handshake")
     assert sites(capsys, folder, "plan") == (0, "berlin: nothing to do\n", "")
-    assert sites(capsys, folder, "apply", "--yes") == (0, "berlin: nothing to do\n", "")
+    machine.answers = {"10.254.0.2", "10.2.0.1"}
+    expected = "berlin: nothing to do\n  paris: reached, 1.5 ms\n"
+    assert sites(capsys, folder, "apply", "--yes") == (0, expected, "")
+    machine.settings["net/ipv4/ip_forward"] = "1"
+    del machine.devices["eth1"]
+    status, out, _ = sites(capsys, folder, "apply", "--yes")
+    assert (status, "paris (here): no interface has 10.1.0.1" in out) == (1, True)
     assert sites(capsys, folder, "apply", "--endpoints-only")[0] == 0
 
 
@@ -111,7 +124,7 @@ def test_status(machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[
     sites(capsys, folder, "apply", "--yes")
     status, out, _ = sites(capsys, folder, "status", "--ping-count", "0")
     assert status == 1
-    assert "paris: there was never a handshake" in out
+    assert "paris (between): there was never a handshake" in out
     out = sites(capsys, folder, "status", "--ping-count", "0", "--format", "json")[1]
     assert json.loads(out)["sites"][0]["verdict"] == "bad"
     out = sites(capsys, folder, "status", "--ping-count", "0", "--format", "prometheus")[1]

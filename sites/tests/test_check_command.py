@@ -183,6 +183,45 @@ def test_warnings(
     assert lines[-1] == f"sites.toml: 3 sites, 3 links, no problems, {warned} warnings"
 
 
+PAIR = """\
+[network]
+name = "acme"
+tunnel = "10.254.0.0/24"
+"""
+SITE = """
+[sites.{0}]
+lan = ["10.{1}.0.0/24"]
+gateway = "10.{1}.0.1"
+tunnel_address = "10.254.0.{1}"
+endpoint = "{2}"
+"""
+
+
+def test_pairs_that_cannot_connect_directly(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = {"both.example.org": ("8.8.8.8", "2a00::8"), "six.example.org": ("2a00::9",)}
+    monkeypatch.setattr(Machine, "resolve", lambda _, host: addresses[host])
+    text = PAIR + SITE.format("berlin", 1, "8.8.4.4:1") + SITE.format("paris", 2, "[2a00::2]:1")
+    text += SITE.format("rome", 3, "both.example.org:1") + SITE.format(
+        "oslo", 4, "six.example.org:1"
+    )
+    (folder / "sites.toml").write_text(text)
+    words = "only IPv6, and that of berlin only IPv4: if neither gateway has both, they cannot"
+
+    def told(*options: str) -> list[str]:
+        _, lines = sites(capsys, "check", *options)
+        return [line for line in lines if words in line]
+
+    (paris,) = told()
+    assert paris.startswith("sites.toml:15: warning: sites.paris.endpoint: ")
+    assert paris.endswith('; a [[links]] table with via = "rome" lets that site relay')
+    assert [line.split(": ")[2] for line in told("--resolve")] == [
+        "sites.paris.endpoint",
+        "sites.oslo.endpoint",
+    ]
+
+
 def test_no_warnings_where_there_is_nothing_to_say(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -238,7 +238,41 @@ ROME_LAN = "sites.rome.lan"
             "linked by a table above",
         ),
         ("tunnel_number = 7\n", "", "links.tunnel_number", 'via = "ssh" needs one'),
-        ('via = "ssh"\n', "", "links.tunnel_number", 'is for links with via = "ssh"'),
+        ('via = "ssh"\n', "", "links.tunnel_number", 'is for links with via = "ssh" or fallback'),
+        # fallback
+        ('via = "ssh"', 'fallback = "openvpn"', "links.fallback", 'expected "ssh", got "openvpn"'),
+        (
+            'via = "ssh"',
+            'via = "ssh"\nfallback = "ssh"',
+            "links.fallback",
+            'is for links over WireGuard; this one has via = "ssh"',
+        ),
+        (
+            'via = "ssh"\ntunnel_number = 7',
+            'fallback = "ssh"',
+            "links.tunnel_number",
+            'is missing; fallback = "ssh" needs one',
+        ),
+        # relays
+        (
+            'via = "ssh"\ntunnel_number = 7\nmtu = 1380',
+            'via = "bonn"',
+            "links.via",
+            'is neither "wireguard" nor "ssh", and there is no site bonn',
+        ),
+        (
+            'via = "ssh"\ntunnel_number = 7\nmtu = 1380',
+            'via = "rome"',
+            "links.via",
+            "rome is one of the two; it is to be a third site",
+        ),
+        ('via = "ssh"', 'via = "paris"', "links.mtu", "is for links of their own; paris relays"),
+        (
+            'via = "ssh"\ntunnel_number = 7\nmtu = 1380',
+            'via = "paris"\n[[links]]\nbetween = ["paris", "rome"]\nvia = "berlin"',
+            "links.via",
+            "paris has no link of its own with rome: that is relayed, too",
+        ),
         (
             "tunnel_number = 7",
             "tunnel_number = -1",
@@ -366,6 +400,29 @@ def test_no_family_in_common() -> None:
     text = network(site(1, more=hosts), site(3, lan="fd00:3::/64"))
     only = "only IPv6 here and only IPv4 at s1: no host reaches the other"
     assert found(text) == [("sites.s3.lan", only)]
+
+
+def test_a_link_with_a_fallback_needs_both_endpoints() -> None:
+    text = GOOD.replace('via = "ssh"', 'fallback = "ssh"')
+    assert found(text) == []
+    (hit,) = found(text.replace('ssh_endpoint = "rome.example.org:22"\n', ""))
+    assert hit[0] == "sites.rome.ssh_endpoint"
+    assert "neither this site nor berlin has an ssh_endpoint" in hit[1]
+
+
+def test_a_relay_needs_no_endpoint_at_the_two() -> None:
+    hosts = 'endpoint = "a.example.org:1"\n'
+    link = '[[links]]\nbetween = ["s2", "s3"]\nvia = "s1"\n'
+    assert found(network(site(1, more=hosts), site(2), site(3), link)) == []
+    (hit,) = found(network(site(1, more=hosts), site(2), site(3)))
+    assert hit[0] == "sites.s3.endpoint"
+    assert 'a [[links]] table with via = "s1" lets that site relay' in hit[1]
+    ssh = 'ssh_endpoint = "b.example.org:22"\n'
+    (hit,) = found(network(site(1, more=hosts), site(2, more=ssh), site(3)))
+    assert 'via = "ssh" needs only the ssh_endpoint' in hit[1]
+    hub = 'topology = "hub"\nhub = "s1"\n'
+    (hit,) = found(network(site(1, more=hosts), site(2), site(3), link, more=hub))[1:]
+    assert 'a relay is for topology = "mesh"' in hit[1]
 
 
 def test_those_behind_nat_are_told_once_each() -> None:

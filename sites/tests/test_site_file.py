@@ -100,7 +100,11 @@ between = ["berlin", "pris"]
             '"192.168.20.1/24" has host bits set; the subnet is 192.168.20.0/24',
         ),
         (15, "sites.paris.tunnel_address", "the same tunnel address is used by berlin"),
-        (17, "links.via", 'expected "wireguard" or "ssh", got "carrier pigeon"'),
+        (
+            17,
+            "links.via",
+            'expected "wireguard", "ssh" or the name of a site, got "carrier pigeon"',
+        ),
         (18, "links.between", "there is no site pris"),
     ]
 
@@ -163,3 +167,31 @@ def test_other_ways_to_write_a_table(tmp_path: Path, line: str) -> None:
     assert load(written(tmp_path, text)).site("berlin").gateway == ip_address("10.1.0.1")
     wrong = text.replace('"10.1.0.1"', '"10.2.0.1"')
     assert problems(written(tmp_path, wrong))[0][:2] == (4, "sites.berlin.gateway")
+
+
+def test_a_relay_is_no_link_and_what_it_relays_goes_to_the_third_site(tmp_path: Path) -> None:
+    relay = 'between = ["paris", "rome"]\nvia = "berlin"\n'
+    network = load(written(tmp_path, f"{GOOD}\n[[links]]\n{relay}"))
+    assert network.link("paris", "rome") is None
+    assert network.relay("rome", "paris") == "berlin"
+    lan = ip_network("192.168.30.0/24")
+    (route,) = (x for x in network.routes_from("paris") if x.subnet == lan)
+    assert (route.target, route.peer, route.link.ends) == ("rome", "berlin", ("berlin", "paris"))
+    assert lan in network.allowed_ips("paris", "berlin")
+    assert ip_network("192.168.20.0/24") in network.allowed_ips("rome", "berlin")
+    assert network.allowed_ips("berlin", "paris") == network.site("paris").subnets
+
+
+def test_a_fallback_is_of_its_link(tmp_path: Path) -> None:
+    network = load(written(tmp_path, GOOD.replace('via = "ssh"', 'fallback = "ssh"')))
+    link = network.link("berlin", "rome")
+    assert link is not None
+    assert (link.via, link.fallback, link.tunnel_number, link.has_ssh) == (
+        "wireguard",
+        "ssh",
+        7,
+        True,
+    )
+    other = network.link("berlin", "paris")
+    assert other is not None
+    assert not other.has_ssh

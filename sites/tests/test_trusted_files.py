@@ -369,6 +369,8 @@ def test_following_endpoints_goes_on(
     """The unit is there already, and every minute a line in the journal would mend nothing."""
     assert machine.systemd
     monkeypatch.setattr(gateway_command, "foreign_hand", lambda: "no")
+    status, _, told = sites(capsys, folder, "apply", "--endpoints-only")
+    assert (status, "install cpythonplus-sites" in told) == (0, False)
     assert sites(capsys, folder, "apply", "--endpoints-only")[2] == ""
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.checks import Subject, as_address, claims
+from cpythonplus_sites.checks import Subject, around, as_address, claims, has_ssh
 from cpythonplus_sites.schema import Wrong
 from cpythonplus_sites.values import is_v6
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cpythonplus_sites.model import Endpoint
     from cpythonplus_sites.schema import FileStanzas
@@ -48,7 +48,7 @@ def ssh_keys(subject: Subject) -> Iterator[Wrong]:
     """What a link over ssh needs besides a number: the caller's key, and that of the other host."""
     for ends, link in subject.linked.items():
         called = [name for name in ends if subject.sites[name].ssh_endpoint is not None]
-        if link.via != "ssh" or not called:
+        if not has_ssh(link) or not called:
             continue
         server = called[-1]  # as rendering/ssh.py decides it
         client = ends[1] if server == ends[0] else ends[0]
@@ -115,6 +115,36 @@ def addresses(subject: Subject) -> Iterator[Wrong]:
             yield Wrong(subject.site_keys(name, key), text)
 
 
+def families(
+    subject: Subject, found: Mapping[str, frozenset[int]] | None = None
+) -> Iterator[Wrong]:
+    """Pairs of which the one is called by IPv4 alone, and the other by IPv6 alone.
+
+    found: the versions of IP of DNS names, by name; with it, only pairs with a name are told.
+    """
+    for ends, link in subject.linked.items():
+        calls = [subject.sites[name].endpoint for name in ends]
+        if link.via != "wireguard" or None in calls:
+            continue
+        versions = [_versions(each, found or {}) for each in calls if each is not None]
+        named = any(as_address(each) is None for each in calls if each is not None)
+        if sorted(map(sorted, versions)) != [[4], [6]] or named is (found is None):
+            continue
+        (six, four) = ends if versions[0] == {6} else ends[::-1]
+        text = (
+            f"only IPv6, and that of {four} only IPv4: if neither gateway has both, they cannot "
+            f"connect directly{around(subject, six, [four])}"
+        )
+        yield Wrong(subject.site_keys(six, "endpoint"), text)
+
+
+def _versions(endpoint: Endpoint, found: Mapping[str, frozenset[int]]) -> frozenset[int]:
+    address = as_address(endpoint)
+    if address is None:
+        return found.get(endpoint.host, frozenset())
+    return frozenset([address.version])
+
+
 def _endpoints(subject: Subject) -> Iterator[tuple[str, str, Endpoint]]:
     for name, site in subject.sites.items():
         for key in ("endpoint", "ssh_endpoint"):
@@ -126,10 +156,12 @@ def _endpoints(subject: Subject) -> Iterator[tuple[str, str, Endpoint]]:
 def unresolved(file: FileStanzas, resolve: Callable[[str], tuple[str, ...]]) -> Iterator[Wrong]:
     """DNS names of endpoints that say nothing here, or an address inside of the network."""
     subject = Subject(file)
+    versions: dict[str, frozenset[int]] = {}
     for name, key, endpoint in _endpoints(subject):
         if as_address(endpoint) is not None:
             continue
         way, found = subject.site_keys(name, key), resolve(endpoint.host)
+        versions[endpoint.host] = frozenset(ip_address(text).version for text in found)
         if not found:
             yield Wrong(way, f"the name {endpoint.host} does not resolve")
         for text in found:
@@ -138,6 +170,7 @@ def unresolved(file: FileStanzas, resolve: Callable[[str], tuple[str, ...]]) -> 
                 if claim.subnet.version == address.version and address in claim.subnet:
                     where = claim.named(name)
                     yield Wrong(way, f"{endpoint.host} is {address}, which is inside {where}")
+    yield from families(subject, versions)
 
 
-LOOKS = (keys, ssh_keys, keepalives, ranges, sizes, numbers, addresses)
+LOOKS = (keys, ssh_keys, keepalives, ranges, sizes, numbers, addresses, families)

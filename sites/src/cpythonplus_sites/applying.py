@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.steps import Step
     from cpythonplus_sites.wanted import Wanted
+    from cpythonplus_sites.watching import Heard
 
 ROUNDS = 5
 """An interface, what hangs on it, what was in the way; more means that somebody undoes it."""
@@ -86,9 +87,12 @@ def apply(
     *,
     endpoints_only: bool = False,
     systemd: bool = True,
+    heard: Heard | None = None,
     tell: Callable[[Step], None] = lambda _: None,
 ) -> Outcome:
     """Make the gateway as it should be; `tell` hears of each step before it is done.
+
+    heard: what the timer's look found (watching.watch).
 
     Stops at the first step that fails, unless that is optional. What was done stays: every step by
     itself leaves the gateway working, and the next run goes on from there.
@@ -105,7 +109,7 @@ def apply(
     before: tuple[Step, ...] = ()
     rounds = 0
     while True:
-        live = look(machine, wanted, systemd=systemd)
+        live = look(machine, wanted, systemd=systemd, heard=heard, endpoints_only=endpoints_only)
         found = plan(wanted, live, endpoints_only=endpoints_only)
         steps = tuple(step for step in found.steps if step not in missed)
         if not steps:

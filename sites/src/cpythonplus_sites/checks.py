@@ -28,6 +28,9 @@ ALL_ADDRESSES = (31, 127)
 """From these prefix lengths on, first and last address are hosts (RFC 3021, RFC 6164)."""
 NOT_INTERFACES = ("lo", "all", "default")
 PAIR = 2
+TUNNELS = ("wireguard", "ssh")
+"""What `via` of a link may be; anything else is the name of the site that relays."""
+OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback")
 
 
 class Subject:
@@ -50,10 +53,19 @@ class Subject:
     @property
     def linked(self) -> dict[tuple[str, str], LinkStanza]:
         """Each pair of sites that has a link, names sorted, with its stanza or an empty one."""
-        stanzas = {
-            tuple(sorted(map(str, link.between or ()))): link for link in reversed(self.links)
-        }
-        return {pair: stanzas.get(pair, LinkStanza()) for pair in self._pairs()}
+        stanzas = self._stanzas()
+        found = {pair: stanzas.get(pair, LinkStanza()) for pair in self._pairs()}
+        return {pair: link for pair, link in found.items() if link.via in TUNNELS}
+
+    @property
+    def relayed(self) -> dict[tuple[str, str], str]:
+        """Each pair of sites, names sorted, that a third one links, with that site."""
+        stanzas = self._stanzas()
+        found = {pair: stanzas[pair].via for pair in self._pairs() if pair in stanzas}
+        return {pair: via for pair, via in found.items() if via not in TUNNELS}
+
+    def _stanzas(self) -> dict[tuple[str, ...], LinkStanza]:
+        return {tuple(sorted(map(str, link.between or ()))): link for link in reversed(self.links)}
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
         for one, other in combinations(sorted(self.sites), PAIR):
@@ -292,11 +304,45 @@ def _ends(subject: Subject, names: list[str], count: int) -> str | None:
 
 
 def _kind(link: LinkStanza, keys: Keys) -> Iterator[Wrong]:
+    if link.via not in TUNNELS:
+        for key in OF_TUNNELS:
+            if getattr(link, key) is not None:
+                yield Wrong((*keys, key), f"is for links of their own; {link.via} relays this one")
+        return
+    if link.via == "ssh" and link.fallback is not None:
+        yield Wrong((*keys, "fallback"), 'is for links over WireGuard; this one has via = "ssh"')
     keys = (*keys, "tunnel_number")
-    if link.via == "ssh" and link.tunnel_number is None:
-        yield Wrong(keys, 'is missing; via = "ssh" needs one: 7 is tun7 at both ends')
-    if link.via == "wireguard" and link.tunnel_number is not None:
-        yield Wrong(keys, 'is for links with via = "ssh"')
+    if has_ssh(link) and link.tunnel_number is None:
+        what = 'via = "ssh"' if link.via == "ssh" else 'fallback = "ssh"'
+        yield Wrong(keys, f"is missing; {what} needs one: 7 is tun7 at both ends")
+    if not has_ssh(link) and link.tunnel_number is not None:
+        yield Wrong(keys, 'is for links with via = "ssh" or fallback = "ssh"')
+
+
+def has_ssh(link: LinkStanza) -> bool:
+    """Whether there is an ssh tunnel for the link, in use or kept ready."""
+    return "ssh" in (link.via, link.fallback)
+
+
+def relays(subject: Subject) -> Iterator[Wrong]:
+    """A site that relays has a link of its own with both of the others."""
+    relayed = subject.relayed
+    for index, link in enumerate(subject.links):
+        keys: Keys = ("links", index, "via")
+        ends = list(map(str, link.between or ()))
+        if link.via in TUNNELS:
+            continue
+        if link.via not in subject.sites:
+            yield Wrong(keys, f'is neither "wireguard" nor "ssh", and there is no site {link.via}')
+        elif link.via in ends:
+            yield Wrong(keys, f"{link.via} is one of the two; it is to be a third site")
+        elif subject.network.topology == "hub":
+            yield Wrong(keys, 'a relay is for topology = "mesh"; the hub is one for all others')
+        else:
+            for end in ends:
+                if tuple(sorted((end, link.via))) in relayed:
+                    text = f"{link.via} has no link of its own with {end}: that is relayed, too"
+                    yield Wrong(keys, text)
 
 
 def reachability(subject: Subject) -> Iterator[Wrong]:
@@ -306,13 +352,37 @@ def reachability(subject: Subject) -> Iterator[Wrong]:
         order[str(subject.network.hub)] = len(order)  # told there, once
     alone: dict[tuple[str, str], list[str]] = {}
     for ends, link in subject.linked.items():
-        key = "endpoint" if link.via == "wireguard" else "ssh_endpoint"
-        if not any(_is_reached(subject, name, key) for name in ends):
-            one, other = sorted(ends, key=order.__getitem__)
-            alone.setdefault((other, key), []).append(one)
+        wanted = ["endpoint"] * (link.via == "wireguard") + ["ssh_endpoint"] * has_ssh(link)
+        for key in wanted:
+            if not any(_is_reached(subject, name, key) for name in ends):
+                one, other = sorted(ends, key=order.__getitem__)
+                alone.setdefault((other, key), []).append(one)
     for (name, key), others in alone.items():
         text = f"neither this site nor {_listed(others)} has an {key}, so neither end can call"
-        yield Wrong(subject.site_keys(name, key), text)
+        way_out = around(subject, name, others) if key == "endpoint" else ""
+        yield Wrong(subject.site_keys(name, key), text + way_out)
+
+
+def around(subject: Subject, name: str, others: list[str]) -> str:
+    """What to write for sites that cannot connect directly, as the end of a message."""
+    if subject.network.topology == "hub":
+        return ""
+    if any(subject.sites[each].ssh_endpoint for each in (name, *others)):
+        return '; a [[links]] table with via = "ssh" needs only the ssh_endpoint of one of the two'
+    relay = _relay_for(subject, {name, *others})
+    if relay is None:
+        return ""
+    return f'; a [[links]] table with via = "{relay}" lets that site relay'
+
+
+def _relay_for(subject: Subject, names: set[str]) -> str | None:
+    """A site that all of these can call."""
+    relayed = subject.relayed
+    for name, site in subject.sites.items():
+        pairs = [tuple(sorted((name, each))) for each in names]
+        if site.endpoint is not None and name not in names and not any(p in relayed for p in pairs):
+            return name
+    return None
 
 
 def _is_reached(subject: Subject, name: str, key: str) -> bool:
@@ -333,7 +403,7 @@ def tunnel_numbers(subject: Subject) -> Iterator[Wrong]:
         if site.interface is not None
     }
     for index, link in enumerate(subject.links):
-        if link.tunnel_number is None or link.via != "ssh":
+        if link.tunnel_number is None or not has_ssh(link):
             continue
         device, ends = f"tun{link.tunnel_number}", list(dict.fromkeys(map(str, link.between or ())))
         for name in ends:
@@ -399,6 +469,7 @@ EXAMINATIONS = (
     duplicates,
     hub,
     link_stanzas,
+    relays,
     reachability,
     tunnel_numbers,
     interfaces,

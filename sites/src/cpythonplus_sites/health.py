@@ -1,45 +1,42 @@
-"""Whether each site is reached: by the age of the handshake, and by a ping through the tunnel.
+"""Whether each site is reached, end to end, and which side is at fault where it is not.
 
-The pings come first: they are traffic, and so make a handshake where one is due. What is asked is
-the far gateway's end of the tunnel, and its address in the LAN, which needs routes and forwarding.
+The pings come first: they are traffic, and so make a handshake where one is due. Asked are the far
+gateway's end of the tunnel, and, as hosts of the LAN would do it, from this gateway's address in
+the LAN to the far one's: with a small packet, and with one of the tunnel's full size that must not
+be cut into fragments. WireGuard's counters are read before and after: nothing received in between,
+though something was sent, tells a dead way minutes before its session ends.
+
+What a gateway does for its LAN no ping of its own can show; `passage` looks at that.
 """
 
 from __future__ import annotations
 
-import re
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from cpythonplus_sites import live
+from cpythonplus_sites import live, watching
+from cpythonplus_sites.passage import Passage
 from cpythonplus_sites.planning import CLOCK_SLACK_S
+from cpythonplus_sites.probing import HEADERS, Ping, Probe
 from cpythonplus_sites.rotation import FRESH_S
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from cpythonplus_sites.live import Device, LivePeer
+    from cpythonplus_sites.fallback import Kind, Memory, Remembered
+    from cpythonplus_sites.live import LivePeer
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Address, Link, Network, Site
     from cpythonplus_sites.wanted import Wanted
 
 Verdict = Literal["good", "bad", "unknown"]
+Side = Literal["", "here", "there", "between"]
 
-PING_INTERVAL_S = 0.2
-PING_WAIT_S = 1.0
-PARALLEL_PINGS = 16
+SIZES = (576, 1024, 1152, 1216, *range(1248, 1500, 8), 2048, 4096, 8192)
+"""Bytes, of packets by which it is found what the way carries."""
 
-_RECEIVED = re.compile(r"(\d+)(?: packets)? received")
-_TIMES = re.compile(r"= [\d.]+/([\d.]+)/[\d.]+")
-
-
-@dataclass(frozen=True)
-class Ping:
-    """What came back of `sent` packets.  time_ms: the mean round trip, None without an answer."""
-
-    sent: int
-    received: int
-    time_ms: float | None = None
+REMEMBERED_S = 30.0
+"""What the timer saw counts for so long."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,11 @@ class Reach:
 
     via: `wireguard`, `ssh`, or the site through which it is reached.  handshake_age_s: of the
     youngest session with it; None: there never was one, or the link has none.
-    tunnel, lan: pings of the far gateway; None where none was sent.
-    cause: what is likely wrong; empty where nothing is.
+    tunnel: pings of the far gateway's end of the tunnel.  lan, large: of its address in the LAN,
+    from this one's, small and of the tunnel's full size; None where none was sent.
+    cause: what is likely wrong, and `side` with whom; empty where nothing is.
+    way: of a link with a fallback, the one in use; way_since_s: since when, since the epoch.
+    to_ssh, to_wireguard: how often it switched since the boot.  note: what is good to know.
     """
 
     site: str
@@ -61,6 +61,13 @@ class Reach:
     sent_bytes: int | None = None
     tunnel: Ping | None = None
     lan: Ping | None = None
+    large: Ping | None = None
+    side: Side = ""
+    way: str = ""
+    way_since_s: float | None = None
+    to_ssh: int | None = None
+    to_wireguard: int | None = None
+    note: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -70,6 +77,7 @@ class Reach:
 NO_PEER = "it is not among the peers of {0}; cpythonplus-sites apply adds it"
 NO_DEVICE = "{0} does not exist; cpythonplus-sites apply brings it up"
 DOWN = "{0} is down; cpythonplus-sites apply brings it up"
+NO_KEY = "it has no public key in the file yet (cpythonplus-sites keygen there)"
 NEVER = (
     "there was never a handshake: the endpoint or its port is wrong or closed, the"
     " keys do not match, the far "
@@ -83,196 +91,368 @@ CLOCK_WENT_BACK = (
     "its last handshake is later than this host's clock, which went back: WireGuard then refuses "
     "the handshake; set the clock (cpythonplus-clock status)"
 )
-SILENT = (
-    "a handshake, but no answer to a ping: routes, allowed IPs or a firewall, here or there; or "
-    "the far gateway was cut off less than three minutes ago"
+STALLED = (
+    "nothing is received{0}, though packets are sent: UDP is blocked, the far gateway is down, or "
+    "its address changed"
 )
+SILENT = (
+    "its packets arrive, but no answer to a ping: routes, allowed IPs or a firewall of the far "
+    "gateway; is its file the same?"
+)
+NOT_SENT = "a ping cannot be sent ({0}): routes or a firewall of this gateway"
 LAN_SILENT = (
     "the tunnel works, but the far gateway's LAN address does not answer: that address in the "
     "file, its subnets, or a firewall there"
 )
+NOT_BACK = (
+    "the far gateway's LAN address answers this gateway, but not {0}, its LAN address: allowed "
+    "IPs, the route back or a firewall there; is its file the same?"
+)
+LARGE_LOST = (
+    "packets of {0} bytes are lost, though nobody says that they are too large{1}: the way carries "
+    "less, and what tells so (ICMP) is dropped; connections will hang. {2}"
+)
 SSH_UNUSED = "no ssh process holds {0}: its log says why (journalctl -u '*-ssh@*'); or sshd's there"
 SSH_SILENT = "ssh holds {0}, but nothing comes back: the far end's device, routes or firewall"
+SSH_UNKNOWN = "ssh holds the device; only a ping can tell more"
 BEYOND = "{0} answers, but not what lies behind it: its forwarding, or its own link to {1}"
 IDLE = "no recent handshake, and no keepalive: without traffic this is inconclusive"
+FELL_BACK = "over ssh{0}: {1}"
+
+
+@dataclass(frozen=True)
+class _Pings:
+    """What one site answered; None: it was not asked."""
+
+    tunnel: Ping | None = None
+    lan: Ping | None = None
+    large: Ping | None = None
+
+
+@dataclass(frozen=True)
+class _Opinion:
+    verdict: Verdict
+    cause: str = ""
+    side: Side = ""
+
+
+_GOOD = _Opinion("good")
 
 
 def examine(
     machine: Machine, network: Network, wanted: Wanted, *, ping_count: int = 3
 ) -> tuple[Reach, ...]:
     """Judge how this gateway reaches every other site.  ping_count: 0 sends none."""
-    site = network.site(wanted.site)
-    others = [other for other in network.sites if _link(network, site, other) is not None]
-    pings = _pings(machine, others, ping_count)
-    tunnels = live.tunnels(machine, needed=bool(wanted.tunnels))
-    devices = live.devices(machine)
-    judge = _Judge(network, wanted, tunnels, devices, machine.now_s())
-    direct = {
-        other.name: judge.direct(link, pings[other.tunnel_address], pings[other.gateway])
-        for other in others
-        if (link := network.link(site.name, other.name)) is not None
-    }
-    found = []
-    for other in others:
-        if other.name in direct:
-            found.append(direct[other.name])
-        else:
-            hub = direct[str(network.hub)]
-            found.append(_beyond(other, hub, pings[other.tunnel_address], pings[other.gateway]))
-    return tuple(found)
-
-
-def _link(network: Network, site: Site, other: Site) -> Link | None:
-    """The link on which what goes to the other site leaves."""
-    if other.name == site.name:
-        return None
-    link = network.link(site.name, other.name)
-    return link or (network.link(site.name, network.hub) if network.hub else None)
+    return _Judge(machine, network, wanted, ping_count).examine()
 
 
 class _Judge:
-    def __init__(
-        self,
-        network: Network,
-        wanted: Wanted,
-        tunnels: dict[str, live.LiveTunnel],
-        devices: dict[str, Device],
-        now_s: float,
-    ) -> None:
+    def __init__(self, machine: Machine, network: Network, wanted: Wanted, ping_count: int) -> None:
+        self.machine = machine
         self.network = network
         self.wanted = wanted
-        self.tunnels = tunnels
-        self.devices = devices
-        self.now_s = now_s
+        self.count = ping_count
+        self.site = network.site(wanted.site)
+        self.devices = live.devices(machine)
+        self.before = live.tunnels(machine, needed=bool(wanted.tunnels))
+        self.tunnels = self.before
+        self.ways: Mapping[str, Kind] = watching.ways(machine, network, wanted)
+        self.passage = Passage(machine, self.site, self.devices)
+        self.remembered: Remembered = watching.recall(machine, network)
 
-    def direct(self, link: Link, tunnel: Ping | None, lan: Ping | None) -> Reach:
+    def examine(self) -> tuple[Reach, ...]:
+        others = [each for each in self.network.sites if self._link(each) is not None]
+        pings = self._ask(others)
+        if self.count:
+            self.tunnels = live.tunnels(self.machine, needed=bool(self.wanted.tunnels))
+        found = {
+            other.name: self._direct(link, pings[other.name])
+            for other in others
+            if (link := self.network.link(self.site.name, other.name)) is not None
+        }
+        for other in others:
+            if other.name not in found:
+                via = self.network.relay(self.site.name, other.name) or str(self.network.hub)
+                found[other.name] = self._beyond(other, found[via], pings[other.name])
+        return tuple(self._with_passage(found[other.name]) for other in others)
+
+    def _link(self, other: Site) -> Link | None:
+        """The link on which what goes to the other site leaves."""
+        if other.name == self.site.name:
+            return None
+        return self.network.first_link(self.site.name, other.name)
+
+    def _device(self, link: Link) -> str:
+        """Through which its packets leave now."""
+        is_ssh = link.via == "ssh" or self.ways.get(link.other(self.site.name)) == "ssh"
+        return f"tun{link.tunnel_number}" if is_ssh else self._carrier(link.other(self.site.name))
+
+    def _carrier(self, name: str) -> str:
+        """WireGuard's interface: in a change of keys, of the youngest session."""
+        found = [
+            (peer.handshake_s, tunnel.interface)
+            for tunnel in self.wanted.tunnels
+            for peer in self._peers_on(tunnel.interface, name)
+        ]
+        return max(found, default=(0, self.site.interface), key=lambda each: each[0])[1]
+
+    # ---- pings ----------------------------------------------------------------------------------
+
+    def _ask(self, others: Sequence[Site]) -> dict[str, _Pings]:
+        if not self.count:
+            return {other.name: _Pings() for other in others}
+        probes = [probe for other in others for probe in self._probes(other)]
+        found = iter(self.machine.echo(probes, count=self.count))
+        return {other.name: _Pings(next(found), next(found), next(found)) for other in others}
+
+    def _probes(self, other: Site) -> tuple[Probe, Probe, Probe]:
+        source = self._source(other)
+        size = self._size(other)
+        return (
+            Probe(other.tunnel_address),
+            Probe(other.gateway, source),
+            Probe(other.gateway, source, size_bytes=size, whole=True),
+        )
+
+    def _source(self, other: Site) -> Address | None:
+        """This gateway's address in the LAN, if it has it and is of the other's family."""
+        own = self.site.gateway
+        has = any(own in {x.ip for x in device.addresses} for device in self.devices.values())
+        return own if has and own.version == other.gateway.version else None
+
+    def _size(self, other: Site) -> int:
+        """Bytes of the largest packet that the tunnel to the other site takes."""
+        link = self._link(other)
+        assert link is not None  # noqa: S101
+        device = self.devices.get(self._device(link))
+        return device.mtu if device is not None and device.mtu else link.mtu
+
+    def _fitting(self, other: Site, size: int) -> int | None:
+        """The largest of the usual sizes, or `size`, that gets through whole; None: none does."""
+        least = HEADERS[other.gateway.version] + 8
+        sizes = [*(each for each in SIZES if least < each < size), size]
+        source = self._source(other)
+        probes = [Probe(other.gateway, source, size_bytes=x, whole=True) for x in sizes]
+        found = self.machine.echo(probes, count=2)
+        return max((x for x, ping in zip(sizes, found) if ping.received), default=None)
+
+    # ---- judgement ------------------------------------------------------------------------------
+
+    def _direct(self, link: Link, pings: _Pings) -> Reach:
         """A site at the other end of a link."""
-        name = link.other(self.wanted.site)
-        if link.via == "ssh":
-            verdict, cause = self._judge_ssh(f"tun{link.tunnel_number}", tunnel, lan)
-            return Reach(name, "ssh", verdict, cause, tunnel=tunnel, lan=lan)
-        peers = self._peers(name)
-        seen = [self.now_s - peer.handshake_s for peer in peers if peer.handshake_s]
-        # Of a handshake after now, which was before the clock went back, nobody knows the age.
-        ages = [max(0.0, age_s) for age_s in seen if age_s > -CLOCK_SLACK_S]
-        age_s = min(ages, default=None)
-        verdict, cause = self._judge_device(name, known=bool(peers))
-        if not cause:
-            verdict, cause = judge(age_s, link.keepalive_s, tunnel, lan)
-        if cause == NEVER and seen:
-            cause = CLOCK_WENT_BACK
-        return Reach(
+        name = link.other(self.site.name)
+        way = self.ways.get(name)
+        memory = self.remembered.of(name)
+        if "ssh" in (link.via, way):
+            opinion = self._judge_ssh(name, f"tun{link.tunnel_number}", pings)
+        else:
+            opinion = self._judge_wireguard(link, pings)
+        reach = Reach(
             name,
-            "wireguard",
-            verdict,
-            cause,
-            handshake_age_s=age_s,
+            link.via,
+            opinion.verdict,
+            opinion.cause,
+            tunnel=pings.tunnel,
+            lan=pings.lan,
+            large=pings.large,
+            side=opinion.side,
+        )
+        if link.via == "wireguard":
+            reach = self._with_counters(reach)
+        return reach if way is None else self._with_way(reach, way, memory)
+
+    def _with_counters(self, reach: Reach) -> Reach:
+        peers = self._peers(reach.site)
+        return replace(
+            reach,
+            handshake_age_s=self._age_s(peers),
             received_bytes=sum(peer.received_bytes for peer in peers) if peers else None,
             sent_bytes=sum(peer.sent_bytes for peer in peers) if peers else None,
-            tunnel=tunnel,
-            lan=lan,
         )
+
+    def _with_way(self, reach: Reach, way: Kind, memory: Memory) -> Reach:
+        is_known = memory.way == way and memory.since_s is not None
+        since_s = memory.since_s if is_known else None
+        note = ""
+        if way == "ssh":
+            age_s = None if since_s is None else max(0.0, self.machine.now_s() - since_s)
+            ago = "" if age_s is None else f" for {age_s:.0f} s"
+            note = FELL_BACK.format(ago, memory.reason or "routes were found there")
+        return replace(
+            reach,
+            way=way,
+            way_since_s=since_s,
+            to_ssh=memory.to_ssh,
+            to_wireguard=memory.to_wireguard,
+            note=note,
+        )
+
+    def _peers_on(self, interface: str, name: str) -> list[LivePeer]:
+        keys = [
+            peer.public_key
+            for tunnel in self.wanted.tunnels
+            if tunnel.interface == interface
+            for peer in tunnel.peers
+            if peer.site == name
+        ]
+        there = self.tunnels.get(interface)
+        return [peer for key in keys if there and (peer := there.peer(key))]
 
     def _peers(self, name: str) -> list[LivePeer]:
         """In a change of keys there are two, on two interfaces."""
-        found = []
-        for tunnel in self.wanted.tunnels:
-            there = self.tunnels.get(tunnel.interface)
-            keys = [peer.public_key for peer in tunnel.peers if peer.site == name]
-            found += [peer for key in keys if there and (peer := there.peer(key))]
-        return found
+        return [
+            peer
+            for tunnel in self.wanted.tunnels
+            for peer in self._peers_on(tunnel.interface, name)
+        ]
 
-    def _judge_device(self, name: str, *, known: bool) -> tuple[Verdict, str]:
-        interface = self.network.site(self.wanted.site).interface
+    def _age_s(self, peers: Sequence[LivePeer]) -> float | None:
+        """Of a handshake after now, from before the clock went back, nobody knows the age."""
+        now_s = self.machine.now_s()
+        seen = [now_s - peer.handshake_s for peer in peers if peer.handshake_s]
+        return min((max(0.0, age) for age in seen if age > -CLOCK_SLACK_S), default=None)
+
+    def _missing(self, name: str) -> _Opinion | None:
+        """What keeps WireGuard from even trying."""
+        interface = self.site.interface
         device = self.devices.get(interface)
         if self.network.site(name).public_key is None:
-            return "bad", "it has no public key in the file yet (cpythonplus-sites keygen there)"
+            return _Opinion("bad", NO_KEY, "there")
         if device is None:
-            return "bad", NO_DEVICE.format(interface)
+            return _Opinion("bad", NO_DEVICE.format(interface), "here")
         if not device.up:
-            return "bad", DOWN.format(interface)
-        return ("unknown", "") if known else ("bad", NO_PEER.format(interface))
+            return _Opinion("bad", DOWN.format(interface), "here")
+        return None if self._peers(name) else _Opinion("bad", NO_PEER.format(interface), "here")
 
-    def _judge_ssh(self, name: str, tunnel: Ping | None, lan: Ping | None) -> tuple[Verdict, str]:
+    def _judge_wireguard(self, link: Link, pings: _Pings) -> _Opinion:
+        name = link.other(self.site.name)
+        missing = self._missing(name)
+        if missing is not None:
+            return missing
+        peers = self._peers(name)
+        age_s = self._age_s(peers)
+        verdict = judge(age_s, link.keepalive_s, pings.tunnel, received=self._received(name))
+        if verdict.cause == NEVER and any(peer.handshake_s for peer in peers):
+            return _Opinion("bad", CLOCK_WENT_BACK, "here")
+        if verdict.verdict == "good" and pings.tunnel is None:
+            return self._judge_memory(name)
+        return self._judge_lan(name, pings) if verdict == _GOOD else verdict
+
+    def _received(self, name: str) -> bool:
+        """Whether something came from it while it was asked."""
+        before = self.before.get(self._carrier(name))
+        return any(
+            before is None
+            or (old := before.peer(peer.public_key)) is None
+            or old.received_bytes != peer.received_bytes
+            for peer in self._peers(name)
+        )
+
+    def _judge_memory(self, name: str) -> _Opinion:
+        """Without a ping of our own: what the timer saw lately."""
+        memory, now_s = self.remembered.of(name), self.machine.monotonic_s()
+        seen_s = [x for x in (memory.received_at_s, memory.answered_at_s) if x is not None]
+        looked_s = self.remembered.looked_at_s
+        if looked_s is None or now_s - looked_s > REMEMBERED_S or not seen_s:
+            return _GOOD
+        for_s = looked_s - max(seen_s)
+        if for_s < watching.STALLED_S:
+            return _GOOD
+        return _Opinion("bad", STALLED.format(f" for {for_s:.0f} s"), "between")
+
+    def _judge_ssh(self, far: str, name: str, pings: _Pings) -> _Opinion:
         device = self.devices.get(name)
         if device is None:
-            return "bad", NO_DEVICE.format(name)
+            return _Opinion("bad", NO_DEVICE.format(name), "here")
         if not device.up:
-            return "bad", DOWN.format(name)
+            return _Opinion("bad", DOWN.format(name), "here")
         if not device.running:
-            return "bad", SSH_UNUSED.format(name)
-        if tunnel is None:
-            return "unknown", "ssh holds the device; only a ping can tell more"
-        if not tunnel.received:
-            return "bad", SSH_SILENT.format(name)
-        return _judge_lan(lan)
+            return _Opinion("bad", SSH_UNUSED.format(name), "between")
+        if pings.tunnel is None:
+            return _Opinion("unknown", SSH_UNKNOWN)
+        if not pings.tunnel.received:
+            return _Opinion("bad", SSH_SILENT.format(name), "there")
+        return self._judge_lan(far, pings)
+
+    def _judge_lan(self, name: str, pings: _Pings) -> _Opinion:
+        """The tunnel answers; so should the LAN, to packets of any size."""
+        if pings.lan is None:
+            return _GOOD
+        other, source = self.network.site(name), self._source(self.network.site(name))
+        if not pings.lan.received:
+            if source is not None:
+                (plain,) = self.machine.echo([Probe(other.gateway)], count=2)
+                if plain.received:
+                    return _Opinion("bad", NOT_BACK.format(source), "there")
+            return _Opinion("bad", LAN_SILENT, "there")
+        large = pings.large
+        if large is None or large.received or large.told:
+            return _GOOD
+        size = self._size(other)
+        fitting = self._fitting(other, size)
+        if fitting == size:
+            return _GOOD  # it was lost by chance
+        passed = "" if fitting is None else f" (those of {fitting} pass)"
+        remedy = "" if fitting is None else f"Set mtu = {fitting} for this link or the network"
+        cause = LARGE_LOST.format(size, passed, remedy).strip()
+        return _Opinion("bad", cause, "between")
+
+    def _beyond(self, other: Site, hub: Reach, pings: _Pings) -> Reach:
+        """A site that is reached through the hub, or through one that relays."""
+        if pings.tunnel is not None and pings.tunnel.received:
+            opinion = self._judge_lan(other.name, pings)
+        elif pings.tunnel is None or hub.verdict == "bad":
+            opinion = _Opinion(hub.verdict, hub.cause, hub.side)
+        else:
+            opinion = _Opinion("bad", BEYOND.format(hub.site, other.name), "there")
+        return Reach(
+            other.name,
+            f"via {hub.site}",
+            opinion.verdict,
+            opinion.cause,
+            tunnel=pings.tunnel,
+            lan=pings.lan,
+            large=pings.large,
+            side=opinion.side,
+            note=hub.note,
+        )
+
+    def _with_passage(self, reach: Reach) -> Reach:
+        """What this gateway would not let through, whatever the pings say."""
+        if reach.side == "here" or reach.cause == NO_KEY:
+            return reach
+        other = self.network.site(reach.site)
+        link = self._link(other)
+        assert link is not None  # noqa: S101
+        first = next(self.passage.faults(other, self._device(link)), None)
+        return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
 
 
 def judge(
-    age_s: float | None, keepalive_s: int, tunnel: Ping | None, lan: Ping | None
-) -> tuple[Verdict, str]:
+    age_s: float | None, keepalive_s: int, tunnel: Ping | None, *, received: bool = False
+) -> _Opinion:
     """Judge a WireGuard link whose interface and peer are there.
 
-    age_s: of the last handshake; None: never.  An answer to a ping outweighs everything.
+    age_s: of the last handshake; None: never.  received: whether anything came while it was asked.
+    An answer to a ping outweighs everything.
     """
     if tunnel is not None and tunnel.received:
-        return _judge_lan(lan)
+        return _GOOD
     if age_s is None:
-        return "bad", NEVER
+        return _Opinion("bad", NEVER, "between")
     fresh = age_s <= FRESH_S
-    if tunnel is not None:
-        return "bad", SILENT if fresh else STALE
-    if fresh:
-        return "good", ""
-    return ("bad", STALE) if keepalive_s else ("unknown", IDLE)
+    if tunnel is not None and fresh:
+        return _silent(tunnel, received=received)
+    if tunnel is None and fresh:
+        return _GOOD
+    is_known = tunnel is not None or keepalive_s
+    return _Opinion("bad", STALE, "between") if is_known else _Opinion("unknown", IDLE)
 
 
-def _judge_lan(lan: Ping | None) -> tuple[Verdict, str]:
-    if lan is not None and not lan.received:
-        return "bad", LAN_SILENT
-    return "good", ""
-
-
-def _beyond(site: Site, hub: Reach, tunnel: Ping | None, lan: Ping | None) -> Reach:
-    """A site that is reached through the hub."""
-    via = f"via {hub.site}"
-    if tunnel is None or hub.verdict == "bad":
-        return Reach(site.name, via, hub.verdict, hub.cause, tunnel=tunnel, lan=lan)
-    if not tunnel.received:
-        cause = BEYOND.format(hub.site, site.name)
-        return Reach(site.name, via, "bad", cause, tunnel=tunnel, lan=lan)
-    return Reach(site.name, via, *_judge_lan(lan), tunnel=tunnel, lan=lan)
-
-
-# ---- ping ---------------------------------------------------------------------------------------
-
-
-def _pings(machine: Machine, sites: Sequence[Site], count: int) -> dict[Address, Ping | None]:
-    """All at the same time, so that it takes as long as one."""
-    addresses = [address for site in sites for address in (site.tunnel_address, site.gateway)]
-    if count <= 0 or not addresses:
-        return dict.fromkeys(addresses)
-    with ThreadPoolExecutor(min(PARALLEL_PINGS, len(addresses))) as pool:
-        found = pool.map(lambda address: ping(machine, address, count), addresses)
-        return dict(zip(addresses, found))
-
-
-def ping(machine: Machine, address: Address, count: int) -> Ping | None:
-    """Send `count` packets; None where there is no ping on this host."""
-    argv = ["ping", "-n", "-q", "-c", str(count), "-i", str(PING_INTERVAL_S)]
-    argv += ["-W", f"{PING_WAIT_S:g}", str(address)]
-    output = machine.run(argv, timeout_s=count * PING_INTERVAL_S + PING_WAIT_S + 5)
-    if output.status in (126, 127):
-        return None
-    return parse_ping(output.out, count)
-
-
-def parse_ping(text: str, sent: int) -> Ping:
-    """Read the summary of iputils' or busybox' ping; what is not understood is no answer."""
-    received, times = _RECEIVED.search(text), _TIMES.search(text)
-    count = min(sent, int(received[1][:9])) if received else 0
-    try:
-        time_ms = float(times[1]) if times and count else None
-    except ValueError:
-        time_ms = None
-    return Ping(sent, count, time_ms)
+def _silent(tunnel: Ping, *, received: bool) -> _Opinion:
+    """A session is alive, and no ping is answered."""
+    if received:
+        return _Opinion("bad", SILENT, "there")
+    if tunnel.error:
+        return _Opinion("bad", NOT_SENT.format(tunnel.error), "here")
+    return _Opinion("bad", STALLED.format(""), "between")

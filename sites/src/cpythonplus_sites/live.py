@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from ipaddress import IPv4Interface, IPv6Interface
 
+    from cpythonplus_sites.fallback import Kind
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Subnet
     from cpythonplus_sites.sessions import Session
     from cpythonplus_sites.wanted import Table, Wanted
+    from cpythonplus_sites.watching import Heard
 
 INTERFACE_COLUMNS = 5
 PEER_COLUMNS = 9
@@ -123,6 +125,8 @@ class Live:
 
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
     them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
+    silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
+    where that was decided now.
     """
 
     now_s: float
@@ -136,14 +140,24 @@ class Live:
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     systemd: bool = False
     sessions: tuple[Session, ...] = ()
+    silent: Collection[str] = ()
+    ways: Mapping[str, Kind] = field(default_factory=dict)
 
 
-def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
+def look(
+    machine: Machine,
+    wanted: Wanted,
+    *,
+    systemd: bool = True,
+    heard: Heard | None = None,
+    endpoints_only: bool = False,
+) -> Live:
     """Read all that planning needs. Needs root for the keys.
 
     Raises OSError for odd files, and where interfaces or routes cannot be read.
 
-    systemd: False: as if it did not run here.
+    systemd: False: as if it did not run here.  heard: what the timer's look found before.
+    endpoints_only: leave out what such a plan has no use for.
     """
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
     peers = [peer for tunnel in wanted.tunnels for peer in tunnel.peers]
@@ -158,8 +172,10 @@ def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
             machine, {x.subnet.version for x in wanted.routes} | {x.version for x in wanted.closed}
         ),
         sysctls={key: _setting(machine, key) for key in wanted.sysctls},
-        tables={table.title: _rules(machine, table) for table in wanted.tables},
-        units=_units(machine, wanted) if systemd else {},
+        tables={}
+        if endpoints_only
+        else {table.title: _rules(machine, table) for table in wanted.tables},
+        units=_units(machine, wanted) if systemd and not endpoints_only else {},
         files={
             Path(file.path): _file(machine, Path(file.path))
             for file in (*wanted.files, *wanted.withdrawn)
@@ -167,6 +183,8 @@ def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
         addresses=resolved(machine, peers),
         systemd=systemd,
         sessions=sessions(machine, user) if user is not None and owned else (),
+        silent=heard.silent if heard else (),
+        ways=heard.ways if heard else {},
     )
 
 

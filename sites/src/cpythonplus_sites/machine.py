@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.files import FOLDER_MODE, PRIVATE_FOLDER_MODE, make_folder
+from cpythonplus_sites.probing import echo
 from cpythonplus_sites.trust import weak_spot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from typing import IO
+
+    from cpythonplus_sites.probing import Ping, Probe
 
 NOT_FOUND_STATUS = 127
 TIMED_OUT_STATUS = 124
@@ -117,6 +120,21 @@ class Machine:
     def now_s(self) -> float:
         """Seconds since the epoch, as WireGuard counts handshakes."""
         return time.time()
+
+    def monotonic_s(self) -> float:
+        """Seconds since the boot, by a clock that nobody sets; the same for all processes."""
+        return time.monotonic()
+
+    def echo(
+        self,
+        probes: Sequence[Probe],
+        *,
+        count: int = 3,
+        interval_s: float = 0.2,
+        wait_s: float = 1.0,
+    ) -> list[Ping]:
+        """Ping several addresses at once; see probing.echo."""
+        return echo(probes, count=count, interval_s=interval_s, wait_s=wait_s)
 
     def resolve(self, host: str) -> tuple[str, ...]:
         """The addresses of a DNS name or address, in the resolver's order; none where it fails."""

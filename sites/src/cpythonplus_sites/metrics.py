@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cpythonplus_sites.health import Ping, Reach
+    from cpythonplus_sites.health import Reach
+    from cpythonplus_sites.probing import Ping
 
 _VERDICTS = {"good": 1, "bad": 0}
 
@@ -76,6 +77,30 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
         "gauge",
         "Share of the pings to the far gateway's LAN address without an answer.",
         lambda reach: _loss(reach.lan),
+    ),
+    (
+        "large_ping_loss_ratio",
+        "gauge",
+        "Share of the pings of the tunnel's full size without an answer.",
+        lambda reach: None if reach.large and reach.large.told else _loss(reach.large),
+    ),
+    (
+        "fallback_active",
+        "gauge",
+        "Whether packets go over ssh (1) or WireGuard (0); no sample: no fallback.",
+        lambda reach: float(reach.way == "ssh") if reach.way else None,
+    ),
+    (
+        "switches_to_ssh_total",
+        "counter",
+        "How often the link switched over to ssh since the boot.",
+        lambda reach: reach.to_ssh,
+    ),
+    (
+        "switches_to_wireguard_total",
+        "counter",
+        "How often the link switched back to WireGuard since the boot.",
+        lambda reach: reach.to_wireguard,
     ),
     (
         "received_bytes_total",

@@ -59,7 +59,8 @@ class Site:
 class Link:
     """A tunnel between two gateways; `ends` are the sites' names in sorted order.
 
-    tunnel_number: of the `tun` device at both ends, for links over ssh.
+    tunnel_number: of the `tun` device at both ends, for links over ssh.  fallback: what carries the
+    packets while WireGuard gets no answer; None: nothing.
     """
 
     ends: tuple[str, str]
@@ -67,10 +68,24 @@ class Link:
     mtu: int
     keepalive_s: int
     tunnel_number: int | None = None
+    fallback: Literal["ssh"] | None = None
+
+    @property
+    def has_ssh(self) -> bool:
+        """Whether there is an ssh tunnel for it, in use or kept ready."""
+        return "ssh" in (self.via, self.fallback)
 
     def other(self, name: str) -> str:
         """The end that is not `name`."""
         return self.ends[1] if name == self.ends[0] else self.ends[0]
+
+
+@dataclass(frozen=True)
+class Relay:
+    """A pair of sites without a tunnel of their own; `via`, another site, passes it on."""
+
+    ends: tuple[str, str]
+    via: str
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,8 @@ class Route:
 class Network:
     """All sites with all links between them, defaults filled in.
 
-    links: every pair of a mesh; in a `hub` topology those between the hub and each other site.
+    links: every pair of a mesh but those of `relays`; in a `hub` topology those between the hub and
+    each other site.
     """
 
     name: str
@@ -97,6 +113,7 @@ class Network:
     preshared: bool
     sites: tuple[Site, ...]
     links: tuple[Link, ...]
+    relays: tuple[Relay, ...] = ()
 
     def site(self, name: str) -> Site:
         """The site called `name`. Raises KeyError where there is none."""
@@ -114,13 +131,24 @@ class Network:
         """The links that end at site `name`."""
         return tuple(link for link in self.links if name in link.ends)
 
+    def relay(self, one: str, other: str) -> str | None:
+        """The site that passes on what these two send each other, or None."""
+        ends = tuple(sorted((one, other)))
+        return next((relay.via for relay in self.relays if relay.ends == ends), None)
+
+    def first_link(self, name: str, target: str) -> Link | None:
+        """The link on which what site `name` sends to `target` leaves; None where there is none."""
+        through = self.relay(name, target) or self.hub
+        return self.link(name, target) or (self.link(name, through) if through else None)
+
     def routes_from(self, name: str) -> tuple[Route, ...]:
-        """How the gateway of site `name` reaches every other site: directly, or through the hub."""
+        """How the gateway of site `name` reaches every other one: directly, or through a third."""
         routes = []
         links = {link.other(name): link for link in self.links_of(name)}
-        through = links.get(self.hub) if self.hub is not None else None
+        relays = {other: one for each in self.relays for one, other in _directions(each, name)}
         for target in self.sites:
-            link = links.get(target.name, through)
+            through = relays.get(target.name, self.hub)
+            link = links.get(target.name) or links.get(through or "")
             if target.name == name or link is None:
                 continue
             peer = link.other(name)
@@ -130,3 +158,9 @@ class Network:
     def allowed_ips(self, name: str, peer: str) -> tuple[Subnet, ...]:
         """What the gateway of site `name` sends to `peer` and accepts from it (its AllowedIPs)."""
         return tuple(route.subnet for route in self.routes_from(name) if route.peer == peer)
+
+
+def _directions(relay: Relay, name: str) -> list[tuple[str, str]]:
+    """Of a relay of site `name`: who passes on, and to whom."""
+    one, other = relay.ends
+    return [(relay.via, other if one == name else one)] if name in relay.ends else []

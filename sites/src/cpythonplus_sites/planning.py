@@ -18,7 +18,7 @@ the way, that is said (`Plan.obstacles`).
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_interface
+from ipaddress import ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,9 @@ IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
 
+PROBE_METRIC = 4000
+"""Behind the routes that packets take."""
+
 IPV6_METRIC = 1024
 """What Linux gives an IPv6 route for which no metric is named."""
 
@@ -54,8 +57,8 @@ IPV6_METRIC = 1024
 def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
     """Compare what should be with what is.
 
-    endpoints_only: only what a timer may do by itself, every minute: follow DNS names, move routes
-    along with a change of keys, and put back what refuses packets without a tunnel.
+    endpoints_only: only what a timer may do by itself: follow DNS names, move routes along with a
+    change of keys or to and from a fallback, and put back what refuses packets without a tunnel.
     """
     return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
 
@@ -73,7 +76,8 @@ class _Planner:
             # Half of it would do more harm than nothing.
             return Plan((), (*self.obstacles, *strangers))
         closed = closing.close(self.wanted, self.live)
-        by_itself = [closed, self.endpoints(), self.moved_routes()]
+        by_itself = [closed, self.loose_filters(), self.endpoints()]
+        by_itself += [self.probe_routes(), self.moved_routes()]
         parts = by_itself if endpoints_only else self.parts()
         steps = tuple(step for part in parts for step in part)
         return Plan(steps, tuple(self.obstacles), tuple(self.notes))
@@ -92,6 +96,7 @@ class _Planner:
             self.device_settings(),
             self.peers(),
             self.endpoints(),
+            self.probe_routes(),
             self.missing_routes(),
             self.stale_routes(),
             self.units(),
@@ -168,10 +173,18 @@ class _Planner:
             yield Command(("systemctl", "try-reload-or-restart", "ssh.service"), tolerated=True)
             yield Command(("systemctl", "try-reload-or-restart", "sshd.service"), tolerated=True)
 
-    def settings(self) -> Iterator[Step]:
+    def loose_filters(self) -> Iterator[Step]:
+        """Of devices that came up anew, between which packets go to and fro."""
+        found = {x.device for x in self.wanted.fallbacks}
+        found |= {x.interface for x in self.wanted.tunnels} if found else set()
+        yield from self.settings({f"net/ipv4/conf/{name}/rp_filter" for name in found})
+
+    def settings(self, only: set[str] | None = None) -> Iterator[Step]:
         """Each may fail by itself, as in a container where /proc/sys cannot be written."""
         accepting: list[Step] = []
         for key, value in self.wanted.sysctls.items():
+            if only is not None and key not in only:
+                continue
             there = self.live.sysctls.get(key)
             if there == value:
                 continue
@@ -386,7 +399,11 @@ class _Planner:
     def _endpoint(
         self, interface: str, peer: Peer, there: LivePeer, found: Endpoint
     ) -> Iterator[Step]:
-        if there.endpoint is not None and self._is_fresh(there):
+        if (
+            there.endpoint is not None
+            and self._is_fresh(there)
+            and peer.site not in self.live.silent
+        ):
             age_s = max(0, round(self.live.now_s - there.handshake_s))
             self.notes.append(
                 f"{peer.site}: its endpoint is {there.endpoint}, not {found}, but"
@@ -410,8 +427,30 @@ class _Planner:
 
     def wanted_routes(self) -> dict[Subnet, str]:
         """Which device leads to which subnet, as the sessions are now."""
-        devices = {way.peer: way.device or self._carrier(way.peer) for way in self.wanted.routes}
+        spares = self._spares_in_use()
+        devices = {
+            way.peer: way.device or spares.get(way.peer) or self._carrier(way.peer)
+            for way in self.wanted.routes
+        }
         return {way.subnet: devices[way.peer] for way in self.wanted.routes}
+
+    def _spares_in_use(self) -> dict[str, str]:
+        """The ssh devices of links with a fallback that is in use: by decision, or as it is."""
+        spares = {each.peer: each.device for each in self.wanted.fallbacks}
+        subnets = {way.subnet: way.peer for way in self.wanted.routes if way.peer in spares}
+        on = {
+            subnets[route.subnet]
+            for route in self.live.routes
+            if route.subnet in subnets
+            and route.device == spares[subnets[route.subnet]]
+            and route.metric < PROBE_METRIC
+        }
+        chosen = {peer: self.live.ways.get(peer) for peer in spares}
+        return {
+            peer: device
+            for peer, device in spares.items()
+            if chosen[peer] == "ssh" or (chosen[peer] is None and peer in on)
+        }
 
     def _carrier(self, peer: str) -> str:
         alive = {
@@ -422,7 +461,11 @@ class _Planner:
         }
         subnets = {way.subnet for way in self.wanted.routes if way.peer == peer}
         names = {tunnel.interface for tunnel in self.wanted.tunnels}
-        on = (x.device for x in self.live.routes if x.subnet in subnets and x.device in names)
+        on = (
+            x.device
+            for x in self.live.routes
+            if x.subnet in subnets and x.device in names and x.metric < PROBE_METRIC
+        )
         return rotation.carrier(self.wanted.rotation, peer, alive, next(on, None))
 
     def missing_routes(self) -> Iterator[Step]:
@@ -431,9 +474,34 @@ class _Planner:
                 yield from self._route(subnet, device)
 
     def moved_routes(self) -> Iterator[Step]:
-        """Only between our own interfaces, in a change of keys."""
+        """Only between our own interfaces: in a change of keys, and to and from a fallback."""
         if len(self.wanted.tunnels) > 1:
             yield from self.missing_routes()
+            return
+        spares = {each.peer for each in self.wanted.fallbacks}
+        subnets = {way.subnet for way in self.wanted.routes if way.peer in spares}
+        for subnet, device in self.wanted_routes().items():
+            if subnet in subnets and device in self.live.devices and self._is_ours(device):
+                yield from self._route(subnet, device)
+
+    def probe_routes(self) -> Iterator[Step]:
+        """For pings through the way that is not in use.
+
+        IPv6 sends nothing through a device that no route leads to; IPv4 does (probing.Probe).
+        """
+        there = {(x.subnet, x.device, x.metric) for x in self.live.routes}
+        for subnet, device, metric in self._probes():
+            if device in self.live.devices and (subnet, device, metric) not in there:
+                words = _route_words("replace", subnet, device)
+                title = f"route {subnet} through {device}, for pings alone"
+                yield _ip(title, *words, "metric", str(metric))
+
+    def _probes(self) -> Iterator[tuple[Subnet, str, int]]:
+        for each in self.wanted.fallbacks:
+            if each.address.version == IPV6:
+                names = [x.interface for x in self.wanted.tunnels if not x.spare]
+                for number, device in enumerate((*names, each.device)):
+                    yield ip_network(each.address), device, PROBE_METRIC + number
 
     def _route(self, subnet: Subnet, device: str) -> Iterator[Step]:
         there = [route for route in self.live.routes if route.subnet == subnet]
@@ -456,6 +524,8 @@ class _Planner:
         going |= leaving.going(self.wanted, self.live)
         for route in self.live.routes:
             if route.device in going or route.kind in NOWHERE or not self._did_set(route):
+                continue
+            if (route.subnet, route.device, route.metric) in set(self._probes()):
                 continue
             if route.subnet in wanted and not self._is_second(route, wanted[route.subnet]):
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from cpythonplus_sites import values
 from cpythonplus_sites.problems import printable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import TypeGuard
 
-    from cpythonplus_sites.model import Address, Endpoint, Subnet, Topology, Via
+    from cpythonplus_sites.model import Address, Endpoint, Subnet, Topology
     from cpythonplus_sites.problems import Keys
 
 MTU_LOW, MTU_HIGH = 576, 9000
@@ -92,7 +92,8 @@ class LinkStanza(Stanza):
     """`[[links]]`."""
 
     between: list[str | None] | None = _array(values.name)
-    via: Via = _key(values.one_of("wireguard", "ssh"), "wireguard")
+    via: str = _key(values.via, "wireguard")
+    fallback: Literal["ssh"] | None = _key(values.one_of("ssh"))
     mtu: int | None = _key(MTU)
     keepalive: int | None = _key(KEEPALIVE)
     tunnel_number: int | None = _key(TUNNEL_NUMBER)

@@ -18,7 +18,7 @@ from cpythonplus_sites import toml
 from cpythonplus_sites.checks import Subject, check
 from cpythonplus_sites.editing import NotEditableError, edited
 from cpythonplus_sites.lines import Layout, scan
-from cpythonplus_sites.model import Link, Network, Site
+from cpythonplus_sites.model import Link, Network, Relay, Site
 from cpythonplus_sites.problems import Problem, SiteFileError, dotted, printable
 from cpythonplus_sites.schema import Wrong, read
 from cpythonplus_sites.secrets import SecretError, write_atomically
@@ -198,6 +198,7 @@ def _network(subject: Subject) -> Network:
         preshared=network.preshared,
         sites=tuple(_site(network.name, *item) for item in subject.sites.items()),
         links=tuple(links),
+        relays=tuple(Relay(ends, via) for ends, via in subject.relayed.items()),
     )
 
 
@@ -225,8 +226,9 @@ def _link(subject: Subject, ends: tuple[str, str], stanza: LinkStanza) -> Link:
     network = subject.network
     return Link(
         ends=ends,
-        via=stanza.via,
+        via="ssh" if stanza.via == "ssh" else "wireguard",
         mtu=network.mtu if stanza.mtu is None else stanza.mtu,
         keepalive_s=network.keepalive if stanza.keepalive is None else stanza.keepalive,
         tunnel_number=stanza.tunnel_number,
+        fallback=stanza.fallback,
     )

@@ -104,6 +104,14 @@ def name(value: object) -> str:
     return word
 
 
+def via(value: object) -> str:
+    """What carries a link: a kind of tunnel, or the site that passes it on."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or len(value) > NAME_LENGTH:
+        choice = 'expected "wireguard", "ssh" or the name of a site'
+        raise ValueError(f"{choice}, got {shown(value)}")
+    return value
+
+
 def interface(value: object) -> str:
     """A name that the kernel and wg-quick take for an interface."""
     word = text(value)

@@ -91,6 +91,18 @@ class SshTunnel:
 
 
 @dataclass(frozen=True)
+class Fallback:
+    """The way to a neighbour while WireGuard gets no answer: the tun device of an ssh tunnel.
+
+    address: the neighbour's end of both.
+    """
+
+    peer: str
+    device: str
+    address: Address
+
+
+@dataclass(frozen=True)
 class Way:
     """To a subnet: through a device, or where that is None through the peer's best interface."""
 
@@ -124,6 +136,7 @@ class Wanted:
     incomplete: what could not be worked out, a line each.
     withdrawn: files that are made so where they are there, and not made where they are not.
     closed: subnets that no default route may take, by routes with the metric closed_metric.
+    fallbacks: of links whose routes move to ssh and back.
     """
 
     site: str
@@ -141,6 +154,7 @@ class Wanted:
     withdrawn: tuple[File, ...] = ()
     closed: tuple[Subnet, ...] = ()
     closed_metric: int = 0
+    fallbacks: tuple[Fallback, ...] = ()
 
     @property
     def devices(self) -> frozenset[str]:
@@ -160,7 +174,9 @@ class Wanted:
     def sysctls(self) -> Mapping[str, str]:
         """The kernel settings that the files make; keys as paths below /proc/sys."""
         # While there are two interfaces, a packet may come in through the other one.
-        pair = [x.interface for x in self.tunnels] if len(self.tunnels) > 1 else []
+        is_pair = len(self.tunnels) > 1 or self.fallbacks
+        pair = [x.interface for x in self.tunnels] if is_pair else []
+        pair += [x.device for x in self.fallbacks]
         found = {f"net/ipv4/conf/{name}/rp_filter": "2" for name in pair}
         for file in self.files:
             if file.path.parent.name == "sysctl.d":
@@ -239,6 +255,7 @@ def want(
         withdrawn=tuple(withdrawn),
         closed=closed.subnets(network, site),
         closed_metric=closed.metric(network),
+        fallbacks=tuple(_fallbacks(network, site)),
     )
 
 
@@ -264,9 +281,16 @@ def _tunnel(site: Site, tunnel: rotation.Tunnel, keys: Keys) -> Tunnel:
 
 def _ssh_tunnels(network: Network, site: Site) -> Iterator[SshTunnel]:
     for link in network.links_of(site.name):
-        if link.via == "ssh":
+        if link.has_ssh:
             device, far = f"tun{link.tunnel_number}", link.other(site.name)
             yield SshTunnel(device, far, site.tunnel_address, link.mtu)
+
+
+def _fallbacks(network: Network, site: Site) -> Iterator[Fallback]:
+    for link in network.links_of(site.name):
+        if link.fallback is not None:
+            far = network.site(link.other(site.name))
+            yield Fallback(far.name, f"tun{link.tunnel_number}", far.tunnel_address)
 
 
 def _ways(network: Network, site: Site, known: set[str]) -> Iterator[Way]:

@@ -45,8 +45,8 @@ TIMEOUT_S = 60
 POLL_S = 0.05
 
 # The first process of a machine. It has a /run of its own, in which WireGuard's sockets are, and an
-# /etc that begins as a copy. Children that lost their parents are waited for, so that a daemon that
-# was killed is gone and not a zombie.
+# /etc that begins as a copy, and a /dev/net/tun that everybody may open, as udev makes it. Children
+# that lost their parents are waited for, so that a daemon that was killed is gone and not a zombie.
 FIRST = """\
 set -eu
 mount -t sysfs sysfs /sys
@@ -54,6 +54,10 @@ mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir /run/etc
 cp -a /etc/. /run/etc
 mount --bind /run/etc /etc
+if [ -c /dev/net/tun ]; then
+    mknod -m 0666 /run/tun c 10 200
+    mount --bind /run/tun /dev/net/tun
+fi
 ip link set lo up
 exec "$1" -ISc 'import os, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)

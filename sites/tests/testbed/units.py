@@ -6,7 +6,11 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.network import must
+
 if TYPE_CHECKING:
+    from sites.tests.testbed.bed import Site
     from sites.tests.testbed.namespaces import Machine, Process
 
 UNITS = "/etc/systemd/system"
@@ -49,3 +53,38 @@ class Unit:
         for value in self._values("LoadCredential"):
             name, path = value.split(":")
             self._machine.run("install", "-m", "0400", "-o", user, path, f"{CREDENTIALS}/{name}")
+
+
+def render_units(site: Site) -> None:
+    """Put the units into /etc/systemd, as apply does it where systemd runs."""
+    must(site, "render", "--out", "/run/rendered")
+    site.gateway.run("mkdir", "-p", UNITS)
+    site.gateway.run("cp", "-r", f"/run/rendered{UNITS}/.", UNITS)
+
+
+class Timer:
+    """A timer unit and the service that it starts."""
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        self._machine = machine
+        timer = machine.read(f"{UNITS}/{name}.timer")
+        service = machine.read(f"{UNITS}/{name}.service")
+        (self.interval_s,) = map(int, re.findall(r"^OnUnitInactiveSec=(\d+)$", timer, re.MULTILINE))
+        (self.accuracy_s,) = map(int, re.findall(r"^AccuracySec=(\d+)$", timer, re.MULTILINE))
+        (self._line,) = re.findall(r"^ExecStart=(.*)$", service, re.MULTILINE)
+        self._process: Process | None = None
+
+    def start(self) -> None:
+        """Run the service again and again, as late as systemd may do it."""
+        pause = self.interval_s + self.accuracy_s
+        loop = f'while :; do "$@" >/dev/null; echo "ran $?"; sleep {pause}; done'
+        self._process = self._machine.start("sh", "-c", loop, "sh", *shlex.split(self._line))
+
+    def text(self) -> str:
+        """What its journal would hold."""
+        assert self._process is not None
+        return self._process.text()
+
+    def ran(self, count: int) -> None:
+        """Wait until it ran so often."""
+        wait_until(lambda: self.text().count("ran ") >= count, f"{count} runs of the timer")

@@ -21,13 +21,14 @@ from cpythonplus_sites.terminal import show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cpythonplus_sites.health import Ping, Reach
+    from cpythonplus_sites.health import Reach
+    from cpythonplus_sites.probing import Ping
 
 UNHEALTHY_STATUS = 1
 MOST_PINGS = 100
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-TITLES = ("site", "via", "handshake", "ping", "LAN ping", "received", "sent", "state")
+TITLES = ("site", "via", "handshake", "ping", "LAN ping", "large", "received", "sent", "state")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,8 +80,25 @@ def table(found: Sequence[Reach]) -> str:
     rows = [TITLES, *map(_row, found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    lines += [f"{reach.site}: {reach.cause}" for reach in found if reach.cause]
+    lines += said([reach for reach in found if reach.cause or reach.note], brief=True)
     return "".join(f"{each}\n" for each in lines)
+
+
+def said(found: Sequence[Reach], *, brief: bool = False) -> list[str]:
+    """What is wrong with each site, and on which side; where nothing is, that it is reached.
+
+    brief: without the last.
+    """
+    lines = []
+    for reach in found:
+        where = f" ({reach.side})" if reach.side else ""
+        if reach.cause:
+            lines.append(f"{reach.site}{where}: {reach.cause}")
+        if reach.note:
+            lines.append(f"{reach.site}: {reach.note}")
+        if not reach.cause and not brief:
+            lines.append(f"{reach.site}: reached, {_ping(reach.lan or reach.tunnel)}")
+    return lines
 
 
 def _row(reach: Reach) -> tuple[str, ...]:
@@ -88,10 +106,11 @@ def _row(reach: Reach) -> tuple[str, ...]:
     age_s = reach.handshake_age_s
     return (
         reach.site,
-        reach.via,
+        "ssh (fallback)" if reach.way == "ssh" else reach.via,
         never if age_s is None else f"{_duration(age_s)} ago",
         _ping(reach.tunnel),
         _ping(reach.lan),
+        _large(reach.large),
         _size(reach.received_bytes),
         _size(reach.sent_bytes),
         reach.verdict,
@@ -105,6 +124,13 @@ def _ping(ping: Ping | None) -> str:
         return "none"
     lost = f" ({ping.received} of {ping.sent})" if ping.received < ping.sent else ""
     return f"{'?' if ping.time_ms is None else f'{ping.time_ms:.1f}'} ms{lost}"
+
+
+def _large(ping: Ping | None) -> str:
+    """Whether one packet of full size came back; where a router said that it is too large: so."""
+    if ping is None:
+        return "-"
+    return "pass" if ping.received else "smaller" if ping.told else "lost"
 
 
 def _duration(seconds: float) -> str:

@@ -102,7 +102,7 @@ def devices(network: Network, site: Site) -> dict[str, int]:
 
 
 def _links_by_ssh(network: Network, site: Site) -> list[Link]:
-    return [link for link in network.links_of(site.name) if link.via == "ssh"]
+    return [link for link in network.links_of(site.name) if link.has_ssh]
 
 
 def _chain(name: str, hook: str, rules: list[str]) -> str:

@@ -40,7 +40,7 @@ def render(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]
             configuration,
             systemd.drop_in(site),
             systemd.endpoints_service(network, site, host),
-            systemd.endpoints_timer(network),
+            systemd.endpoints_timer(network, site),
         ]
     return tuple(sorted(files, key=lambda file: file.path))
 
@@ -51,7 +51,7 @@ def units(network: Network, site: Site) -> tuple[str, ...]:
     if wireguard.links_by_wireguard(network, site):
         found += [names.wireguard_unit(site), names.endpoints_unit(network)]
     for link in network.links_of(site.name):
-        if link.via == "ssh":
+        if link.has_ssh:
             found.append(names.tun_unit(network, link))
             if ssh.client(network, link) == site.name:
                 found.append(names.ssh_unit(network, link))

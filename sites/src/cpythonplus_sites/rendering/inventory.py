@@ -29,7 +29,7 @@ def groups(network: Network) -> dict[str, list[str]]:
         f"{name}_ssh": [
             site.name
             for site in network.sites
-            if any(link.via == "ssh" for link in network.links_of(site.name))
+            if any(link.has_ssh for link in network.links_of(site.name))
         ],
     }
     return {name: hosts for name, hosts in found.items() if hosts}

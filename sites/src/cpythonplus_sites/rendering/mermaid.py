@@ -15,6 +15,8 @@ def mermaid(network: Network) -> str:
     lines += [f'    {ids[site.name]}["{_label(site)}"]' for site in network.sites]
     for link in network.links:
         arrow = "<-->" if link.via == "wireguard" else f"<-. ssh, tun{link.tunnel_number} .->"
+        if link.fallback is not None:
+            arrow = f"<-- else ssh, tun{link.tunnel_number} -->"
         lines.append(f"    {ids[link.ends[0]]} {arrow} {ids[link.ends[1]]}")
     return "\n".join(lines) + "\n"
 

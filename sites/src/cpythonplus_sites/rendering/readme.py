@@ -42,17 +42,17 @@ def _missing(network: Network, site: Site, files: Sequence[RenderedFile]) -> str
             continue
         if link.via == "wireguard" and not peer.public_key:
             found.append(f"{word(peer.name)} has no `public_key` yet.")
-        if link.via == "ssh" and ssh.client(network, link) == site.name and not peer.ssh_host_key:
+        if link.has_ssh and ssh.client(network, link) == site.name and not peer.ssh_host_key:
             found.append(f"{word(peer.name)} has no `ssh_host_key`, so ssh refuses to connect.")
-        if link.via == "ssh" and ssh.client(network, link) == peer.name and not peer.ssh_public_key:
+        if link.has_ssh and ssh.client(network, link) == peer.name and not peer.ssh_public_key:
             found.append(f"{word(peer.name)} has no `ssh_public_key` yet.")
     return "".join(f"- {line}\n" for line in found) + ("\n" if found else "")
 
 
 def _by_hand(network: Network, site: Site) -> str:
-    by_ssh = any(link.via == "ssh" for link in network.links_of(site.name))
+    by_ssh = any(link.has_ssh for link in network.links_of(site.name))
     taken = any(
-        link.via == "ssh" and ssh.client(network, link) == link.other(site.name)
+        link.has_ssh and ssh.client(network, link) == link.other(site.name)
         for link in network.links_of(site.name)
     )
     lines = ["sysctl --system"]

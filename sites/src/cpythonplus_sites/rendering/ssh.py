@@ -49,7 +49,7 @@ udev or networkd for all devices, such as 10,000 packets for fast cards, does no
 
 def render_ssh(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]:
     """All files for the site's links over ssh; none where it has no such link."""
-    links = tuple(link for link in network.links_of(site.name) if link.via == "ssh")
+    links = tuple(link for link in network.links_of(site.name) if link.has_ssh)
     if not links:
         return ()
     files = [_user(network), _tun_template(network, host)]
@@ -79,7 +79,7 @@ def withdrawn(network: Network, site: Site) -> tuple[RenderedFile, ...]:
 
 def _taken(network: Network, site: Site) -> list[Link]:
     """The links over ssh that another site starts."""
-    own = [link for link in network.links_of(site.name) if link.via == "ssh"]
+    own = [link for link in network.links_of(site.name) if link.has_ssh]
     return [link for link in own if client(network, link) == link.other(site.name)]
 
 
@@ -171,7 +171,8 @@ WantedBy=multi-user.target
 def _batch(network: Network, site: Site, link: Link, host: Host) -> RenderedFile:
     device = names.tun_device(link)
     own = f"{site.tunnel_address}/{site.tunnel_address.max_prefixlen}"
-    routes = [route for route in network.routes_from(site.name) if route.link == link]
+    # Where the tunnel is kept ready for WireGuard, that one's interface begins with the routes.
+    routes = [x for x in network.routes_from(site.name) if x.link == link and link.via == "ssh"]
     lines = [
         f"link set dev {device} mtu {link.mtu} txqueuelen {QUEUE_PACKETS} up",
         f"address replace {own} dev {device}",

@@ -149,6 +149,8 @@ def _curve(
     bend = (half[0] + (middle[0] - half[0]) * 0.7, half[1] + (middle[1] - half[1]) * 0.7)
     kind = "link ssh" if link.via == "ssh" else "link"
     means = "WireGuard" if link.via == "wireguard" else f"ssh, tun{link.tunnel_number}"
+    if link.fallback is not None:
+        means += f", else ssh, tun{link.tunnel_number}"
     tip = f"{link.ends[0]} - {link.ends[1]}: {means}, MTU {link.mtu}"
     path = (
         f'<path class="{kind}" d="M{one.x:.1f} {one.y:.1f} Q{bend[0]:.1f} {bend[1]:.1f} '

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from cpythonplus_sites.rendering import names
 from cpythonplus_sites.rendering.files import Host, RenderedFile, unit_argument, word
-from cpythonplus_sites.rendering.wireguard import RESOLUTION_RETRIES
+from cpythonplus_sites.rendering.wireguard import RESOLUTION_RETRIES, is_dns_name
 
 if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site
 
 INTERVAL_S = 60
 """How often endpoints are looked up. A name's time to live is rarely shorter."""
+
+WATCH_INTERVAL_S = 10
+"""How often it is looked whether the other ends answer, where something can be done if not."""
 
 
 def drop_in(site: Site) -> RenderedFile:
@@ -40,6 +43,8 @@ def endpoints_service(network: Network, site: Site, host: Host) -> RenderedFile:
 
     wg-quick@ is a oneshot unit: systemd does not see when wireguard-go, which holds the interface
     where the kernel has no WireGuard, is killed. try-restart leaves a stopped unit stopped.
+    Only what is done, and what fails, gets into the journal: systemd would else add two lines for
+    each start, every few seconds.
     """
     unit, device = names.wireguard_unit(site), word(site.interface)
     options = ["--endpoints-only", "--yes", "--site", word(site.name)]
@@ -54,22 +59,43 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
+StandardOutput=null
+StandardError=journal
+SyslogLevel=notice
+LogLevelMax=notice
 ExecStartPre=-/bin/sh -c "{back}"
 ExecStart={" ".join(map(unit_argument, words))}
 """
     return RenderedFile(names.UNITS / names.endpoints_unit(network, "service"), text)
 
 
-def endpoints_timer(network: Network) -> RenderedFile:
+def has_watched_links(network: Network, site: str) -> bool:
+    """Whether a site has links that the timer can help within seconds."""
+    return any(
+        link.fallback is not None or follows_name(network, link.other(site))
+        for link in network.links_of(site)
+        if link.via == "wireguard"
+    )
+
+
+def follows_name(network: Network, far: str) -> bool:
+    """Whether the endpoint of a site may move to another address."""
+    endpoint = network.site(far).endpoint
+    return endpoint is not None and is_dns_name(endpoint)
+
+
+def endpoints_timer(network: Network, site: Site) -> RenderedFile:
     """Monotonic, so that a clock that is set does not stop it."""
+    is_watched = has_watched_links(network, site.name)
+    interval_s, accuracy_s = (WATCH_INTERVAL_S, 1) if is_watched else (INTERVAL_S, 5)
     text = f"""\
 [Unit]
-Description=Endpoints of the sites of {word(network.name)}, every {INTERVAL_S} seconds
+Description=Endpoints of the sites of {word(network.name)}, every {interval_s} seconds
 
 [Timer]
-OnActiveSec=15
-OnUnitInactiveSec={INTERVAL_S}
-AccuracySec=5
+OnActiveSec={min(interval_s, 15)}
+OnUnitInactiveSec={interval_s}
+AccuracySec={accuracy_s}
 
 [Install]
 WantedBy=timers.target

@@ -1,0 +1,233 @@
+"""The look that the timer takes every few seconds: who answers, and what has to be done.
+
+It costs one call of `wg`, two of `ip` where a link has a fallback, and a ping a link; everything is
+compared and names are looked up only where somebody is silent, a link switches over, or the last
+full look is FULL_S old.
+
+An ssh tunnel counts as alive when something came through it lately, and a program holds the device:
+it is one TCP connection, so that what gets in shows that packets get out. A ping through it proves
+nothing where the far gateway still answers through WireGuard; but that one pings through it, too.
+
+A peer is silent when pings through WireGuard, which it answered before, get no answer; or, where a
+firewall never let one through, when nothing has been received from it for STALLED_S, though it was
+sent something: WireGuard itself answers within 10 s to whatever it accepts (whitepaper, 6.5). Its
+session would live for three minutes more, in which `wg` has nothing to say about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites import fallback, live
+from cpythonplus_sites.fallback import Answers, Memory, Remembered
+from cpythonplus_sites.probing import Probe
+from cpythonplus_sites.rendering.systemd import follows_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cpythonplus_sites.fallback import Kind
+    from cpythonplus_sites.live import LivePeer, LiveTunnel
+    from cpythonplus_sites.machine import Machine
+    from cpythonplus_sites.model import Network
+    from cpythonplus_sites.wanted import Wanted
+
+FOLDER = Path("/run/cpythonplus-sites")
+DEVICES = Path("/sys/class/net")
+FULL_S = 60.0
+STALLED_S = 20.0
+SPARE_ALIVE_S = 25.0
+"""Two looks of the far gateway, each of which sends something through the ssh tunnel."""
+
+AGAIN, AGAIN_S = 4, 0.7
+"""Pings more where the first one leaves a doubt, and the seconds between them."""
+
+STEADY = AGAIN
+"""Of the AGAIN + 1 pings, those that WireGuard has to answer before it is returned to."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the look found.
+
+    silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback, from
+    now on.  switches: a line for each link that changes its way.  calls: whether anything has to be
+    compared, or done.
+    """
+
+    silent: frozenset[str] = frozenset()
+    ways: Mapping[str, Kind] = field(default_factory=dict)
+    switches: tuple[str, ...] = ()
+    calls: bool = True
+    remembered: Remembered = field(default_factory=Remembered)
+
+
+def path(network: Network) -> Path:
+    """Where the memory lies: gone with the next boot, as the times in it are."""
+    return FOLDER / f"{network.name}.json"
+
+
+def recall(machine: Machine, network: Network) -> Remembered:
+    """What the last look left."""
+    try:
+        text = machine.read(path(network))
+    except (OSError, ValueError):
+        text = None
+    return fallback.read(text, machine.monotonic_s())
+
+
+def remember(machine: Machine, network: Network, remembered: Remembered) -> None:
+    """Keep it for the next one. Raises OSError, SecretError."""
+    machine.write(path(network), fallback.written(remembered), mode=0o644)
+
+
+def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
+    """Look at the links that rendering.systemd.has_watched_links means.
+
+    Raises OSError where `wg` or `ip` fails.
+    """
+    before = recall(machine, network)
+    tunnels = live.tunnels(machine, needed=bool(wanted.tunnels))
+    spares = {each.peer: each.device for each in wanted.fallbacks}
+    links = [x for x in network.links_of(wanted.site) if x.via == "wireguard"]
+    sites = [link.other(wanted.site) for link in links]
+    names = [name for name in sites if name in spares or follows_name(network, name)]
+    carriers = {name: found for name in names if (found := _carrier(wanted, tunnels, name))}
+    in_use = ways(machine, network, wanted)
+    devices = {name: device for name, (device, _) in carriers.items()}
+    answers = _ask(machine, network, devices, spares, in_use)
+    now_s = machine.monotonic_s()
+    memories: dict[str, Memory] = {}
+    chosen: dict[str, Kind] = {}
+    switches: list[str] = []
+    silent: set[str] = set()
+    for name in names:
+        memory = before.of(name)
+        if name in spares:
+            memory, answers[name] = _with_spare(machine, spares[name], memory, answers[name], now_s)
+        if name in carriers:
+            memory = memory.received(carriers[name][1].received_bytes, now_s)
+        if name in carriers and _is_silent(memory, answers[name], before, now_s):
+            silent.add(name)
+        if answers[name].wireguard:
+            memory = replace(memory, answered_at_s=now_s)
+        if name in spares:
+            way, memory = fallback.decide(memory, in_use[name], answers[name], now_s)
+            if way != memory.way or memory.since_s is None:
+                memory = replace(memory, way=way, since_s=machine.now_s())
+            chosen[name] = way
+            if way != in_use[name]:
+                switches.append(_said(name, way, memory))
+        memories[name] = memory
+    is_due = before.full_at_s is None or now_s - before.full_at_s >= FULL_S
+    is_due |= not names or len(wanted.tunnels) > 1
+    calls = is_due or bool(switches) or not all(answers[name].wireguard for name in carriers)
+    full_at_s = now_s if is_due else before.full_at_s
+    remembered = Remembered(memories, looked_at_s=now_s, full_at_s=full_at_s)
+    return Heard(frozenset(silent), chosen, tuple(switches), calls, remembered)
+
+
+def _with_spare(
+    machine: Machine, device: str, memory: Memory, answers: Answers, now_s: float
+) -> tuple[Memory, Answers]:
+    """With what came through the ssh tunnel."""
+    packets = _number(machine, device, "statistics/rx_packets")
+    memory = memory.spare_received(packets, now_s)
+    is_held = _number(machine, device, "carrier") == 1
+    since_s = None if memory.spare_at_s is None else now_s - memory.spare_at_s
+    is_alive = is_held and since_s is not None and since_s < SPARE_ALIVE_S
+    return memory, replace(answers, ssh=answers.ssh or is_alive)
+
+
+def _number(machine: Machine, device: str, name: str) -> int:
+    """What the kernel says of a device; 0 where it says nothing, as of a carrier that is down."""
+    try:
+        return int(machine.read(DEVICES / device / name) or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def _said(name: str, way: Kind, memory: Memory) -> str:
+    title = {"ssh": "ssh", "wireguard": "WireGuard"}[way]
+    wait = f"; it will have to do so for {memory.hold_s:.0f} s before it is used again"
+    wait = wait if way == "ssh" and memory.hold_s else ""
+    return f"{name}: routes move to {title}: {memory.reason}{wait}"
+
+
+def _is_silent(memory: Memory, answers: Answers, before: Remembered, now_s: float) -> bool:
+    if answers.wireguard or before.looked_at_s is None:
+        return False
+    if memory.answered_at_s is not None:
+        return True
+    return memory.received_at_s is not None and now_s - memory.received_at_s >= STALLED_S
+
+
+def _carrier(
+    wanted: Wanted, tunnels: Mapping[str, LiveTunnel], name: str
+) -> tuple[str, LivePeer] | None:
+    """The interface, and the peer on it, with the youngest session with a site."""
+    found = [
+        (tunnel.interface, peer)
+        for tunnel in wanted.tunnels
+        for end in tunnel.peers
+        if end.site == name
+        and tunnel.interface in tunnels
+        and (peer := tunnels[tunnel.interface].peer(end.public_key)) is not None
+    ]
+    return max(found, key=lambda each: each[1].handshake_s, default=None)
+
+
+def ways(machine: Machine, network: Network, wanted: Wanted) -> dict[str, Kind]:
+    """Where the routes to the sites with a fallback lead now."""
+    if not wanted.fallbacks:
+        return {}
+    return ways_of(live.routes(machine), network, wanted)
+
+
+def ways_of(routes: Sequence[live.LiveRoute], network: Network, wanted: Wanted) -> dict[str, Kind]:
+    """The same, from routes that were read already."""
+    found: dict[str, Kind] = {}
+    for each in wanted.fallbacks:
+        subnets = set(network.site(each.peer).subnets)
+        on = [route for route in routes if route.subnet in subnets]
+        best = min(on, key=lambda route: route.metric, default=None)
+        found[each.peer] = "ssh" if best is not None and best.device == each.device else "wireguard"
+    return found
+
+
+def _ask(
+    machine: Machine,
+    network: Network,
+    carriers: Mapping[str, str],
+    spares: Mapping[str, str],
+    in_use: Mapping[str, Kind],
+) -> dict[str, Answers]:
+    """One ping each way; where an answer is missing, or a return is possible, some more.
+
+    carriers, spares: the device of WireGuard and of ssh to each site, where there is one.
+    """
+    keys = [*carriers.items(), *spares.items()]
+    first = dict(zip(keys, machine.echo(_probes(network, keys), count=1)))
+    again = [
+        (name, device)
+        for name, device in keys
+        if not first[name, device].received
+        or (in_use.get(name) == "ssh" and carriers.get(name) == device)
+    ]
+    found = {key: ping.received for key, ping in first.items()}
+    if again:
+        more = machine.echo(_probes(network, again), count=AGAIN, interval_s=AGAIN_S)
+        for key, ping in zip(again, more):
+            found[key] += ping.received
+    answers = {}
+    for name in {*carriers, *spares}:
+        wireguard = found.get((name, carriers.get(name, "")), 0)
+        ssh = found.get((name, spares.get(name, "")), 0)
+        answers[name] = Answers(wireguard > 0, ssh > 0, steady=wireguard >= STEADY)
+    return answers
+
+
+def _probes(network: Network, keys: Sequence[tuple[str, str]]) -> list[Probe]:
+    return [Probe(network.site(name).tunnel_address, device=device) for name, device in keys]

@@ -1,0 +1,224 @@
+"""What a gateway's own settings and firewall do to forwarded packets."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpythonplus_sites.passage import Packet, parse_iptables, parse_nft, verdict
+from sites.tests.test_health import PARIS, berlin, judged
+
+if TYPE_CHECKING:
+    from cpythonplus_sites.health import Reach
+    from sites.tests.simulated import Simulated
+
+pytestmark = pytest.mark.any_version
+
+PACKET = Packet("eth1", "wg-acme", ip_address("192.168.10.2"), ip_address("192.168.20.1"))
+DOCKER = """\
+-P INPUT ACCEPT
+-P FORWARD DROP
+-P OUTPUT ACCEPT
+-N DOCKER
+-N DOCKER-USER
+-N DOCKER-ISOLATION-STAGE-1
+-A FORWARD -j DOCKER-USER
+-A FORWARD -j DOCKER-ISOLATION-STAGE-1
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A FORWARD -o docker0 -j DOCKER
+-A FORWARD -i docker0 ! -o docker0 -j ACCEPT
+-A FORWARD -i docker0 -o docker0 -j ACCEPT
+-A DOCKER-ISOLATION-STAGE-1 -i docker0 ! -o docker0 -j DROP
+-A DOCKER-ISOLATION-STAGE-1 -j RETURN
+-A DOCKER-USER -j RETURN
+"""
+UFW = """\
+-P FORWARD DROP
+-N ufw-before-forward
+-N ufw-user-forward
+-N ufw-reject-forward
+-A FORWARD -j ufw-before-forward
+-A FORWARD -j ufw-reject-forward
+-A ufw-before-forward -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A ufw-before-forward -p icmp -m icmp --icmp-type 8 -j ACCEPT
+-A ufw-before-forward -j ufw-user-forward
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "more", "expected"),
+    [
+        (DOCKER, "", "drop"),
+        (UFW, "", "drop"),
+        (DOCKER, "-A DOCKER-USER -i wg-acme -j ACCEPT\n", "drop"),
+        (DOCKER.replace("USER -j RETURN", "USER -o wg-acme -j ACCEPT"), "", "accept"),
+        (DOCKER.replace("USER -j RETURN", "USER -o wg+ -j ACCEPT"), "", "accept"),
+        (DOCKER.replace("USER -j RETURN", "USER -m mark --mark 5 -j ACCEPT"), "", ""),
+        (DOCKER.replace("USER -j RETURN", "USER -m mark --mark 5 -j DROP"), "", "drop"),
+        (DOCKER.replace("FORWARD DROP", "FORWARD ACCEPT"), "", "accept"),
+        (UFW, "-A ufw-user-forward -i eth1 -o wg-acme -j ACCEPT\n", "accept"),
+        (UFW, "-A ufw-user-forward -s 192.168.10.0/24 -j ACCEPT\n", "accept"),
+        (UFW, "-A ufw-user-forward ! -s 192.168.10.0/24 -j ACCEPT\n", "drop"),
+        (UFW, "-A ufw-user-forward ! -s 10.0.0.0/8 -j ACCEPT\n", "accept"),
+        (UFW, "-A ufw-user-forward -d 192.168.20.0/24 -p udp -j ACCEPT\n", "drop"),
+        (UFW, "-A ufw-user-forward -m set --match-set x src -j ACCEPT\n", ""),
+        (UFW, "-A ufw-user-forward -g nowhere\n", ""),
+        (UFW, '-A ufw-user-forward -i eth1 -m comment --comment "a b" -j ACCEPT\n', "accept"),
+        (UFW, "-A ufw-user-forward -j LOG --log-prefix x\n", "drop"),
+        (UFW, "-A ufw-user-forward -m conntrack ! --ctstate NEW -j ACCEPT\n", "drop"),
+        (UFW, "-A ufw-user-forward -m conntrack --ctstate NEW -j ACCEPT\n", "accept"),
+    ],
+)
+def test_iptables(rules: str, more: str, expected: str) -> None:
+    assert verdict(parse_iptables(rules + more, PACKET), "FORWARD") == expected
+
+
+def match(key: str, value: object, *, op: str = "==", of: str = "meta") -> dict[str, Any]:
+    return {"match": {"op": op, "left": {of: {"key": key}}, "right": value}}
+
+
+def nft(*rules: list[dict[str, Any]], policy: str = "drop") -> str:
+    own = {"family": "inet", "table": "filter"}
+    entries: list[dict[str, Any]] = [
+        {"metainfo": {}},
+        {"chain": {**own, "name": "forward", "hook": "forward", "policy": policy}},
+        {"chain": {**own, "name": "aside"}},
+        *({"rule": {**own, "chain": "forward", "expr": rule}} for rule in rules),
+    ]
+    return json.dumps({"nftables": entries})
+
+
+ADDRESS = {"payload": {"protocol": "ip", "field": "saddr"}}
+LAN = {"prefix": {"addr": "192.168.10.0", "len": 24}}
+ACCEPT: dict[str, Any] = {"accept": None}
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "expected"),
+    [
+        ([], "drop", "drop"),
+        ([], "accept", "accept"),
+        ([[{"reject": None}]], "accept", "drop"),
+        ([[match("state", ["established", "related"], of="ct", op="in"), ACCEPT]], "drop", "drop"),
+        ([[match("state", {"set": ["new"]}, of="ct"), ACCEPT]], "drop", "accept"),
+        ([[match("iifname", "eth1"), match("oifname", "wg-*"), ACCEPT]], "drop", "accept"),
+        ([[match("iifname", {"set": ["eth0", "eth1"]}), ACCEPT]], "drop", "accept"),
+        ([[match("iifname", "eth1", op="!="), ACCEPT]], "drop", "drop"),
+        ([[{"match": {"op": "==", "left": ADDRESS, "right": LAN}}, ACCEPT]], "drop", "accept"),
+        ([[match("mark", 5), ACCEPT]], "drop", ""),
+        ([[{"vmap": {}}]], "drop", ""),
+        ([[{"xt": {"name": "set"}}, ACCEPT]], "drop", ""),
+        ([[{"jump": {"target": "aside"}}], [{"counter": {}}, ACCEPT]], "drop", "accept"),
+        ([[{"jump": {"target": "nowhere"}}]], "drop", ""),
+    ],
+)
+def test_nft(rules: list[list[dict[str, Any]]], policy: str, expected: str) -> None:
+    ((title, chains, base),) = parse_nft(nft(*rules, policy=policy), PACKET)
+    assert (title, base) == ("inet filter", "forward")
+    assert verdict(chains, base) == expected
+
+
+@given(st.text())
+def test_anything_is_survived(text: str) -> None:
+    parse_iptables(text, PACKET)
+    list(parse_nft(text, PACKET))
+
+
+WORDS = st.sampled_from(
+    [
+        "-A",
+        "-P",
+        "-N",
+        "FORWARD",
+        "DROP",
+        "-j",
+        "ACCEPT",
+        "!",
+        "-i",
+        "eth1",
+        "-m",
+        "-s",
+        "10.0.0.0/8",
+    ]
+)
+
+
+@given(st.lists(st.lists(WORDS, max_size=8), max_size=6))
+def test_any_words_are_survived(lines: list[list[str]]) -> None:
+    chains = parse_iptables("\n".join(map(" ".join, lines)), PACKET)
+    for name in chains:
+        assert verdict(chains, name) in ("accept", "drop", "")
+
+
+KEYS = ("family", "table", "name", "hook", "policy", "expr", "match", "jump", "target", "vmap")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["ip", "inet", "forward", "drop"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [*KEYS, "left", "right", "op", "set", "meta", "ct", "payload", "prefix", "key"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_any_ruleset_is_survived(data: object) -> None:
+    for text in (json.dumps(data), json.dumps({"nftables": [{"rule": data}, {"chain": data}]})):
+        for _, chains, base in parse_nft(text, PACKET):
+            verdict(chains, base)
+
+
+# ---- what status says ---------------------------------------------------------------------------
+
+
+def paris(machine: Simulated) -> Reach:
+    return judged(machine)["paris"]
+
+
+def test_forwarding_that_is_off() -> None:
+    machine = berlin(*PARIS)
+    machine.settings["net/ipv4/ip_forward"] = "0"
+    assert (paris(machine).verdict, paris(machine).side) == ("bad", "here")
+    assert "net.ipv4.ip_forward is 0" in paris(machine).cause
+
+
+def test_docker() -> None:
+    machine = berlin(*PARIS)
+    base = {"family": "ip", "table": "filter", "name": "FORWARD"}
+    chain = {"chain": {**base, "hook": "forward", "policy": "drop"}}
+    machine.rulesets = {"nft": json.dumps({"nftables": [chain]}), "iptables-nft": DOCKER}
+    found = paris(machine)
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert "iptables-nft (chain FORWARD) drops" in found.cause
+    assert "iptables-nft -I FORWARD -i eth1 -o wg-acme -j ACCEPT" in found.cause
+    machine.rulesets["iptables-nft"] = DOCKER.replace("FORWARD DROP", "FORWARD ACCEPT")
+    assert paris(machine).verdict == "good"
+    del machine.rulesets["iptables-nft"]
+    assert "nft (chain FORWARD of table ip filter) drops" in paris(machine).cause
+
+
+def test_a_lan_that_is_not_connected() -> None:
+    machine = berlin(*PARIS)
+    del machine.devices["eth1"]
+    assert "no interface has 192.168.10.1" in paris(machine).cause
+
+
+def test_a_rule_that_diverts() -> None:
+    machine = berlin(*PARIS)
+    machine.rules += "100:\tfrom 192.168.10.0/24 lookup 77\n"
+    machine.routes = [x for x in machine.routes if x.device != "wg-acme"]
+    found = paris(machine)
+    assert found.side == "here"
+    assert "find no route (Network is unreachable)" in found.cause
+    assert "ip rule has: 100: from 192.168.10.0/24 lookup 77" in found.cause
