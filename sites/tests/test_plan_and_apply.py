@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import replace
 from ipaddress import ip_interface, ip_network
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cpythonplus_sites import rotation
-from cpythonplus_sites.applying import ApplyRunningError, Outcome, apply, only_one
+from cpythonplus_sites.applying import Outcome, apply
 from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
 from cpythonplus_sites.model import Endpoint, Network
 from cpythonplus_sites.planning import Plan, plan
@@ -284,13 +283,6 @@ def test_what_has_no_effect_is_said() -> None:
     assert outcome.failed is not None
     assert outcome.failed.description == "set net/ipv4/ip_forward to 1 (it is 0)"
     assert "undone by something else" in outcome.reason
-
-
-def test_a_second_apply_is_kept_out(tmp_path: Path) -> None:
-    with only_one(tmp_path), pytest.raises(ApplyRunningError), only_one(tmp_path):
-        pass
-    with only_one(tmp_path):
-        pass
 
 
 # ---- a change of keys ---------------------------------------------------------------------------

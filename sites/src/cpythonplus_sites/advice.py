@@ -10,7 +10,7 @@ from cpythonplus_sites.schema import Wrong
 from cpythonplus_sites.values import is_v6
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cpythonplus_sites.model import Endpoint
     from cpythonplus_sites.schema import FileStanzas
@@ -124,13 +124,15 @@ def _endpoints(subject: Subject) -> Iterator[tuple[str, str, Endpoint]]:
                 yield name, key, endpoint
 
 
-def unresolved(file: FileStanzas, resolve: Callable[[str], tuple[str, ...]]) -> Iterator[Wrong]:
+def unresolved(
+    file: FileStanzas, resolve_all: Callable[[set[str]], Mapping[str, tuple[str, ...]]]
+) -> Iterator[Wrong]:
     """DNS names of endpoints that say nothing here, or an address inside of the network."""
     subject = Subject(file)
-    for name, key, endpoint in _endpoints(subject):
-        if as_address(endpoint) is not None:
-            continue
-        way, found = subject.site_keys(name, key), resolve(endpoint.host)
+    named = [each for each in _endpoints(subject) if as_address(each[2]) is None]
+    addresses = resolve_all({endpoint.host for _, _, endpoint in named})
+    for name, key, endpoint in named:
+        way, found = subject.site_keys(name, key), addresses[endpoint.host]
         if not found:
             yield Wrong(way, f"the name {endpoint.host} does not resolve")
         for text in found:

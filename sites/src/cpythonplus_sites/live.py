@@ -121,15 +121,20 @@ class Live:
     systemd: bool = False
 
 
-def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
+def look(
+    machine: Machine,
+    wanted: Wanted,
+    *,
+    systemd: bool = True,
+    addresses: Mapping[str, tuple[str, ...]] | None = None,
+) -> Live:
     """Read all that planning needs. Needs root for the keys.
 
     Raises OSError for odd files, and where interfaces or routes cannot be read.
 
-    systemd: False: as if it did not run here.
+    systemd: False: as if it did not run here.  addresses: what `resolved` found before.
     """
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
-    peers = [peer for tunnel in wanted.tunnels for peer in tunnel.peers]
     return Live(
         now_s=machine.now_s(),
         tunnels=tunnels(machine, needed=bool(wanted.tunnels)),
@@ -142,15 +147,26 @@ def look(machine: Machine, wanted: Wanted, *, systemd: bool = True) -> Live:
             Path(file.path): _file(machine, Path(file.path))
             for file in (*wanted.files, *wanted.withdrawn)
         },
-        addresses=resolved(machine, peers),
+        addresses=resolved(machine, wanted, addresses or {}),
         systemd=systemd,
     )
 
 
-def resolved(machine: Machine, peers: Iterable[Any]) -> dict[str, tuple[str, ...]]:
-    """What the hosts of the peers' endpoints resolve to."""
-    hosts = {peer.endpoint.host for peer in peers if peer.endpoint is not None}
-    return {host: machine.resolve(host) for host in sorted(hosts)}
+def resolved(
+    machine: Machine, wanted: Wanted, known: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """What the hosts of the peers' endpoints resolve to; only those that are not `known` are asked.
+
+    It may take RESOLVE_TIMEOUT_S: call it before the lock is taken.
+    """
+    known = known or {}
+    return {**known, **machine.resolve_all(endpoint_hosts(wanted) - set(known))}
+
+
+def endpoint_hosts(wanted: Wanted) -> set[str]:
+    """DNS names and addresses at which the peers are to be found."""
+    peers = (peer for tunnel in wanted.tunnels for peer in tunnel.peers)
+    return {peer.endpoint.host for peer in peers if peer.endpoint is not None}
 
 
 # ---- WireGuard ----------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         return show(text) or USAGE_STATUS
     found = advise(file.stanzas)
     if options.resolve:
-        found += unresolved(file.stanzas, Machine().resolve)
+        found += unresolved(file.stanzas, Machine().resolve_all)
     warnings = file.placed(found)
     return show(_json(path, (), warnings) if options.format == "json" else _text(file, warnings))
 
