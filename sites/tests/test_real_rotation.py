@@ -80,11 +80,11 @@ def test_a_key_changes_without_a_lost_ping(bed: Bed) -> None:
     old = berlin.gateway.run("wg", "show", "wg-acme", "public-key")
     pings = [one.ping(other) for one, other in pairs]
 
-    typed(berlin, "rotate", "begin", "--no-systemd")
+    typed(berlin, "rotate", "begin", "--yes", "--no-systemd")
     carry(berlin, rome, paris)
-    typed(berlin, "rotate", "switch", "--no-systemd")
+    typed(berlin, "rotate", "switch", "--yes", "--no-systemd")
     carry(berlin, paris, rome)
-    typed(berlin, "rotate", "finish", "--no-systemd")
+    typed(berlin, "rotate", "finish", "--yes", "--no-systemd")
     carry(berlin, paris, rome)
 
     for each in pings:
