@@ -35,6 +35,8 @@ class Simulated(Machine):
     """Knows wg, ip, nft, sysctl, systemctl and wg-quick, as far as plans use them.
 
     fails: program and arguments that end with a failure, as a regular expression.
+    holds: tun devices that a program holds: the end of their unit leaves them there.
+    closed: subnets and metrics of `unreachable` routes of ours.
     """
 
     tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
@@ -47,6 +49,8 @@ class Simulated(Machine):
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     systemd: bool = False
     fails: str = "(?!)"
+    holds: set[str] = field(default_factory=set)
+    closed: list[tuple[str, str]] = field(default_factory=list)
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     # ---- what a Machine does ----
@@ -143,8 +147,10 @@ class Simulated(Machine):
         self.devices[name] = Device(name, up=False, mtu=1420)
         self.tunnels[name] = LiveTunnel(name, None, 0)
 
-    def _ip(self, words: tuple[str, ...], stdin: str) -> Output:
+    def _ip(self, words: tuple[str, ...], stdin: str) -> Output:  # noqa: C901
         assert not stdin
+        if "unreachable" in words:
+            return self._ip_unreachable(words)
         match words:
             case ("-j", "-N", "address", "show"):
                 return Output(0, json.dumps([*map(device_json, self.devices.values())]))
@@ -156,9 +162,7 @@ class Simulated(Machine):
             case ("link", "set", name, "up"):
                 self.devices[name] = replace(self.devices[name], up=True)
             case ("link", "delete", "dev", name):
-                del self.devices[name]
-                self.tunnels.pop(name, None)
-                self.routes = [route for route in self.routes if route.device != name]
+                return self._delete_device(name)
             case ("tuntap", "add", "dev", name, "mode", "tun", *_):
                 assert name not in self.devices
                 self.devices[name] = Device(name, up=False, mtu=1500)
@@ -176,6 +180,27 @@ class Simulated(Machine):
                 self._ip_route(rest)
             case _:
                 raise AssertionError(words)
+        return GOOD
+
+    def _ip_unreachable(self, words: tuple[str, ...]) -> Output:
+        match words:
+            case ("-j", "-N", family, *listing, "type", "unreachable", "proto", "99"):
+                assert listing == ["route", "show", "table", "main"]
+                shown = [x for x in self.closed if (":" in x[0]) == (family == "-6")]
+                entries = [{"type": "unreachable", "dst": x, "metric": int(m)} for x, m in shown]
+                return Output(0, json.dumps(entries))
+            case (_, "route", "del", "unreachable", subnet, "proto", "99", "metric", metric):
+                self.closed.remove((subnet, metric))
+            case _:
+                raise AssertionError(words)
+        return GOOD
+
+    def _delete_device(self, name: str) -> Output:
+        if name not in self.devices:
+            return Output(1, err=f'Cannot find device "{name}"\n')
+        del self.devices[name]
+        self.tunnels.pop(name, None)
+        self.routes = [route for route in self.routes if route.device != name]
         return GOOD
 
     def _ip_route(self, words: list[str]) -> None:
@@ -211,6 +236,8 @@ class Simulated(Machine):
             self.tables[title] = listing(stdin)
             return GOOD
         title = " ".join(words[-2:])
+        if words[:2] == ("delete", "table"):
+            return GOOD if self.tables.pop(title, None) is not None else Output(1)
         return Output(0, self.tables[title]) if title in self.tables else Output(1)
 
     def _unshare(self, words: tuple[str, ...], stdin: str) -> Output:
@@ -245,10 +272,7 @@ class Simulated(Machine):
                 self._start(name)
             case ("disable", "--now", name):
                 self.units.pop(name, None)
-                tun = re.search(r"-tun@(\d+)\.service", name)
-                if tun:
-                    self.devices.pop(f"tun{tun[1]}", None)
-                    self.routes = [x for x in self.routes if x.device in self.devices]
+                self._stop(name)
             case ("list-units", *options, pattern):
                 assert options == ["--all", "--full", "--plain", "--no-legend"]
                 found = [name for name in self.units if fnmatchcase(name, pattern)]
@@ -258,6 +282,16 @@ class Simulated(Machine):
             case _:
                 assert words[0] in ("daemon-reload", "try-reload-or-restart")
         return GOOD
+
+    def _stop(self, unit: str) -> None:
+        """Takes the device away, or the table."""
+        found = re.search(r"-tun@(\d+)\.service", unit)
+        quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)
+        device = f"tun{found[1]}" if found else quick[1] if quick else None
+        if device in self.devices and device not in self.holds:
+            self._ip(("link", "delete", "dev", device), "")
+        if unit.endswith("-clamping.service"):
+            self.tables = {k: v for k, v in self.tables.items() if "cpythonplus" not in k}
 
     def _start(self, unit: str) -> None:
         quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)

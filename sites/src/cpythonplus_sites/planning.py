@@ -103,6 +103,16 @@ def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
     return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
 
 
+def strangers(wanted: Wanted, live: Live) -> Iterator[str]:
+    """Interfaces of somebody else, with a name that one of ours should have; a line each."""
+    return _Planner(wanted, live).strangers()
+
+
+def own_tunnels(wanted: Wanted, live: Live) -> list[LiveTunnel]:
+    """Interfaces with a key of this host that the file no longer mentions."""
+    return _Planner(wanted, live).own_left_over()
+
+
 class _Planner:
     def __init__(self, wanted: Wanted, live: Live) -> None:
         self.wanted = wanted
@@ -305,6 +315,10 @@ class _Planner:
             if (tunnel.listen_port in ports) is in_the_way:
                 name = tunnel.interface
                 yield Step(f"remove {name}", tuple(self._remove(name)), interrupts=in_the_way)
+
+    def own_left_over(self) -> list[LiveTunnel]:
+        """For who takes everything down."""
+        return self._left_over()
 
     def _left_over(self) -> list[LiveTunnel]:
         wanted = {tunnel.interface for tunnel in self.wanted.tunnels}
