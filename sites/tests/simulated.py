@@ -20,7 +20,7 @@ from cpythonplus_sites.live import (
     parse_endpoint,
 )
 from cpythonplus_sites.machine import Machine, Output
-from cpythonplus_sites.planning import CHECK_SSHD
+from cpythonplus_sites.planning import CHECK_SSHD, END_LOST_SESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +37,7 @@ class Simulated(Machine):
     fails: program and arguments that end with a failure, as a regular expression.
     holds: tun devices that a program holds: the end of their unit leaves them there.
     closed: subnets and metrics of `unreachable` routes of ours.
+    ended: users whose processes were ended.
     """
 
     tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Simulated(Machine):
     fails: str = "(?!)"
     holds: set[str] = field(default_factory=set)
     closed: list[tuple[str, str]] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     # ---- what a Machine does ----
@@ -135,7 +137,7 @@ class Simulated(Machine):
 
     def _sh(self, words: tuple[str, ...], stdin: str) -> Output:
         assert not stdin
-        if words[1] == CHECK_SSHD:
+        if words[1] in (CHECK_SSHD, END_LOST_SESSIONS):
             return GOOD
         match = re.match(r"ip link add dev (\S+) type wireguard", words[1])
         assert match
@@ -300,6 +302,12 @@ class Simulated(Machine):
         tun = re.search(r"-tun@(\d+)\.service", unit)
         if tun and f"tun{tun[1]}" not in self.devices:
             self._ip(("tuntap", "add", "dev", f"tun{tun[1]}", "mode", "tun"), "")
+
+    def _pkill(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert words[0] == "-u"
+        assert not stdin
+        self.ended.append(words[1])
+        return GOOD
 
     def _systemd_sysusers(self, words: tuple[str, ...], stdin: str) -> Output:
         assert words[0] in self.files

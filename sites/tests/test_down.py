@@ -54,6 +54,7 @@ def test_nothing_of_a_link_is_left_and_apply_brings_it_back(name: str, systemd: 
     assert [route.device for route in machine.routes if route.device in wanted.devices] == []
     assert FOREIGN in machine.routes
     assert machine.tables == {}
+    assert set(machine.ended) == ({"sites-acme"} if wanted.ssh else set())
     assert not any(unit.active or unit.enabled for unit in machine.units.values())
     assert (machine.files, machine.settings) == (files, settings)
     assert taken_down(machine, wanted).done == ()

@@ -15,7 +15,7 @@ from cpythonplus_sites import rotation
 from cpythonplus_sites.applying import Outcome, apply
 from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
 from cpythonplus_sites.model import Endpoint, Network
-from cpythonplus_sites.planning import Plan, plan
+from cpythonplus_sites.planning import END_LOST_SESSIONS, Plan, plan
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL, Host, names, render, units, withdrawn
 from cpythonplus_sites.wanted import Keys, Wanted, want
 from sites.tests import strategies
@@ -427,3 +427,14 @@ def test_ssh_takes_the_place_of_wireguard_and_the_timer_is_stopped() -> None:
     applied(machine, wants(replace(EXAMPLE, links=EXAMPLE.links[2:]), "paris"))
     assert timer not in machine.units
     assert "wg-acme" not in machine.devices
+
+
+def test_who_lost_the_device_of_an_ssh_link_is_ended_when_it_is_made_anew() -> None:
+    """It would keep the connection, and the client never call again."""
+    machine = gateway()
+    wanted = wants(EXAMPLE, "oslo")
+    applied(machine, wanted)
+    del machine.devices["tun7"]
+    machine.ran.clear()
+    applied(machine, wanted)
+    assert ("sh", "-c", END_LOST_SESSIONS, "sites-acme") in machine.ran

@@ -8,7 +8,7 @@ import pytest
 
 from sites.tests.testbed import namespaces
 from sites.tests.testbed.bed import Bed, Site
-from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.namespaces import Process, wait_until
 from sites.tests.testbed.network import Shared, everywhere, must, reach_each_other
 from sites.tests.testbed.units import Unit
 
@@ -22,6 +22,9 @@ tunnel_number = 7
 """
 # As the rendered files say it, and as it is here, so that a test takes seconds.
 PATIENCE = ("AliveInterval 5", "AliveInterval 1")
+REFUSED = "open failed"
+"""What ssh prints of a tun device that the server does not open."""
+
 SILENT_INTERNET = """
 add table bridge bed
 add chain bridge bed between { type filter hook forward priority 0; policy drop; }
@@ -35,8 +38,11 @@ def bed(tmp_path: Path) -> Iterator[Bed]:
         yield made
 
 
-def link_by_ssh(bed: Bed) -> None:
-    """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint."""
+def link_by_ssh(bed: Bed) -> Process:
+    """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint.
+
+    Returns what calls ssh there, with what it prints.
+    """
     shared = Shared(bed.sites, after=LINK)
     for site in bed.sites:
         printed = must(site, "keygen", "--ssh").splitlines()
@@ -50,8 +56,9 @@ def link_by_ssh(bed: Bed) -> None:
     shared.carry()
     everywhere(bed.sites, put_files)
     start_server(paris)
-    Unit(berlin.gateway, template(berlin, "-ssh@"), "7").supervise()
+    calling = Unit(berlin.gateway, template(berlin, "-ssh@"), "7").supervise()
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN over ssh")
+    return calling
 
 
 def put_files(site: Site) -> None:
@@ -94,8 +101,32 @@ def test_sites_are_linked_over_ssh_without_root(bed: Bed) -> None:
     (user,) = owners(berlin, "ssh")
     assert user != "root"
     # The server's part that has the connection is that user's, and a command is refused.
-    assert user in owners(paris, "sshd-session")
+    assert user in owners(paris, "sshd,sshd-session")  # the latter from OpenSSH 9.8 on
     assert "root" not in paris.gateway.run("sh", "-c", "cat /etc/ssh/cpythonplus-sites/*.keys")
+
+
+def test_a_link_that_the_server_takes_down_stays_down(bed: Bed) -> None:
+    """Its sshd holds the device at that moment, and the client calls again and again."""
+    berlin, paris = bed.sites
+    client = link_by_ssh(bed)
+    must(paris, "down", "--yes")
+    assert "tun7" not in paris.gateway.run("ip", "-br", "link")
+    calls = client.text().count(REFUSED)
+    wait_until(lambda: client.text().count(REFUSED) > calls + 2, "calls that are refused")
+    assert "tun7" not in paris.gateway.run("ip", "-br", "link")
+    assert not has_carrier(berlin)
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after down and apply")
+
+
+def test_a_device_that_was_deleted_is_made_anew_and_called_again(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    link_by_ssh(bed)
+    paris.gateway.run("ip", "link", "delete", "dev", "tun7")
+    wait_until(lambda: not has_carrier(berlin), "the client's end of a channel that was closed")
+    assert berlin.gateway.pids("ssh")  # still connected, and content with that
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN over the new device")
 
 
 def test_a_client_that_goes_silent_gives_the_device_back(bed: Bed) -> None:

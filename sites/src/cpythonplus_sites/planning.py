@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 CHECK_SSHD = (
     "systemctl -q is-active ssh.service sshd.service || exit 0; PATH=$PATH:/usr/sbin sshd -t"
 )
+END_LOST_SESSIONS = """\
+for pid in $(pgrep -u "$0"); do
+    ls -l "/proc/$pid/fd" 2>/dev/null | grep -q /dev/net/tun || kill "$pid"
+done"""
+"""A shell's: ends the processes of a tunnel user that have no device open.
+
+An ssh or sshd whose device was deleted closes the channel, and keeps the connection, over which
+nothing comes any more: the client does not call again by itself.
+"""
+
 IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
@@ -248,7 +258,7 @@ class _Planner:
             if link.device not in self.live.devices:
                 yield Step(
                     f"create {link.device} for the ssh link to {link.site}",
-                    (*self._make_user(), self._make_tun(link.device)),
+                    (*self._make_user(), self._make_tun(link.device), *self._end_lost_sessions()),
                 )
 
     def _bring_up(self, name: str) -> tuple[Command, ...]:
@@ -275,6 +285,11 @@ class _Planner:
             return Command(("systemctl", "restart", unit))
         user = ("user", self.wanted.tunnel_user) if self.wanted.tunnel_user else ()
         return Command(("ip", "tuntap", "add", "dev", device, "mode", "tun", *user))
+
+    def _end_lost_sessions(self) -> Iterator[Command]:
+        user = self.wanted.tunnel_user
+        if user is not None:
+            yield Command(("sh", "-c", END_LOST_SESSIONS, user), tolerated=True)
 
     def device_settings(self) -> Iterator[Step]:
         ours = [(x.interface, x.address, x.mtu) for x in self.wanted.tunnels]

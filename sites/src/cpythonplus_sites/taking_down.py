@@ -88,13 +88,15 @@ def plan_down(
     timers = [name for name in names if name.endswith(".timer")]
     last = [name for name in names if name.endswith(LAST_UNITS)]
     rest = [name for name in names if name not in (*timers, *last)]
-    stopped = [*_stop(live, timers), *_stop(live, rest[::-1])]
+    user = wanted.tunnel_user
+    stopped = [*_stop(live, timers), *_stop(live, rest[::-1], user)]
     devices = _devices(wanted, live)
-    units = [command.argv[-1] for step in stopped for command in step.commands]
+    units = [step.commands[0].argv[-1] for step in stopped]
     # What a unit takes away is looked at again afterwards: it may fail to, as for a tun device
     # that an sshd holds.
     left = [device for device in devices if not any(_takes(unit, device) for unit in units)]
-    steps = [*stopped, *map(_remove, left)]
+    tuns = {link.device for link in wanted.ssh}
+    steps = [*stopped, *(_remove(device, user if device in tuns else None) for device in left)]
     tables = [table.title for table in wanted.tables if live.tables.get(table.title, (None,))[0]]
     later = [*_stop(live, last)] or [*map(_delete, tables)]
     later += [_open(route) for route in closed if routes_too]
@@ -115,19 +117,25 @@ def _takes(unit: str, device: str) -> bool:
     return unit == f"wg-quick@{device}.service" or unit.endswith(f"-tun@{number}.service")
 
 
-def _stop(live: Live, names: list[str]) -> Iterator[Step]:
+def _stop(live: Live, names: list[str], user: str | None = None) -> Iterator[Step]:
     for name in names:
         unit = live.units[name]
         if unit.active or unit.enabled:
             stop = Command(("systemctl", "disable", "--now", name))
+            end = _end_sessions(user if "-tun@" in name else None)
             interrupts = unit.active and not name.endswith((".timer", *LAST_UNITS))
-            yield Step(f"disable and stop {name}", (stop,), interrupts=interrupts)
+            yield Step(f"disable and stop {name}", (stop, *end), interrupts=interrupts)
 
 
-def _remove(device: str) -> Step:
+def _remove(device: str, user: str | None) -> Step:
     # Not `ip tuntap del`, which fails while a program holds the device.
     remove = Command(("ip", "link", "delete", "dev", device))
-    return Step(f"remove {device}", (remove,), interrupts=True)
+    return Step(f"remove {device}", (remove, *_end_sessions(user)), interrupts=True)
+
+
+def _end_sessions(user: str | None) -> tuple[Command, ...]:
+    """Without its device an sshd would keep the client connected, which then never calls again."""
+    return () if user is None else (Command(("pkill", "-u", user), tolerated=True),)
 
 
 def _delete(title: str) -> Step:
