@@ -438,3 +438,24 @@ def test_who_lost_the_device_of_an_ssh_link_is_ended_when_it_is_made_anew() -> N
     machine.ran.clear()
     applied(machine, wanted)
     assert ("sh", "-c", END_LOST_SESSIONS, "sites-acme") in machine.ran
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "goes"),
+    [
+        ("wg-acme-n", "10.254.0.1/32", True),
+        ("wg-acme-n", "10.254.0.9/32", False),
+        ("wg-mine-n", "10.254.0.1/32", False),
+    ],
+)
+def test_the_second_interface_of_an_aborted_change_is_removed(
+    name: str, address: str, goes: bool
+) -> None:
+    """Its key has been deleted by then; it is ours by its name and its address."""
+    machine = gateway()
+    wanted = wants(EXAMPLE)
+    applied(machine, wanted)
+    machine.devices[name] = Device(name, True, 1420, (ip_interface(address),))
+    machine.tunnels[name] = LiveTunnel(name, NEW_KEY, 51821)
+    applied(machine, wanted)
+    assert (name not in machine.tunnels) is goes

@@ -341,10 +341,19 @@ class _Planner:
         return [
             tunnel
             for tunnel in self.live.tunnels.values()
-            if tunnel.private_key in own
+            if (tunnel.private_key in own or self._is_of_a_rotation(tunnel.interface))
             and tunnel.interface not in wanted
             and not self._is_of_another_network(tunnel.interface)
         ]
+
+    def _is_of_a_rotation(self, name: str) -> bool:
+        """By name and address: the key of one that was aborted is no longer there to go by."""
+        spares = {rotation.spare_interface(x.interface) for x in self.wanted.tunnels if not x.spare}
+        device = self.live.devices.get(name)
+        if name not in spares or device is None:
+            return False
+        found = {x.ip for x in device.addresses if not x.is_link_local}
+        return bool(found) and found <= {x.address for x in self.wanted.tunnels}
 
     def _is_of_another_network(self, name: str) -> bool:
         device = self.live.devices.get(name)
