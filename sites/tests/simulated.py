@@ -186,12 +186,12 @@ class Simulated(Machine):
 
     def _ip_unreachable(self, words: tuple[str, ...]) -> Output:
         match words:
-            case ("-j", "-N", family, *listing, "type", "unreachable", "proto", "99"):
+            case ("-j", "-N", family, *listing, "type", "unreachable"):
                 assert listing == ["route", "show", "table", "main"]
                 shown = [x for x in self.closed if (":" in x[0]) == (family == "-6")]
                 entries = [{"type": "unreachable", "dst": x, "metric": int(m)} for x, m in shown]
                 return Output(0, json.dumps(entries))
-            case (_, "route", "del", "unreachable", subnet, "proto", "99", "metric", metric):
+            case (_, "route", "del", "unreachable", subnet, "metric", metric):
                 self.closed.remove((subnet, metric))
             case _:
                 raise AssertionError(words)

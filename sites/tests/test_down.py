@@ -144,19 +144,20 @@ def test_unreachable_routes_stay_until_somebody_says_otherwise() -> None:
     wanted = wants(EXAMPLE)
     applied(machine, wanted)
     paris = EXAMPLE.site("paris").lans[0]
-    machine.closed = [(str(paris), "2000000007"), ("172.16.9.0/24", "9")]
+    others = [("172.16.9.0/24", "2000000007"), (str(paris), "9")]
+    machine.closed = [(str(paris), "2000000007"), *others]
     wanted = replace(wanted, units=(unit, *wanted.units))
     machine.units[unit] = Unit(True, True)
     assert taken_down(machine, wanted).is_good
     assert machine.units == {unit: Unit(True, True)}
-    assert len(machine.closed) == 2
+    assert len(machine.closed) == 3
     outcome = taken_down(machine, wanted, routes_too=True)
     assert [step.description for step in outcome.done] == [
         f"disable and stop {unit}",
         f"remove the unreachable route to {paris}",
     ]
     assert machine.units == {}
-    assert machine.closed == [("172.16.9.0/24", "9")]  # another network's, or the user's
+    assert machine.closed == others  # another network's, and the user's
     assert taken_down(machine, wanted, routes_too=True).done == ()
 
 

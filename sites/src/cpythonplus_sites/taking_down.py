@@ -21,7 +21,6 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus_sites.planning import Command, Plan, Step, own_tunnels, strangers
-from cpythonplus_sites.rendering import ROUTE_PROTOCOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
     from cpythonplus_sites.wanted import Wanted
 
 LATER = "when the interfaces are gone: {0}"
+LEAST_METRIC = 2_000_000_000
+"""Of our `unreachable` routes: that, and their subnets, is what tells them from the user's."""
+
 KEPT_UNIT = "-unreachable.service"
 """The end of the name of the unit that sets the `unreachable` routes."""
 
@@ -44,25 +46,23 @@ class Closed:
     """An `unreachable` route of ours."""
 
     subnet: Subnet
-    metric: str
+    metric: int
 
     @property
     def words(self) -> tuple[str, ...]:
         """How `ip` names it."""
-        proto = ("proto", str(ROUTE_PROTOCOL), "metric", self.metric)
-        return ("unreachable", str(self.subnet), *proto)
+        return ("unreachable", str(self.subnet), "metric", str(self.metric))
 
 
 def closed_routes(machine: Machine, network: Network) -> tuple[Closed, ...]:
     """The `unreachable` routes of ours that are there, to what belongs to this network."""
     ours = {network.tunnel, *(lan for site in network.sites for lan in site.lans)}
-    found = []
+    found: list[Closed] = []
     for version in ("-4", "-6"):
         words = ("-j", "-N", version, "route", "show", "table", "main", "type", "unreachable")
-        output = machine.run(("ip", *words, "proto", str(ROUTE_PROTOCOL)))
-        if output.status == 0:
-            found += [route for route in _read(output.out) if route.subnet in ours]
-    return tuple(found)
+        output = machine.run(("ip", *words))
+        found += _read(output.out) if output.status == 0 else ()
+    return tuple(x for x in found if x.subnet in ours and x.metric >= LEAST_METRIC)
 
 
 def _read(text: str) -> Iterator[Closed]:
@@ -71,7 +71,7 @@ def _read(text: str) -> Iterator[Closed]:
         entries: list[dict[str, Any]] = json.loads(text or "[]")
         for entry in entries:
             if entry["dst"] != "default":
-                yield Closed(ip_network(entry["dst"], strict=False), str(entry.get("metric", 0)))
+                yield Closed(ip_network(entry["dst"], strict=False), int(entry.get("metric", 0)))
 
 
 def plan_down(
