@@ -21,7 +21,7 @@ from cpythonplus_sites.live import (
     parse_endpoint,
 )
 from cpythonplus_sites.machine import Machine, Output
-from cpythonplus_sites.planning import CHECK_SSHD
+from cpythonplus_sites.planning import CHECK_SSHD, END_LOST_SESSIONS
 from cpythonplus_sites.probing import Ping
 from cpythonplus_sites.rendering.names import UNITS
 from cpythonplus_sites.sessions import PROC, Session
@@ -43,6 +43,8 @@ class Simulated(Machine):
     fails: program and arguments that end with a failure, as a regular expression.
     answers: addresses that answer a ping; `address@device` only through that one, `address<size`
     only to packets of up to that size.  rulesets: what iptables and nft list, by program.
+    holds: tun devices that a program holds: the end of their unit leaves them there.
+    ended: users whose processes were ended.
     """
 
     tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
@@ -56,6 +58,8 @@ class Simulated(Machine):
     processes: dict[int, Session] = field(default_factory=dict)
     systemd: bool = False
     fails: str = "(?!)"
+    holds: set[str] = field(default_factory=set)
+    ended: list[str] = field(default_factory=list)
     ran: list[tuple[str, ...]] = field(default_factory=list)
     answers: set[str] = field(default_factory=set)
     rulesets: dict[str, str] = field(default_factory=dict)
@@ -192,7 +196,7 @@ class Simulated(Machine):
 
     def _sh(self, words: tuple[str, ...], stdin: str) -> Output:
         assert not stdin
-        if words[1] == CHECK_SSHD:
+        if words[1] in (CHECK_SSHD, END_LOST_SESSIONS):
             return GOOD
         if words[1] == VERIFY:
             return Output(int(words[2] in self.devices), err=f"{words[2]} is still there\n")
@@ -215,8 +219,11 @@ class Simulated(Machine):
         match words:
             case ("-j", "-d", "-N", "address", "show"):
                 return Output(0, json.dumps([*map(device_json, self.devices.values())]))
-            case ("-j", "-N", family, "route", "show", "table", "main"):
+            case ("-j", "-N", family, "route", "show", "table", "main", *kind):
                 shown = [x for x in self.routes if x.subnet.version == int(family[1])]
+                if kind:
+                    assert kind[0] == "type"
+                    shown = [x for x in shown if x.kind == kind[1]]
                 return Output(0, json.dumps([*map(route_json, shown)]))
             case ("link", *rest):
                 return self._ip_link(rest)
@@ -236,7 +243,7 @@ class Simulated(Machine):
                 self.devices[name] = replace(device, addresses=tuple(kept))
             case ("-j", "route", "get", *_) | ("-4" | "-6", "rule", "show"):
                 return self._looked_up(words)
-            case ("route", *rest):
+            case ("route", *rest) | ("-4" | "-6", "route", *rest):
                 self._ip_route(rest)
             case _:
                 raise AssertionError(words)
@@ -282,6 +289,10 @@ class Simulated(Machine):
             case ["replace", "unreachable", subnet, "proto", protocol, "metric", metric]:
                 refusing = refused(subnet, protocol, metric)
                 self.routes = [x for x in self.routes if x != refusing] + [refusing]
+            case ["del", "unreachable", subnet, "metric", metric]:
+                known = (ip_network(subnet), int(metric), "unreachable")
+                (gone,) = (x for x in self.routes if (x.subnet, x.metric, x.kind) == known)
+                self.routes.remove(gone)
             case ["del", "unreachable", subnet, "proto", protocol, "metric", metric]:
                 self.routes.remove(refused(subnet, protocol, metric))
             case ["replace", subnet, "dev", name, "proto", protocol]:
@@ -315,6 +326,8 @@ class Simulated(Machine):
         if words == ("-j", "list", "ruleset"):
             return Output(0, self.rulesets.get("nft", '{"nftables": []}'))
         title = " ".join(words[-2:])
+        if words[:2] == ("delete", "table"):
+            return GOOD if self.tables.pop(title, None) is not None else Output(1)
         return Output(0, self.tables[title]) if title in self.tables else Output(1)
 
     def _iptables_nft(self, words: tuple[str, ...], stdin: str) -> Output:
@@ -354,9 +367,7 @@ class Simulated(Machine):
                 self._start(name)
             case ("disable", "--now", name):
                 self.units.pop(name, None)
-                tun = re.search(r"-tun@(\d+)\.service", name)
-                if tun and f"tun{tun[1]}" in self.devices:
-                    self._ip(("link", "delete", "dev", f"tun{tun[1]}"), "")
+                self._stop(name)
             case ("list-units", *options, pattern):
                 assert options == ["--all", "--full", "--plain", "--no-legend"]
                 found = [name for name in self.units if fnmatchcase(name, pattern)]
@@ -366,6 +377,16 @@ class Simulated(Machine):
             case _:
                 assert words[0] in ("daemon-reload", "try-reload-or-restart")
         return GOOD
+
+    def _stop(self, unit: str) -> None:
+        """Takes the device away, or the table."""
+        found = re.search(r"-tun@(\d+)\.service", unit)
+        quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)
+        device = f"tun{found[1]}" if found else quick[1] if quick else None
+        if device in self.devices and device not in self.holds:
+            self._ip(("link", "delete", "dev", device), "")
+        if unit.endswith("-clamping.service"):
+            self.tables = {k: v for k, v in self.tables.items() if "cpythonplus" not in k}
 
     def _start(self, unit: str) -> None:
         quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)
@@ -381,6 +402,12 @@ class Simulated(Machine):
     def _id(self, words: tuple[str, ...], stdin: str) -> Output:
         assert (words[0], stdin) == ("-u", "")
         return Output(0, "990\n")
+
+    def _pkill(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert words[0] == "-u"
+        assert not stdin
+        self.ended.append(words[1])
+        return GOOD
 
     def _systemd_sysusers(self, words: tuple[str, ...], stdin: str) -> Output:
         assert words[0] in self.files

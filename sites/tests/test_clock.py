@@ -35,6 +35,7 @@ class Box:
     now: float = NOW + 0.9
     is_trusted: bool = False
     refuses: Exception | None = None
+    running_s: float | None = 60
     moves: list[int] = field(default_factory=list)
 
     @property
@@ -54,6 +55,7 @@ class Box:
             now=lambda: self.now,
             is_trusted=lambda: self.is_trusted,
             set_clock=self.set_clock,
+            running=lambda: self.running_s,
         )
 
 
@@ -154,6 +156,68 @@ def test_a_clock_that_cannot_be_right_is_not_saved(box: Box, now: int) -> None:
     assert box.file.read_bytes() == b"%d\n" % NOW
 
 
+YEARS = 86400 * 365
+
+
+def test_a_leap_of_years_is_not_saved(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    holding(box, NOW).now = NOW + 5 * YEARS
+    assert box("tick") == clock.BAD_STATE
+    told = capsys.readouterr().err
+    assert f"it holds {clock.shown(NOW)}, the machine has run for 60 s since its boot" in told
+    assert told.endswith("if that is right: cpythonplus-clock save --force\n")
+    assert box.file.read_bytes() == b"%d\n" % NOW
+    box.now = NOW + 60  # and the next tick that is right is saved as before
+    assert box("tick") == clock.GOOD
+    box.now = NOW + 5 * YEARS
+    assert box("save", "--force") == clock.GOOD
+    assert box.file.read_bytes() == b"%d\n" % (NOW + 5 * YEARS)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "running_s", "is_trusted"),
+    [
+        (5 * YEARS, 5 * YEARS, False),  # it has run for that long, and could not save
+        (clock.LEAP_S + 60, 60, False),  # set by hand, after months without power
+        (5 * YEARS, 60, True),  # by a time server
+        (5 * YEARS, None, False),  # a kernel that does not say
+    ],
+)
+def test_what_may_be_no_leap_is_saved(
+    box: Box, ahead_s: int, running_s: float | None, is_trusted: bool
+) -> None:
+    holding(box, NOW).now = NOW + ahead_s
+    box.running_s, box.is_trusted = running_s, is_trusted
+    assert box("tick") == clock.GOOD
+    assert box.file.read_bytes() == b"%d\n" % (NOW + ahead_s)
+
+
+def test_a_leap_counts_from_the_floor_where_the_file_is_older(box: Box) -> None:
+    holding(box, FLOOR - 3 * YEARS).now = FLOOR + 60
+    assert box("tick") == clock.GOOD
+
+
+@pytest.mark.parametrize(("off_s", "status"), [(0, clock.GOOD), (86400, clock.BAD_STATE)])
+def test_a_chip_bears_witness(box: Box, off_s: int, status: int) -> None:
+    """Off for years, with a clock chip and without a network."""
+    holding(box, NOW).now = NOW + 5 * YEARS
+    chip = box.folder / "since_epoch"
+    chip.write_text(f"{NOW + 5 * YEARS - off_s}\n")
+    settings = clock.Settings()
+    settings.file, settings.chip = str(box.file), str(chip)
+    call = (settings, int(box.now), lambda: False, lambda: 60.0)
+    if status == clock.GOOD:
+        clock.save(*call)
+    else:
+        with pytest.raises(clock.ClockError, match="not synchronised"):
+            clock.save(*call)
+
+
+def test_the_kernel_says_how_long_it_runs() -> None:
+    ran_s = clock.running_time()
+    assert ran_s is not None
+    assert ran_s == pytest.approx(float(Path("/proc/uptime").read_text().split()[0]), abs=60)
+
+
 def test_a_tick_says_nothing_when_all_is_well(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
     assert box("tick") == clock.GOOD
     assert capsys.readouterr() == ("", "")
@@ -210,9 +274,6 @@ def test_no_file_takes_the_clock_out_of_its_bounds(
     box.now = 100
     assert box("restore") in (clock.GOOD, clock.BAD_STATE)
     assert FLOOR <= box.now <= FLOOR + clock.LIFETIME_S
-
-
-YEARS = 86400 * 365
 
 
 @pytest.mark.parametrize("seconds", [NOW + 19 * YEARS, NOW + YEARS, NOW + clock.LEAD_S + 1])

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,27 @@ def shown(text: str) -> dict[str, dict[str, str]]:
     """What `systemctl show` says, by unit."""
     units = [dict(line.split("=", 1) for line in part.splitlines()) for part in text.split("\n\n")]
     return {unit["Id"]: unit for unit in units}
+
+
+READ_ONLY = """\
+set -eu
+mount -t tmpfs -o ro,mode=0755 tmpfs "$1/usr"
+"$2" -c 'import sys; from cpythonplus_sites.commands.clock import main; sys.exit(main())' \
+    install --root "$1" --init systemd
+"""
+
+
+def test_a_read_only_usr(tmp_path: Path) -> None:
+    reason = why_not()
+    if reason is not None:
+        if os.environ.get(NEEDED):
+            pytest.fail(f"{NEEDED} is set, and {reason}")
+        pytest.skip(reason)
+    (tmp_path / "usr").mkdir()
+    done = in_namespaces(READ_ONLY, str(tmp_path), sys.executable)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "opt/cpythonplus/clock.py").is_file()
+    assert "the script is in /opt/cpythonplus" in done.stdout
 
 
 def test_a_boot_and_a_shutdown(tmp_path: Path) -> None:

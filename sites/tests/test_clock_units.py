@@ -188,6 +188,81 @@ def test_what_still_runs_is_to_be_ended_first(
     )
 
 
+def read_only(monkeypatch: pytest.MonkeyPatch, *folders: str) -> None:
+    """As the file systems of folders in an image are."""
+
+    def told(path: Path) -> bool:
+        return any(f"/{folder}/" in f"{path}/" for folder in folders)
+
+    monkeypatch.setattr(clock_units, "is_read_only", told)
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_where_usr_is_read_only_the_script_is_in_opt(
+    tmp_path: Path,
+    init: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    read_only(monkeypatch, "usr")
+    assert install(tmp_path, "--init", init, "--dry-run") == 0
+    dry = capsys.readouterr().out
+    assert install(tmp_path, "--init", init) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(dry.replace("would write", "wrote"))
+    assert "the script is in /opt/cpythonplus, as /usr/local/lib/cpythonplus is read-only" in out
+    found = contents(tmp_path)
+    assert found["opt/cpythonplus/clock.py"] == Path(clock.__file__).read_text()
+    assert not any(name.startswith("usr/") for name in found)
+    starters = [text for name, text in found.items() if name.startswith("etc") and " -S " in text]
+    assert starters
+    assert all("/opt/cpythonplus/clock.py" in text for text in starters)
+    assert not any("/usr/local" in text for text in starters)
+    assert install(tmp_path, "--init", init) == 0
+    assert capsys.readouterr().out == "nothing to do: everything is installed\n"
+    # It stays there when /usr can be written for once.
+    monkeypatch.undo()
+    assert install(tmp_path, "--init", init) == 0
+    assert contents(tmp_path) == found
+    assert main(["uninstall", "--root", str(tmp_path)]) == 0
+    assert contents(tmp_path) == {}
+    assert not (tmp_path / "opt/cpythonplus").exists()
+
+
+def test_a_script_of_the_image_is_used_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert install(tmp_path, "--init", "cron") == 0
+    read_only(monkeypatch, "usr")
+    assert clock_units.place_for(tmp_path) == clock_units.PLACES[0]
+    (tmp_path / "usr/local/lib/cpythonplus/clock.py").write_text("of an older version")
+    assert clock_units.place_for(tmp_path) == clock_units.PLACES[1]
+
+
+def test_a_mount_that_holds_the_script_is_waited_for(tmp_path: Path) -> None:
+    wanted = clock_units.files("systemd", place=PurePosixPath("/opt/cpythonplus"))
+    texts = [file.text for file in wanted if "RequiresMountsFor" in file.text]
+    assert len(texts) == 3
+    line = "RequiresMountsFor=/var/lib/cpythonplus-clock /opt/cpythonplus\n"
+    assert all(line in text for text in texts)
+
+
+def test_nothing_that_can_be_written_is_one_line_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read_only(monkeypatch, "usr", "opt", "etc")
+
+    def refused(path: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(clock_units, "make_folder", refused)
+    assert install(tmp_path, "--init", "cron") == 1
+    told = capsys.readouterr().err
+    folder = tmp_path / "usr/local/lib/cpythonplus"
+    assert told.startswith(f"cpythonplus-clock: {folder}: Read-only file system; make it writable")
+    assert told.endswith("--root DIR\n")
+
+
 # ---- the units ----------------------------------------------------------------------------------
 
 
@@ -206,19 +281,23 @@ def unit(name: str, python: str = clock_units.PYTHON) -> dict[str, dict[str, lis
     return parsed
 
 
+MOUNTS = [str(Path(clock.DEFAULT_FILE).parent), "/usr/local/lib/cpythonplus"]
+"""What holds the time, and what holds the script."""
+
+
 def test_the_clock_is_right_before_anybody_is_told_so() -> None:
     options = unit("restore.service")["Unit"]
     assert {"time-set.target", "sysinit.target"} <= set(options["Before"])
     assert options["Wants"] == ["time-set.target"]
     assert options["DefaultDependencies"] == ["no"]
-    assert options["RequiresMountsFor"] == [str(Path(clock.DEFAULT_FILE).parent)]
+    assert options["RequiresMountsFor"] == MOUNTS
 
 
 def test_the_save_at_shutdown_comes_while_the_disk_is_there() -> None:
     options = unit("save.service")
     assert options["Unit"]["Conflicts"] == ["shutdown.target"]
     assert "shutdown.target" in options["Unit"]["Before"]
-    assert options["Unit"]["RequiresMountsFor"] == [str(Path(clock.DEFAULT_FILE).parent)]
+    assert options["Unit"]["RequiresMountsFor"] == MOUNTS
     assert options["Service"]["ExecStop"][-1] == "save"
     assert options["Service"]["RemainAfterExit"] == ["yes"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import replace
 from ipaddress import ip_interface, ip_network
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cpythonplus_sites import rotation
-from cpythonplus_sites.applying import ApplyRunningError, Outcome, apply, only_one
+from cpythonplus_sites.applying import Outcome, apply
 from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
 from cpythonplus_sites.model import Endpoint, Network
-from cpythonplus_sites.planning import plan
+from cpythonplus_sites.planning import END_LOST_SESSIONS, plan
 from cpythonplus_sites.rendering import (
     ROUTE_PROTOCOL,
     Host,
@@ -307,13 +306,6 @@ def test_what_has_no_effect_is_said() -> None:
     assert "undone by something else" in outcome.reason
 
 
-def test_a_second_apply_is_kept_out(tmp_path: Path) -> None:
-    with only_one(tmp_path), pytest.raises(ApplyRunningError), only_one(tmp_path):
-        pass
-    with only_one(tmp_path):
-        pass
-
-
 # ---- a change of keys ---------------------------------------------------------------------------
 
 
@@ -459,3 +451,35 @@ def test_ssh_takes_the_place_of_wireguard_and_the_timer_is_stopped() -> None:
     applied(machine, wants(replace(EXAMPLE, links=EXAMPLE.links[2:]), "paris"))
     assert timer not in machine.units
     assert "wg-acme" not in machine.devices
+
+
+def test_who_lost_the_device_of_an_ssh_link_is_ended_when_it_is_made_anew() -> None:
+    """It would keep the connection, and the client never call again."""
+    machine = gateway()
+    wanted = wants(EXAMPLE, "oslo")
+    applied(machine, wanted)
+    del machine.devices["tun7"]
+    machine.ran.clear()
+    applied(machine, wanted)
+    assert ("sh", "-c", END_LOST_SESSIONS, "sites-acme") in machine.ran
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "goes"),
+    [
+        ("wg-acme-n", "10.254.0.1/32", True),
+        ("wg-acme-n", "10.254.0.9/32", False),
+        ("wg-mine-n", "10.254.0.1/32", False),
+    ],
+)
+def test_the_second_interface_of_an_aborted_change_is_removed(
+    name: str, address: str, goes: bool
+) -> None:
+    """Its key has been deleted by then; it is ours by its name and its address."""
+    machine = gateway()
+    wanted = wants(EXAMPLE)
+    applied(machine, wanted)
+    machine.devices[name] = Device(name, True, 1420, (ip_interface(address),))
+    machine.tunnels[name] = LiveTunnel(name, NEW_KEY, 51821)
+    applied(machine, wanted)
+    assert (name not in machine.tunnels) is goes

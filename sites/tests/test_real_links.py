@@ -1,6 +1,7 @@
 """Sites linked as their users do it: real daemons and kernels, LAN to LAN, and what goes wrong."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,50 @@ def test_a_daemon_that_was_killed_is_replaced(bed: Bed) -> None:
     must(paris, "plan", status=1)
     must(paris, "apply", "--yes")
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after the daemon's end")
+
+
+def test_a_gateway_that_was_taken_down_stays_so_until_it_is_applied(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
+    done = typed(paris, "down")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "remove wg-acme (interrupts traffic)" in done.stdout
+    assert berlin.reaches(paris)
+    must(paris, "down", "--yes")
+    assert "wg-acme" not in paris.gateway.run("ip", "-br", "link")
+    assert "cpythonplus" not in paris.gateway.run("nft", "list", "tables")
+    assert not berlin.reaches(paris)
+    must(paris, "apply", "--yes", "--endpoints-only")  # as a timer that was late
+    assert "wg-acme" not in paris.gateway.run("ip", "-br", "link")
+    assert must(paris, "down", "--yes").startswith("paris: nothing to do\n")
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after down and apply")
+
+
+def test_two_that_apply_at_once_are_both_done(bed: Bed) -> None:
+    """The timer and a person, with names that no resolver answers for."""
+    berlin, paris = bed.sites
+    silent = f"gateway.silent.example:{PORT}"
+    shared = Shared(bed.sites, endpoints={"berlin": None, "paris": silent})
+    shared.make_keys()
+    shared.carry()
+    berlin.gateway.write("/etc/resolv.conf", f"nameserver {paris.public}\n")
+    drop = "add table ip t; add chain ip t c { type filter hook input priority 0; policy drop; }"
+    paris.gateway.run("nft", drop)  # not even an ICMP error comes back
+    words = [("apply", "--yes"), ("apply", "--yes"), ("apply", "--yes", "--endpoints-only")]
+    with ThreadPoolExecutor(len(words)) as pool:
+        done = list(pool.map(lambda each: typed(berlin, *each), words))
+    assert "wg-acme" in berlin.gateway.run("ip", "-br", "link")
+    for each in done:
+        assert "Traceback" not in each.stderr
+        assert "has been changing" not in each.stderr
+    for each in done[:2]:
+        # That the name does not resolve is said, and is all.
+        assert "gateway.silent.example does not resolve" in each.stdout
+        assert each.returncode == 1
+        assert "then stopped" not in each.stdout
 
 
 def test_a_gateway_that_starts_again_is_linked_again(bed: Bed) -> None:

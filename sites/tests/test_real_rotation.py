@@ -80,11 +80,11 @@ def test_a_key_changes_without_a_lost_ping(bed: Bed) -> None:
     old = berlin.gateway.run("wg", "show", "wg-acme", "public-key")
     pings = [one.ping(other) for one, other in pairs]
 
-    typed(berlin, "rotate", "begin", "--no-systemd")
+    typed(berlin, "rotate", "begin", "--yes", "--no-systemd")
     carry(berlin, rome, paris)
-    typed(berlin, "rotate", "switch", "--no-systemd")
+    typed(berlin, "rotate", "switch", "--yes", "--no-systemd")
     carry(berlin, paris, rome)
-    typed(berlin, "rotate", "finish", "--no-systemd")
+    typed(berlin, "rotate", "finish", "--yes", "--no-systemd")
     carry(berlin, paris, rome)
 
     for each in pings:
@@ -96,3 +96,22 @@ def test_a_key_changes_without_a_lost_ping(bed: Bed) -> None:
         assert site.gateway.run("wg", "show", "interfaces").split() == ["wg-acme"]
         assert old.strip() not in site.gateway.run("wg", "show", "all", "dump")
         typed(site, "plan", "--no-systemd")
+
+
+def test_a_change_that_was_aborted_leaves_nothing(bed: Bed) -> None:
+    berlin, paris, _ = bed.sites
+    linked(berlin, paris)
+    namespaces.wait_until(partial(berlin.reaches, paris), "LAN to LAN")
+    old = berlin.gateway.run("wg", "show", "wg-acme", "public-key")
+    typed(berlin, "rotate", "begin", "--yes", "--no-systemd")
+    carry(berlin, paris)
+    typed(berlin, "rotate", "abort", "--yes", "--no-systemd")
+    carry(berlin, paris)
+    typed(berlin, "rotate", "finish", "--yes", "--no-systemd")
+    carry(berlin, paris)
+    for site in (berlin, paris):
+        assert site.gateway.run("wg", "show", "interfaces").split() == ["wg-acme"]
+        typed(site, "plan", "--no-systemd")
+    assert berlin.gateway.run("wg", "show", "wg-acme", "public-key") == old
+    assert typed(berlin, "rotate", "finish") == "berlin: no key is being changed\n"
+    assert berlin.reaches(paris)

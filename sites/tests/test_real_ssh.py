@@ -23,6 +23,9 @@ tunnel_number = 7
 """
 # As the rendered files say it, and as it is here, so that a test takes seconds.
 PATIENCE = ("AliveInterval 5", "AliveInterval 1")
+REFUSED = "open failed"
+"""What ssh prints of a tun device that the server does not open."""
+
 SILENT_INTERNET = """
 add table bridge bed
 add chain bridge bed between { type filter hook forward priority 0; policy drop; }
@@ -37,7 +40,10 @@ def bed(tmp_path: Path) -> Iterator[Bed]:
 
 
 def link_by_ssh(bed: Bed) -> tuple[Shared, Process]:
-    """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint."""
+    """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint.
+
+    Returns the file, and what calls ssh there, with what it prints.
+    """
     shared = Shared(bed.sites, after=LINK)
     for site in bed.sites:
         printed = must(site, "keygen", "--ssh").splitlines()
@@ -96,7 +102,7 @@ def test_sites_are_linked_over_ssh_without_root(bed: Bed) -> None:
     (user,) = owners(berlin, "ssh")
     assert user != "root"
     # The server's part that has the connection is that user's, and a command is refused.
-    assert user in owners(paris, "sshd-session")
+    assert user in owners(paris, "sshd,sshd-session")  # the latter from OpenSSH 9.8 on
     assert "root" not in paris.gateway.run("sh", "-c", "cat /etc/ssh/cpythonplus-sites/*.keys")
 
 
@@ -144,6 +150,30 @@ def test_a_changed_key_ends_the_session_of_the_old_one(bed: Bed) -> None:
     paris.gateway.write(FILE, shared.text())
     assert "and end 1 session" in must(paris, "apply", "--yes")
     assert not has_carrier(paris)
+
+
+def test_a_link_that_the_server_takes_down_stays_down(bed: Bed) -> None:
+    """Its sshd holds the device at that moment, and the client calls again and again."""
+    berlin, paris = bed.sites
+    _, client = link_by_ssh(bed)
+    must(paris, "down", "--yes")
+    assert "tun7" not in paris.gateway.run("ip", "-br", "link")
+    calls = client.text().count(REFUSED)
+    wait_until(lambda: client.text().count(REFUSED) > calls + 2, "calls that are refused")
+    assert "tun7" not in paris.gateway.run("ip", "-br", "link")
+    assert not has_carrier(berlin)
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN after down and apply")
+
+
+def test_a_device_that_was_deleted_is_made_anew_and_called_again(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    link_by_ssh(bed)
+    paris.gateway.run("ip", "link", "delete", "dev", "tun7")
+    wait_until(lambda: not has_carrier(berlin), "the client's end of a channel that was closed")
+    assert berlin.gateway.pids("ssh")  # still connected, and content with that
+    must(paris, "apply", "--yes")
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN over the new device")
 
 
 def test_a_client_that_goes_silent_gives_the_device_back(bed: Bed) -> None:

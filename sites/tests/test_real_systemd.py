@@ -246,6 +246,7 @@ def test_apply_under_systemd_and_a_boot_afterwards(tmp_path: Path) -> None:
         with booted(paris, root, binds) as gateway:
             wait_until(gateway.reaches_paris, "paris's LAN address after a second boot")
             gateway.sites("plan")
+            a_gateway_is_taken_down_and_comes_back(gateway)
 
 
 def a_site_by_ssh_comes_and_goes(paris: Machine, gateway: Gateway, root: Path, two: str) -> None:
@@ -329,3 +330,18 @@ def a_killed_daemon_is_replaced(gateway: Gateway) -> None:
     wait_until(lambda: not gateway.reaches_paris(), "the daemon's end")
     gateway.run("systemctl", "start", "cpythonplus-sites-acme-endpoints.service")
     wait_until(gateway.reaches_paris, "paris's LAN address after the daemon's end")
+
+
+def a_gateway_is_taken_down_and_comes_back(gateway: Gateway) -> None:
+    gateway.sites("down", "--yes")
+    for unit in ("wg-quick@wg-acme.service", "cpythonplus-sites-acme-endpoints.timer"):
+        shown = gateway.shown(unit, "ActiveState", "UnitFileState")
+        assert "ActiveState=active" not in shown
+        assert "=enabled" not in shown
+    assert "wg-acme" not in gateway.run("ip", "-br", "link").stdout
+    assert "cpythonplus" not in gateway.run("nft", "list", "tables").stdout
+    assert not gateway.reaches_paris()
+    gateway.sites("plan", status=1)
+    gateway.sites("apply", "--yes")
+    wait_until(gateway.reaches_paris, "paris's LAN address after down and apply")
+    gateway.sites("plan")

@@ -10,6 +10,7 @@ from cpythonplus_sites.commands import sites
 from cpythonplus_sites.host_folder import HostFolder, write_key
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError
+from sites.tests.simulated import Simulated
 
 pytestmark = pytest.mark.any_version
 
@@ -30,6 +31,8 @@ gateway = "192.168.20.1"
 tunnel_address = "10.254.0.2"
 """
 
+NEXT_OF_PARIS = f'public_key = "{"B" * 42}A="\nnext_public_key = "{"C" * 42}A="'
+
 
 class Berlin:
     """The gateway on which the commands are typed; applying and pinging are only remembered."""
@@ -42,9 +45,11 @@ class Berlin:
         assert sites.call(["keygen", *self.words, "--site", "berlin"]) == 0
         self.applied = 0
         self.status = 0
+        self.devices = {"wg-acme"}
         self.used = frozenset({"wg-acme"})
         monkeypatch.setattr(rotate_command, "need_root", lambda _: None)
         monkeypatch.setattr(rotate_command, "PATIENCE_S", -1)
+        monkeypatch.setattr(rotate_command, "devices", lambda _: self.devices)
         monkeypatch.setattr(rotate_command, "_apply", lambda *_: self.apply())
         monkeypatch.setattr(key_change, "used_interfaces", lambda *_: {"paris": self.used})
 
@@ -53,7 +58,7 @@ class Berlin:
         return self.status
 
     def rotate(self, step: str, *words: str) -> int:
-        return sites.call(["rotate", step, *self.words, *words])
+        return sites.call(["rotate", step, *self.words, "--yes", *words])
 
     @property
     def keys(self) -> tuple[str | None, str | None]:
@@ -148,3 +153,57 @@ def test_a_switch_that_was_interrupted_goes_on(berlin: Berlin) -> None:
     assert berlin.rotate("switch") == 0
     public = berlin.folder.public_key()
     assert berlin.keys == (public, public)
+
+
+def test_nothing_to_finish_is_one_line(berlin: Berlin, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert sites.call(["rotate", "finish", *berlin.words]) == 0  # nor is anything asked
+    assert capsys.readouterr().out == "berlin: no key is being changed\n"
+    assert berlin.applied == 0
+    text = berlin.file.read_text().replace("[sites.paris]", f"[sites.paris]\n{NEXT_OF_PARIS}")
+    berlin.file.write_text(text)
+    berlin.devices.add("wg-acme-n")  # for the other site's change
+    assert sites.call(["rotate", "finish", *berlin.words]) == 0
+    assert capsys.readouterr().out == "berlin: no key is being changed\n"
+
+
+def test_a_finish_that_was_interrupted_is_finished(
+    berlin: Berlin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the key was forgotten, or before the interface was removed."""
+    berlin.rotate("begin")
+    berlin.used = frozenset({"wg-acme-n"})
+    berlin.rotate("switch")
+    berlin.used = frozenset({"wg-acme"})
+    key = berlin.folder.next_key()
+    assert berlin.rotate("finish") == 0
+    for left in ("key", "interface"):
+        if left == "key":
+            assert key is not None
+            write_key(berlin.folder.next_key_path, key)
+        berlin.devices = {"wg-acme", "wg-acme-n"} if left == "interface" else {"wg-acme"}
+        berlin.applied = 0
+        assert berlin.rotate("finish") == 0
+        assert berlin.applied == 1
+        assert "berlin: done; give" in capsys.readouterr().out
+        assert not berlin.folder.next_key_path.exists()
+
+
+def test_it_asks_with_what_it_means(
+    berlin: Berlin, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Simulated(settings={"net/ipv4/ip_forward": "1"})
+    monkeypatch.setattr(rotate_command, "Machine", lambda: box)
+    sites.call(["keygen", *berlin.words, "--site", "berlin", "--secret"])
+    before = (berlin.keys, berlin.folder.public_key())
+    with pytest.raises(UsageError, match="--yes carries out the plan"):
+        sites.call(["rotate", "begin", *berlin.words])
+    out = capsys.readouterr().out
+    assert "berlin: rotate begin makes a new key beside the one that is in use, and applies" in out
+    assert "the file already differs from this gateway:\nberlin: " in out
+    assert "bring up wg-acme" in out
+    for answer in (False, True):
+        monkeypatch.setattr(rotate_command, "agreed", lambda answer=answer: answer)
+        assert sites.call(["rotate", "begin", *berlin.words]) == (0 if answer else 1)
+        assert ((berlin.keys, berlin.folder.public_key()) == before) is not answer
+        assert berlin.applied == int(answer)

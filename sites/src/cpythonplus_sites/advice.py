@@ -153,14 +153,16 @@ def _endpoints(subject: Subject) -> Iterator[tuple[str, str, Endpoint]]:
                 yield name, key, endpoint
 
 
-def unresolved(file: FileStanzas, resolve: Callable[[str], tuple[str, ...]]) -> Iterator[Wrong]:
+def unresolved(
+    file: FileStanzas, resolve_all: Callable[[set[str]], Mapping[str, tuple[str, ...]]]
+) -> Iterator[Wrong]:
     """DNS names of endpoints that say nothing here, or an address inside of the network."""
     subject = Subject(file)
     versions: dict[str, frozenset[int]] = {}
-    for name, key, endpoint in _endpoints(subject):
-        if as_address(endpoint) is not None:
-            continue
-        way, found = subject.site_keys(name, key), resolve(endpoint.host)
+    named = [each for each in _endpoints(subject) if as_address(each[2]) is None]
+    addresses = resolve_all({endpoint.host for _, _, endpoint in named})
+    for name, key, endpoint in named:
+        way, found = subject.site_keys(name, key), addresses[endpoint.host]
         versions[endpoint.host] = frozenset(ip_address(text).version for text in found)
         if not found:
             yield Wrong(way, f"the name {endpoint.host} does not resolve")

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.live import look, tunnels
+from cpythonplus_sites.live import look, resolved, tunnels
 from cpythonplus_sites.planning import is_fresh, plan
 from cpythonplus_sites.rotation import awaited
 from cpythonplus_sites.secrets import SecretError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cpythonplus_sites.machine import Machine
-    from cpythonplus_sites.steps import Step
+    from cpythonplus_sites.steps import Plan, Step
     from cpythonplus_sites.wanted import Wanted
     from cpythonplus_sites.watching import Heard
 
@@ -38,10 +38,14 @@ SESSION_PATIENCE_S = 12
 
 SESSION_POLL_S = 0.2
 LOCK_NAME = "apply.lock"
+LOCK_PATIENCE_S = 60
+"""A person and the timer come at the same time; either is done in seconds as a rule."""
+
+LOCK_POLL_S = 0.1
 
 
 class ApplyRunningError(Exception):
-    """Another apply is at work in the same host folder."""
+    """Another one was at work in the same host folder for longer than LOCK_PATIENCE_S."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +71,46 @@ class Outcome:
 
 
 @contextmanager
-def only_one(host_folder: Path) -> Iterator[None]:
-    """Keep a second apply out. Raises ApplyRunningError; OSError without the folder."""
+def only_one(
+    host_folder: Path,
+    *,
+    tell: Callable[[str], object] = lambda _: None,
+    patience_s: float = LOCK_PATIENCE_S,
+) -> Iterator[bool]:
+    """Keep others that change the gateway out, and wait for one that is at it.
+
+    Gives whether it had to wait: then the gateway, and the site file, may be others by now. `tell`
+    hears of it before. Raises ApplyRunningError after `patience_s`; OSError without the folder.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     file = os.open(host_folder / LOCK_NAME, flags, 0o600)
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ApplyRunningError(f"another apply is running in {host_folder}") from None
-        yield
+        had_to_wait = not _is_locked(file)
+        if had_to_wait:
+            tell(f"another run is changing this gateway; waiting for up to {patience_s:g} s")
+            _await_lock(file, host_folder, patience_s)
+        yield had_to_wait
     finally:
         os.close(file)
+
+
+def _await_lock(file: int, host_folder: Path, patience_s: float) -> None:
+    # Polled, as flock(2) has no time limit but a signal.
+    end = time.monotonic() + patience_s
+    while not _is_locked(file):
+        if time.monotonic() > end:
+            text = f"another run has been changing this gateway for {patience_s:g} s"
+            raise ApplyRunningError(f"{text} ({host_folder / LOCK_NAME} is locked)")
+        time.sleep(LOCK_POLL_S)
+
+
+def _is_locked(file: int) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def apply(
@@ -88,15 +120,37 @@ def apply(
     endpoints_only: bool = False,
     systemd: bool = True,
     heard: Heard | None = None,
+    addresses: Mapping[str, tuple[str, ...]] | None = None,
     tell: Callable[[Step], None] = lambda _: None,
 ) -> Outcome:
     """Make the gateway as it should be; `tell` hears of each step before it is done.
 
     heard: what the timer's look found (watching.watch).
+    addresses: what `live.resolved` found before, so that no resolver is waited for here.
 
     Stops at the first step that fails, unless that is optional. What was done stays: every step by
     itself leaves the gateway working, and the next run goes on from there.
     """
+    known = resolved(machine, wanted, addresses)
+
+    def planned() -> Plan:
+        live = look(
+            machine,
+            wanted,
+            systemd=systemd,
+            heard=heard,
+            endpoints_only=endpoints_only,
+            addresses=known,
+        )
+        return plan(wanted, live, endpoints_only=endpoints_only)
+
+    return carry_on(machine, planned, tell)
+
+
+def carry_on(
+    machine: Machine, planned: Callable[[], Plan], tell: Callable[[Step], None]
+) -> Outcome:
+    """Do what `planned` says, and ask it again, until it says nothing more."""
     done: list[Step] = []
     missed: dict[Step, str] = {}
 
@@ -109,8 +163,7 @@ def apply(
     before: tuple[Step, ...] = ()
     rounds = 0
     while True:
-        live = look(machine, wanted, systemd=systemd, heard=heard, endpoints_only=endpoints_only)
-        found = plan(wanted, live, endpoints_only=endpoints_only)
+        found = planned()
         steps = tuple(step for step in found.steps if step not in missed)
         if not steps:
             return outcome()

@@ -35,6 +35,10 @@ CHIP = "/sys/class/rtc/rtc0/since_epoch"
 CHIP_DRIFT_S = 60
 SIZE_LIMIT = 20
 """The longest whole number of 64 bits, and a newline. Bytes."""
+LEAP_S = 366 * 86400
+"""By this the clock may be set forward by hand, as after a winter in a drawer."""
+BOOTTIME = getattr(time, "CLOCK_BOOTTIME", 7)
+"""CLOCK_BOOTTIME, which has no name before Python 3.7; the number is Linux's own."""
 STALE_S = 300
 """A file that is saved every minute and older than this is not saved every minute."""
 FLOOR_SOURCE = "the floor"
@@ -47,8 +51,9 @@ usage: cpythonplus-clock save | restore | tick | status  [options]
 
 Keeps the time of a machine without a clock chip in a file.
 
-  save      write the time into the file; never an earlier one than it holds, unless the clock is
-            synchronised, and thus known to be right
+  save      write the time into the file; unless the clock is synchronised, and thus known to be
+            right, never an earlier one than it holds, nor one that is more than a year after it
+            and the time that the machine has run
   restore   set the clock to the file's time, or to the floor; only forward. A working clock chip
             takes precedence over the file; a synchronised clock is not changed
   tick      save, without output on success: for a timer
@@ -58,7 +63,7 @@ options:
   --file PATH      file that holds the time ({file})
   --floor SECONDS  earliest time that can be right ({floor}, {date})
   --no-rtc         ignore the clock chip
-  --force          also set the clock or the file back
+  --force          also set the clock or the file back, and save a leap of years
   -h, --help       show this message and exit
 
 exit status: 0 success; 1 the file or the clock cannot be right; 2 wrong usage; 3 the file system
@@ -245,6 +250,14 @@ def synchronised() -> bool:
     return 0 <= int(answer) < TIME_ERROR
 
 
+def running_time() -> "float | None":
+    """For how many seconds the machine has run, also asleep: a clock that nobody can set."""
+    try:
+        return time.clock_gettime(BOOTTIME)
+    except OSError:
+        return None
+
+
 def set_system_clock(seconds: int) -> None:
     """Set CLOCK_REALTIME. Raises PermissionError without CAP_SYS_TIME."""
     time.clock_settime(time.CLOCK_REALTIME, seconds)
@@ -266,7 +279,12 @@ def read_chip(path: str, settings: Settings) -> "int | None":
 # ---- what is done -------------------------------------------------------------------------------
 
 
-def save(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> str:
+def save(
+    settings: Settings,
+    now: int,
+    is_trusted: "Callable[[], bool]",
+    running: "Callable[[], float | None]",
+) -> str:
     """Write the time into the file; returns what was done. Raises ClockError."""
     if not settings.floor <= now <= settings.ceiling:
         text = f"not saved: the clock cannot be right, it says {shown(now)}"
@@ -275,7 +293,7 @@ def save(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> str:
     try:
         folder = _locked_folder(path)
         try:
-            return _save_locked(path, settings, now, is_trusted)
+            return _save_locked(path, settings, now, is_trusted, running)
         finally:
             os.close(folder)
     except OSError as error:
@@ -296,7 +314,13 @@ def _target(path: str) -> str:
     return os.path.realpath(path)
 
 
-def _save_locked(path: str, settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> str:
+def _save_locked(
+    path: str,
+    settings: Settings,
+    now: int,
+    is_trusted: "Callable[[], bool]",
+    running: "Callable[[], float | None]",
+) -> str:
     if os.path.isdir(path):
         raise ClockError(BAD_STATE, f"{path}: is not a regular file")
     try:
@@ -308,9 +332,29 @@ def _save_locked(path: str, settings: Settings, now: int, is_trusted: "Callable[
     if old is not None and old > now and not (settings.force or is_trusted()):
         text = "{}: not saved: it holds {}, the clock says {} and is not synchronised"
         raise ClockError(WOULD_GO_BACK, text.format(path, shown(old), shown(now)))
+    ran_s = running()
+    if old is not None and _leaps(settings, old, now, ran_s) and not is_trusted():
+        text = (
+            "{}: not saved: it holds {}, the machine has run for {} s since its boot, and the clock"
+            " says {} and is not synchronised; if that is right: cpythonplus-clock save --force"
+        )
+        raise ClockError(BAD_STATE, text.format(path, shown(old), int(ran_s or 0), shown(now)))
     write(path, now)
     how = f"corrected from {shown(old)}" if old is not None and old > now else "saved"
     return f"{path}: {how}: {shown(now)}"
+
+
+def _leaps(settings: Settings, old: int, now: int, ran_s: "float | None") -> bool:
+    """Whether the clock is years ahead of what the file's time and the machine's running make it.
+
+    A file of the future is not corrected before the next time server, and until then each boot
+    begins with it. A clock chip that says the same bears witness, as `restore` takes its word.
+    """
+    # Where the software is newer than the file, the clock began at the floor.
+    if settings.force or ran_s is None or now - max(old, settings.floor) - ran_s <= LEAP_S:
+        return False
+    chip = read_chip(settings.chip, settings) if settings.chip else None
+    return chip is None or abs(now - chip) > CHIP_DRIFT_S
 
 
 def restore(
@@ -409,10 +453,12 @@ def main(
     now: "Callable[[], float]" = time.time,
     is_trusted: "Callable[[], bool]" = synchronised,
     set_clock: "Callable[[int], None]" = set_system_clock,
+    running: "Callable[[], float | None]" = running_time,
 ) -> int:
     """Do what the command line says; returns the exit status.
 
-    now, is_trusted, set_clock: the clock, in epoch seconds; tests have one of their own.
+    now, is_trusted, set_clock, running: the clock, in epoch seconds, and how long the machine has
+    run; tests have their own.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help") or "--help" in words[1:]:
@@ -428,7 +474,7 @@ def main(
         if action == "restore":
             done = restore(settings, moment, is_trusted, set_clock)
         else:
-            done = save(settings, moment, is_trusted)
+            done = save(settings, moment, is_trusted, running)
     except ClockError as problem:
         _say(sys.stderr, f"cpythonplus-clock: {problem}\n")
         return problem.status

@@ -10,6 +10,7 @@ import errno
 import os
 import pkgutil
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -20,7 +21,10 @@ from cpythonplus_sites.trust import weak_spot
 
 Init = Literal["systemd", "sysv", "cron"]
 
-SCRIPT = PurePosixPath("/usr/local/lib/cpythonplus/clock.py")
+PLACES = tuple(map(PurePosixPath, ("/usr/local/lib/cpythonplus", "/opt/cpythonplus")))
+"""Where the script may lie; the second one is for machines whose /usr is read-only."""
+
+SCRIPT = PLACES[0] / "clock.py"
 UNITS = PurePosixPath("/etc/systemd/system")
 PYTHON = "/usr/bin/python3"
 NAME = "cpythonplus-clock"
@@ -55,12 +59,12 @@ class Conflict:
 # ---- what is installed --------------------------------------------------------------------------
 
 
-def files(init: Init, python: str = PYTHON) -> tuple[File, ...]:
-    """Everything that an installation consists of."""
-    script = File(SCRIPT, script_text(), 0o755)
-    command = shlex.join([python, "-I", "-S", str(SCRIPT)])
+def files(init: Init, python: str = PYTHON, place: PurePosixPath = PLACES[0]) -> tuple[File, ...]:
+    """Everything that an installation consists of, with the script in the folder `place`."""
+    script = _script(place)
+    command = shlex.join([python, "-I", "-S", str(script.path)])
     if init == "systemd":
-        return (script, *_units(command), *_links())
+        return (script, *_units(command, place), *_links())
     if init == "sysv":
         return (
             script,
@@ -71,6 +75,33 @@ def files(init: Init, python: str = PYTHON) -> tuple[File, ...]:
     return (script, File(PurePosixPath(f"/etc/cron.d/{NAME}"), text))
 
 
+def place_for(root: Path) -> PurePosixPath:
+    """The folder for the script: the one where it is, else the first that can be written.
+
+    The first one where none can: writing there says why not.
+    """
+    there = [place for place in PLACES if _exists(below(root, place / SCRIPT.name))]
+    for place in (*there, *PLACES):
+        here = below(root, place)
+        if is_there(here / SCRIPT.name, _script(place)) or not is_read_only(here):
+            return place
+    return PLACES[0]
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the file system says so of a path, or of what there is above it."""
+    while not _exists(path) and path != path.parent:
+        path = path.parent
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False  # who writes there will say
+
+
+def _script(place: PurePosixPath) -> File:
+    return File(place / SCRIPT.name, script_text(), 0o755)
+
+
 def script_text() -> str:
     """The source of clock.py, also where this package is in an archive."""
     data = pkgutil.get_data("cpythonplus_sites", "clock.py")
@@ -79,12 +110,12 @@ def script_text() -> str:
     return data.decode()
 
 
-def _units(command: str) -> list[File]:
+def _units(command: str, place: PurePosixPath) -> list[File]:
     # In a unit a per cent sign and a dollar begin something else.
     command = command.replace("%", "%%").replace("$", "$$")
-    folder = str(PurePosixPath(clock.DEFAULT_FILE).parent)
+    folders = f"{PurePosixPath(clock.DEFAULT_FILE).parent} {place}"
     return [
-        File(UNITS / f"{NAME}-{name}", text.format(command=command, folder=folder))
+        File(UNITS / f"{NAME}-{name}", text.format(command=command, folders=folders))
         for name, text in UNIT_TEXTS.items()
     ]
 
@@ -112,7 +143,7 @@ UNIT_TEXTS = {
 Description=Restore the clock of a machine without a clock chip
 Documentation=man:clock_settime(2)
 DefaultDependencies=no
-RequiresMountsFor={folder}
+RequiresMountsFor={folders}
 After=systemd-remount-fs.service
 Wants=time-set.target
 Before=time-set.target sysinit.target
@@ -134,7 +165,7 @@ WantedBy=sysinit.target
 [Unit]
 Description=Save the clock when the machine goes down
 DefaultDependencies=no
-RequiresMountsFor={folder}
+RequiresMountsFor={folders}
 After=systemd-remount-fs.service cpythonplus-clock-restore.service
 Before=sysinit.target
 Conflicts=shutdown.target
@@ -155,7 +186,7 @@ WantedBy=sysinit.target
     "tick.service": """\
 [Unit]
 Description=Save the clock
-RequiresMountsFor={folder}
+RequiresMountsFor={folders}
 After=cpythonplus-clock-restore.service
 
 [Service]
@@ -254,15 +285,18 @@ def refuse_others(root: Path, wanted: tuple[File, ...], python: str) -> None:
 def uninstall(root: Path) -> list[PurePosixPath]:
     """Take away whatever `install` may have written; the saved time stays. Raises OSError."""
     removed = []
-    everything = {file.path for init in ("systemd", "sysv", "cron") for file in files(init)}
+    inits: tuple[Init, ...] = ("systemd", "sysv", "cron")
+    everything = {file.path for init in inits for at in PLACES for file in files(init, place=at)}
     for path in sorted(everything):
         here = below(root, path)
         if _exists(here):
             _refuse_outside(root, here.parent)
             here.unlink()
             removed.append(path)
-    if below(root, SCRIPT.parent).is_dir() and not any(below(root, SCRIPT.parent).iterdir()):
-        below(root, SCRIPT.parent).rmdir()
+    for place in (below(root, each) for each in PLACES):
+        if place / SCRIPT.name in [below(root, path) for path in removed]:
+            with suppress(OSError):  # somebody else has something in it
+                place.rmdir()
     return removed
 
 

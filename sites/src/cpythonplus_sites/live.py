@@ -151,6 +151,7 @@ def look(
     systemd: bool = True,
     heard: Heard | None = None,
     endpoints_only: bool = False,
+    addresses: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Live:
     """Read all that planning needs. Needs root for the keys.
 
@@ -158,9 +159,9 @@ def look(
 
     systemd: False: as if it did not run here.  heard: what the timer's look found before.
     endpoints_only: leave out what such a plan has no use for.
+    addresses: what `resolved` found before.
     """
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
-    peers = [peer for tunnel in wanted.tunnels for peer in tunnel.peers]
     found = devices(machine)
     user = wanted.tunnel_user
     owned = user is not None and user in {device.owner for device in found.values()}
@@ -180,7 +181,7 @@ def look(
             Path(file.path): _file(machine, Path(file.path))
             for file in (*wanted.files, *wanted.withdrawn)
         },
-        addresses=resolved(machine, peers),
+        addresses=resolved(machine, wanted, addresses or {}),
         systemd=systemd,
         sessions=sessions(machine, user) if user is not None and owned else (),
         silent=heard.silent if heard else (),
@@ -188,10 +189,21 @@ def look(
     )
 
 
-def resolved(machine: Machine, peers: Iterable[Any]) -> dict[str, tuple[str, ...]]:
-    """What the hosts of the peers' endpoints resolve to."""
-    hosts = {peer.endpoint.host for peer in peers if peer.endpoint is not None}
-    return {host: machine.resolve(host) for host in sorted(hosts)}
+def resolved(
+    machine: Machine, wanted: Wanted, known: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """What the hosts of the peers' endpoints resolve to; only those that are not `known` are asked.
+
+    It may take RESOLVE_TIMEOUT_S: call it before the lock is taken.
+    """
+    known = known or {}
+    return {**known, **machine.resolve_all(endpoint_hosts(wanted) - set(known))}
+
+
+def endpoint_hosts(wanted: Wanted) -> set[str]:
+    """DNS names and addresses at which the peers are to be found."""
+    peers = (peer for tunnel in wanted.tunnels for peer in tunnel.peers)
+    return {peer.endpoint.host for peer in peers if peer.endpoint is not None}
 
 
 # ---- WireGuard ----------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from ipaddress import ip_address
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.files import FOLDER_MODE, PRIVATE_FOLDER_MODE, make_folder
@@ -18,7 +20,7 @@ from cpythonplus_sites.probing import echo
 from cpythonplus_sites.trust import weak_spot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from typing import IO
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 NOT_FOUND_STATUS = 127
 TIMED_OUT_STATUS = 124
+RESOLVE_TIMEOUT_S = 10
+"""For all names together. A resolver with two servers that are silent takes 20 s a name."""
+
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -143,6 +148,39 @@ class Machine:
         except (OSError, UnicodeError):
             return ()
         return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    def resolve_all(
+        self, hosts: Iterable[str], *, timeout_s: float = RESOLVE_TIMEOUT_S
+    ) -> dict[str, tuple[str, ...]]:
+        """The same for several, looked up at once; none for a name without an answer by then.
+
+        A look-up cannot be broken off, so it has a thread that nobody waits for any longer, and
+        that does not keep the process from ending, as one of a ThreadPoolExecutor would.
+        """
+        wanted = sorted(set(hosts))
+        found: dict[str, tuple[str, ...]] = {}
+
+        def look_up(host: str) -> None:
+            found[host] = self.resolve(host)
+
+        threads = [Thread(target=look_up, args=(x,), daemon=True) for x in wanted if _is_name(x)]
+        for thread in threads:
+            thread.start()
+        for host in wanted:
+            if not _is_name(host):
+                look_up(host)
+        end = time.monotonic() + timeout_s
+        for thread in threads:
+            thread.join(max(0, end - time.monotonic()))
+        return {host: found.get(host, ()) for host in wanted}
+
+
+def _is_name(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return True
+    return False
 
 
 def _scratch_file() -> IO[bytes]:

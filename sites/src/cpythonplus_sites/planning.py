@@ -42,6 +42,16 @@ if TYPE_CHECKING:
 CHECK_SSHD = (
     "systemctl -q is-active ssh.service sshd.service || exit 0; PATH=$PATH:/usr/sbin sshd -t"
 )
+END_LOST_SESSIONS = """\
+for pid in $(pgrep -u "$0"); do
+    ls -l "/proc/$pid/fd" 2>/dev/null | grep -q /dev/net/tun || kill "$pid"
+done"""
+"""A shell's: ends the processes of a tunnel user that have no device open.
+
+An ssh or sshd whose device was deleted closes the channel, and keeps the connection, over which
+nothing comes any more: the client does not call again by itself.
+"""
+
 FORWARD_IPV6 = "net/ipv6/conf/all/forwarding"
 IPV6 = 6
 CLOCK_SLACK_S = 5
@@ -61,6 +71,16 @@ def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
     change of keys or to and from a fallback, and put back what refuses packets without a tunnel.
     """
     return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
+
+
+def strangers(wanted: Wanted, live: Live) -> Iterator[str]:
+    """Interfaces of somebody else, with a name that one of ours should have; a line each."""
+    return _Planner(wanted, live).strangers()
+
+
+def own_tunnels(wanted: Wanted, live: Live) -> list[LiveTunnel]:
+    """Interfaces with a key of this host that the file no longer mentions."""
+    return _Planner(wanted, live).own_left_over()
 
 
 class _Planner:
@@ -225,7 +245,7 @@ class _Planner:
             if link.device not in self.live.devices:
                 yield Step(
                     f"create {link.device} for the ssh link to {link.site}",
-                    (*self._make_user(), self._make_tun(link.device)),
+                    (*self._make_user(), self._make_tun(link.device), *self._end_lost_sessions()),
                 )
 
     def _bring_up(self, name: str) -> tuple[Command, ...]:
@@ -252,6 +272,11 @@ class _Planner:
             return Command(("systemctl", "restart", unit))
         user = ("user", self.wanted.tunnel_user) if self.wanted.tunnel_user else ()
         return Command(("ip", "tuntap", "add", "dev", device, "mode", "tun", *user))
+
+    def _end_lost_sessions(self) -> Iterator[Command]:
+        user = self.wanted.tunnel_user
+        if user is not None:
+            yield Command(("sh", "-c", END_LOST_SESSIONS, user), tolerated=True)
 
     def device_settings(self) -> Iterator[Step]:
         ours = [(x.interface, x.address, x.mtu) for x in self.wanted.tunnels]
@@ -297,16 +322,29 @@ class _Planner:
                 name = tunnel.interface
                 yield Step(f"remove {name}", tuple(self._remove(name)), interrupts=in_the_way)
 
+    def own_left_over(self) -> list[LiveTunnel]:
+        """For who takes everything down."""
+        return self._left_over()
+
     def _left_over(self) -> list[LiveTunnel]:
         wanted = {tunnel.interface for tunnel in self.wanted.tunnels}
         own = self.wanted.own_keys
         return [
             tunnel
             for tunnel in self.live.tunnels.values()
-            if tunnel.private_key in own
+            if (tunnel.private_key in own or self._is_of_a_rotation(tunnel.interface))
             and tunnel.interface not in wanted
             and not self._is_of_another_network(tunnel.interface)
         ]
+
+    def _is_of_a_rotation(self, name: str) -> bool:
+        """By name and address: the key of one that was aborted is no longer there to go by."""
+        spares = {rotation.spare_interface(x.interface) for x in self.wanted.tunnels if not x.spare}
+        device = self.live.devices.get(name)
+        if name not in spares or device is None:
+            return False
+        found = {x.ip for x in device.addresses if not x.is_link_local}
+        return bool(found) and found <= {x.address for x in self.wanted.tunnels}
 
     def _is_of_another_network(self, name: str) -> bool:
         device = self.live.devices.get(name)

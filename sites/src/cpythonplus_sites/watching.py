@@ -97,7 +97,9 @@ def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
     carriers = {name: found for name in names if (found := _carrier(wanted, tunnels, name))}
     in_use = ways(machine, network, wanted)
     devices = {name: device for name, (device, _) in carriers.items()}
-    answers = _ask(machine, network, devices, spares, in_use)
+    # Where there is neither interface nor peer yet, nobody is asked.
+    answers = dict.fromkeys(names, Answers(wireguard=False, ssh=False))
+    answers.update(_ask(machine, network, devices, spares, in_use))
     now_s = machine.monotonic_s()
     memories: dict[str, Memory] = {}
     chosen: dict[str, Kind] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from cpythonplus_sites.applying import (
     only_one,
 )
 from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands.confirm import add_yes, agreed
 from cpythonplus_sites.commands.gateway import (
     add_no_systemd,
     add_tune,
@@ -25,20 +25,25 @@ from cpythonplus_sites.commands.gateway import (
 from cpythonplus_sites.commands.plan import line, remarks, text
 from cpythonplus_sites.commands.status import said
 from cpythonplus_sites.health import examine
-from cpythonplus_sites.live import look
+from cpythonplus_sites.live import look, resolved
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.planning import plan
 from cpythonplus_sites.secrets import SecretError
-from cpythonplus_sites.terminal import UsageError, complain, show
+from cpythonplus_sites.terminal import complain, show
 from cpythonplus_sites.watching import path, remember, watch
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from cpythonplus_sites.commands.gateway import Gateway
-    from cpythonplus_sites.steps import Step
+    from cpythonplus_sites.steps import Plan, Step
+
+    Addresses = Mapping[str, tuple[str, ...]]
 
 NOT_AS_IT_SHOULD_BE_STATUS = 1
+COMMAND = "cpythonplus-sites apply"
+CHANGED_MEANWHILE = "the gateway or the file was changed meanwhile; the plan is now another one"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sites.add_common(parser)
     add_tune(parser)
     add = parser.add_argument
-    add("--yes", action="store_true", help="do not ask for confirmation")
+    add_yes(parser)
     add(
         "--endpoints-only", action="store_true", help="only update endpoints by DNS, without asking"
     )
@@ -63,81 +68,108 @@ def run(options: argparse.Namespace) -> int:
                 return _follow(gateway, options)
             gateway.folder.check()
             need_trusted_program(Machine(), options)
-            with only_one(gateway.folder.path):
-                return _apply(gateway, options)
+            return _at_once(gateway, options) if options.yes else _after_asking(gateway, options)
     except ApplyRunningError as error:
-        complain("cpythonplus-sites apply", str(error))
+        complain(COMMAND, str(error))
         return NOT_AS_IT_SHOULD_BE_STATUS
 
 
 def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
     """What the timer does. Tells on standard error, which is its journal, what it changes."""
-    machine, network = Machine(), gateway.network
-    heard = watch(machine, network, gateway.wanted)  # it takes seconds: without the lock
+    machine = Machine()
+    heard = watch(machine, gateway.network, gateway.wanted)  # it takes seconds: without the lock
     outcome = Outcome(())
     if heard.calls:
-        with only_one(gateway.folder.path):
+        addresses = resolved(machine, gateway.wanted)
+        with only_one(gateway.folder.path, tell=_say) as had_to_wait:
+            if had_to_wait:  # for a run that may have had a newer file
+                gateway = find(options)
             outcome = apply(
                 machine,
                 gateway.wanted,
                 endpoints_only=True,
                 systemd=not options.no_systemd,
                 heard=heard,
-                tell=lambda step: _log(line(step)),
+                addresses=addresses,
+                tell=lambda step: _say(line(step)),
             )
     for switch in heard.switches if outcome.failed is None else ():
-        _log(switch)
+        _say(switch)
     if outcome.failed is not None:
-        _log(f"{outcome.failed.description}: {outcome.reason}")
+        _say(f"{outcome.failed.description}: {outcome.reason}")
     else:
         try:
-            remember(machine, network, heard.remembered)
+            remember(machine, gateway.network, heard.remembered)
         except (OSError, SecretError) as error:  # the links are as they should be all the same
-            _log(f"{path(network)}: {error}")
-    show(_result(gateway.site.name, outcome))
+            _say(f"{path(gateway.network)}: {error}")
+    show(result(gateway.site.name, outcome))
     return 0 if outcome.is_good else NOT_AS_IT_SHOULD_BE_STATUS
 
 
-def _log(text: str) -> None:
-    complain("cpythonplus-sites apply", text)
+def _at_once(gateway: Gateway, options: argparse.Namespace) -> int:
+    addresses = resolved(Machine(), gateway.wanted)
+    with only_one(gateway.folder.path, tell=_say) as had_to_wait:
+        if had_to_wait:  # for a run that may have had a newer file
+            gateway = find(options)
+        outcome = _apply(gateway, options, addresses)
+    return _close(gateway, outcome)
 
 
-def _apply(gateway: Gateway, options: argparse.Namespace) -> int:
-    machine, name = Machine(), gateway.site.name
-    systemd = not options.no_systemd
-    if not options.yes:
-        found = plan(gateway.wanted, look(machine, gateway.wanted, systemd=systemd))
-        show(text(name, found))
-        if found.steps and not _agreed():
+def _after_asking(gateway: Gateway, options: argparse.Namespace) -> int:
+    """Nothing is locked while a person thinks: the timer would fail every minute."""
+    while True:
+        addresses = resolved(Machine(), gateway.wanted)
+        found = _planned(gateway, options, addresses)
+        show(text(gateway.site.name, found))
+        if found.steps and not agreed():
             return NOT_AS_IT_SHOULD_BE_STATUS
-    outcome = apply(machine, gateway.wanted, systemd=systemd, tell=_tell)
-    if outcome.is_good and await_sessions(machine, gateway.wanted):
+        outcome = None
+        with only_one(gateway.folder.path, tell=_say):
+            gateway = find(options)
+            if _planned(gateway, options, addresses).steps == found.steps:
+                outcome = _apply(gateway, options, addresses)
+        if outcome is not None:
+            return _close(gateway, outcome)
+        _say(CHANGED_MEANWHILE)
+
+
+def _planned(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) -> Plan:
+    systemd = not options.no_systemd
+    live = look(Machine(), gateway.wanted, systemd=systemd, addresses=addresses)
+    return plan(gateway.wanted, live)
+
+
+def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) -> Outcome:
+    machine, wanted, systemd = Machine(), gateway.wanted, not options.no_systemd
+    outcome = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
+    if outcome.is_good and await_sessions(machine, wanted):
         # Another gateway changes its key, and the session with the new one is there now.
-        more = apply(machine, gateway.wanted, systemd=systemd, tell=_tell)
+        more = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
         outcome = replace(more, done=(*outcome.done, *more.done))
-    show(_result(name, outcome))
+    return outcome
+
+
+def _close(gateway: Gateway, outcome: Outcome) -> int:
+    """Say what was done, and look at the links, which takes seconds: without the lock."""
+    show(result(gateway.site.name, outcome))
     if outcome.failed is not None:
         return NOT_AS_IT_SHOULD_BE_STATUS
-    reaches = examine(machine, gateway.network, gateway.wanted)
+    reaches = examine(Machine(), gateway.network, gateway.wanted)
     show("".join(f"  {each}\n" for each in said(reaches)))
     is_well = not any(reach.side == "here" for reach in reaches)
     return 0 if outcome.is_good and is_well else NOT_AS_IT_SHOULD_BE_STATUS
 
 
-def _agreed() -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("no terminal to ask for confirmation; --yes carries out the plan")
-    try:
-        return input("proceed? [y/N] ").strip().lower() in ("y", "yes")
-    except (EOFError, KeyboardInterrupt):
-        return False
+def _say(message: str) -> None:
+    complain(COMMAND, message)
 
 
 def _tell(step: Step) -> None:
     show(f"  {line(step)}\n")
 
 
-def _result(name: str, outcome: Outcome) -> str:
+def result(name: str, outcome: Outcome, *, again: str = COMMAND) -> str:
+    """What was done, and where it stopped.  again: the command that continues from there."""
     count = len(outcome.done)
     done = f"{count} step{'s' * (count != 1)} done"
     is_idle = not count and not outcome.missed
@@ -146,6 +178,6 @@ def _result(name: str, outcome: Outcome) -> str:
         lines = [f"{name}: {done}, then stopped", f"  ! {outcome.failed.description}"]
         lines += [f"    {outcome.reason}"]
         lines += [f"  - not done: {step.description}" for step in outcome.left]
-        lines += ["  cpythonplus-sites apply continues from here."]
+        lines += [f"  {again} continues from here."]
     lines += [f"  ! {step.description}: {reason}" for step, reason in outcome.missed]
     return "".join(f"{each}\n" for each in [*lines, *remarks(outcome.obstacles, outcome.notes)])

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         return show(text) or USAGE_STATUS
     found = advise(file.stanzas)
     if options.resolve:
-        found += unresolved(file.stanzas, Machine().resolve)
+        found += unresolved(file.stanzas, Machine().resolve_all)
     warnings = file.placed(found)
     if options.format == "json":
         return show(_json(path, (), warnings, calls(file.network)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 COMMAND = "cpythonplus-clock"
 INITS = ("systemd", "sysv", "cron")
+READ_ONLY_HINT = (
+    "; make it writable meanwhile, or install into the image it is made from: --root DIR"
+)
 
 HELP = """\
 usage: cpythonplus-clock ACTION [options]
@@ -68,8 +72,9 @@ def _install(words: list[str]) -> int:
     if not options.python.startswith("/"):
         raise UsageError(f"--python: expected an absolute path, got {options.python!r}")
     init = options.init or clock_units.init_of(root)
-    wanted = clock_units.files(init, options.python)
     try:
+        place = clock_units.place_for(root)
+        wanted = clock_units.files(init, options.python, place)
         clock_units.refuse_others(root, wanted, options.python)
         write = clock_units.not_there if options.dry_run else clock_units.install
         paths = write(root, wanted)
@@ -77,6 +82,8 @@ def _install(words: list[str]) -> int:
         return _failed(error)
     verb = "would write" if options.dry_run else "wrote"
     lines = [f"{verb} {clock_units.below(root, path)}" for path in paths]
+    if place != clock_units.PLACES[0] and paths:
+        lines.append(f"the script is in {place}, as {clock_units.PLACES[0]} is read-only")
     lines += [str(conflict) for conflict in clock_units.conflicts(root)]
     lines += _next_steps(root, init) if paths and not options.dry_run else []
     return show(
@@ -115,10 +122,11 @@ def _status(words: list[str]) -> int:
         return status
     root = Path("/")
     init = clock_units.init_of(root)
-    missing = clock_units.missing(root, clock_units.files(init))
+    wanted = clock_units.files(init, place=clock_units.place_for(root))
+    missing = clock_units.missing(root, wanted)
     if not missing:
         lines = [f"installed for {init}"]
-    elif len(missing) == len(clock_units.files(init)):
+    elif len(missing) == len(wanted):
         lines = ["not installed; run cpythonplus-clock install"]
     else:
         lines = [f"missing: {path}; run cpythonplus-clock install to repair it" for path in missing]
@@ -152,5 +160,6 @@ def _root(options: argparse.Namespace) -> Path:
 
 
 def _failed(error: OSError) -> int:
-    complain(COMMAND, f"{error.filename}: {error.strerror}")
+    hint = READ_ONLY_HINT if error.errno == errno.EROFS else ""
+    complain(COMMAND, f"{error.filename}: {error.strerror}{hint}")
     return 1

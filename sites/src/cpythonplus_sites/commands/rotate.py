@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 
 from cpythonplus_sites import key_change
 from cpythonplus_sites.commands import sites
-from cpythonplus_sites.commands.gateway import need_root
+from cpythonplus_sites.commands.confirm import add_yes, agreed
+from cpythonplus_sites.commands.gateway import find, need_root
 from cpythonplus_sites.commands.keys import change_keys, plain_errors
+from cpythonplus_sites.commands.plan import text
 from cpythonplus_sites.host_folder import HostFolder
+from cpythonplus_sites.live import devices, look
 from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.planning import plan
+from cpythonplus_sites.rotation import carries, stage_of
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError, show
 
@@ -32,6 +37,14 @@ STEPS = {
     "finish": key_change.finish,
     "abort": key_change.abort,
 }
+MEANS = {
+    "begin": "makes a new key beside the one that is in use",
+    "switch": "puts the new key in the place of the old one, which is deleted",
+    "finish": "forgets how the change was made, and removes the second interface",
+    "abort": "goes back to the old key",
+}
+"""What a step does, for whoever is asked."""
+
 _THEN = "give {file} to the other gateways, run cpythonplus-sites apply on each, then here:"
 AFTER = {
     "begun": f"{_THEN} rotate switch",
@@ -54,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sites.add_common(parser)
     add = parser.add_argument
+    add_yes(parser)
     add("--force", action="store_true", help="do not wait for the other gateways (loses packets)")
     add("--no-systemd", action="store_true", help="passed on to apply, which is part of each step")
 
@@ -68,6 +82,10 @@ def run(options: argparse.Namespace) -> int:
             stage = key_change.stage_here(folder, site)
             return show(f"{site.name}: {stage}\n{AFTER[stage].format(file=path)}\n")
         need_root("rotate")
+        if options.step == "finish" and _is_over(folder, network, site):
+            return show(f"{site.name}: {AFTER['idle']}\n")
+        if not options.yes and not _agreed(path, options, site):
+            return NOT_YET_STATUS
         apply = partial(_apply, path, options)
         ready = options.force or _others_are_ready(options.step, folder, network, site, apply)
         if not ready:
@@ -81,6 +99,31 @@ def run(options: argparse.Namespace) -> int:
             show(f"apply did not complete; repeat: rotate {options.step}\n")
             return NOT_YET_STATUS
         return show(f"{site.name}: {DONE[options.step].format(file=path)}\n")
+
+
+def _is_over(folder: HostFolder, network: Network, site: Site) -> bool:
+    """Whether there is nothing to finish, also of a `finish` that was interrupted.
+
+    That may have left a key, or the second interface, which is also there while another site
+    changes its key.
+    """
+    keys_left = any(path.exists() for path in (folder.next_key_path, folder.aborted_key_path))
+    if keys_left or key_change.stage_here(folder, site) != "idle":
+        return False
+    others = (other for other in network.sites if other is not site)
+    if any(stage_of(other) != "idle" for other in others):
+        return True
+    return carries(site, spare=True) not in devices(Machine())
+
+
+def _agreed(path: Path, options: argparse.Namespace, site: Site) -> bool:
+    """Say what the step does, and what else the file changes here, as it is applied with it."""
+    show(f"{site.name}: rotate {options.step} {MEANS[options.step]}, and applies {path} here\n")
+    gateway, systemd = find(options), not options.no_systemd
+    found = plan(gateway.wanted, look(Machine(), gateway.wanted, systemd=systemd))
+    if found.steps:
+        show(f"the file already differs from this gateway:\n{text(site.name, found)}")
+    return agreed()
 
 
 def _this_site(path: Path, folder: HostFolder, name: str | None) -> tuple[Network, Site]:

@@ -28,6 +28,7 @@ ACTIONS: dict[str, str] = {
     "render": "write the files of a gateway below a folder",
     "plan": "show the differences between the file and this gateway",
     "apply": "configure this gateway as described in the file",
+    "down": "take this gateway's links down until the next apply",
     "status": "show whether the other sites are reachable",
     "rotate": "change this gateway's key without loss",
     "diagram": "draw the sites and their links",
@@ -99,16 +100,21 @@ def _carry_out(action: str, arguments: list[str]) -> int:
             raise
         raise UsageError("requires tomli before Python 3.11; pip install tomli") from None
     except KeyboardInterrupt:
-        again = "; the same command continues from there" * (action in ("apply", "rotate"))
+        again = "; the same command continues from there" * (action in ("apply", "down", "rotate"))
         print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)
         return INTERRUPTED_STATUS
     return status
 
 
-def add_common(parser: argparse.ArgumentParser, *, site: bool = True) -> None:
+def add_common(
+    parser: argparse.ArgumentParser,
+    *,
+    site: bool = True,
+    default_file: str = "./sites.toml, else the host's",
+) -> None:
     """Add the options that most actions have."""
     add = parser.add_argument
-    add("--file", type=Path, metavar="PATH", help="site file (./sites.toml, else the host's)")
+    add("--file", type=Path, metavar="PATH", help=f"site file ({default_file})")
     if site:
         add("--site", metavar="NAME", help="name of this site (the one with this host's key)")
     add_host_dir(parser)

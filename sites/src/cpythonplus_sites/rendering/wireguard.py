@@ -7,8 +7,9 @@ Four points differ from what is usual, each for a reason that was tried out:
 - `Table = off` and routes of our own: wg-quick would set routes only when the interface comes up,
   and nothing would tell ours from the user's. `apply` sets the same ones.
 - `PreUp` sets the `unreachable` routes for where systemd does not do that before (closed.py).
-- An endpoint that is a DNS name is set by a command for that peer alone. As `Endpoint =`, one name
-  that does not resolve makes wg refuse the whole file, and all other links stay down with it.
+- An endpoint that is a DNS name is set by a command for that peer alone, all of them at once and
+  with a time limit. As `Endpoint =`, one name that does not resolve makes wg refuse the whole file,
+  and all other links stay down with it; one after the other, each silent name delays the rest.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ MARK = "`cpythonplus-sites apply` writes this file."
 
 RESOLUTION_RETRIES = 2
 """`wg` waits 1.0 s, then 1.2 s; what fails then is left to the timer."""
+
+RESOLUTION_TIMEOUT_S = 10
+"""For a resolver that says nothing at all, which each try may wait 10 s for."""
 
 
 def configuration(network: Network, site: Site, host: Host) -> RenderedFile | None:
@@ -103,15 +107,20 @@ def _route_command(route: Route) -> str:
 
 
 def _endpoint_commands(network: Network, site: Site) -> list[str]:
-    """One command a peer; a name that does not resolve now must not take the interface down."""
+    """One line for all, in parallel; a name that does not resolve now must not take the rest down.
+
+    `wait` alone is successful, whatever those that it waits for were.
+    """
     commands = []
     for link in links_by_wireguard(network, site):
         peer = network.site(link.other(site.name))
         if peer.public_key and peer.endpoint is not None and is_dns_name(peer.endpoint):
             where = f"peer {word(peer.public_key)} endpoint {_endpoint(peer.endpoint)}"
-            retries = f"WG_ENDPOINT_RESOLUTION_RETRIES={RESOLUTION_RETRIES}"
-            commands.append(f"PostUp = {retries} wg set %i {where} || true")
-    return commands
+            commands.append(f"timeout {RESOLUTION_TIMEOUT_S} wg set %i {where} &")
+    if not commands:
+        return []
+    retries = f"export WG_ENDPOINT_RESOLUTION_RETRIES={RESOLUTION_RETRIES}"
+    return [f"PostUp = {retries}; {' '.join(commands)} wait"]
 
 
 def _peer(network: Network, site: Site, peer: Site, link: Link, host: Host) -> str:

@@ -1,0 +1,83 @@
+"""`cpythonplus-sites down`: this gateway leaves the network, until the next apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cpythonplus_sites.applying import ApplyRunningError, carry_on, only_one
+from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands.apply import NOT_AS_IT_SHOULD_BE_STATUS, result
+from cpythonplus_sites.commands.confirm import add_yes, agreed
+from cpythonplus_sites.commands.gateway import add_no_systemd, find, need_root, plain_errors
+from cpythonplus_sites.commands.plan import line, text
+from cpythonplus_sites.live import endpoint_hosts, look
+from cpythonplus_sites.machine import Machine
+from cpythonplus_sites.taking_down import closed_routes, plan_down
+from cpythonplus_sites.terminal import complain, show
+
+if TYPE_CHECKING:
+    import argparse
+
+    from cpythonplus_sites.commands.gateway import Gateway
+    from cpythonplus_sites.steps import Plan, Step
+
+COMMAND = "cpythonplus-sites down"
+STAYS = "files, keys and kernel settings stay; cpythonplus-sites apply brings the links up again"
+CLOSED = "packets for the other sites are refused here, until then or until --clear-routes"
+OPEN = "packets for the other sites now take the default route, unencrypted"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the action's arguments to a parser."""
+    sites.add_common(parser, default_file="the one that was applied last, in the host folder")
+    add_yes(parser)
+    parser.add_argument(
+        "--clear-routes",
+        action="store_true",
+        help="also remove the `unreachable` routes to the other sites",
+    )
+    add_no_systemd(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show what goes, ask, and take it down."""
+    if options.file is None:
+        # Not ./sites.toml: what is there was made from the copy that `apply` left.
+        copy = Path(options.host_dir) / "sites.toml"
+        options.file = copy if copy.exists() else None
+    try:
+        with plain_errors():
+            gateway = find(options)
+            need_root("down")
+            if not options.yes:
+                found = _planned(gateway, options)
+                show(text(gateway.site.name, found))
+                if found.steps and not agreed():
+                    return NOT_AS_IT_SHOULD_BE_STATUS
+            with only_one(gateway.folder.path, tell=lambda words: complain(COMMAND, words)):
+                return _take_down(gateway, options)
+    except ApplyRunningError as error:
+        complain(COMMAND, str(error))
+        return NOT_AS_IT_SHOULD_BE_STATUS
+
+
+def _planned(gateway: Gateway, options: argparse.Namespace) -> Plan:
+    wanted = gateway.wanted
+    unasked: dict[str, tuple[str, ...]] = dict.fromkeys(endpoint_hosts(wanted), ())
+    live = look(Machine(), wanted, systemd=not options.no_systemd, addresses=unasked)
+    closed = closed_routes(Machine(), gateway.network)
+    return plan_down(wanted, live, routes_too=options.clear_routes, closed=closed)
+
+
+def _take_down(gateway: Gateway, options: argparse.Namespace) -> int:
+    outcome = carry_on(Machine(), lambda: _planned(gateway, options), _tell)
+    show(result(gateway.site.name, outcome, again=COMMAND))
+    if not outcome.is_good:
+        return NOT_AS_IT_SHOULD_BE_STATUS
+    is_closed = bool(closed_routes(Machine(), gateway.network))
+    return show(f"  - {STAYS}\n  - {CLOSED if is_closed else OPEN}\n")
+
+
+def _tell(step: Step) -> None:
+    show(f"  {line(step)}\n")

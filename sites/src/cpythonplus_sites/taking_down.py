@@ -1,0 +1,149 @@
+"""What has to be done so that a gateway's links are down and stay so, until `apply`.
+
+    timers -> units, the last one first -> interfaces -> when none is left, the nftables table
+
+The timers come first: they would bring back what goes. The table comes last: it holds what arrives
+by ssh to the far side's addresses. Routes through an interface go with it, in the kernel.
+
+Files and keys stay, so that `apply` brings all of it back, and so do kernel settings: forwarding
+may be needed by somebody else. The `unreachable` routes stay, with the unit that sets them at boot:
+a gateway that was taken down is the very case for which they are there. They go where a person says
+that packets for the other sites are to take another way (`routes_too`). What is not ours is not
+touched, as in planning.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus_sites.planning import own_tunnels, strangers
+from cpythonplus_sites.steps import Command, Plan, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cpythonplus_sites.live import Live
+    from cpythonplus_sites.machine import Machine
+    from cpythonplus_sites.model import Network, Subnet
+    from cpythonplus_sites.wanted import Wanted
+
+LATER = "when the interfaces are gone: {0}"
+LEAST_METRIC = 2_000_000_000
+"""Of our `unreachable` routes: that, and their subnets, is what tells them from the user's."""
+
+KEPT_UNIT = "-unreachable.service"
+"""The end of the name of the unit that sets the `unreachable` routes."""
+
+LAST_UNITS = ("-clamping.service", KEPT_UNIT)
+"""Of those without which a packet could pass that may not, while a link is still up."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """An `unreachable` route of ours."""
+
+    subnet: Subnet
+    metric: int
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """How `ip` names it."""
+        return ("unreachable", str(self.subnet), "metric", str(self.metric))
+
+
+def closed_routes(machine: Machine, network: Network) -> tuple[Closed, ...]:
+    """The `unreachable` routes of ours that are there, to what belongs to this network."""
+    ours = {network.tunnel, *(lan for site in network.sites for lan in site.lans)}
+    found: list[Closed] = []
+    for version in ("-4", "-6"):
+        words = ("-j", "-N", version, "route", "show", "table", "main", "type", "unreachable")
+        output = machine.run(("ip", *words))
+        found += _read(output.out) if output.status == 0 else ()
+    return tuple(x for x in found if x.subnet in ours and x.metric >= LEAST_METRIC)
+
+
+def _read(text: str) -> Iterator[Closed]:
+    """Of `ip -j route show`; nothing where it prints something else, as that of busybox does."""
+    with suppress(ValueError):
+        entries: list[dict[str, Any]] = json.loads(text or "[]")
+        for entry in entries:
+            if entry["dst"] != "default":
+                yield Closed(ip_network(entry["dst"], strict=False), int(entry.get("metric", 0)))
+
+
+def plan_down(
+    wanted: Wanted, live: Live, *, routes_too: bool = False, closed: Iterable[Closed] = ()
+) -> Plan:
+    """What is to be undone of what is there; the table only when no interface is.
+
+    routes_too: also the `closed` routes, and their unit.
+    """
+    found = tuple(strangers(wanted, live))
+    if found:
+        return Plan((), found)
+    names = [name for name in live.units if routes_too or not name.endswith(KEPT_UNIT)]
+    timers = [name for name in names if name.endswith(".timer")]
+    last = [name for name in names if name.endswith(LAST_UNITS)]
+    rest = [name for name in names if name not in (*timers, *last)]
+    user = wanted.tunnel_user
+    stopped = [*_stop(live, timers), *_stop(live, rest[::-1], user)]
+    devices = _devices(wanted, live)
+    units = [step.commands[0].argv[-1] for step in stopped]
+    # What a unit takes away is looked at again afterwards: it may fail to, as for a tun device
+    # that an sshd holds.
+    left = [device for device in devices if not any(_takes(unit, device) for unit in units)]
+    tuns = {link.device for link in wanted.ssh}
+    steps = [*stopped, *(_remove(device, user if device in tuns else None) for device in left)]
+    tables = [table.title for table in wanted.tables if live.tables.get(table.title, (None,))[0]]
+    later = [*_stop(live, last)] or [*map(_delete, tables)]
+    later += [_open(route) for route in closed if routes_too]
+    if devices:
+        return Plan(tuple(steps), notes=tuple(LATER.format(step.description) for step in later))
+    return Plan((*steps, *later))
+
+
+def _devices(wanted: Wanted, live: Live) -> list[str]:
+    """The interfaces of ours that are there, those that the file no longer mentions included."""
+    ours = {*wanted.devices, *(tunnel.interface for tunnel in own_tunnels(wanted, live))}
+    return sorted(ours & set(live.devices))
+
+
+def _takes(unit: str, device: str) -> bool:
+    """Whether the end of a unit is meant to be that of a device."""
+    number = device.removeprefix("tun")
+    return unit == f"wg-quick@{device}.service" or unit.endswith(f"-tun@{number}.service")
+
+
+def _stop(live: Live, names: list[str], user: str | None = None) -> Iterator[Step]:
+    for name in names:
+        unit = live.units[name]
+        if unit.active or unit.enabled:
+            stop = Command(("systemctl", "disable", "--now", name))
+            end = _end_sessions(user if "-tun@" in name else None)
+            interrupts = unit.active and not name.endswith((".timer", *LAST_UNITS))
+            yield Step(f"disable and stop {name}", (stop, *end), interrupts=interrupts)
+
+
+def _remove(device: str, user: str | None) -> Step:
+    # Not `ip tuntap del`, which fails while a program holds the device.
+    remove = Command(("ip", "link", "delete", "dev", device))
+    return Step(f"remove {device}", (remove, *_end_sessions(user)), interrupts=True)
+
+
+def _end_sessions(user: str | None) -> tuple[Command, ...]:
+    """Without its device an sshd would keep the client connected, which then never calls again."""
+    return () if user is None else (Command(("pkill", "-u", user), tolerated=True),)
+
+
+def _delete(title: str) -> Step:
+    delete = Command(("nft", "delete", "table", *title.split()))
+    return Step(f"remove the nftables table {title}", (delete,))
+
+
+def _open(route: Closed) -> Step:
+    words = ("ip", f"-{route.subnet.version}", "route", "del", *route.words)
+    return Step(f"remove the unreachable route to {route.subnet}", (Command(words),))
