@@ -18,7 +18,7 @@ from cpythonplus_sites.live import Device
 from cpythonplus_sites.metrics import prometheus
 from cpythonplus_sites.probing import Ping
 from sites.tests.simulated import NOW_S, Simulated
-from sites.tests.test_plan_and_apply import EXAMPLE, wants
+from sites.tests.test_plan_and_apply import EXAMPLE, NEW_KEY, changed, wants
 
 if TYPE_CHECKING:
     from cpythonplus_sites.model import Network
@@ -146,6 +146,16 @@ def test_what_is_missing_is_named() -> None:
     assert "not among the peers of wg-acme" in judged(machine)["paris"].cause
     del machine.tunnels["wg-acme"], machine.devices["wg-acme"]
     assert "wg-acme does not exist" in judged(machine)["paris"].cause
+
+
+def test_a_change_of_keys_diverts_nothing() -> None:
+    """The routes are where they were, and the younger session is on the other interface."""
+    network = changed(EXAMPLE, "paris", next_public_key=NEW_KEY)
+    machine = berlin(*PARIS, network=network)
+    tunnel = machine.tunnels["wg-acme-n"]
+    peers = tuple(replace(x, handshake_s=int(NOW_S) - 1) for x in tunnel.peers)
+    machine.tunnels["wg-acme-n"] = replace(tunnel, peers=peers)
+    assert judged(machine, network)["paris"].verdict == "good"
 
 
 def test_behind_the_hub() -> None:

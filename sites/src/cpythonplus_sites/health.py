@@ -424,7 +424,9 @@ class _Judge:
         other = self.network.site(reach.site)
         link = self._link(other)
         assert link is not None  # noqa: S101
-        first = next(self.passage.faults(other, self._device(link)), None)
+        # Routes move between our devices, in a change of keys or to a fallback: not at this moment.
+        others = {x.interface for x in self.wanted.tunnels} | {f"tun{link.tunnel_number}"}
+        first = next(self.passage.faults(other, self._device(link), others), None)
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
 
 

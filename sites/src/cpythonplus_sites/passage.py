@@ -23,7 +23,7 @@ from cpythonplus_sites.live import PROC_SYS
 from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from cpythonplus_sites.live import Device
     from cpythonplus_sites.machine import Machine, Output
@@ -88,10 +88,10 @@ class Passage:
         self._devices = devices
         self._outputs: dict[tuple[str, ...], Output] = {}
 
-    def faults(self, far: Site, device: str) -> Iterator[str]:
+    def faults(self, far: Site, device: str, others: Collection[str] = ()) -> Iterator[str]:
         """What keeps packets of the LAN from the way to another site, a line each.
 
-        device: through which they should leave.
+        device: through which they should leave; others: through which they may, for a while.
         """
         site = self._site
         if site.gateway.version != far.gateway.version:
@@ -104,7 +104,7 @@ class Passage:
         if lan is None:
             yield NO_ADDRESS.format(site.gateway)
             return
-        yield from self._misrouted(far, lan, device)
+        yield from self._misrouted(far, lan, device, others)
         host = host_in_lan(site)
         out, back = Packet(lan, device, host, far.gateway), Packet(device, lan, far.gateway, host)
         for packet in (out, back):
@@ -125,7 +125,9 @@ class Passage:
 
     # ---- policy routing -------------------------------------------------------------------------
 
-    def _misrouted(self, far: Site, lan: str, device: str) -> Iterator[str]:
+    def _misrouted(
+        self, far: Site, lan: str, device: str, others: Collection[str]
+    ) -> Iterator[str]:
         """Where the kernel would send a packet of the LAN; rules of policy routing count, too."""
         source = str(host_in_lan(self._site))
         words = ("ip", "-j", "route", "get", str(far.gateway), "from", source, "iif", lan)
@@ -139,7 +141,7 @@ class Passage:
             return
         found = _json(output.out)
         leaves = found[0].get("dev") if isinstance(found, list) and found else None
-        if isinstance(leaves, str) and leaves != device:
+        if isinstance(leaves, str) and leaves not in (device, *others):
             yield DIVERTED.format(far.gateway, leaves, device, rules)
 
     def _odd_rules(self) -> list[str]:
