@@ -368,6 +368,8 @@ class Simulated(Machine):
             case ("disable", "--now", name):
                 self.units.pop(name, None)
                 self._stop(name)
+            case ("stop", name):
+                assert name not in self.units  # what a timer has begun
             case ("list-units", *options, pattern):
                 assert options == ["--all", "--full", "--plain", "--no-legend"]
                 found = [name for name in self.units if fnmatchcase(name, pattern)]

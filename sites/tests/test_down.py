@@ -78,6 +78,9 @@ def test_the_order() -> None:
     done = [" ".join(argv) for argv in machine.ran if argv[0] in ("systemctl", "ip", "nft")]
     changes = [each for each in done if "disable" in each or "delete" in each]
     assert changes[0] == f"systemctl disable --now {TIMER}"
+    # One that it has begun waits for the lock until we are done.
+    begun = f"systemctl stop {TIMER.removesuffix('.timer')}.service"
+    assert done[done.index(changes[0]) + 1] == begun
     first_link, table = (
         next(i for i, each in enumerate(changes) if word in each)
         for word in ("wg-quick@", "clamping")

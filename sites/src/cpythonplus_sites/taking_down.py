@@ -124,6 +124,10 @@ def _stop(live: Live, names: list[str], user: str | None = None) -> Iterator[Ste
         if unit.active or unit.enabled:
             stop = Command(("systemctl", "disable", "--now", name))
             end = _end_sessions(user if "-tun@" in name else None)
+            if name.endswith(".timer"):
+                # What it has begun may wait for the lock, and would bring back what goes.
+                service = f"{name[: -len('.timer')]}.service"
+                end = (Command(("systemctl", "stop", service), tolerated=True),)
             interrupts = unit.active and not name.endswith((".timer", *LAST_UNITS))
             yield Step(f"disable and stop {name}", (stop, *end), interrupts=interrupts)
 
