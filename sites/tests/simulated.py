@@ -219,11 +219,8 @@ class Simulated(Machine):
         match words:
             case ("-j", "-d", "-N", "address", "show"):
                 return Output(0, json.dumps([*map(device_json, self.devices.values())]))
-            case ("-j", "-N", family, "route", "show", "table", "main", *kind):
+            case ("-j", "-N", family, "route", "show", "table", "main"):
                 shown = [x for x in self.routes if x.subnet.version == int(family[1])]
-                if kind:
-                    assert kind[0] == "type"
-                    shown = [x for x in shown if x.kind == kind[1]]
                 return Output(0, json.dumps([*map(route_json, shown)]))
             case ("link", *rest):
                 return self._ip_link(rest)
@@ -243,7 +240,7 @@ class Simulated(Machine):
                 self.devices[name] = replace(device, addresses=tuple(kept))
             case ("-j", "route", "get", *_) | ("-4" | "-6", "rule", "show"):
                 return self._looked_up(words)
-            case ("route", *rest) | ("-4" | "-6", "route", *rest):
+            case ("route", *rest):
                 self._ip_route(rest)
             case _:
                 raise AssertionError(words)
@@ -289,10 +286,6 @@ class Simulated(Machine):
             case ["replace", "unreachable", subnet, "proto", protocol, "metric", metric]:
                 refusing = refused(subnet, protocol, metric)
                 self.routes = [x for x in self.routes if x != refusing] + [refusing]
-            case ["del", "unreachable", subnet, "metric", metric]:
-                known = (ip_network(subnet), int(metric), "unreachable")
-                (gone,) = (x for x in self.routes if (x.subnet, x.metric, x.kind) == known)
-                self.routes.remove(gone)
             case ["del", "unreachable", subnet, "proto", protocol, "metric", metric]:
                 self.routes.remove(refused(subnet, protocol, metric))
             case ["replace", subnet, "dev", name, "proto", protocol]:

@@ -16,7 +16,7 @@ from cpythonplus_sites.commands.gateway import Gateway
 from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import Device, LiveRoute, LiveTunnel, Unit, look
 from cpythonplus_sites.rendering import names
-from cpythonplus_sites.taking_down import closed_routes, plan_down
+from cpythonplus_sites.taking_down import plan_down
 from sites.tests import strategies
 from sites.tests.simulated import Simulated, refused
 from sites.tests.test_apply_command import FILE, PRIVATE, folder, sites  # noqa: F401
@@ -35,8 +35,7 @@ TIMER = names.endpoints_unit(EXAMPLE)
 
 def taken_down(machine: Simulated, wanted: Wanted, *, routes_too: bool = False) -> Outcome:
     def planned() -> Plan:
-        closed = closed_routes(machine, EXAMPLE)
-        return plan_down(wanted, look(machine, wanted), routes_too=routes_too, closed=closed)
+        return plan_down(wanted, look(machine, wanted), routes_too=routes_too)
 
     return carry_on(machine, planned, lambda _: None)
 
@@ -155,7 +154,8 @@ def test_unreachable_routes_stay_until_somebody_says_otherwise() -> None:
     paris = EXAMPLE.site("paris").lans[0]
     ours = refused_routes(machine)
     assert {route.subnet for route in ours} == set(wanted.closed)
-    others = [refused("172.16.9.0/24", "2", "2000000007"), refused(str(paris), "2", "9")]
+    beside = str(wanted.closed_metric + 1)  # another network's
+    others = [refused("172.16.9.0/24", "2", "9"), refused(str(paris), "2", beside)]
     machine.routes += others
     assert taken_down(machine, wanted).is_good
     assert machine.units == {unit: Unit(True, True)}
@@ -163,10 +163,22 @@ def test_unreachable_routes_stay_until_somebody_says_otherwise() -> None:
     outcome = taken_down(machine, wanted, routes_too=True)
     first, *rest = (step.description for step in outcome.done)
     assert first == f"disable and stop {unit}"
-    assert set(rest) == {f"remove the unreachable route to {x}" for x in wanted.closed}
+    assert set(rest) == {f"no longer refuse {x}" for x in wanted.closed}
     assert machine.units == {}
     assert refused_routes(machine) == others  # another network's, and the user's
     assert taken_down(machine, wanted, routes_too=True).done == ()
+
+
+def test_unreachable_routes_that_are_missing_are_set_before_a_link_goes() -> None:
+    """Of a gateway that an older version set up, or where somebody flushed them."""
+    machine = gateway()
+    wanted = wants(EXAMPLE)
+    applied(machine, wanted)
+    machine.routes = [route for route in machine.routes if route.kind == "unicast"]
+    done = [step.description for step in taken_down(machine, wanted).done]
+    assert done[0].startswith("refuse ")
+    assert done.index("remove wg-acme") >= len(wanted.closed)
+    assert {route.subnet for route in refused_routes(machine)} == set(wanted.closed)
 
 
 # ---- the command --------------------------------------------------------------------------------

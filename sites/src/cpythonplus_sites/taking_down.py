@@ -1,6 +1,7 @@
 """What has to be done so that a gateway's links are down and stay so, until `apply`.
 
-    timers -> units, the last one first -> interfaces -> when none is left, the nftables table
+    routes that refuse -> timers -> units, the last one first -> interfaces
+      -> when none is left, the nftables table
 
 The timers come first: they would bring back what goes. The table comes last: it holds what arrives
 by ssh to the far side's addresses. Routes through an interface go with it, in the kernel.
@@ -14,27 +15,20 @@ touched, as in planning.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-from dataclasses import dataclass
-from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from cpythonplus_sites.closing import close, reopen
 from cpythonplus_sites.planning import own_tunnels, strangers
 from cpythonplus_sites.steps import Command, Plan, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from cpythonplus_sites.live import Live
-    from cpythonplus_sites.machine import Machine
-    from cpythonplus_sites.model import Network, Subnet
     from cpythonplus_sites.wanted import Wanted
 
 LATER = "when the interfaces are gone: {0}"
-LEAST_METRIC = 2_000_000_000
-"""Of our `unreachable` routes: that, and their subnets, is what tells them from the user's."""
-
 KEPT_UNIT = "-unreachable.service"
 """The end of the name of the unit that sets the `unreachable` routes."""
 
@@ -42,45 +36,10 @@ LAST_UNITS = ("-clamping.service", KEPT_UNIT)
 """Of those without which a packet could pass that may not, while a link is still up."""
 
 
-@dataclass(frozen=True)
-class Closed:
-    """An `unreachable` route of ours."""
-
-    subnet: Subnet
-    metric: int
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """How `ip` names it."""
-        return ("unreachable", str(self.subnet), "metric", str(self.metric))
-
-
-def closed_routes(machine: Machine, network: Network) -> tuple[Closed, ...]:
-    """The `unreachable` routes of ours that are there, to what belongs to this network."""
-    ours = {network.tunnel, *(lan for site in network.sites for lan in site.lans)}
-    found: list[Closed] = []
-    for version in ("-4", "-6"):
-        words = ("-j", "-N", version, "route", "show", "table", "main", "type", "unreachable")
-        output = machine.run(("ip", *words))
-        found += _read(output.out) if output.status == 0 else ()
-    return tuple(x for x in found if x.subnet in ours and x.metric >= LEAST_METRIC)
-
-
-def _read(text: str) -> Iterator[Closed]:
-    """Of `ip -j route show`; nothing where it prints something else, as that of busybox does."""
-    with suppress(ValueError):
-        entries: list[dict[str, Any]] = json.loads(text or "[]")
-        for entry in entries:
-            if entry["dst"] != "default":
-                yield Closed(ip_network(entry["dst"], strict=False), int(entry.get("metric", 0)))
-
-
-def plan_down(
-    wanted: Wanted, live: Live, *, routes_too: bool = False, closed: Iterable[Closed] = ()
-) -> Plan:
+def plan_down(wanted: Wanted, live: Live, *, routes_too: bool = False) -> Plan:
     """What is to be undone of what is there; the table only when no interface is.
 
-    routes_too: also the `closed` routes, and their unit.
+    routes_too: also the `unreachable` routes, and their unit; else those that are missing are set.
     """
     found = tuple(strangers(wanted, live))
     if found:
@@ -100,7 +59,8 @@ def plan_down(
     steps = [*stopped, *(_remove(device, user if device in tuns else None) for device in left)]
     tables = [table.title for table in wanted.tables if live.tables.get(table.title, (None,))[0]]
     later = [*_stop(live, last)] or [*map(_delete, tables)]
-    later += [_open(route) for route in closed if routes_too]
+    later += _all_closed(wanted, live) if routes_too else ()
+    steps = [*(() if routes_too else close(wanted, live)), *steps]
     if devices:
         return Plan(tuple(steps), notes=tuple(LATER.format(step.description) for step in later))
     return Plan((*steps, *later))
@@ -148,6 +108,6 @@ def _delete(title: str) -> Step:
     return Step(f"remove the nftables table {title}", (delete,))
 
 
-def _open(route: Closed) -> Step:
-    words = ("ip", f"-{route.subnet.version}", "route", "del", *route.words)
-    return Step(f"remove the unreachable route to {route.subnet}", (Command(words),))
+def _all_closed(wanted: Wanted, live: Live) -> Iterator[Step]:
+    """A step for each `unreachable` route of ours, which removes it."""
+    return reopen(replace(wanted, closed=()), live)

@@ -82,17 +82,18 @@ def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
     if heard.calls:
         addresses = resolved(machine, gateway.wanted)
         with only_one(gateway.folder.path, tell=_say) as had_to_wait:
-            if had_to_wait:  # for a run that may have had a newer file
-                gateway = find(options)
-            outcome = apply(
-                machine,
-                gateway.wanted,
-                endpoints_only=True,
-                systemd=not options.no_systemd,
-                heard=heard,
-                addresses=addresses,
-                tell=lambda step: _say(line(step)),
-            )
+            if not had_to_wait:
+                outcome = apply(
+                    machine,
+                    gateway.wanted,
+                    endpoints_only=True,
+                    systemd=not options.no_systemd,
+                    heard=heard,
+                    addresses=addresses,
+                    tell=lambda step: _say(line(step)),
+                )
+        if had_to_wait:  # what was heard is old by now, and so may be the file
+            return _follow(find(options), options)
     for switch in heard.switches if outcome.failed is None else ():
         _say(switch)
     if outcome.failed is not None:
