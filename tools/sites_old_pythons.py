@@ -71,7 +71,8 @@ class _WithoutMatch(ast.NodeTransformer):
             case ast.MatchValue(value=word):
                 return [f"{value} == {ast.unparse(word)}"]
             case ast.MatchOr(patterns=patterns):
-                return [f"({' or '.join(self._tests(each, value)[0] for each in patterns)})"]
+                ways = [" and ".join(self._tests(each, value)) or "True" for each in patterns]
+                return [f"({' or '.join(f'({way})' for way in ways)})"]
             case ast.MatchSequence(patterns=patterns):
                 return [f"isinstance({value}, (tuple, list))", *self._of_sequence(patterns, value)]
         raise NotImplementedError(ast.dump(pattern) if pattern else "")
