@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 from cpythonplus_sites import fallback, watching
 from cpythonplus_sites.applying import apply
+from cpythonplus_sites.commands import apply as apply_command
+from cpythonplus_sites.commands.gateway import Gateway
 from cpythonplus_sites.fallback import HOLD_S, MOST_HOLD_S, Answers, Memory, Remembered, decide
+from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import LiveRoute, look
 from cpythonplus_sites.model import Endpoint, Link
 from cpythonplus_sites.planning import PROBE_METRIC, plan
@@ -22,6 +26,8 @@ from sites.tests.simulated import Simulated
 from sites.tests.test_plan_and_apply import EXAMPLE, applied, changed, gateway, handshakes, wants
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cpythonplus_sites.fallback import Kind
     from cpythonplus_sites.model import Network
 
@@ -255,6 +261,34 @@ def test_tunnels_of_ipv6_have_routes_for_pings() -> None:
     applied(machine, wants(replace(network, links=EXAMPLE.links)))
     assert device(machine) == "wg-acme"
     assert {x.device for x in machine.routes if x.subnet == there} == {"wg-acme"}
+
+
+def test_routes_move_before_names_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where UDP is blocked, no name may resolve, and that takes all of its time."""
+    network = changed(NETWORK, "oslo", endpoint=Endpoint("oslo.example.org", 51820))
+    machine = gateway()
+    machine.names["oslo.example.org"] = ("203.0.113.7",)
+    applied(machine, wants(network))
+    handshakes(machine, age_s=5)
+    device_says(machine, packets=0)
+    looked(machine, WG, SSH, network=network)
+    seen: list[tuple[str, str]] = []
+
+    def resolve_all(hosts: set[str], *, timeout_s: float = 1) -> dict[str, tuple[str, ...]]:
+        assert timeout_s > 0
+        seen.extend((host, device(machine)) for host in hosts)
+        return dict.fromkeys(hosts, ())
+
+    monkeypatch.setattr(machine, "resolve_all", resolve_all)
+    monkeypatch.setattr(apply_command, "Machine", lambda: machine)
+    machine.answers = {SSH}
+    machine.since_boot_s += LOOK_S
+    here = Gateway(network, network.site("berlin"), wants(network), HostFolder(tmp_path))
+    status = apply_command._follow(here, Namespace(no_systemd=True))
+    assert (status, seen) == (1, [("oslo.example.org", "tun8")])
+    assert "oslo: routes move to ssh" in capsys.readouterr().err
 
 
 # ---- endpoints that move ------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from cpythonplus_sites.commands.gateway import (
 from cpythonplus_sites.commands.plan import line, remarks, text
 from cpythonplus_sites.commands.status import said
 from cpythonplus_sites.health import examine
-from cpythonplus_sites.live import look, resolved
+from cpythonplus_sites.live import endpoint_hosts, look, resolved
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.planning import plan
 from cpythonplus_sites.secrets import SecretError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from cpythonplus_sites.commands.gateway import Gateway
     from cpythonplus_sites.steps import Plan, Step
+    from cpythonplus_sites.watching import Heard
 
     Addresses = Mapping[str, tuple[str, ...]]
 
@@ -78,22 +79,17 @@ def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
     """What the timer does. Tells on standard error, which is its journal, what it changes."""
     machine = Machine()
     heard = watch(machine, gateway.network, gateway.wanted)  # it takes seconds: without the lock
-    outcome = Outcome(())
-    if heard.calls:
-        addresses = resolved(machine, gateway.wanted)
-        with only_one(gateway.folder.path, tell=_say) as had_to_wait:
-            if not had_to_wait:
-                outcome = apply(
-                    machine,
-                    gateway.wanted,
-                    endpoints_only=True,
-                    systemd=not options.no_systemd,
-                    heard=heard,
-                    addresses=addresses,
-                    tell=lambda step: _say(line(step)),
-                )
-        if had_to_wait:  # what was heard is old by now, and so may be the file
-            return _follow(find(options), options)
+    outcome: Outcome | None = Outcome(())
+    if heard.switches:
+        # Before a name is looked up: where UDP is blocked, that may take all of its time.
+        unknown: Addresses = dict.fromkeys(endpoint_hosts(gateway.wanted), ())
+        outcome = _follow_with(gateway, options, heard, unknown)
+    if heard.calls and outcome is not None and outcome.failed is None:
+        done = outcome.done
+        more = _follow_with(gateway, options, heard, resolved(machine, gateway.wanted))
+        outcome = None if more is None else replace(more, done=(*done, *more.done))
+    if outcome is None:  # what was heard is old by now, and so may be the file
+        return _follow(find(options), options)
     for switch in heard.switches if outcome.failed is None else ():
         _say(switch)
     if outcome.failed is not None:
@@ -105,6 +101,24 @@ def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
             _say(f"{path(gateway.network)}: {error}")
     show(result(gateway.site.name, outcome))
     return 0 if outcome.is_good else NOT_AS_IT_SHOULD_BE_STATUS
+
+
+def _follow_with(
+    gateway: Gateway, options: argparse.Namespace, heard: Heard, addresses: Addresses
+) -> Outcome | None:
+    """Nothing is done, and None returned, where another run had to be waited for."""
+    with only_one(gateway.folder.path, tell=_say) as had_to_wait:
+        if had_to_wait:
+            return None
+        return apply(
+            Machine(),
+            gateway.wanted,
+            endpoints_only=True,
+            systemd=not options.no_systemd,
+            heard=heard,
+            addresses=addresses,
+            tell=lambda step: _say(line(step)),
+        )
 
 
 def _at_once(gateway: Gateway, options: argparse.Namespace) -> int:
