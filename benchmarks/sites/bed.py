@@ -88,6 +88,23 @@ def output(*command: str, stdin: str = "", timeout_s: float = LIMIT_S) -> str:
     return done.stdout
 
 
+def queue_forwarded(*inside_of: str) -> None:
+    """Hand each forwarded packet to the program that listens to queue 0; `inside_of` stands before.
+
+    Raises MeasurementError where the kernel, or what sets it up, has no such queue.
+    """
+    # Not every kernel has nftables' own queue statement; iptables' target is older.
+    table = "table inet delay { chain c { type filter hook forward priority 0; queue num 0; } }"
+    rule = ["iptables", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "0"]
+    try:
+        output(*inside_of, "nft", "-f", "-", stdin=table)
+    except MeasurementError as error:
+        try:
+            output(*inside_of, *rule)
+        except MeasurementError as second:
+            raise MeasurementError(f"no packet queue: {error}; {second}") from None
+
+
 class Bed:
     """The namespaces and what runs in them; made once, in an enclosed process."""
 
@@ -158,20 +175,8 @@ class Bed:
         script = Path(__file__).with_name("delay.py")
         process = self.start(INTERNET, sys.executable, str(script), parameters)
         self.wait_for(ready.exists, "the delay helper")
-        self._queue_forwarded()
+        queue_forwarded(*inside(INTERNET))
         return process
-
-    def _queue_forwarded(self) -> None:
-        # Not every kernel has nftables' own queue statement; iptables' target is older.
-        table = "table inet delay { chain c { type filter hook forward priority 0; queue num 0; } }"
-        rule = ["iptables", "-A", "FORWARD", "-j", "NFQUEUE", "--queue-num", "0"]
-        try:
-            self.run(INTERNET, "nft", "-f", "-", stdin=table)
-        except MeasurementError as error:
-            try:
-                self.run(INTERNET, *rule)
-            except MeasurementError as second:
-                raise MeasurementError(f"no packet queue: {error}; {second}") from None
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
         """Wait until `condition()` holds; every 10 ms, and not when something has ended.

@@ -16,7 +16,7 @@ from benchmarks.common.errors import MeasurementError, UsageError
 from benchmarks.common.results import Outcome
 from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
-from benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private
+from benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private, queue_forwarded
 from benchmarks.sites.tunnels import PROGRAMS
 from cpythonplus_sites import tuning
 
@@ -91,6 +91,10 @@ def check() -> None:
         raise UsageError("there is no /dev/net/tun")
     if not can_be_private(Path("/proc/self/mountinfo").read_text("utf-8", errors="replace")):
         raise UsageError("the root of this chroot is no mount; bind it to itself first")
+    try:
+        queue_forwarded(*ENCLOSED, "env", f"PATH={_path()}")
+    except MeasurementError as error:
+        raise UsageError(str(error)) from None
 
 
 def _measure(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,8 @@ PROGRAMS = (
     "unshare",
     "wg-quick",
 )
+
+SSHD_NEEDS = Path("/run/sshd")
 
 SOME = settings(
     max_examples=12, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True
@@ -72,7 +75,7 @@ def check_units(root: Path, network: Network, site: Site) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def programs() -> None:
+def programs() -> Iterator[None]:
     """Skip where a program is missing; fail where CPYTHONPLUS_NEED_SITES says that it has to be."""
     missing = [name for name in PROGRAMS if namespaces.program(name) is None]
     if missing or subprocess.run(("unshare", "--net", "true"), check=False).returncode != 0:
@@ -80,6 +83,12 @@ def programs() -> None:
         if os.environ.get(namespaces.NEEDED):
             pytest.fail(reason)
         pytest.skip(reason)
+    # sshd's own unit makes it; without that unit running it will not even read its file.
+    made = not SSHD_NEEDS.exists()
+    SSHD_NEEDS.mkdir(exist_ok=True)
+    yield
+    if made:
+        SSHD_NEEDS.rmdir()
 
 
 @SOME

@@ -90,7 +90,7 @@ def test_the_one_that_leaks_is_named_and_no_other() -> None:
     assert 1_000 < told["leaks"].bytes_per_call < 2_000
     assert told["leaks"].evidence == "alone"
     assert found.rows[0].name == "leaks"
-    assert told["leaks"].grown_bytes > 0.9 * found.grown_bytes
+    assert told["leaks"].grown_bytes > 0.8 * found.grown_bytes  # with a JIT its code is the rest
     assert told["warms"].finding == "warms up"
     assert told["warms"].first_bytes > 500_000
     assert told["works"].finding == told["leaves cycles"].finding == "steady"
@@ -347,12 +347,12 @@ def test_exceptions_pass_and_the_call_counts() -> None:
         kept.append(f"{KIB}{number}")
         raise KeyError(number)
 
-    for number in range(100):
+    for number in range(400):
         with pytest.raises(KeyError):
             fails(number)
     found = memory.attributed()
     assert growing(found) == ["fails"]
-    assert rows(found)["fails"].calls == 100
+    assert rows(found)["fails"].calls == 400
 
 
 # ---- what can be decorated ----------------------------------------------------------------------

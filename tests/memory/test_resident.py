@@ -92,14 +92,20 @@ del everything
 show("remedied")
 
 # The classic: the highest of the blocks are freed first, and stay in the thread's cache.
-# Not always: then the C library has given them back, and they are made anew.
-for _ in range(20):
-    strings = [bytes(900) for _ in range(20 * MIB // 944)]
-    strings.sort(key=id)
-    full = kernel_bytes()
-    del strings
-    if full - kernel_bytes() < 5 * MIB:
-        break
+# Not always: then the C library has given them back, and they are made anew.  In a function: a
+# module's dict may grow at any new name, and then it lies above them.  Of many sizes: a thread's
+# cache holds 7 of each, and whatever runs meanwhile, the doctor too, may take those of one size.
+def classics():
+    for _ in range(20):
+        strings = [bytes(800 + number % 2 * 160) for number in range(20 * MIB // 944)]
+        strings.sort(key=id)
+        full = kernel_bytes()
+        del strings
+        if full - kernel_bytes() < 5 * MIB:
+            break
+
+
+classics()
 classic = show("classic")
 shown["returnable"] = classic.returnable_bytes
 before = kernel_bytes()
@@ -268,7 +274,8 @@ def test_the_classic(heaps: Heaps) -> None:
     assert "trim()" in first.remedy
     pin = next(pin for pin in found.pins if pin.place == "c_heap_top")
     assert pin.type == "free, in a thread's cache"
-    assert sum(p.held_bytes for p in found.pins if p.place == "c_heap_top") > 15 * MIB
+    # What lies above the largest free piece is blamed for it.
+    assert sum(p.held_bytes for p in found.pins if p.place == "c_heap_top") > 10 * MIB
     assert first.frees_bytes == heaps["returnable"]
     assert heaps["returned"] == pytest.approx(heaps["returnable"], rel=0.1)
 

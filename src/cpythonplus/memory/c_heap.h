@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLUS_C_HEAP_LAST 32
+#define PLUS_C_HEAP_LAST 128 /* glibc 2.43 keeps 16 of each size in a thread's cache */
 
 /* A chunk that is in use or in a thread's cache, and what is free directly below it. */
 struct plus_c_heap_chunk {
