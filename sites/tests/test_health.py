@@ -117,6 +117,19 @@ def test_a_way_that_carries_less_and_does_not_say_so() -> None:
     assert "Set mtu = 1344" in found.cause
 
 
+def test_what_nothing_would_refuse_is_told() -> None:
+    machine = berlin(*PARIS)
+    assert judged(machine)["paris"].note == ""
+    machine.routes = [
+        route
+        for route in machine.routes
+        if (str(route.subnet), route.kind) != ("192.168.20.0/24", "unreachable")
+    ]
+    found = judged(machine)
+    assert (found["paris"].verdict, found["oslo"].note) == ("good", "")
+    assert "what is for 192.168.20.0/24 would leave in clear text" in found["paris"].note
+
+
 def test_what_the_timer_saw_counts_without_pings() -> None:
     machine = berlin()
     memory = Memory(received_bytes=5, received_at_s=900, answered_at_s=950)

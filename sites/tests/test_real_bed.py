@@ -71,7 +71,7 @@ def test_a_bed_that_ended_leaves_nothing(tmp_path: Path) -> None:
     namespaces.require()
     with Bed(tmp_path) as made:
         berlin, paris = made.sites
-        by_hand.mesh(made.sites)
+        by_hand.ByHand(made.sites).up()
         pings = berlin.ping(paris)
         pings.more(1)
         networks = [
@@ -88,13 +88,13 @@ def test_lans_are_apart_without_a_tunnel_and_together_with_one(bed: Bed) -> None
     berlin, paris = bed.sites
     berlin.gateway.run("ping", "-n", "-c1", "-W5", paris.public)
     assert not berlin.reaches(paris)
-    by_hand.mesh(bed.sites)
+    by_hand.ByHand(bed.sites).up()
     namespaces.wait_until(lambda: berlin.reaches(paris), "a ping from LAN to LAN")
 
 
 def test_a_lost_ping_is_counted(bed: Bed) -> None:
     berlin, paris = bed.sites
-    by_hand.mesh(bed.sites)
+    by_hand.ByHand(bed.sites).up()
     pings = berlin.ping(paris)
     pings.more(5)
     assert pings.lost() == []
@@ -110,7 +110,7 @@ def test_a_lost_ping_is_counted(bed: Bed) -> None:
 
 def test_a_daemon_that_was_killed_is_replaced(bed: Bed) -> None:
     berlin, paris = bed.sites
-    by_hand.mesh(bed.sites)
+    by_hand.ByHand(bed.sites).up()
     namespaces.wait_until(lambda: berlin.reaches(paris), "a ping from LAN to LAN")
     paris.gateway.kill("wireguard-go")
     assert not berlin.reaches(paris)

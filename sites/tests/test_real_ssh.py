@@ -8,21 +8,13 @@ import pytest
 
 from sites.tests.testbed import namespaces
 from sites.tests.testbed.bed import Bed, Site
-from sites.tests.testbed.namespaces import Process, wait_until
-from sites.tests.testbed.network import FILE, Shared, everywhere, must, reach_each_other
-from sites.tests.testbed.tap import Tap, report
-from sites.tests.testbed.units import Unit
+from sites.tests.testbed.by_ssh import link_by_ssh
+from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.network import FILE, must, reach_each_other
+from sites.tests.testbed.tap import Tap
 
 pytestmark = pytest.mark.slow  # machines, daemons
 
-LINK = """
-[[links]]
-between = ["berlin", "paris"]
-via = "ssh"
-tunnel_number = 7
-"""
-# As the rendered files say it, and as it is here, so that a test takes seconds.
-PATIENCE = ("AliveInterval 5", "AliveInterval 1")
 REFUSED = "open failed"
 """What ssh prints of a tun device that the server does not open."""
 
@@ -37,54 +29,6 @@ def bed(tmp_path: Path) -> Iterator[Bed]:
     namespaces.require()
     with Bed(tmp_path) as made:
         yield made
-
-
-def link_by_ssh(bed: Bed) -> tuple[Shared, Process]:
-    """Keys, files and units on both gateways; berlin is the client, for paris has the endpoint.
-
-    Returns the file, and what calls ssh there, with what it prints.
-    """
-    shared = Shared(bed.sites, after=LINK)
-    for site in bed.sites:
-        printed = must(site, "keygen", "--ssh").splitlines()
-        values = dict(line.replace('"', "").split(" = ") for line in printed)
-        shared.keys[site.name] = values["public_key"]
-        host_key = site.gateway.read("/etc/ssh/ssh_host_ed25519_key.pub").strip()
-        more = f'ssh_public_key = "{values["ssh_public_key"]}"\nssh_host_key = "{host_key}"\n'
-        shared.more[site.name] = more
-    berlin, paris = bed.sites
-    shared.more[paris.name] += f'ssh_endpoint = "{paris.public}:22"\n'
-    shared.carry()
-    everywhere(bed.sites, put_files)
-    start_server(paris)
-    client = Unit(berlin.gateway, template(berlin, "-ssh@"), "7").supervise()
-    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN over ssh")
-    return shared, client
-
-
-def put_files(site: Site) -> None:
-    """Render into a folder, copy that over the root as the README says, and start what is once."""
-    gateway = site.gateway
-    must(site, "render", "--out", "/run/rendered")
-    gateway.run("cp", "-r", "/run/rendered/etc/.", "/etc")
-    gateway.run("sh", "-c", "systemd-sysusers /etc/sysusers.d/cpythonplus-*.conf")
-    gateway.run("sh", "-c", "sysctl -qp $(grep -l ip_forward /etc/sysctl.d/*cpythonplus*)")
-    Unit(gateway, template(site, "-tun@"), "7").start_oneshot()
-    ssh_files = "grep -lR AliveInterval /etc/ssh | xargs sed -i 's/{}/{}/'"
-    gateway.run("sh", "-c", ssh_files.format(*PATIENCE))
-
-
-def template(site: Site, kind: str) -> str:
-    """The name of the rendered template unit of a kind."""
-    found = site.gateway.run("sh", "-c", "cd /etc/systemd/system && ls -d *@.service")
-    (name,) = [name for name in found.split() if kind.strip("@") in name]
-    return name
-
-
-def start_server(site: Site) -> None:
-    site.gateway.write("/etc/ssh/sshd_config.d/00-no-root.conf", "PermitRootLogin no\n")
-    site.gateway.run("mkdir", "-p", "/run/sshd")
-    site.gateway.start("/usr/sbin/sshd", "-D", "-e")
 
 
 def has_carrier(site: Site) -> bool:
@@ -134,9 +78,7 @@ def delivered(one: Site, other: Site, tap: Tap) -> int:
     """Packets of one LAN that the tap in the other one has seen so far."""
     other.host.run("ping", "-nc1", "-W5", other.gateway_address)
     wait_until(lambda: tap.count(target=(other.gateway_address,)) > 0, "the tap")
-    found = tap.count(source=(one.host_address,))
-    report("delivered after removal, ssh without systemd", found)
-    return found
+    return tap.count(source=(one.host_address,))
 
 
 def test_a_changed_key_ends_the_session_of_the_old_one(bed: Bed) -> None:

@@ -15,7 +15,6 @@ import pytest
 import cpythonplus_sites
 from sites.tests.testbed import namespaces
 from sites.tests.testbed.namespaces import Machine, wait_until
-from sites.tests.testbed.tap import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -307,7 +306,6 @@ def a_site_that_called_over_ssh_is_cut_off(
     gateway.sites("apply", "--yes")
     before = gateway.echoes()
     paris.try_run("ping", "-nc20", "-i0.05", "-W1", "-I", "192.168.30.1", "192.168.10.1")
-    report("delivered after removal, ssh under systemd, of 20", gateway.echoes() - before)
     assert gateway.echoes() == before
     assert "tun7" not in gateway.run("ip", "-br", "link").stdout
     assert gateway.run("pgrep", "-u", "sites-acme").stdout == ""

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from cpythonplus_sites import live, watching
+from cpythonplus_sites.closing import unguarded
 from cpythonplus_sites.passage import Passage
 from cpythonplus_sites.planning import CLOCK_SLACK_S
 from cpythonplus_sites.probing import HEADERS, Ping, Probe
@@ -118,6 +119,10 @@ SSH_UNKNOWN = "ssh holds the device; only a ping can tell more"
 BEYOND = "{0} answers, but not what lies behind it: its forwarding, or its own link to {1}"
 IDLE = "no recent handshake, and no keepalive: without traffic this is inconclusive"
 FELL_BACK = "over ssh{0}: {1}"
+UNGUARDED = (
+    "without the tunnel, what is for {0} would leave in clear text: the unreachable route is "
+    "missing; the timer, or cpythonplus-sites apply, sets it"
+)
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,8 @@ class _Judge:
         self.ways: Mapping[str, Kind] = watching.ways(machine, network, wanted)
         self.passage = Passage(machine, self.site, self.devices)
         self.remembered: Remembered = watching.recall(machine, network)
+        versions = {subnet.version for subnet in wanted.closed}
+        self.unguarded = unguarded(wanted, live.routes(machine, versions))
 
     def examine(self) -> tuple[Reach, ...]:
         others = [each for each in self.network.sites if self._link(each) is not None]
@@ -174,7 +181,9 @@ class _Judge:
             if other.name not in found:
                 via = self.network.relay(self.site.name, other.name) or str(self.network.hub)
                 found[other.name] = self._beyond(other, found[via], pings[other.name])
-        return tuple(self._with_passage(found[other.name]) for other in others)
+        return tuple(
+            self._with_passage(self._with_guard(other, found[other.name])) for other in others
+        )
 
     def _link(self, other: Site) -> Link | None:
         """The link on which what goes to the other site leaves."""
@@ -416,6 +425,12 @@ class _Judge:
             side=opinion.side,
             note=hub.note,
         )
+
+    def _with_guard(self, other: Site, reach: Reach) -> Reach:
+        """What would happen to packets for it without a tunnel."""
+        missing = [str(lan) for lan in other.lans if lan in self.unguarded]
+        notes = [reach.note, UNGUARDED.format(", ".join(missing)) if missing else ""]
+        return replace(reach, note="; ".join(filter(None, notes)))
 
     def _with_passage(self, reach: Reach) -> Reach:
         """What this gateway would not let through, whatever the pings say."""

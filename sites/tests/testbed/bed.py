@@ -28,15 +28,17 @@ class Pings:
     """A stream of pings: numbers of those that were answered."""
 
     process: Process
+    per_second: int
 
     def answered(self) -> list[int]:
         """The sequence numbers that came back, in that order, once each."""
         return list(dict.fromkeys(map(int, ANSWERS.findall(self.process.text()))))
 
-    def more(self, count: int, *, timeout: float = 60) -> None:
-        """Wait until `count` more have been answered."""
+    def more(self, count: int, *, what: str = "", timeout: float = 60) -> None:
+        """Wait until `count` more have been answered; what: the words for it where they are not."""
         wanted = len(self.answered()) + count
-        wait_until(lambda: len(self.answered()) >= wanted, f"{count} more pings", timeout=timeout)
+        what = what or f"{count} more pings"
+        wait_until(lambda: len(self.answered()) >= wanted, what, timeout=timeout)
 
     def lost(self) -> list[int]:
         """The numbers that are missing before the last one that came back."""
@@ -103,7 +105,8 @@ class Site:
     def ping(self, other: Site, *, per_second: int = 20) -> Pings:
         """Begin to ping from the host of this LAN to the host of the other one."""
         interval = f"{1 / per_second:g}"
-        return Pings(self.host.start("ping", "-nO", "-i", interval, other.host_address))
+        process = self.host.start("ping", "-nO", "-i", interval, other.host_address)
+        return Pings(process, per_second)
 
 
 class Bed:

@@ -92,6 +92,17 @@ class Shared:
                 site.gateway.run("chmod", "0700", HOST_DIR)
                 self.keys[site.name] = site.gateway.run("wg", "pubkey", stdin=private).strip()
 
+    def make_ssh_keys(self, server: Site) -> None:
+        """Keys of both kinds, by `sites keygen --ssh`; server: the one that can be called."""
+        for site in self.sites:
+            printed = must(site, "keygen", "--ssh").splitlines()
+            values = dict(line.replace('"', "").split(" = ") for line in printed)
+            self.keys[site.name] = values["public_key"]
+            host_key = site.gateway.read("/etc/ssh/ssh_host_ed25519_key.pub").strip()
+            more = f'ssh_public_key = "{values["ssh_public_key"]}"\nssh_host_key = "{host_key}"\n'
+            self.more[site.name] = more
+        self.more[server.name] += f'ssh_endpoint = "{server.public}:22"\n'
+
     def carry(self) -> None:
         """Bring the file to every gateway."""
         for site in self.sites:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sites.tests.testbed.namespaces import wait_until
@@ -49,13 +47,3 @@ class Tap:
         """Packets whose addresses begin with one of these."""
         pairs = [line.split() for line in self._lines()[1:]]
         return sum(a.startswith(tuple(source)) and b.startswith(tuple(target)) for a, b in pairs)
-
-
-NUMBERS = "CPYTHONPLUS_NUMBERS"
-
-
-def report(what: str, count: int) -> None:
-    """Append a number to the file that $CPYTHONPLUS_NUMBERS names, for a table."""
-    if path := os.environ.get(NUMBERS):
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(f"{what}\t{count}\n")

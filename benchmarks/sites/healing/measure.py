@@ -1,0 +1,271 @@
+"""One figure: one situation on one side, in machines of its own; the result is one line of JSON.
+
+    python -m benchmarks.sites.healing.measure NAME SIDE
+
+The side is that of this interpreter, whose cpythonplus-sites is measured, or wg-quick.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.sites.healing.results import LIMIT_S, Found
+from benchmarks.sites.healing.sides import Links, Ours, WgQuick
+from sites.tests.testbed import by_ssh, situations
+from sites.tests.testbed.bed import Bed
+from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.network import FILE, must
+from sites.tests.testbed.tap import Tap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sites.tests.testbed.bed import Pings, Site
+
+CUT_S = 2
+"""How long it stays broken where somebody has to type a command."""
+WATCHED_S = 3
+"""How long it is watched whether packets of a site that was removed still come."""
+
+
+@contextmanager
+def _bed(count: int = 2) -> Iterator[Bed]:
+    with tempfile.TemporaryDirectory() as folder, Bed(Path(folder), count) as made:
+        yield made
+
+
+def _links(side: str, bed: Bed) -> Links:
+    return WgQuick(bed) if side == "wg-quick" else Ours(bed)
+
+
+@contextmanager
+def _linked(side: str, count: int = 2) -> Iterator[tuple[Bed, Links, Pings]]:
+    """Two sites that are linked, and 20 pings a second from one LAN to the other."""
+    with _bed(count) as bed:
+        links = _links(side, bed)
+        links.up()
+        berlin, paris = bed.sites[:2]
+        wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+        pings = berlin.ping(paris)
+        pings.more(10)
+        yield bed, links, pings
+
+
+def _healed(pings: Pings) -> float | None:
+    """Seconds from now until pings come back; None where they do not."""
+    begin = time.monotonic()
+    try:
+        pings.more(1, timeout=LIMIT_S)
+    except pytest.fail.Exception:
+        return None
+    return time.monotonic() - begin
+
+
+def _cut(pings: Pings, seconds: float) -> None:
+    wait_until(lambda: len(pings.silent()) >= seconds * pings.per_second, "the end of answers")
+
+
+def _broken(breaks: Callable[[Site, Links], None], side: str) -> Found:
+    """The tunnel's end at one gateway is lost; two seconds later somebody brings it back."""
+    with _linked(side) as (bed, links, pings):
+        berlin, paris = bed.sites
+        tap = Tap(berlin.gateway, "wan0")
+        breaks(berlin, links)
+        _cut(pings, CUT_S)
+        leaked = tap.count(target=(paris.host_address,))
+        begin = time.monotonic()
+        links.repair(berlin)
+        _healed(pings)
+        heal_s = time.monotonic() - begin
+        return Found(heal_s=heal_s, lost=len(pings.lost()), leaked=leaked)
+
+
+def _kill(site: Site, _: Links) -> None:
+    site.gateway.kill("wireguard-go")
+
+
+def _down(site: Site, links: Links) -> None:
+    site.gateway.run("wg-quick", "down", links.interface)
+
+
+def _cable(side: str) -> Found:
+    with _linked(side) as (bed, _, pings):
+        berlin, paris = bed.sites
+        taps = [Tap(berlin.gateway, "wan0"), Tap(bed.internet, f"to-{berlin.name}")]
+        bed.internet.run("ip", "link", "set", f"to-{paris.name}", "down")
+        _cut(pings, CUT_S)
+        bed.internet.run("ip", "link", "set", f"to-{paris.name}", "up")
+        heal_s = _healed(pings)
+        leaked = sum(tap.count(target=(paris.host_address,)) for tap in taps)
+        return Found(heal_s=heal_s, lost=len(pings.lost()), leaked=leaked)
+
+
+def _moves(side: str, *, hub: bool) -> Found:
+    with _bed() as bed:
+        berlin, paris = bed.sites
+        named = situations.Named(bed)
+        links = _links(side, bed)
+        links.up_by_name(named)
+        mover, caller = (paris, berlin) if hub else (berlin, paris)
+        if hub:
+            situations.behind_nat(berlin)
+        # From the side that is not told.
+        far = paris if hub else berlin
+        wait_until(lambda: caller.reaches(far), "LAN to LAN")
+        pings = caller.ping(far)
+        pings.more(10)
+        address = "203.0.113.77"
+        situations.move(mover, address)
+        if hub:
+            named.leads_to(address, at=berlin)
+        return _after_the_cut(pings)
+
+
+def _after_the_cut(pings: Pings) -> Found:
+    begin = time.monotonic()
+    situations.cut(pings)
+    healed = _healed(pings) is not None
+    took_s = time.monotonic() - begin
+    lost = len(pings.lost()) if healed else len(pings.silent())
+    return Found(heal_s=took_s if healed else None, lost=lost)
+
+
+def _udp_blocked(side: str) -> Found:
+    if side == "now":
+        with _fallback() as (bed, pings):
+            situations.between(bed, situations.NO_UDP)
+            return _after_the_cut(pings)
+    with _linked(side) as (bed, _, pings):
+        situations.between(bed, situations.NO_UDP)
+        return _after_the_cut(pings)
+
+
+def _udp_open(side: str) -> Found:
+    if side == "now":
+        with _fallback() as (bed, pings):
+            situations.between(bed, situations.NO_UDP)
+            _after_the_cut(pings)
+            lost = len(pings.lost())
+            situations.open_again(bed)
+            begin = time.monotonic()
+            ways = [("ip", "route", "get", site.host_address) for site in reversed(bed.sites)]
+            wait_until(
+                lambda: all(
+                    "wg-acme" in site.gateway.run(*way)
+                    for site, way in zip(bed.sites, ways, strict=True)
+                ),
+                "the return to WireGuard",
+                timeout=LIMIT_S,
+            )
+            heal_s = time.monotonic() - begin
+            pings.more(pings.per_second)
+            return Found(heal_s=heal_s, lost=len(pings.lost()) - lost)
+    with _linked(side) as (bed, _, pings):
+        situations.between(bed, situations.NO_UDP)
+        _cut(pings, 30)
+        situations.open_again(bed)
+        before = len(pings.silent())
+        return Found(heal_s=_healed(pings), lost=len(pings.silent()) - before)
+
+
+@contextmanager
+def _fallback() -> Iterator[tuple[Bed, Pings]]:
+    with _bed() as bed:
+        by_ssh.with_fallback(bed)
+        situations.timers(bed)
+        berlin, paris = bed.sites
+        pings = berlin.ping(paris)
+        pings.more(10)
+        yield bed, pings
+
+
+def _added(side: str) -> Found:
+    with _linked(side, 3) as (bed, links, pings):
+        rome = bed.sites[2]
+        begin = time.monotonic()
+        links.add(rome)
+        wait_until(lambda: all(site.reaches(rome) for site in bed.sites[:2]), "the third LAN")
+        took_s = time.monotonic() - begin
+        pings.more(pings.per_second)
+        return Found(heal_s=took_s, lost=len(pings.lost()))
+
+
+def _removed(side: str) -> Found:
+    with _linked(side) as (bed, links, _):
+        berlin, paris = bed.sites
+        paris.ping(berlin).more(10)
+        links.remove(paris, at=berlin)
+        return Found(delivered=_arriving(paris, berlin))
+
+
+def _removed_by_ssh(side: str) -> Found | None:
+    if side == "wg-quick":
+        return None
+    with _bed() as bed:
+        berlin, paris = bed.sites
+        shared, _ = by_ssh.link_by_ssh(bed)
+        must(paris, "apply", "--yes")
+        berlin.ping(paris).more(10)
+        shared.sites.remove(berlin)
+        shared.after = ""
+        paris.gateway.write(FILE, shared.text())
+        must(paris, "apply", "--yes")
+        return Found(delivered=_arriving(berlin, paris))
+
+
+def _arriving(one: Site, other: Site) -> int:
+    """Packets of one LAN that arrive in the other one, which 20 a second are sent to."""
+    tap = Tap(other.host, "eth0")
+    time.sleep(WATCHED_S)
+    return tap.count(source=(one.host_address,))
+
+
+def _said(rules: str, words: tuple[str, ...], side: str) -> Found:
+    """Ask a gateway just after that."""
+    with _linked(side) as (bed, links, _):
+        situations.between(bed, rules)
+        begin = time.monotonic()
+        well, text = links.asked(bed.sites[0])
+        took_s = time.monotonic() - begin
+        said = not well and any(word in text.lower() for word in words)
+        return Found(said=said, said_s=took_s if said else None)
+
+
+MEASURED: dict[str, Callable[[str], Found | None]] = {
+    "daemon": partial(_broken, _kill),
+    "down": partial(_broken, _down),
+    "cable": _cable,
+    "hub-moves": partial(_moves, hub=True),
+    "spoke-moves": partial(_moves, hub=False),
+    "udp-blocked": _udp_blocked,
+    "udp-open": _udp_open,
+    "site-added": _added,
+    "site-removed": _removed,
+    "ssh-site-removed": _removed_by_ssh,
+    "udp-said": partial(_said, situations.NO_UDP, ("received", "handshake")),
+    "pmtu-said": partial(_said, situations.SMALL_PATH, ("mtu",)),
+}
+
+
+def main() -> None:
+    """Measure, print."""
+    name, side = sys.argv[1:]
+    try:
+        found = MEASURED[name](side)
+    except pytest.fail.Exception as error:
+        raise SystemExit(str(error)) from None
+    print(json.dumps(None if found is None else asdict(found)))
+
+
+if __name__ == "__main__":
+    main()
