@@ -246,6 +246,46 @@ def test_trimmed_ones_come_back(size_bytes: int) -> None:
         stack_size(before)
 
 
+def test_a_collection_while_a_trimmed_one_comes_back() -> None:
+    """On 3.11 each allocation may begin one, and its callbacks are Python functions."""
+    run_child(
+        """
+        import gc
+        from cpythonplus.tasklets import channel, run, tasklet, trim_stacks
+
+        gates, woken, collections = [channel() for _ in range(200)], [], []
+
+        def collected(phase, info):
+            collections.append([phase, info, *map(str, range(3))])
+
+        def receive(depth, gate, *more):
+            if depth:
+                return receive(depth - 1, gate, depth, *more)
+            gate.receive()
+            return more
+
+        def body(number):
+            for _ in range(3):
+                woken.append((number, receive(number % 5, gates[number])))
+
+        for number in range(200):
+            tasklet(body)(number)
+        run()
+        gc.callbacks.append(collected)
+        gc.set_threshold(1)
+        for _ in range(3):
+            trim_stacks()
+            for gate in gates:
+                gate.send(None)
+            run()
+        gc.set_threshold(0)
+        expected = [(n, tuple(range(1, n % 5 + 1))) for n in range(200)]
+        assert sorted(woken) == sorted(expected * 3)
+        assert collections
+        """
+    )
+
+
 def test_an_overrun_is_told() -> None:
     """Neither recursion limits nor the interpreter's own checks keep this one away."""
     child = run_child(

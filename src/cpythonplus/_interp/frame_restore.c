@@ -495,6 +495,9 @@ static PyObject *
 run_last(struct chain *chain, char *room)
 {
     PyThreadState *tstate = PyThreadState_Get();
+
+    /* What is allocated now may begin a collection, and that call Python functions, whose frames come here. */
+    plus_pystate_set_frames_top(tstate, room);
     PyObject *capsule = PyCapsule_New(chain, NULL, NULL), *result = NULL;
     PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&relink_method, capsule);
 
