@@ -34,6 +34,19 @@ limited() {
     timeout --kill-after=10 "$((most > 1 ? most : 1))" "$@"
 }
 
+# survived COMMAND...: fails also where pytest's process crashed and the test passed when it was run once more.
+survived() {
+    local log status=0
+    log=$(mktemp)
+    "$@" 2>&1 | tee "$log" || status=$?
+    if grep -qE '^[.sRFEx]*Fatal Python error: (Segmentation fault|Aborted|Bus error|Illegal instruction)' "$log"; then
+        echo "==== a test crashed its process, see above"
+        [ "$status" -ne 0 ] || status=1
+    fi
+    rm -f "$log"
+    return "$status"
+}
+
 # timed NAME COMMAND...: a step with a limit, if it is in time.
 timed() {
     local name=$1
