@@ -77,6 +77,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
     """What the timer does. Tells on standard error, which is its journal, what it changes."""
+    while (status := _follow_once(gateway, options)) is None:
+        gateway = find(options)  # what was heard is old by now, and so may be the file
+    return status
+
+
+def _follow_once(gateway: Gateway, options: argparse.Namespace) -> int | None:
+    """None where another run had to be waited for."""
     machine = Machine()
     heard = watch(machine, gateway.network, gateway.wanted)  # it takes seconds: without the lock
     outcome: Outcome | None = Outcome(())
@@ -88,8 +95,8 @@ def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
         done = outcome.done
         more = _follow_with(gateway, options, heard, resolved(machine, gateway.wanted))
         outcome = None if more is None else replace(more, done=(*done, *more.done))
-    if outcome is None:  # what was heard is old by now, and so may be the file
-        return _follow(find(options), options)
+    if outcome is None:
+        return None
     for switch in heard.switches if outcome.failed is None else ():
         _say(switch)
     if outcome.failed is not None:
