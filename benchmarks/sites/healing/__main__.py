@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.common import machine
 from benchmarks.common.errors import MeasurementError
 from benchmarks.sites.healing.results import LIMIT_S, SIDES, TITLES, Found, table
 
@@ -25,7 +27,12 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def main() -> int:
     """Measure all that is asked for; print the table."""
-    options = _parser().parse_args()
+    parser = _parser()
+    options = parser.parse_args()
+    if options.before and not shutil.which(options.before):
+        parser.error(f"no program {options.before}")
+    if options.output and not options.output.parent.is_dir():
+        parser.error(f"no folder {options.output.parent}")
     sides = [side for side in SIDES if side != "before" or options.before]
     names = [name for name in TITLES if not options.only or name in options.only]
     results: dict[str, dict[str, list[Found | None]]] = {name: defaultdict(list) for name in names}
@@ -46,7 +53,8 @@ def main() -> int:
             name: {side: [each and asdict(each) for each in found] for side, found in row.items()}
             for name, row in results.items()
         }
-        options.output.write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
+        kept = {"machine": machine.describe(sys.executable), "situations": raw}
+        options.output.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
 
@@ -58,9 +66,15 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--before", metavar="PYTHON", help="an interpreter with an older cpythonplus-sites")
     add("--only", metavar="NAME", action="append", choices=TITLES, help=f"of {', '.join(TITLES)}")
-    add("--rounds", type=int, default=1, metavar="N", help="how often each is measured (1)")
+    add("--rounds", type=_count, default=1, metavar="N", help="how often each is measured (1)")
     add("--output", type=Path, metavar="FILE", help="write all results as JSON")
     return parser
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
 
 
 def _measured(python: str, name: str, side: str) -> Found | None:

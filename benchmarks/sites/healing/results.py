@@ -8,14 +8,12 @@ from dataclasses import dataclass
 LIMIT_S = 240
 """Whatever has not healed by then does not heal."""
 
-SIDES = {
-    "wg-quick": "wg-quick(8) and a file by hand",
-    "before": "an older cpythonplus-sites",
-    "now": "cpythonplus-sites as it is here",
-}
+SIDES = ("wg-quick", "before", "now")
+"""By hand; by an older cpythonplus-sites; by the one that is here."""
+
 TITLES = {
-    "daemon": "WireGuard's daemon killed for 2 s, then `apply`",
-    "down": "tunnel taken down for 2 s, then `apply`",
+    "daemon": "WireGuard's daemon killed; 2 s later `apply`, `wg-quick up`",
+    "down": "`wg-quick down`; 2 s later `apply`, `wg-quick up`",
     "cable": "far end's cable pulled for 2 s",
     "hub-moves": "hub gets another address, the spoke is behind NAT",
     "spoke-moves": "spoke gets another address",
