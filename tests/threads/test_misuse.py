@@ -224,10 +224,13 @@ def test_a_container_is_kept_while_it_is_worked_on(name: str) -> None:
 
         counts = []
         q = {kind}()
-        attempt(lambda: exec(CALLS, globals()))
+        try:
+            exec({calls!r}, globals())
+        except IndexError:  # what is compared is gone
+            pass
         assert counts and counts[0] > alone(), counts
         """,
-        before=HARNESS + f"CALLS = {calls!r}\n",
+        before=HARNESS,
     )
 
 
