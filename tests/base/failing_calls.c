@@ -116,6 +116,9 @@ static struct {
 
 #define COUNT (sizeof functions / sizeof functions[0])
 
+/* Not for ever: what is tried until there is memory gets it then. */
+#define LASTING 100
+
 /* Written by the thread that calls failing_begin(), which is the only one whose calls count. */
 static struct {
     pthread_t thread;
@@ -160,7 +163,7 @@ decide(long index)
         return go_on;
     }
     long call = state.calls++;
-    if (call < state.from || (call > state.from && !state.all)) {
+    if (call < state.from || call >= state.from + (state.all ? LASTING : 1)) {
         return go_on;
     }
     if (state.failed == NULL) {
@@ -246,7 +249,7 @@ failing_type(PyObject *op)
     }
 }
 
-/* `from`: the number of the call that fails, 0 for the first one; `all`: all behind it, too. */
+/* `from`: the number of the call that fails, 0 for the first one; `all`: LASTING ones from there on. */
 __attribute__((visibility("default"))) void
 failing_begin(long from, int all)
 {
