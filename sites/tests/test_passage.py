@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpythonplus_sites.model import Link
 from cpythonplus_sites.passage import Packet, parse_iptables, parse_nft, verdict
 from sites.tests.test_health import PARIS, berlin, judged
+from sites.tests.test_plan_and_apply import EXAMPLE
 
 if TYPE_CHECKING:
     from cpythonplus_sites.health import Reach
@@ -110,6 +113,8 @@ ACCEPT: dict[str, Any] = {"accept": None}
         ([[match("iifname", {"set": ["eth0", "eth1"]}), ACCEPT]], "drop", "accept"),
         ([[match("iifname", "eth1", op="!="), ACCEPT]], "drop", "drop"),
         ([[{"match": {"op": "==", "left": ADDRESS, "right": LAN}}, ACCEPT]], "drop", "accept"),
+        ([[match("status", "dnat", of="ct", op="in"), ACCEPT]], "drop", "drop"),
+        ([[match("status", "assured", of="ct", op="in"), ACCEPT]], "drop", ""),
         ([[match("mark", 5), ACCEPT]], "drop", ""),
         ([[{"vmap": {}}]], "drop", ""),
         ([[{"xt": {"name": "set"}}, ACCEPT]], "drop", ""),
@@ -201,11 +206,75 @@ def test_docker() -> None:
     found = paris(machine)
     assert (found.verdict, found.side) == ("bad", "here")
     assert "iptables-nft (chain FORWARD) drops" in found.cause
-    assert "iptables-nft -I FORWARD -i eth1 -o wg-acme -j ACCEPT" in found.cause
+    assert "iptables-nft -I DOCKER-USER -i eth1 -o wg-acme -j ACCEPT" in found.cause
+    machine.rulesets["iptables-nft"] = UFW
+    assert "ufw route allow in on eth1 out on wg-acme and ufw route" in paris(machine).cause
+    machine.rulesets["iptables-nft"] = "-P FORWARD DROP\n"
+    assert "iptables-nft -I FORWARD -i eth1 -o wg-acme -j ACCEPT" in paris(machine).cause
     machine.rulesets["iptables-nft"] = DOCKER.replace("FORWARD DROP", "FORWARD ACCEPT")
     assert paris(machine).verdict == "good"
     del machine.rulesets["iptables-nft"]
     assert "nft (chain FORWARD of table ip filter) drops" in paris(machine).cause
+
+
+def firewalld(*zone: list[dict[str, Any]]) -> str:
+    """As it writes its chains for the interfaces of a zone."""
+    own = {"family": "inet", "table": "firewalld"}
+    reject = {"reject": {"type": "icmpx", "expr": "admin-prohibited"}}
+    chains: dict[str, list[list[dict[str, Any]]]] = {
+        "filter_FORWARD": [
+            [match("state", {"set": ["established", "related"]}, of="ct"), ACCEPT],
+            [match("status", "dnat", of="ct", op="in"), ACCEPT],
+            [match("iifname", "lo"), ACCEPT],
+            [{"jump": {"target": "filter_FORWARD_ZONES"}}],
+            [reject],
+        ],
+        "filter_FORWARD_ZONES": [
+            [match("iifname", "eth0"), {"goto": {"target": "filter_FWD_public"}}],
+            [{"goto": {"target": "filter_FWD_internal"}}],
+        ],
+        "filter_FWD_internal": [*zone, [reject]],
+    }
+    entries: list[dict[str, Any]] = [{"chain": {**own, "name": name}} for name in chains]
+    entries[0]["chain"].update(hook="forward", policy="accept")
+    for name, rules in chains.items():
+        entries += [{"rule": {**own, "chain": name, "expr": rule}} for rule in rules]
+    return json.dumps({"nftables": entries})
+
+
+def test_firewalld() -> None:
+    machine = berlin(*PARIS)
+    machine.rulesets = {"nft": firewalld()}
+    found = paris(machine)
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert "nft (chain filter_FORWARD of table inet firewalld) drops" in found.cause
+    assert "firewall-cmd --zone=internal with --change-interface=eth1," in found.cause
+    both = ([match("oifname", "eth1"), ACCEPT], [match("oifname", "wg-*"), ACCEPT])
+    machine.rulesets = {"nft": firewalld(*both)}
+    assert paris(machine).verdict == "good"
+
+
+def test_the_way_that_is_not_in_use() -> None:
+    """The far gateway may send through it, and by itself: it judges its own direction."""
+    link = Link(("berlin", "paris"), "wireguard", 1400, 25, 8, "ssh")
+    network = replace(EXAMPLE, links=(link, *(x for x in EXAMPLE.links if x.ends != link.ends)))
+    machine = berlin(*PARIS, network=network)
+    ways = ("eth1", "wg-acme"), ("wg-acme", "eth1"), ("eth1", "tun8"), ("tun8", "eth1")
+    rules = [[match("iifname", one), match("oifname", other), ACCEPT] for one, other in ways]
+    machine.rulesets = {"nft": nft(*rules)}
+    assert judged(machine, network)["paris"].verdict == "good"
+    machine.rulesets = {"nft": nft(*rules[:3])}
+    found = judged(machine, network)["paris"]
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert "drops what is forwarded from tun8 to eth1" in found.cause
+
+
+def test_a_chain_of_nobody_we_know() -> None:
+    machine = berlin(*PARIS)
+    machine.rulesets = {"nft": nft()}
+    assert paris(machine).cause.endswith(
+        "from eth1 to wg-acme: let it accept eth1 to wg-acme, and back"
+    )
 
 
 def test_a_lan_that_is_not_connected() -> None:

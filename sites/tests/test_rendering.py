@@ -211,6 +211,13 @@ def test_mss_fits_the_mtu_of_each_device() -> None:
     assert re.search(r'iifname \{ "tun7" \} meta nfproto ipv6 .* size set 1360\n', text)
 
 
+def test_the_rules_are_readable_by_old_versions_of_nft() -> None:
+    """`tcp flags VALUE / MASK` came with nft 0.9.9; Debian 11 has 0.9.8."""
+    text = by_name(example(), "oslo")["acme.nft"]
+    assert len(re.findall(r" tcp flags & \(syn \| rst\) == syn tcp option maxseg ", text)) == 8
+    assert not re.search(r"tcp flags [\w,]+ /", text)
+
+
 def test_only_our_table_is_made_anew() -> None:
     text = by_name(example(), "berlin")["acme.nft"]
     assert "flush" not in text

@@ -9,6 +9,7 @@ from cpythonplus_sites.commands import rotate as rotate_command
 from cpythonplus_sites.commands import sites
 from cpythonplus_sites.host_folder import HostFolder, write_key
 from cpythonplus_sites.site_file import load
+from cpythonplus_sites.steps import Plan, Step
 from cpythonplus_sites.terminal import UsageError
 from sites.tests.simulated import Simulated
 
@@ -102,6 +103,22 @@ def test_a_gateway_that_is_not_ready_is_waited_for(
     assert (berlin.keys, berlin.folder.public_key()) == before
     assert berlin.rotate("switch", "--force") == 0
     assert berlin.keys[0] == berlin.keys[1] == berlin.folder.public_key() != before[1]
+
+
+def test_while_it_waits_it_applies_only_what_is_left(
+    berlin: Berlin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    berlin.rotate("begin")
+    found = iter([(), (), ("a route moves",), ()])
+    used = iter([*[{"wg-acme"}] * 4, {"wg-acme-n"}])
+    monkeypatch.setattr(rotate_command, "PATIENCE_S", 60)
+    monkeypatch.setattr(
+        rotate_command, "_planned", lambda _: Plan(tuple(map(Step, next(found))), (), ())
+    )
+    monkeypatch.setattr(key_change, "used_interfaces", lambda *_: {"paris": frozenset(next(used))})
+    berlin.applied = 0
+    assert berlin.rotate("switch") == 0
+    assert berlin.applied == 3  # at first, for the route, and for the step itself
 
 
 def test_what_apply_could_not_do_is_said(

@@ -196,6 +196,15 @@ class _Judge:
         is_ssh = link.via == "ssh" or self.ways.get(link.other(self.site.name)) == "ssh"
         return f"tun{link.tunnel_number}" if is_ssh else self._carrier(link.other(self.site.name))
 
+    def _used(self, link: Link) -> list[str]:
+        """Through which packets come and go on a link; first the one through which they leave."""
+        found = [self._device(link)]
+        if link.via == "wireguard":
+            found += [tunnel.interface for tunnel in self.wanted.tunnels]
+        if link.has_ssh:
+            found.append(f"tun{link.tunnel_number}")
+        return list(dict.fromkeys(found))
+
     def _carrier(self, name: str) -> str:
         """WireGuard's interface: in a change of keys, of the youngest session."""
         found = [
@@ -439,9 +448,17 @@ class _Judge:
         other = self.network.site(reach.site)
         link = self._link(other)
         assert link is not None  # noqa: S101
-        # Routes move between our devices, in a change of keys or to a fallback: not at this moment.
+        # Routes move between our devices, in a change of keys or to a fallback: not at this moment,
+        # and the far gateway may send through another one than this gateway does.
         others = {x.interface for x in self.wanted.tunnels} | {f"tun{link.tunnel_number}"}
-        first = next(self.passage.faults(other, self._device(link), others), None)
+        first = next(
+            (
+                fault
+                for device in self._used(link)
+                for fault in self.passage.faults(other, device, others)
+            ),
+            None,
+        )
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
 
 

@@ -44,7 +44,7 @@ NO_ADDRESS = (
     "no interface has {0}, the gateway's address in the LAN in the file: wrong file, or the LAN is "
     "not connected"
 )
-DROPPED = "{0} drops what is forwarded {1}. Docker or ufw often set this up: {2}"
+DROPPED = "{0} drops what is forwarded {1}: {2}"
 DIVERTED = "packets from the LAN to {0} leave through {1}, not {2}{3}"
 NO_ROUTE = "packets from the LAN to {0} find no route ({1}){2}"
 
@@ -108,9 +108,9 @@ class Passage:
         host = host_in_lan(site)
         out, back = Packet(lan, device, host, far.gateway), Packet(device, lan, far.gateway, host)
         for packet in (out, back):
-            for chain in self._dropping(packet):
+            for chain, names in self._dropping(packet):
                 way = f"from {packet.iif} to {packet.oif}"
-                yield DROPPED.format(chain, way, _remedy(chain, lan, device))
+                yield DROPPED.format(chain, way, _remedy(chain, names, lan, device))
 
     def _run(self, *words: str) -> Output:
         if words not in self._outputs:
@@ -152,8 +152,8 @@ class Passage:
 
     # ---- firewalls ------------------------------------------------------------------------------
 
-    def _dropping(self, packet: Packet) -> Iterator[str]:
-        """The chains that certainly drop a packet, each with the tool that it is of."""
+    def _dropping(self, packet: Packet) -> Iterator[tuple[str, Collection[str]]]:
+        """The chains that certainly drop a packet, each with its tool, and the names around it."""
         tool = "iptables" if packet.source.version == IPV4 else "ip6tables"
         output = self._run("nft", "-j", "list", "ruleset")
         for title, chains, base in parse_nft(output.out if output.status == 0 else "", packet):
@@ -163,25 +163,36 @@ class Passage:
             if found is not None:
                 yield from found
             elif verdict(chains, base) == "drop":
-                yield f"nft (chain {base} of table {title})"
+                yield f"nft (chain {base} of table {title})", chains
         if "filter" in self._read(LEGACY_TABLES[tool]).split():
             yield from self._iptables(f"{tool}-legacy", packet) or ()
 
-    def _iptables(self, tool: str, packet: Packet) -> list[str] | None:
+    def _iptables(self, tool: str, packet: Packet) -> list[tuple[str, Collection[str]]] | None:
         """None where it cannot be asked."""
         output = self._run(tool, "-S")
         chains = parse_iptables(output.out, packet) if output.status == 0 else {}
         if "FORWARD" not in chains:
             return None
-        return [f"{tool} (chain FORWARD)"] if verdict(chains, "FORWARD") == "drop" else []
+        is_dropped = verdict(chains, "FORWARD") == "drop"
+        return [(f"{tool} (chain FORWARD)", chains)] if is_dropped else []
 
 
-def _remedy(chain: str, lan: str, device: str) -> str:
-    tool = chain.partition(" ")[0]
-    if tool == "nft":
+def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
+    """What lets it through, in the words of whoever keeps these chains, told by their `names`.
+
+    A rule of our own beside theirs would be gone when they load theirs again.
+    """
+    tool, ways = chain.partition(" ")[0], ((lan, device), (device, lan))
+    if "filter_FORWARD" in names:
+        words = f"--change-interface={lan}, with --change-interface={device} and with --add-forward"
+        return f"firewall-cmd --zone=internal with {words} lets it through (--permanent: for good)"
+    if any(name.startswith("ufw-") for name in names):
+        rules = [f"ufw route allow in on {one} out on {other}" for one, other in ways]
+    elif tool == "nft":
         return f"let it accept {lan} to {device}, and back"
-    ways = ((lan, device), (device, lan))
-    rules = [f"{tool} -I FORWARD -i {one} -o {other} -j ACCEPT" for one, other in ways]
+    else:
+        own = "DOCKER-USER" if "DOCKER-USER" in names else "FORWARD"
+        rules = [f"{tool} -I {own} -i {one} -o {other} -j ACCEPT" for one, other in ways]
     return " and ".join(rules) + " let it through"
 
 
@@ -377,6 +388,8 @@ def _nft_equals(  # noqa: PLR0911
         return right == f"ipv{packet.source.version}"
     if "ct" in left and key == "state":
         return right == "new" if isinstance(right, str) else None
+    if "ct" in left and key == "status" and right == "dnat":  # firewalld: of forwarded ports
+        return False
     return None
 
 

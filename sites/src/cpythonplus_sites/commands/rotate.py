@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cpythonplus_sites.model import Network, Site
+    from cpythonplus_sites.steps import Plan
 
 NOT_YET_STATUS = 1
 PATIENCE_S = 15
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.yes and not _agreed(path, options, site):
             return NOT_YET_STATUS
         apply = partial(_apply, path, options)
-        ready = options.force or _others_are_ready(options.step, folder, network, site, apply)
+        ready = options.force or _others_are_ready(options, folder, network, site, apply)
         if not ready:
             return NOT_YET_STATUS
         try:
@@ -119,8 +120,7 @@ def _is_over(folder: HostFolder, network: Network, site: Site) -> bool:
 def _agreed(path: Path, options: argparse.Namespace, site: Site) -> bool:
     """Say what the step does, and what else the file changes here, as it is applied with it."""
     show(f"{site.name}: rotate {options.step} {MEANS[options.step]}, and applies {path} here\n")
-    gateway, systemd = find(options), not options.no_systemd
-    found = plan(gateway.wanted, look(Machine(), gateway.wanted, systemd=systemd))
+    found = _planned(options)
     if found.steps:
         show(f"the file already differs from this gateway:\n{text(site.name, found)}")
     return agreed()
@@ -137,26 +137,38 @@ def _this_site(path: Path, folder: HostFolder, name: str | None) -> tuple[Networ
 
 
 def _others_are_ready(
-    step: str, folder: HostFolder, network: Network, site: Site, apply: Callable[[], int]
+    options: argparse.Namespace,
+    folder: HostFolder,
+    network: Network,
+    site: Site,
+    apply: Callable[[], int],
 ) -> bool:
     """Whether every linked gateway sends over the interface that the step leaves in use."""
+    step = options.step
     stage = key_change.stage_here(folder, site)
     if (step, stage) not in {("switch", "begun"), ("finish", "switched"), ("finish", "aborted")}:
         return True
     deadline = time.monotonic() + PATIENCE_S
+    if apply() != 0:
+        return False
     while True:
-        # Our own routes move only to sessions that are alive, so they may need more than one go.
-        if apply() != 0:
-            return False
         used = key_change.used_interfaces(Machine(), network, site)
         waiting = key_change.not_moved(used, site, spare=step == "switch")
         if not waiting:
             return True
         if time.monotonic() > deadline:
             break
+        # Our own routes move only to sessions that are alive, so they may need more than one go.
+        if _planned(options).steps and apply() != 0:
+            return False
     for name, why in waiting.items():
         show(f"{name}: {why}; run cpythonplus-sites apply with the new file there\n")
     return False
+
+
+def _planned(options: argparse.Namespace) -> Plan:
+    gateway, systemd = find(options), not options.no_systemd
+    return plan(gateway.wanted, look(Machine(), gateway.wanted, systemd=systemd))
 
 
 def _apply(path: Path, options: argparse.Namespace) -> int:

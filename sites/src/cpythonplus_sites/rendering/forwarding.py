@@ -111,7 +111,11 @@ def _chain(name: str, hook: str, rules: list[str]) -> str:
 
 
 def _clamping(network: Network, site: Site) -> list[str]:
-    """An MSS is set only where that makes it smaller (nft(8), EXTENSION HEADERS)."""
+    """An MSS is set only where that makes it smaller (nft(8), EXTENSION HEADERS).
+
+    Not `tcp flags syn / syn,rst`, as newer versions of nft print it: 0.9.8 (Debian 11) cannot read
+    that.
+    """
     rules = []
     found = sorted(devices(network, site).items(), key=lambda each: (each[1], each[0]))
     for mtu, group in groupby(found, key=lambda each: each[1]):
@@ -120,7 +124,7 @@ def _clamping(network: Network, site: Site) -> list[str]:
             for version, headers in HEADERS.items():
                 rules.append(
                     f"{direction} {{ {quoted} }} meta nfproto ipv{version} "
-                    f"tcp flags syn / syn,rst tcp option maxseg size set {mtu - headers}"
+                    f"tcp flags & (syn | rst) == syn tcp option maxseg size set {mtu - headers}"
                 )
     return rules
 
