@@ -112,9 +112,9 @@ before = kernel_bytes()
 ctypes.CDLL(None).malloc_trim(0)
 shown["returned"] = before - kernel_bytes()
 
-# Blocks that lie above it: C code's, and a list's.
+# Blocks that lie above it: C code's, and lists', of which the first may fit in somewhere below.
 blocks = [bytearray(3000) for _ in range(3 * MIB // 3000)]
-table = [None] * 5000
+tables = [[None] * 5000 for _ in range(20)]
 del blocks
 show("table")
 
