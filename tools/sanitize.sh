@@ -20,12 +20,13 @@ address() {
     # rooms' C do not; the linter, the walk through the lock's model and the layering call none.
     # The interpreter keeps memory until the end on purpose, so leaks are not looked for here.
     # PYTHONMALLOC: its own allocator would hide overruns of small objects.
+    # What takes one minute takes three here, and the watchdog must not end it beside other load.
     LD_PRELOAD=$runtime \
     ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     PYTHONMALLOC=malloc \
     CPYTHONPLUS_SANITIZER=address \
-        python -m pytest -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
+        python -m pytest -o faulthandler_timeout=540 -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
         --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' --ignore tests/memory/lint \
         --ignore tests/threads/test_model_lock.py --ignore tests/test_layering.py "$@"
 }
