@@ -65,7 +65,7 @@ def test_bad_options_are_refused_before_anything_is_measured(option: list[str], 
 
 
 def test_the_page_shows_what_was_measured() -> None:
-    recorded = json.loads((ROOT / "benchmarks/results/sites-healing.json").read_text())
+    recorded = json.loads((ROOT / "benchmarks/results/healing-sites.json").read_text())
     results = {
         name: {side: [each and Found(**each) for each in rounds] for side, rounds in row.items()}
         for name, row in recorded["situations"].items()

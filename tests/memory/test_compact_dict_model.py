@@ -26,7 +26,7 @@ from cpythonplus import memory
 
 pytestmark = [
     pytest.mark.needs_gil,
-    # It looks for what refers to its generator, and conftest.py has frozen that: gc finds it no more.
+    # It looks for what refers to its generator; conftest.py has frozen that, and gc finds none.
     pytest.mark.filterwarnings("ignore:It looks like .register_random."),
 ]
 

@@ -1,4 +1,4 @@
-"""What happens to linked sites; tests look at it, benchmarks/sites/healing.py measures it."""
+"""What happens to linked sites; tests look at it, benchmarks/sites/healing measures it."""
 
 from __future__ import annotations
 

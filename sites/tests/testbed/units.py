@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from sites.tests.testbed.namespaces import wait_until
+from sites.tests.testbed.namespaces import TIMEOUT_S, wait_until
 from sites.tests.testbed.network import must
 
 if TYPE_CHECKING:
@@ -87,4 +87,9 @@ class Timer:
 
     def ran(self, count: int) -> None:
         """Wait until it ran so often."""
-        wait_until(lambda: self.text().count("ran ") >= count, f"{count} runs of the timer")
+        longest_s = TIMEOUT_S + count * (self.interval_s + self.accuracy_s)
+        wait_until(
+            lambda: self.text().count("ran ") >= count,
+            f"{count} runs of the timer",
+            timeout=longest_s,
+        )
