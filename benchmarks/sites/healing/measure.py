@@ -28,7 +28,7 @@ from sites.tests.testbed.network import FILE, must
 from sites.tests.testbed.tap import Tap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from sites.tests.testbed.bed import Pings, Site
 
@@ -44,15 +44,15 @@ def _bed(count: int = 2) -> Iterator[Bed]:
         yield made
 
 
-def _links(side: str, bed: Bed) -> Links:
-    return WgQuick(bed) if side == "wg-quick" else Ours(bed)
+def _links(side: str, sites: Sequence[Site]) -> Links:
+    return WgQuick(sites) if side == "wg-quick" else Ours(sites)
 
 
 @contextmanager
-def _linked(side: str, count: int = 2) -> Iterator[tuple[Bed, Links, Pings]]:
-    """Two sites that are linked, and 20 pings a second from one LAN to the other."""
-    with _bed(count) as bed:
-        links = _links(side, bed)
+def _linked(side: str, count: int = 2, more: int = 0) -> Iterator[tuple[Bed, Links, Pings]]:
+    """Sites that are linked, `more` that are not, and 20 pings a second between the first two."""
+    with _bed(count + more) as bed:
+        links = _links(side, bed.sites[:count])
         links.up()
         berlin, paris = bed.sites[:2]
         wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
@@ -114,7 +114,7 @@ def _moves(side: str, *, hub: bool) -> Found:
     with _bed() as bed:
         berlin, paris = bed.sites
         named = situations.Named(bed)
-        links = _links(side, bed)
+        links = _links(side, bed.sites)
         links.up_by_name(named)
         mover, caller = (paris, berlin) if hub else (berlin, paris)
         if hub:
@@ -190,11 +190,11 @@ def _fallback() -> Iterator[tuple[Bed, Pings]]:
 
 
 def _added(side: str) -> Found:
-    with _linked(side, 3) as (bed, links, pings):
-        rome = bed.sites[2]
+    with _linked(side, 3, more=1) as (bed, links, pings):
+        *old, new = bed.sites
         begin = time.monotonic()
-        links.add(rome)
-        wait_until(lambda: all(site.reaches(rome) for site in bed.sites[:2]), "the third LAN")
+        links.add(new)
+        wait_until(lambda: all(site.reaches(new) for site in old), "the fourth LAN")
         took_s = time.monotonic() - begin
         pings.more(pings.per_second)
         return Found(heal_s=took_s, lost=len(pings.lost()))

@@ -19,7 +19,7 @@ TITLES = {
     "spoke-moves": "spoke gets another address",
     "udp-blocked": "UDP blocked",
     "udp-open": "UDP open again",
-    "site-added": "third site added, seen by the two",
+    "site-added": "fourth site added, seen by two of the others",
     "site-removed": "site removed",
     "ssh-site-removed": "site removed that is linked over ssh",
     "udp-said": "UDP blocked, then asked: `status`, `wg show`",

@@ -9,7 +9,9 @@ from sites.tests.testbed.by_hand import INTERFACE, ByHand
 from sites.tests.testbed.network import FILE, PORT, Shared, must, typed
 
 if TYPE_CHECKING:
-    from sites.tests.testbed.bed import Bed, Site
+    from collections.abc import Sequence
+
+    from sites.tests.testbed.bed import Site
 
 
 class Links(Protocol):
@@ -18,7 +20,7 @@ class Links(Protocol):
     interface: str
 
     def up(self) -> None:
-        """Link the first two sites."""
+        """Link the sites."""
 
     def up_by_name(self, named: situations.Named) -> None:
         """Link them, where one has no endpoint and the other one a name."""
@@ -41,8 +43,8 @@ class Ours:
 
     interface = "wg-acme"
 
-    def __init__(self, bed: Bed) -> None:
-        self._shared = Shared(bed.sites[:2])
+    def __init__(self, sites: Sequence[Site]) -> None:
+        self._shared = Shared(sites)
 
     def up(self) -> None:
         """See Links."""
@@ -78,8 +80,8 @@ class WgQuick:
 
     interface = INTERFACE
 
-    def __init__(self, bed: Bed) -> None:
-        self._hand = ByHand(bed.sites[:2])
+    def __init__(self, sites: Sequence[Site]) -> None:
+        self._hand = ByHand(sites)
 
     def up(self) -> None:
         """See Links."""
