@@ -286,6 +286,35 @@ def test_a_collection_while_a_trimmed_one_comes_back() -> None:
     )
 
 
+def test_an_exception_in_a_trimmed_one_while_something_is_traced() -> None:
+    """From 3.15 on each function that it leaves is asked whom to tell."""
+    run_child(
+        """
+        import sys
+        from cpythonplus.tasklets import channel, run, tasklet, trim_stacks
+
+        gate, caught = channel(), []
+
+        def body():
+            try:
+                gate.receive()
+            except ValueError as error:
+                caught.append(str(error))
+
+        for _ in range(20):
+            tasklet(body)()
+        run()
+        trim_stacks()
+        sys.settrace(lambda *_: None)
+        for number in range(20):
+            gate.send_exception(ValueError, number)
+        run()
+        sys.settrace(None)
+        assert len(caught) == 20, caught
+        """
+    )
+
+
 def test_an_overrun_is_told() -> None:
     """Neither recursion limits nor the interpreter's own checks keep this one away."""
     child = run_child(

@@ -90,6 +90,24 @@ without_resume(char *bytes, Py_ssize_t size)
     }
 }
 
+/* From 3.15 on the interpreter asks a function's own data whom to tell of an exception that leaves it.  A RESUME makes
+ * them as soon as somebody traces; without one they are there from the beginning, and name nobody. */
+static bool
+tells_nobody(PyObject *code)
+{
+#if PY_VERSION_HEX >= 0x030F0000
+    PyCodeObject *op = (PyCodeObject *)code;
+
+    if (op->_co_monitoring == NULL) {
+        op->_co_monitoring = PyMem_Calloc(1, sizeof *op->_co_monitoring); /* the code's to free */
+    }
+    return op->_co_monitoring != NULL || PyErr_NoMemory() != NULL;
+#else
+    (void)code;
+    return true;
+#endif
+}
+
 /* A new function `return call()` whose frames are left out of what programs see, with room for so many operands. */
 static PyObject *
 make_helper(int operands)
@@ -111,7 +129,8 @@ make_helper(int operands)
         PyObject *changed =
             plus_code_replace(code, Py_BuildValue("{sOsi}", "co_code", bytes, "co_stacksize",
                                                   ((PyCodeObject *)code)->co_stacksize + operands));
-        result = changed == NULL ? NULL : PyFunction_New(changed, globals);
+        result =
+            changed == NULL || !tells_nobody(changed) ? NULL : PyFunction_New(changed, globals);
         Py_XDECREF(changed);
     }
     if (globals != NULL) {
