@@ -20,6 +20,7 @@ from sites.tests.testbed.network import (
     reach_each_other,
     typed,
 )
+from sites.tests.testbed.situations import move
 
 pytestmark = pytest.mark.slow  # machines, daemons
 
@@ -177,9 +178,7 @@ def test_a_gateway_moves_while_packets_flow(bed: Bed) -> None:
     shared = Shared(bed.sites)
     shared.apply()
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
-    paris.gateway.run("ip", "address", "del", f"{paris.public}/24", "dev", "wan0")
-    paris.gateway.run("ip", "address", "add", "203.0.113.77/24", "dev", "wan0")
-    paris.gateway.run("ip", "route", "replace", "default", "via", "203.0.113.1")
+    move(paris, "203.0.113.77")
     shared.endpoints["paris"] = f"203.0.113.77:{PORT}"
     shared.apply()
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN at the new address")

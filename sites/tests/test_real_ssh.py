@@ -11,6 +11,7 @@ from sites.tests.testbed.bed import Bed, Site
 from sites.tests.testbed.by_ssh import link_by_ssh
 from sites.tests.testbed.namespaces import wait_until
 from sites.tests.testbed.network import FILE, must, reach_each_other
+from sites.tests.testbed.situations import between, open_again
 from sites.tests.testbed.tap import Tap
 
 pytestmark = pytest.mark.slow  # machines, daemons
@@ -131,8 +132,8 @@ def test_a_client_that_vanished_is_replaced(bed: Bed) -> None:
     berlin, paris = bed.sites
     link_by_ssh(bed)
     # Its last words do not get through, so that the server takes it for alive.
-    bed.internet.run("nft", "-f", "-", stdin=SILENT_INTERNET)
+    between(bed, SILENT_INTERNET)
     berlin.gateway.kill("ssh")
     assert has_carrier(paris)
-    bed.internet.run("nft", "delete", "table", "bridge", "bed")
+    open_again(bed)
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN with a new client")

@@ -52,7 +52,7 @@ def test_one_that_did_not_heal_once_did_not_heal() -> None:
     ("option", "words"),
     [
         (["--only", "nothing"], "invalid choice: 'nothing'"),
-        (["--rounds", "0"], "expected a number from 1 on, got '0'"),
+        (["--rounds", "0"], "'0' is not a number from 1 on"),
         (["--output", "/nowhere/x.json"], "/nowhere"),
         (["--before", "/nowhere/python"], "/nowhere/python"),
     ],

@@ -18,7 +18,7 @@ from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.common import machine
+from benchmarks.common import arguments, machine
 from benchmarks.common.errors import MeasurementError
 from benchmarks.sites.healing.results import LIMIT_S, SIDES, TITLES, Found, table
 
@@ -66,15 +66,15 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--before", metavar="PYTHON", help="an interpreter with an older cpythonplus-sites")
     add("--only", metavar="NAME", action="append", choices=TITLES, help=f"of {', '.join(TITLES)}")
-    add("--rounds", type=_count, default=1, metavar="N", help="how often each is measured (1)")
+    add(
+        "--rounds",
+        type=arguments.count,
+        default=1,
+        metavar="N",
+        help="how often each is measured (1)",
+    )
     add("--output", type=Path, metavar="FILE", help="write all results as JSON")
     return parser
-
-
-def _count(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
 
 
 def _measured(python: str, name: str, side: str) -> Found | None:

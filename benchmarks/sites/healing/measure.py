@@ -71,17 +71,13 @@ def _healed(pings: Pings) -> float | None:
     return time.monotonic() - begin
 
 
-def _cut(pings: Pings, seconds: float) -> None:
-    wait_until(lambda: len(pings.silent()) >= seconds * pings.per_second, "the end of answers")
-
-
 def _broken(breaks: Callable[[Site, Links], None], side: str) -> Found:
     """The tunnel's end at one gateway is lost; two seconds later somebody brings it back."""
     with _linked(side) as (bed, links, pings):
         berlin, paris = bed.sites
         tap = Tap(berlin.gateway, "wan0")
         breaks(berlin, links)
-        _cut(pings, CUT_S)
+        situations.cut(pings, CUT_S)
         leaked = tap.count(target=(paris.host_address,))
         begin = time.monotonic()
         links.repair(berlin)
@@ -103,7 +99,7 @@ def _cable(side: str) -> Found:
         berlin, paris = bed.sites
         taps = [Tap(berlin.gateway, "wan0"), Tap(bed.internet, f"to-{berlin.name}")]
         bed.internet.run("ip", "link", "set", f"to-{paris.name}", "down")
-        _cut(pings, CUT_S)
+        situations.cut(pings, CUT_S)
         bed.internet.run("ip", "link", "set", f"to-{paris.name}", "up")
         heal_s = _healed(pings)
         leaked = sum(tap.count(target=(paris.host_address,)) for tap in taps)
@@ -120,9 +116,8 @@ def _moves(side: str, *, hub: bool) -> Found:
         if hub:
             situations.behind_nat(berlin)
         # From the side that is not told.
-        far = paris if hub else berlin
-        wait_until(lambda: caller.reaches(far), "LAN to LAN")
-        pings = caller.ping(far)
+        wait_until(lambda: caller.reaches(mover), "LAN to LAN")
+        pings = caller.ping(mover)
         pings.more(10)
         address = "203.0.113.77"
         situations.move(mover, address)
@@ -172,7 +167,7 @@ def _udp_open(side: str) -> Found:
             return Found(heal_s=heal_s, lost=len(pings.lost()) - lost)
     with _linked(side) as (bed, _, pings):
         situations.between(bed, situations.NO_UDP)
-        _cut(pings, 30)
+        situations.cut(pings, 30)
         situations.open_again(bed)
         before = len(pings.silent())
         return Found(heal_s=_healed(pings), lost=len(pings.silent()) - before)

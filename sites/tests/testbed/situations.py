@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sites.tests.testbed.namespaces import wait_until
-from sites.tests.testbed.network import PORT, Shared, everywhere, reach_each_other
+from sites.tests.testbed.network import PORT, Shared, reach_each_other
 from sites.tests.testbed.units import Timer, render_units
 
 if TYPE_CHECKING:
@@ -69,19 +69,21 @@ class Named:
         endpoints = {"berlin": None, "paris": f"{HUB}:{PORT}"}
         Shared([self.berlin, self.paris], endpoints=endpoints).apply()
         render_units(self.berlin)
-        timer = Timer(self.berlin.gateway, "cpythonplus-sites-acme-endpoints")
-        timer.start()
-        return timer
+        return _started(self.berlin)
 
 
 def timers(bed: Bed) -> list[Timer]:
-    """The timers of all gateways, each of which ran once."""
-    everywhere(bed.sites, render_units)
-    found = [Timer(site.gateway, "cpythonplus-sites-acme-endpoints") for site in bed.sites]
+    """The timers of all gateways, whose units are rendered; each of them ran once."""
+    found = [_started(site) for site in bed.sites]
     for timer in found:
-        timer.start()
         timer.ran(1)
     return found
+
+
+def _started(site: Site) -> Timer:
+    timer = Timer(site.gateway, "cpythonplus-sites-acme-endpoints")
+    timer.start()
+    return timer
 
 
 def linked(bed: Bed) -> None:
@@ -89,9 +91,10 @@ def linked(bed: Bed) -> None:
     wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
 
 
-def cut(pings: Pings) -> None:
-    """Wait for the end of answers."""
-    wait_until(lambda: len(pings.silent()) > 0, "the end of answers")
+def cut(pings: Pings, seconds: float = 0) -> None:
+    """Wait for the end of answers, and until there was none for so long."""
+    count = max(1, seconds * pings.per_second)
+    wait_until(lambda: len(pings.silent()) >= count, "the end of answers")
 
 
 def healed(pings: Pings, what: str, *, timeout: float = 120) -> float:
