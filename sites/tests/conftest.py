@@ -8,7 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# As in the tests of the rest (tests/conftest.py).
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("searching", deadline=None)
+hypothesis.settings.load_profile("steady")
 
 STAND_IN = Path(__file__).with_name("wg_pubkey.py")
 

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -112,7 +113,7 @@ def test_units_call_it_by_its_path(archive: Path, python: str, folder: Path) -> 
     (line,) = (each for each in done.stdout.splitlines() if each.startswith("ExecStart="))
     assert f' "{folder}/a copy.pyz" apply --endpoints-only ' in line
     assert f"--file {host.path}/sites.toml" in line
-    program = line.partition("=")[2].split(' "')[0]
+    program = shlex.split(line.partition("=")[2])[0]
     assert Path(program).samefile(python)
     assert " -m " not in line
 

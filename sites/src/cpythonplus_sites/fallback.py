@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def read(text: str | None, now_s: float) -> Remembered:
             return Remembered()
         looked_at_s, full_at_s = _time(data["looked_at_s"]), _time(data["full_at_s"])
         links = {str(site): _memory(values) for site, values in data["links"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return Remembered()
     if max(looked_at_s or 0.0, full_at_s or 0.0) > now_s:
         return Remembered()
@@ -168,7 +169,7 @@ def _memory(values: dict[str, Any]) -> Memory:
         to_ssh=int(values["to_ssh"]),
         to_wireguard=int(values["to_wireguard"]),
         alive_since_s=_time(values["alive_since_s"]),
-        hold_s=float(values["hold_s"]),
+        hold_s=_seconds(values["hold_s"]),
         returned_at_s=_time(values["returned_at_s"]),
     )
 
@@ -178,4 +179,11 @@ def _count(value: object) -> int | None:
 
 
 def _time(value: object) -> float | None:
-    return None if value is None else float(value)  # type: ignore[arg-type]
+    return None if value is None else _seconds(value)
+
+
+def _seconds(value: object) -> float:
+    found = float(value)  # type: ignore[arg-type]
+    if not isfinite(found):
+        raise ValueError(value)
+    return found

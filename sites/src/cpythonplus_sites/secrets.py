@@ -26,7 +26,7 @@ def write_atomically(path: Path, text: str, *, mode: int, keep_owner: bool | Non
     for the rest.
     """
     try:
-        replace_file(path, text.encode(), mode=mode, keep_owner=keep_owner)
+        replace_file(path, text.encode(errors="surrogateescape"), mode=mode, keep_owner=keep_owner)
     except UnsafeFileError as error:
         raise SecretError(f"{path} {error.strerror}") from None
 
