@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "gil/slots.h"
 
@@ -83,8 +84,11 @@
     F(PyWeakref_NewRef, R)                                                                         \
     F(Py_BuildValue, R)                                                                            \
     F(Py_GenericAlias, R)                                                                          \
+    F(_PyObject_CallFunction_SizeT, R)                                                             \
+    F(_PyObject_CallMethod_SizeT, R)                                                               \
     F(_PyObject_GC_New, R)                                                                         \
     F(_PyObject_New, R)                                                                            \
+    F(_Py_BuildValue_SizeT, R)                                                                     \
     F(PyMem_Calloc, N)                                                                             \
     F(PyMem_Malloc, N)                                                                             \
     F(PyMem_RawCalloc, N)                                                                          \
@@ -119,9 +123,11 @@ static struct {
 /* Not for ever: what is tried until there is memory gets it then. */
 #define LASTING 100
 
-/* Written by the thread that calls failing_begin(), which is the only one whose calls count. */
+/* Written by the thread that calls failing_begin(), which is the only one whose calls count: not those of a copy of the
+ * process, for whatever fails there, the copy fails, and nothing behind it would ever do so. */
 static struct {
     pthread_t thread;
+    pid_t process;
     bool on, all;
     long calls, from;
     const char *failed; /* the first that did */
@@ -159,7 +165,7 @@ decide(long index)
 {
     struct decision go_on = {originals[index], 0};
 
-    if (!state.on || !pthread_equal(state.thread, pthread_self())) {
+    if (!state.on || !pthread_equal(state.thread, pthread_self()) || state.process != getpid()) {
         return go_on;
     }
     long call = state.calls++;
@@ -254,6 +260,7 @@ __attribute__((visibility("default"))) void
 failing_begin(long from, int all)
 {
     state.thread = pthread_self();
+    state.process = getpid();
     state.calls = 0;
     state.from = from;
     state.all = all != 0;

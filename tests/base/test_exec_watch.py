@@ -104,6 +104,25 @@ except KeyboardInterrupt:
     assert child(code) == "interrupted\n"
 
 
+def test_an_import_that_watches_too() -> None:
+    """What `import` runs may be the program's, and come here as well."""
+    code = """
+import builtins
+from cpythonplus import _native
+real = builtins.__import__
+def imports(*args, **names):
+    builtins.__import__ = real
+    _native.exec_watch(tell)
+    return real(*args, **names)
+def tell(path, arguments):
+    print(arguments, flush=True)
+builtins.__import__ = imports
+_native.exec_watch(tell)
+os.execv("/bin/echo", ["echo", "there"])
+"""
+    assert child(code).splitlines() == ["['echo', 'there']", "there"]
+
+
 def test_no_leak() -> None:
     code = (
         MEASURE

@@ -11,87 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.gil import test_memleaks as of_gil
-from tests.gil.load import PRELUDE as GIL_PRELUDE
-from tests.memory import test_memleaks as of_memory
+from tests.lines import ROOMS
 from tests.support import SANITIZED, SOURCES, compile_c, run_child
-from tests.tasklets import test_io_memleaks as of_io
-from tests.tasklets import test_locks_memleaks as of_locks
-from tests.tasklets import test_memleaks as of_tasklets
-from tests.threads import test_memleaks as of_threads
-from tests.threads.programs import PRELUDE as THREADS_PRELUDE
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(SANITIZED, reason="the sanitizer's own calls go through the same words"),
     pytest.mark.skipif(platform.machine() != "x86_64", reason="failing_calls.c has stubs for it"),
 ]
-
-Lines = dict[str, str]
-
-
-def _tasklet_lines() -> Lines:
-    return {
-        f"{kind} {name}": f"it = channel()\n{line}"
-        for kind, lines in of_tasklets.CALLS.items()
-        for name, line in lines.items()
-        if not {"aio", "asyncio"} & set(name.replace(".", " ").split())
-    }
-
-
-# What put() and get() say is so, whichever of them had no memory.
-KEPT = """
-it = {kind}({size})
-done, got = [], []
-def put(item):
-    it.put(item)
-    done.append(item)
-def check():
-    rest = it.drain()
-    assert sorted(got + rest) == sorted(done), (done, got, rest)
-{line}
-"""
-KEPT_LINES = {
-    "drained": (8, "put(1); put(2); put(3); got += it.drain()"),
-    "put for one that waits": (
-        1,
-        "put(1); t = start(put, 2); t.join(0); got.append(it.get()); t.join()",
-    ),
-}
-
-
-def _thread_lines() -> Lines:
-    lines = {
-        f"{kind} {name}": f"it = {make}\narguments = ({'1,' if '1' in make else ''})\n{line}"
-        for kind, (make, lines) in of_threads.CALLS.items()
-        for name, line in lines.items()
-    }
-    for name, (size, line) in KEPT_LINES.items():
-        for kind in ("Queue", "LifoQueue", "PriorityQueue"):
-            lines[f"{kind} {name}"] = KEPT.format(kind=kind, size=size, line=line)
-    lines["SimpleQueue drained"] = KEPT.format(
-        kind="SimpleQueue", size="", line=KEPT_LINES["drained"][1]
-    )
-    return lines
-
-
-def _memory_lines() -> Lines:
-    return {
-        f"{kind} {name}": line
-        for kind, lines in {**of_memory.CALLS, **of_memory.SLOW_CALLS}.items()
-        for name, line in lines.items()
-    }
-
-
-# The names that the lines use, and the lines.
-ROOMS: dict[str, tuple[str, Lines]] = {
-    "gil": (GIL_PRELUDE + of_gil.PROGRAM.format(calls={}), of_gil.CALLS),
-    "io": (of_io.PROGRAM.format(calls={}), of_io.CALLS),
-    "locks": (of_locks.PROGRAM.format(calls={}), of_locks.CALLS),
-    "memory": (of_memory.PROGRAM.format(calls={}, slow={}), _memory_lines()),
-    "tasklets": (of_tasklets.PROGRAM.format(calls={}), _tasklet_lines()),
-    "threads": (THREADS_PRELUDE + of_threads.PROGRAM.format(calls={}), _thread_lines()),
-}
 
 PROGRAM = """
 import ctypes, os, signal, sys, threading, time, gc
@@ -206,9 +133,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("room", ROOMS)
 def test_each_call_fails_once(room: str, library: Path) -> None:
     names, lines = ROOMS[room]
-    program = PROGRAM.format(
-        names=names.partition("\nresult = {")[0], lines=lines, library=str(library)
-    )
+    program = PROGRAM.format(names=names, lines=lines, library=str(library))
     child = run_child(program, timeout=600, env={"PYTHONFAULTHANDLER": ""})
     total, wrong = json.loads(child.out.splitlines()[-1])
     assert total > len(lines) // 4  # some call nothing that can fail

@@ -104,6 +104,113 @@ def test_an_exception_that_is_handled_stays() -> None:
     assert child.out == "True\n"
 
 
+def test_a_generator_that_handles_none_gets_none() -> None:
+    """Its caller's exception is not its own, and would stay with it."""
+    child = run_child(
+        """
+        import sys
+        from cpythonplus import _interp
+
+        def generator():
+            _interp.facts()
+            yield
+            yield sys.exc_info()[1]
+
+        try:
+            raise KeyError(1)
+        except KeyError:
+            suspended = generator()
+            next(suspended)
+        print(next(suspended))
+        """,
+        env=PYMALLOC,
+    )
+    assert child.out == "None\n"
+
+
+# A call of C whose last step has signal handlers run at the next instruction, be it of a proof.
+INTERRUPTED = """
+import functools, operator, signal, sys, _thread
+from cpythonplus import _native
+
+def interrupt(number, frame):
+    raise TimeoutError("of the program")
+
+signal.signal(signal.SIGINT, interrupt)
+
+def interrupted(function, *args):
+    try:
+        calls = _thread.interrupt_main, functools.partial(function, *args)
+        list(map(operator.call, calls))
+    except TimeoutError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("fact", [fact.name for fact in _interp.facts(ask=False)])
+def test_a_signal_handler_raises_meanwhile(fact: str) -> None:
+    """It raises in the program, and says nothing about the structure."""
+    child = run_child(
+        INTERRUPTED
+        + dedent(
+            f"""
+            interrupted(_native.interp_facts, ("{fact}",))
+            print(*(row[6] for row in _native.interp_facts(("{fact}",)) if row[0] == "{fact}"))
+            """
+        ),
+        env=PYMALLOC,
+    )
+    assert child.out in ("of the program\nproven\n", "of the program\nabsent\n") or SANITIZED
+
+
+def test_a_signal_handler_raises_in_the_proof_that_frames_can_be_left() -> None:
+    child = run_child(
+        INTERRUPTED
+        + dedent(
+            """
+            from cpythonplus import tasklets
+
+            class Waits:
+                def __call__(self):
+                    tasklets.schedule_remove()
+
+            first, second = tasklets.tasklet(Waits())(), tasklets.tasklet(Waits())()
+            tasklets.run()
+            interrupted(tasklets.trim_stacks)
+            tasklets.tasklet(Waits())()
+            tasklets.run()
+            print(tasklets.trim_stacks())
+            """
+        )
+    )
+    assert child.out == "of the program\n1\n"  # the other two have left their stacks
+
+
+@pytest.mark.parametrize("fact", ["frames", "thread-state", "instrumentation"])
+def test_no_room_for_the_proof(fact: str) -> None:
+    """A proof without calls left tells nothing: the next question proves it."""
+    child = run_child(
+        f"""
+        from cpythonplus import _native
+        said = []
+
+        def deep():
+            try:
+                deep()
+            except RecursionError:
+                said.append(_native.interp_facts(("{fact}",)))
+
+        def state(rows):
+            return [row[6] for row in rows if row[0] == "{fact}"][0]
+
+        deep()
+        print(state(said[0]), state(_native.interp_facts(("{fact}",))))
+        """,
+        env=PYMALLOC,
+    )
+    assert child.out in ("not asked proven\n", "absent absent\n")
+
+
 class TestCommand:
     def test_table(self) -> None:
         done = execute([*MODULE, "facts"], env=PYMALLOC)

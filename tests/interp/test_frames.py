@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import SOURCES, compile_c, run_child
+from tests.support import compile_c, interp_sources, run_child
 
 HERE = Path(__file__).resolve().parent
 
@@ -21,9 +21,7 @@ HERE = Path(__file__).resolve().parent
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder that has the extension frames_probe."""
     folder = tmp_path_factory.mktemp("frames")
-    room = [path for path in (SOURCES / "_interp").glob("*.c") if path.name != "facts_py.c"]
-    base = [SOURCES / "_base" / name for name in ("own_memory.c", "segments.c")]
-    sources = [HERE / "frames_probe.c", *room, *base]
+    sources = [HERE / "frames_probe.c", *interp_sources()]
     include = f"-I{sysconfig.get_path('include')}"
     compile_c(folder / "frames_probe.so", sources, "-shared", "-fPIC", "-DNDEBUG", include)
     return folder

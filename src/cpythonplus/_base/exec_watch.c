@@ -47,22 +47,19 @@ tell_and_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
                : original(callable, args, nargsf, kwnames);
 }
 
-/* 1 for both of them found as they are known, 0, or -1 with an exception. */
+/* 1 for both of them found as they are known, 0, or -1 with an exception.  The references are the caller's. */
 static int
 find(PyObject *posix, PyObject *found[FUNCTIONS])
 {
     for (int i = 0; i < FUNCTIONS; i++) {
-        PyObject *function = PyObject_GetAttrString(posix, watched[i].name);
-
-        if (function == NULL) {
+        found[i] = PyObject_GetAttrString(posix, watched[i].name);
+        if (found[i] == NULL) {
             return -1;
         }
-        Py_DECREF(function); /* the module has it */
-        if (!PyCFunction_CheckExact(function) ||
-            ((PyCFunctionObject *)function)->vectorcall == NULL) {
+        if (!PyCFunction_CheckExact(found[i]) ||
+            ((PyCFunctionObject *)found[i])->vectorcall == NULL) {
             return 0;
         }
-        found[i] = function;
     }
     return 1;
 }
@@ -71,18 +68,23 @@ static int
 put_in_place(void)
 {
     PyObject *posix = PyImport_ImportModule("posix");
-    PyObject *found[FUNCTIONS];
+    PyObject *found[FUNCTIONS] = {NULL};
 
     if (posix == NULL) {
         return -1;
     }
     int known = find(posix, found);
-    for (int i = 0; known > 0 && i < FUNCTIONS; i++) {
+    bool is_done =
+        watched[0].function != NULL; /* an import may run Python, and let other threads run */
+    for (int i = 0; known > 0 && !is_done && i < FUNCTIONS; i++) {
         PyCFunctionObject *function = (PyCFunctionObject *)found[i];
 
         watched[i].function = Py_NewRef(found[i]);
         watched[i].original = function->vectorcall;
         function->vectorcall = tell_and_call;
+    }
+    for (int i = 0; i < FUNCTIONS; i++) {
+        Py_XDECREF(found[i]);
     }
     Py_DECREF(posix);
     return known;

@@ -12,6 +12,8 @@
 #include "raise.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 PyObject *
 plus_import_from(const char *module_name, const char *name)
@@ -84,6 +86,20 @@ plus_raise_again(PyObject *exception)
 #endif
 }
 
+PyObject *
+plus_take_exception_after(PyObject *earlier)
+{
+    PyObject *exception = plus_compat_take_exception();
+
+    if (earlier != NULL && earlier != exception) {
+        PyException_SetContext(exception, earlier);
+    }
+    else {
+        Py_XDECREF(earlier);
+    }
+    return exception;
+}
+
 /* A pending call. */
 static int
 raise_now(void *exception)
@@ -93,10 +109,21 @@ raise_now(void *exception)
     return -1;
 }
 
+/* Pending calls are made by the thread that started the process, or that was alone after its fork, and signal handlers
+ * run there.  The kernel gives that thread the process's own number. */
 bool
 plus_raise_soon(PyObject *exception)
 {
-    return Py_AddPendingCall(raise_now, exception) == 0;
+    return syscall(SYS_gettid) == getpid() && Py_AddPendingCall(raise_now, exception) == 0;
+}
+
+void
+plus_raise_soon_or_print(PyObject *exception)
+{
+    if (!plus_raise_soon(exception)) {
+        plus_raise_again(exception);
+        PyErr_WriteUnraisable(NULL);
+    }
 }
 
 PyObject *

@@ -75,10 +75,18 @@ plus_raised_drop(struct plus_raised raised)
 void
 plus_raise_again(PyObject *exception);
 
+/* Takes the exception that is set, as plus_compat_take_exception().  `earlier`, taken before, becomes its context; or NULL. */
+PyObject *
+plus_take_exception_after(PyObject *earlier);
+
 /* The same in whatever the main thread is about to do next: by a pending call.  True, and the reference is taken; false
- * where there is no room, and nothing was done. */
+ * in another thread, or where there is no room, and nothing was done. */
 bool
 plus_raise_soon(PyObject *exception);
+
+/* The same for who cannot keep it: where it is not possible, the exception is printed.  Takes the reference. */
+void
+plus_raise_soon_or_print(PyObject *exception);
 
 /* Raises OSError for `error` (positive errno) with the name of the call.  Returns NULL. */
 PyObject *

@@ -14,6 +14,26 @@ import _thread
 import os
 import sys
 
+try:
+    from cpythonplus._native import unseen_finder, unseen_loader
+except ImportError:  # the program's tracer sees what is called here
+
+    def unseen_finder(
+        names: "set[str]", function: "Callable[..., ModuleSpec | None]", /
+    ) -> "Callable[..., ModuleSpec | None]":
+        """Return a finder's find_spec: that function for the names of a set, else None."""
+        return lambda name, *rest: function(name, *rest) if name in names else None
+
+    def unseen_loader(
+        before: "Callable[[ModuleType], object]",
+        load: "Callable[[ModuleType], object]",
+        after: "Callable[[ModuleType], object]",
+        /,
+    ) -> "Callable[[ModuleType], object]":
+        """Return a loader's exec_module, which calls the three with the module."""
+        return lambda module: (before(module), load(module), after(module))
+
+
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,12 +71,20 @@ class Replacer:
     Args:
         lock: guards it; re-entrant, and free in a forked child whose parent's other thread had it.
         homes: the modules whose names are to be replaced, as far as known before `start`.
+        others: modules whose imports it is to be told of.
     """
 
-    def __init__(self, lock: "AbstractContextManager[Any]", homes: "Iterable[str]" = ()) -> None:
+    def __init__(
+        self,
+        lock: "AbstractContextManager[Any]",
+        homes: "Iterable[str]" = (),
+        others: "Iterable[str]" = (),
+    ) -> None:
         self.active = False
         # By home module and name; nothing is imported while the lock is held.
         self.replacements: dict[str, dict[str, object]] = {home: {} for home in homes}
+        self.heeded = {*self.replacements, *others}
+        """The names that the watcher looks at."""
         # Namespace, name, old, new.
         self.changes: list[tuple[dict[str, Any], str, object, object]] = []
         self._lock = lock
@@ -75,6 +103,7 @@ class Replacer:
         with self._lock:
             for home, names in replacements.items():
                 self.replacements.setdefault(home, {}).update(names)
+                self.heeded.add(home)
             self.active = True
             if self not in _replacers:
                 _replacers.append(self)
@@ -100,7 +129,7 @@ class Replacer:
             while self.changes:
                 _undo(*self.changes.pop())
 
-    # ---- for subclasses; called with the lock held, but for `about_to_import` and `loader` -------
+    # ---- for subclasses; called with the lock held, but for `about_to_import` --------------------
 
     def switched(self, *, on: bool) -> None:
         """Is told at each start and stop."""
@@ -117,11 +146,7 @@ class Replacer:
         """Change what else there is in a home module."""
 
     def about_to_import(self, name: str) -> None:
-        """Is told of each import of a module that is not loaded."""
-
-    def loader(self, name: str) -> "type[Loader] | None":
-        """Return what a module is to be loaded by, if not by its own loader alone."""
-        return Loader if name in self.replacements else None
+        """Is told of each import of one of the others that is not loaded."""
 
     def is_of_another(self, value: object) -> bool:
         """Return whether another replacer has put it somewhere."""
@@ -303,17 +328,17 @@ class _Watcher:
 
     def __init__(self, replacer: Replacer) -> None:
         self._replacer = replacer
+        self.find_spec = unseen_finder(replacer.heeded, self._find)
 
-    def find_spec(
+    def _find(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
-        self._replacer.about_to_import(name)
-        loader = self._replacer.loader(name)
-        if loader is None:
+        if name not in self._replacer.replacements:
+            self._replacer.about_to_import(name)
             return None
         for spec in self._specs(name, path, target):
             if hasattr(spec.loader, "exec_module"):
-                spec.loader = loader(spec.loader, self._replacer)  # type: ignore[assignment]
+                spec.loader = Loader(spec.loader, self._replacer)  # type: ignore[assignment]
             return spec
         return None
 
@@ -335,25 +360,15 @@ class Loader:
 
     def __init__(self, loader: "Any", replacer: Replacer) -> None:  # noqa: ANN401
         self._loader = loader  # the import system's protocol
-        self._replacer = replacer
+        if hasattr(loader, "create_module"):
+            self.create_module = loader.create_module
+        self.exec_module = unseen_loader(self._hide, loader.exec_module, replacer.replace_in)
 
     def __getattr__(self, name: str) -> "Any":  # noqa: ANN401
         return getattr(self.__dict__["_loader"], name)
 
-    def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
-        """As its own loader does."""
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: "ModuleType") -> None:
-        """Load it, then treat it."""
-        # The module is to look as if nobody had been there.
+    def _hide(self, module: "ModuleType") -> None:
+        """Have the module look as if nobody had been there."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        self.execute(module)
-
-    def execute(self, module: "ModuleType") -> None:
-        """Load it, and have the replacer treat it; for subclasses."""
-        self._loader.exec_module(module)
-        self._replacer.replace_in(module)

@@ -363,6 +363,7 @@ plus_probe_arenas(void)
     status = plus_segments_read(&segments);
     Py_END_ALLOW_THREADS;
     if (status < 0) {
+        PyErr_NoMemory();
         return "out of memory";
     }
     refusal = plus_arenas_find(&arenas, &segments);

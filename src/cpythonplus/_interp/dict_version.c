@@ -21,7 +21,6 @@ plus_probe_dict_version(void)
     }
     Py_XDECREF(dict);
     Py_XDECREF(name);
-    PyErr_Clear();
     return fits ? NULL : "dicts have no number that changes with them";
 }
 

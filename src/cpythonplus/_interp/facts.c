@@ -9,8 +9,12 @@
  * of types, a look at a class) gets the same answer cheaply.  One fact is asked anew in each interpreter, since its
  * readers keep addresses of that interpreter; its probe remembers where it was asked last.
  *
+ * Signal handlers and trace functions run in the Python of a probe.  What one raises there says nothing about the
+ * structure: the probe is made again, and the exception raised behind it.  Without memory or room on the stack, or where
+ * a handler raises each time, nothing is noted, and the next question is the first one again.
+ *
  * A probe asks first for the facts that its own rests on, and none asks in a circle: arenas asks for pools; operands,
- * thread-state and frame-tracing for frames; inline-values for dict-keys; object-sizes for these two.
+ * thread-state and frame-tracing for frames; frame-building for these and instrumentation; inline-values for dict-keys; object-sizes for these two.
  * Probes run Python, and that of arenas lets the GIL go: another thread that asks meanwhile runs the probe as well, on
  * objects of its own, and both write the same answer.  There is no lock: whoever waited for one would have to let the
  * GIL go.
@@ -22,6 +26,12 @@
  * effects: one restarts the monitoring events of all tools, another leaves an immortal object behind.  And a table in
  * this file: it has to know all probes, each of which knows this file. */
 #include "facts.h"
+
+#include "../_base/raise.h"
+
+#define TRIES 4 /* signals may come as quickly as they are handled */
+
+static const char put_off[] = "the proof had no memory, or was interrupted";
 
 static const struct plus_fact_entry *entries;
 
@@ -88,6 +98,46 @@ plus_fact_about(enum plus_fact fact)
     return &entries[fact];
 }
 
+/* Want of memory, or of room on the stack. */
+static bool
+is_want(PyObject *error)
+{
+    return PyErr_GivenExceptionMatches(error, PyExc_MemoryError) ||
+           PyErr_GivenExceptionMatches(error, PyExc_RecursionError);
+}
+
+const char *
+plus_fact_prove(const char *(*probe)(void), bool *is_final)
+{
+    PyObject *first = NULL, *error = NULL;
+    const char *refusal = NULL;
+
+    for (int i = 0; i < TRIES && (i == 0 || error != NULL); i++) {
+        Py_CLEAR(error);
+        refusal = probe();
+        error = PyErr_Occurred() != NULL ? plus_compat_take_exception() : NULL;
+        if (error != NULL && is_want(error)) {
+            break;
+        }
+        if (first == NULL) {
+            first = Py_XNewRef(error);
+        }
+    }
+    bool is_own = refusal != NULL && error != NULL && !is_want(error) &&
+                  PyErr_GivenExceptionMatches(error, PyExc_Exception); /* it comes each time */
+
+    /* Another proof that this one rests on may have been put off. */
+    *is_final = refusal == NULL || is_own || (error == NULL && refusal != put_off);
+    if (is_own && PyErr_GivenExceptionMatches(first, PyExc_Exception)) {
+        Py_CLEAR(first);
+    }
+    Py_XDECREF(error);
+    if (first != NULL) {
+        plus_raise_soon_or_print(first);
+    }
+    return *is_final ? refusal : put_off;
+}
+
 const char *
 plus_fact_refusal(enum plus_fact fact)
 {
@@ -100,9 +150,17 @@ plus_fact_refusal(enum plus_fact fact)
             asked[fact].state = PLUS_FACT_ABSENT;
             return NULL;
         }
-        asked[fact].probing = true;
-        asked[fact].refusal = refusal != NULL ? refusal : about->probe();
-        asked[fact].probing = false;
+        if (refusal == NULL) {
+            bool is_final;
+
+            asked[fact].probing = true;
+            refusal = plus_fact_prove(about->probe, &is_final);
+            asked[fact].probing = false;
+            if (!is_final) {
+                return refusal;
+            }
+        }
+        asked[fact].refusal = refusal;
         asked[fact].state = asked[fact].refusal != NULL ? PLUS_FACT_REFUSED : PLUS_FACT_PROVEN;
     }
     return asked[fact].refusal;

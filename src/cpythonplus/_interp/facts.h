@@ -7,7 +7,8 @@
  *     feature -> plus_fact_refusal(fact) -> proven: its readers may be called
  *                                        -> refused: the text, and the feature says so or goes on without
  *
- * A fact is proven once, at the first question; gc_rings once for each interpreter that asks.  A minor version that
+ * A fact is proven once, at the first question; gc_rings once for each interpreter that asks.  A signal handler that
+ * raises meanwhile does so behind the proof; one that had no memory is made again by the next question.  A minor version that
  * nobody has tested is refused without a probe: what moved there may look alike.
  *
  * All with the GIL held; no exception may be set before, none is afterwards.
@@ -49,8 +50,9 @@ struct plus_fact_entry {
     const char *what;     /* the structure */
     const char *proof;    /* how the probe proves it */
     const char *features; /* what is refused, or goes on without, where it does not hold */
-    const char *(*probe)(
-        void); /* NULL, or why its readers must not be called; without one if the build does not have it */
+    /* NULL, or why its readers must not be called; an exception that it leaves has interrupted it.  Without one if the
+     * build does not have it. */
+    const char *(*probe)(void);
     bool each_interpreter; /* has to be asked in */
 };
 
@@ -64,6 +66,10 @@ plus_fact_about(enum plus_fact fact);
 /* NULL: it holds, or this version does not have it; else why it does not. */
 const char *
 plus_fact_refusal(enum plus_fact fact);
+
+/* Makes a proof that is no fact's: NULL, or why not.  If *is_final is false then, it said nothing, and may be asked again. */
+const char *
+plus_fact_prove(const char *(*probe)(void), bool *is_final);
 
 /* The first refusal among `count` facts, or NULL. */
 const char *

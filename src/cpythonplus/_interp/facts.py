@@ -37,8 +37,8 @@ class Fact(Data):
     refusal: str
 
 
-def facts(*, ask: bool = True) -> list[Fact]:
-    """Return each fact; `ask`: prove those first that no feature has asked for yet."""
+def facts(*, ask: bool | tuple[str, ...] = True) -> list[Fact]:
+    """Return each fact; `ask`: prove all, or those names, that no feature has asked for yet."""
     if sys.platform != "linux":
         return []
     from cpythonplus import _native

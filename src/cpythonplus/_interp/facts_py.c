@@ -21,14 +21,27 @@ row(enum plus_fact fact)
                          about->features, states[state], refusal == NULL ? "" : refusal);
 }
 
+static bool
+is_asked(PyObject *ask, enum plus_fact fact)
+{
+    for (Py_ssize_t i = 0; PyTuple_Check(ask) && i < PyTuple_GET_SIZE(ask); i++) {
+        PyObject *name = PyTuple_GET_ITEM(ask, i);
+
+        if (PyUnicode_Check(name) &&
+            PyUnicode_CompareWithASCIIString(name, plus_fact_about(fact)->name) == 0) {
+            return true;
+        }
+    }
+    return ask == Py_True;
+}
+
 static PyObject *
 interp_facts(PyObject *module, PyObject *ask)
 {
-    int asks = PyObject_IsTrue(ask);
-    PyObject *rows = asks < 0 ? NULL : PyList_New(0);
+    PyObject *rows = PyList_New(0);
 
     for (int fact = 0; rows != NULL && fact < PLUS_FACTS; fact++) {
-        if (asks) {
+        if (is_asked(ask, (enum plus_fact)fact)) {
             (void)plus_fact_refusal((enum plus_fact)fact);
         }
         PyObject *one = row((enum plus_fact)fact);
@@ -41,6 +54,18 @@ interp_facts(PyObject *module, PyObject *ask)
 }
 
 #ifdef PLUS_LIES
+static bool
+lie(const char *name, Py_ssize_t offset_bytes)
+{
+    for (int fact = 0; fact < PLUS_FACTS; fact++) {
+        if (strcmp(plus_fact_about((enum plus_fact)fact)->name, name) == 0) {
+            plus_lies[fact] = (ptrdiff_t)offset_bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
 static PyObject *
 interp_lie(PyObject *module, PyObject *args)
 {
@@ -50,13 +75,10 @@ interp_lie(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "sn:interp_lie", &name, &offset_bytes)) {
         return NULL;
     }
-    for (int fact = 0; fact < PLUS_FACTS; fact++) {
-        if (strcmp(plus_fact_about((enum plus_fact)fact)->name, name) == 0) {
-            plus_lies[fact] = (ptrdiff_t)offset_bytes;
-            Py_RETURN_NONE;
-        }
+    if (!lie(name, offset_bytes)) {
+        return PyErr_Format(PyExc_ValueError, "there is no fact %s", name);
     }
-    return PyErr_Format(PyExc_ValueError, "there is no fact %s", name);
+    Py_RETURN_NONE;
 }
 
 static PyObject *
@@ -76,7 +98,7 @@ static PyMethodDef methods[] = {
     {"interp_facts", interp_facts, METH_O,
      PyDoc_STR("interp_facts($module, ask, /)\n--\n\n"
                "Return (name, first version, last version, what, proof, features, state, refusal)\n"
-               "of each fact.  ask: prove those first that nobody has asked for.")},
+               "of each fact.  ask: True, or a tuple of names: prove these first.")},
 #ifdef PLUS_LIES
     {"interp_lie", interp_lie, METH_VARARGS,
      PyDoc_STR("interp_lie($module, name, offset_bytes, /)\n--\n\n"
@@ -92,5 +114,10 @@ int
 plus_interp_exec(PyObject *module)
 {
     plus_facts_register(plus_fact_table);
+#ifdef PLUS_LIES
+    if (getenv("CPYTHONPLUS_LIE") != NULL) { /* so that a command and its children lie, too */
+        (void)lie(getenv("CPYTHONPLUS_LIE"), 8);
+    }
+#endif
     return PyModule_AddFunctions(module, methods);
 }

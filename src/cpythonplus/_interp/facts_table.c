@@ -17,7 +17,7 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
                             .until = 0x030F,
                             .what = "the collector's lists, frozen objects included",
                             .proof = "a new object leads to them; their thresholds are those of gc",
-                            .features = "census, doctor, caches, prefork",
+                            .features = "census, doctor, caches",
                             .probe = plus_probe_gc_rings,
                             .each_interpreter = true},
     [PLUS_FACT_FRAMES] = {.name = "frames",

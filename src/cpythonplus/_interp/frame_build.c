@@ -1,8 +1,8 @@
 /* Captured frames, checked and laid out; see frame_capture.h for what is captured.
  *
  * What comes from a pickle is compared with the code before any of it is used: each value that the code expects is there
- * and of its kind, the operand stack is as deep as the bytecode says that it is while the call in progress goes on, and
- * a generator in the chain is the one that the instruction below it asks.  After that nobody has the tuples but who
+ * and of its kind (operand_kinds.c), the operand stack is as deep as the bytecode says that it is while the call in progress
+ * goes on, and a generator in the chain is the one that the instruction below it asks.  After that nobody has the tuples but who
  * adopted them, so the readers below ask nothing again.
  *
  * An adopted frame has its code, as one of the interpreter's has: who gives the function other code meanwhile (a reloader)
@@ -15,6 +15,9 @@
 #include "pyframe.h"
 
 #include "frame_build.h"
+
+#include "instrumentation.h"
+#include "operand_kinds.h"
 
 #include <internal/pycore_gc.h>
 #include <opcode.h>
@@ -138,51 +141,42 @@ check_values(PyObject *kinds, PyObject *values)
     return there == total ? 0 : bad("values are missing, or too many");
 }
 
-#if PY_VERSION_HEX >= 0x030C0000
-/* A comprehension that is executed within the function has variables in the places of the function's: whatever was there
- * is an operand meanwhile, and what an inner function shares is in a cell only while the comprehension goes on. */
-static bool
-a_comprehension_has(PyCodeObject *code, int place)
-{
-    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
-    Py_ssize_t size = bytes == NULL ? 0 : PyBytes_GET_SIZE(bytes);
-    unsigned prefix = 0;
-    bool has = false;
-
-    for (Py_ssize_t i = 0; !has && i + 1 < size; i += 2) {
-        unsigned opcode = (unsigned char)PyBytes_AS_STRING(bytes)[i];
-        unsigned oparg = prefix << 8 | (unsigned char)PyBytes_AS_STRING(bytes)[i + 1];
-
-        prefix = opcode == EXTENDED_ARG ? oparg : 0;
-        has = opcode == LOAD_FAST_AND_CLEAR && oparg == (unsigned)place;
-    }
-    Py_XDECREF(bytes);
-    return has;
-}
-#else
-#define a_comprehension_has(code, place) false
-#endif
-
-/* Variables that are shared with inner functions are cells. */
+/* Variables and `operands` of those before the instruction at `offset` are what the interpreter takes for granted there. */
 static int
-check_cells(PyCodeObject *code, PyObject *kinds, PyObject *values)
+check_kinds(PyCodeObject *code, int offset, Py_ssize_t operands, PyObject *given, PyObject *values)
 {
-    const char *places = PyBytes_AS_STRING(code->co_localspluskinds);
-    Py_ssize_t next = 0;
+    const uint8_t *kinds;
+    const char *letters = PyBytes_AS_STRING(given);
+    Py_ssize_t next = 0, count = code->co_nlocalsplus + operands;
+    int depth = plus_stack_kinds(code, offset, &kinds);
 
-    for (int i = 0; i < code->co_nlocalsplus; i++) {
-        bool there = PyBytes_AS_STRING(kinds)[i] == 'o';
-        if (PyBytes_AS_STRING(kinds)[i] == 'i') {
-            return bad("a variable is an index");
+    if (depth < 0 || operands < 0 || operands > depth || PyBytes_GET_SIZE(given) != count) {
+        return bad("the operand stack is not as deep as the code says");
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *value = letters[i] == 'n' ? NULL : PyTuple_GET_ITEM(values, next++);
+        bool indexed = i + 1 < count && letters[i + 1] == 'i';
+
+        if (!plus_kinds_fit(code, kinds[i], letters[i], value, indexed)) {
+            PyErr_Format(PyExc_ValueError,
+                         "not the frames of a tasklet: %s %zd of %U() at %d is not of its kind",
+                         i < code->co_nlocalsplus ? "variable" : "operand",
+                         i < code->co_nlocalsplus ? i : i - code->co_nlocalsplus, code->co_qualname,
+                         offset);
+            return -1;
         }
-        if ((places[i] & (CO_FAST_CELL | CO_FAST_FREE)) != 0 &&
-            (!there || !PyCell_Check(PyTuple_GET_ITEM(values, next))) &&
-            !a_comprehension_has(code, i)) {
-            return bad("a variable that inner functions share is not in a cell");
-        }
-        next += there;
     }
     return 0;
+}
+
+/* Code of functions whose frames can be built. */
+static bool
+is_plain(PyCodeObject *code, bool generators)
+{
+    int kind = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+
+    return (code->co_flags & CO_OPTIMIZED) != 0 && (code->co_flags & CO_ASYNC_GENERATOR) == 0 &&
+           (kind != 0) == generators;
 }
 
 static int
@@ -199,6 +193,9 @@ check_item(PyObject *tuple)
     }
     if (plus_is_generator(owner) && state_of(owner) != FRAME_CREATED) {
         return bad("a generator in it has begun");
+    }
+    if (!is_plain(owners_code(owner), plus_is_generator(owner))) {
+        return bad("the owner's code is of another kind");
     }
     if (!PyLong_CheckExact(offset) || (PyLong_AsLong(offset) == -1 && PyErr_Occurred())) {
         PyErr_Clear();
@@ -235,10 +232,19 @@ check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_
     if (!before && item->site == NULL) {
         return bad("the instruction in progress is no call");
     }
-    int depth = before ? plus_stack_depth_before(item->code, item->offset) : item->site->kept;
+    if (before && !plus_stack_has_event(item->code, item->offset)) {
+        return bad("no function is interrupted there");
+    }
+    Py_ssize_t operands =
+        before ? PyBytes_GET_SIZE(item->kinds) - item->code->co_nlocalsplus : item->site->kept;
 
-    if (depth < 0 || PyBytes_GET_SIZE(item->kinds) != item->code->co_nlocalsplus + depth) {
+    const uint8_t *kinds;
+
+    if (before && plus_stack_kinds(item->code, item->offset, &kinds) != operands) {
         return bad("the operand stack is not as deep as the code says");
+    }
+    if (check_kinds(item->code, item->offset, operands, item->kinds, item->values) < 0) {
+        return -1;
     }
     if (inner != NULL && plus_is_generator(inner->owner) != plus_site_asks(item->site)) {
         return bad("a call of a function is one of a generator");
@@ -250,7 +256,20 @@ check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_
     if (!before && inner == NULL && item->site->kind == PLUS_SITE_SEND) {
         return bad("nobody is sent to");
     }
-    return check_cells(item->code, item->kinds, item->values);
+    return 0;
+}
+
+/* A generator that comes again further in, where it would be asked by itself. */
+static bool
+is_there_twice(PyObject *frames, Py_ssize_t index)
+{
+    PyObject *owner = PyTuple_GET_ITEM(PyTuple_GET_ITEM(frames, index), OWNER);
+    bool found = false;
+
+    for (Py_ssize_t i = index + 1; plus_is_generator(owner) && i < PyTuple_GET_SIZE(frames); i++) {
+        found |= PyTuple_GET_ITEM(PyTuple_GET_ITEM(frames, i), OWNER) == owner;
+    }
+    return found;
 }
 
 static int
@@ -266,6 +285,9 @@ check_all(PyObject *frames)
             return -1;
         }
         item = plus_frames_captured(frames, i);
+        if (is_there_twice(frames, i)) {
+            return bad("a generator is there twice");
+        }
         if (check_step(PyTuple_GET_ITEM(frames, i), &item,
                        i == PyTuple_GET_SIZE(frames) - 1 ? NULL : &inner) < 0) {
             return -1;
@@ -292,6 +314,7 @@ with_code(PyObject *tuple, PyCodeObject *code)
 PyObject *
 plus_frames_adopt(PyObject *frames)
 {
+    int collects = PyGC_Disable(); /* what was checked stays so: 3.11 collects at any allocation */
     Py_ssize_t count = check_all(frames) < 0 ? -1 : PyTuple_GET_SIZE(frames);
     PyObject *adopted = count < 0 ? NULL : PyTuple_New(count);
 
@@ -299,7 +322,8 @@ plus_frames_adopt(PyObject *frames)
         struct plus_captured item = plus_frames_captured(frames, i);
         PyObject *one = with_code(PyTuple_GET_ITEM(frames, i), item.code);
 
-        if (one == NULL) {
+        if (one == NULL || !plus_instrumentation_give_data(item.code)) {
+            Py_XDECREF(one);
             Py_CLEAR(adopted);
         }
         else {
@@ -313,12 +337,16 @@ plus_frames_adopt(PyObject *frames)
             set_unfinalised(item.owner, true);
         }
     }
+    if (collects) {
+        PyGC_Enable();
+    }
     return adopted;
 }
 
 PyObject *
 plus_frames_as_captured(PyObject *frames, PyObject *error)
 {
+    int collects = PyGC_Disable(); /* they are read as they are now */
     Py_ssize_t count = PyTuple_GET_SIZE(frames);
     PyObject *captured = PyTuple_New(count);
 
@@ -339,6 +367,9 @@ plus_frames_as_captured(PyObject *frames, PyObject *error)
         else {
             PyTuple_SET_ITEM(captured, i, one);
         }
+    }
+    if (collects) {
+        PyGC_Enable();
     }
     return captured;
 }
@@ -612,8 +643,8 @@ plus_generator_make(PyObject *function)
         (void)bad("a generator's function makes none");
         return NULL;
     }
-    /* A generator expression asks for an iterator before it is one (3.15). */
-    PyObject *iterable = PyTuple_New(0);
+    /* A generator expression takes it that it gets an iterator, or asks for one before it is one (3.15). */
+    PyObject *none = PyTuple_New(0), *iterable = none == NULL ? NULL : PyObject_GetIter(none);
 
     args = PyMem_Calloc((size_t)(count + named + 1), sizeof *args);
     names = PyTuple_GetSlice(code->co_localsplusnames, count, count + named);
@@ -624,6 +655,7 @@ plus_generator_make(PyObject *function)
         made = PyObject_Vectorcall(function, args, (size_t)count, named > 0 ? names : NULL);
     }
     PyMem_Free(args);
+    Py_XDECREF(none);
     Py_XDECREF(iterable);
     Py_XDECREF(names);
     if (made == NULL && !PyErr_Occurred()) {
@@ -646,9 +678,9 @@ is_suspended(int state)
 #endif
 }
 
-/* Whether a generator that is in that state, with so many operands, goes on at that instruction. */
-static bool
-goes_on_at(PyCodeObject *code, int offset, Py_ssize_t operands, int state)
+/* The offset of the instruction that comes next, where a generator that is in that state can stand; else -1. */
+static int
+goes_on_at(PyCodeObject *code, int offset, int state)
 {
     int unit = (int)sizeof(_Py_CODEUNIT);
     int next = PY_VERSION_HEX >= 0x030D0000 ? offset : offset + unit;
@@ -665,8 +697,7 @@ goes_on_at(PyCodeObject *code, int offset, Py_ssize_t operands, int state)
 #endif
     }
     Py_XDECREF(bytes);
-    /* It is sent one more. */
-    return fits && plus_stack_depth_before(code, next) == operands + 1;
+    return fits ? next : -1;
 }
 
 int
@@ -693,14 +724,20 @@ plus_generator_restore(PyObject *generator, PyObject *captured)
     if (check_values(kinds, values) < 0) {
         return -1;
     }
-    if (!is_suspended(state) || PyBytes_GET_SIZE(kinds) < code->co_nlocalsplus ||
-        !goes_on_at(code, offset, PyBytes_GET_SIZE(kinds) - code->co_nlocalsplus, state) ||
-        (handled != Py_None && !PyExceptionInstance_Check(handled))) {
+    int next = is_suspended(state) ? goes_on_at(code, offset, state) : -1;
+
+    if (next < 0 || (handled != Py_None && !PyExceptionInstance_Check(handled))) {
         return bad("a generator's state does not fit its code");
     }
-    if (check_cells(code, kinds, values) < 0) {
-        return -1;
+    /* It is sent one more. */
+    Py_ssize_t operands = PyBytes_GET_SIZE(kinds) - code->co_nlocalsplus;
+    const uint8_t *there;
+
+    if (plus_stack_kinds(code, next, &there) != operands + 1 ||
+        check_kinds(code, next, operands, kinds, values) < 0) {
+        return PyErr_Occurred() ? -1 : bad("a generator's operand stack is of another depth");
     }
+    set_state(generator, FRAME_EXECUTING); /* what is let go may ask it for a value */
     clear_frame(frame);
     fill_frame(frame, kinds, values);
 #if PY_VERSION_HEX >= 0x030D0000

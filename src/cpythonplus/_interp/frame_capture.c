@@ -23,12 +23,17 @@
  *
  * Up to 3.13 operands of a call that is over may have been freed while something runs that they have let go: a finaliser, a
  * callback, a generator that is closed.  So what is called where another function runs now is looked at only if somebody else is
- * found who holds it (called_by): a variable, or a name that the code mentions.
+ * found who holds it (called_by): a variable, a global or a builtin.
+ *
+ * No Python code runs from the first look at a frame to the last one: it might end the tasklet whose frames these are.  So
+ * names are looked for without comparisons (a key's own __eq__), the collector waits, and what an error tells of is
+ * kept before it is asked for its name.
  */
 #include "pyframe.h"
 
 #include "frame_build.h"
 #include "frame_capture.h"
+#include "layouts.h"
 #include "stack_depth.h"
 
 typedef struct _PyInterpreterFrame Frame;
@@ -97,19 +102,27 @@ refuse(const struct capture *capture, const struct standing *at, const char *wha
     return -1;
 }
 
+/* Runs Python code: no frame is looked at after it. */
 static int
 refuse_call(const struct capture *capture, const struct standing *at, PyObject *callable)
 {
-    PyObject *name = callable == NULL ? NULL : name_of(callable);
+    PyObject *outer = Py_NewRef(at->code->co_qualname), *name = NULL;
+    int line = line_of(at);
 
-    if (name == NULL) {
-        PyErr_Clear();
-        return refuse(capture, at, "C code");
+    if (callable != NULL) {
+        Py_INCREF(callable);
+        name = name_of(callable);
     }
-    PyErr_Format(capture->error, "%U() (%s) is in the middle of %U() line %d", name,
-                 PyType_Check(callable) ? "a class" : "C function", at->code->co_qualname,
-                 line_of(at));
-    Py_DECREF(name);
+    if (name == NULL) {
+        PyErr_Format(capture->error, "C code is in the middle of %U() line %d", outer, line);
+    }
+    else {
+        PyErr_Format(capture->error, "%U() (%s) is in the middle of %U() line %d", name,
+                     PyType_Check(callable) ? "a class" : "C function", outer, line);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(callable);
+    Py_DECREF(outer);
     return -1;
 }
 
@@ -168,20 +181,22 @@ has_variable(const struct standing *at, PyObject *op)
     return false;
 }
 
-/* Whether a name that the code mentions finds it. */
+/* Whether a name finds it. */
 static bool
 has_name(const struct standing *at, PyObject *op)
 {
-    PyObject *places[] = {at->frame->f_globals, at->frame->f_builtins}, *names = at->code->co_names;
+    PyObject *places[] = {at->frame->f_globals, at->frame->f_builtins};
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        for (Py_ssize_t j = 0; PyDict_CheckExact(places[i]) && j < PyTuple_GET_SIZE(names); j++) {
-            if (PyDict_GetItemWithError(places[i], PyTuple_GET_ITEM(names, j)) == op) {
+        PyObject *value;
+        Py_ssize_t position = 0;
+
+        while (PyDict_CheckExact(places[i]) && PyDict_Next(places[i], &position, NULL, &value)) {
+            if (value == op) {
                 return true;
             }
         }
     }
-    PyErr_Clear();
     return false;
 }
 
@@ -255,57 +270,44 @@ operands_are_gone(const struct standing *at)
 
 /* ---- what C code may do in between ------------------------------------------------------------- */
 
-static bool
-is_partial(PyObject *callable)
-{
-    static PyObject *partial; /* kept for good */
+/* By plus_capture_prepare(), kept for good. */
+static PyObject *partial; /* functools' class */
+static PyObject
+    *initialise; /* a function of three variables, of which the first is bound, at its first call */
 
-    if (partial == NULL) {
-        PyObject *module = PyImport_ImportModule("functools");
-        partial = module == NULL ? NULL : PyObject_GetAttrString(module, "partial");
-        Py_XDECREF(module);
-        PyErr_Clear();
-    }
-    return partial != NULL && (PyObject *)Py_TYPE(callable) == partial;
-}
+#define PARTIALS 8 /* within each other; one may lead to itself */
 
 /* Whether calling `callable` is calling `function`, and gives what that returns. */
 static bool
 amounts_to(PyObject *callable, PyObject *function)
 {
+    for (int i = 0; i < PARTIALS && callable != NULL && (PyObject *)Py_TYPE(callable) == partial;
+         i++) {
+        PyObject *inner = PyObject_GetAttrString(callable, "func"); /* a field, which keeps it */
+
+        PyErr_Clear();
+        Py_XDECREF(inner);
+        callable = inner;
+    }
     if (callable == function || callable == NULL) {
         return callable != NULL;
     }
     if (PyMethod_Check(callable)) {
         return PyMethod_GET_FUNCTION(callable) == function;
     }
-    if (is_partial(callable)) {
-        PyObject *inner = PyObject_GetAttrString(callable, "func");
-        bool amounts = inner != NULL && amounts_to(inner, function);
-        Py_XDECREF(inner);
-        PyErr_Clear();
-        return amounts;
-    }
-    static PyObject *call; /* interned, kept for good */
-
-    if (PyType_Check(callable) || PyCFunction_Check(callable) ||
-        (call == NULL && (call = PyUnicode_InternFromString("__call__")) == NULL)) {
-        return false;
-    }
-    return _PyType_Lookup(Py_TYPE(callable), call) == function;
+    return !PyType_Check(callable) && !PyCFunction_Check(callable) &&
+           plus_class_attribute(Py_TYPE(callable), "__call__") == function;
 }
 
 /* The object that `callable` has made, if that is a class and `frame` its __init__; borrowed, NULL: not so. */
 static PyObject *
 made_by(PyObject *callable, const Frame *frame)
 {
-    static PyObject *init; /* interned, kept for good */
     PyTypeObject *type = (PyTypeObject *)callable;
 
     if (callable == NULL || !PyType_Check(callable) ||
         Py_TYPE(callable)->tp_call != PyType_Type.tp_call ||
-        (init == NULL && (init = PyUnicode_InternFromString("__init__")) == NULL) ||
-        _PyType_Lookup(type, init) != function_of(frame) ||
+        plus_class_attribute(type, "__init__") != function_of(frame) ||
         plus_pyframe_code(frame)->co_argcount == 0) {
         return NULL;
     }
@@ -324,14 +326,8 @@ made_by(PyObject *callable, const Frame *frame)
 static bool
 is_end_of_with(const struct standing *outer, const struct standing *inner, PyObject *callable)
 {
-    static PyObject *names[2]; /* interned, kept for good */
-
-    if ((names[0] == NULL && (names[0] = PyUnicode_InternFromString("__exit__")) == NULL) ||
-        (names[1] == NULL && (names[1] = PyUnicode_InternFromString("__call__")) == NULL)) {
-        PyErr_Clear();
-        return false;
-    }
-    PyObject *leaves = callable == NULL ? NULL : _PyType_Lookup(Py_TYPE(callable), names[0]);
+    PyObject *leaves =
+        callable == NULL ? NULL : plus_class_attribute(Py_TYPE(callable), "__exit__");
 
     if (leaves == NULL || !PyFunction_Check(leaves) || outer->site->oparg != 2) {
         return false;
@@ -348,7 +344,7 @@ is_end_of_with(const struct standing *outer, const struct standing *inner, PyObj
             return false;
         }
     }
-    PyObject *call = _PyType_Lookup(Py_TYPE(callable), names[1]);
+    PyObject *call = plus_class_attribute(Py_TYPE(callable), "__call__");
 
     return call == NULL ? Py_TYPE(callable)->tp_call == NULL : PyFunction_Check(call);
 }
@@ -575,9 +571,6 @@ next_standing(const struct plus_frames *frames, Frame **home, struct standing *a
     return false;
 }
 
-static PyObject
-    *initialise; /* a function of three variables, of which the first is bound, at its first call */
-
 int
 plus_capture_prepare(PyObject *function)
 {
@@ -585,6 +578,14 @@ plus_capture_prepare(PyObject *function)
         PyErr_SetString(PyExc_TypeError, "a function is required");
         return -1;
     }
+    PyObject *module = PyImport_ImportModule("functools");
+    PyObject *found = module == NULL ? NULL : PyObject_GetAttrString(module, "partial");
+
+    Py_XDECREF(module);
+    if (found == NULL) {
+        return -1;
+    }
+    Py_XSETREF(partial, found);
     Py_XSETREF(initialise, Py_NewRef(function));
     return 0;
 }
@@ -601,9 +602,9 @@ capture_made(PyObject *made)
         const struct plus_call_site *found = plus_stack_depth_at(code, offset);
         site = found != NULL && found->kept == 0 ? found : NULL;
     }
-    return site == NULL
-               ? NULL
-               : Py_BuildValue("(Oiy(O)O)", initialise, site->offset, "onn", made, Py_None);
+    return site == NULL ? NULL
+                        : Py_BuildValue("(Oiy(OO)O)", initialise, site->offset, "oon", made,
+                                        Py_None, Py_None);
 }
 
 static int
@@ -655,12 +656,16 @@ plus_frames_capture(const struct plus_frames *frames, PyObject *called,
                     const struct plus_capture_ends *ends, PyObject *error)
 {
     struct capture capture = {frames, ends, error};
+    int collects = PyGC_Disable(); /* 3.11 collects at any allocation */
     PyObject *list = PyList_New(0), *result = NULL;
 
     if (list != NULL && capture_chain(&capture, called, list) == 0) {
         result = PyList_AsTuple(list);
     }
     Py_XDECREF(list);
+    if (collects) {
+        PyGC_Enable();
+    }
     return result;
 }
 
@@ -696,17 +701,17 @@ plus_generator_capture(PyObject *generator, PyObject *error)
         return NULL;
     }
     int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+    int collects = PyGC_Disable(); /* as above */
     PyObject *one = captured(frame, Py_None, offset, (int)count, gen->gi_exc_state.exc_value);
-    PyObject *last = one == NULL ? NULL : Py_BuildValue("(i)", state), *all = NULL;
+    PyObject *all = one == NULL
+                        ? NULL
+                        : Py_BuildValue("OOOOi", PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2),
+                                        PyTuple_GET_ITEM(one, 3), PyTuple_GET_ITEM(one, 4), state);
 
-    if (last != NULL) {
-        Py_SETREF(one, PyTuple_GetSlice(one, 1, PyTuple_GET_SIZE(one)));
-    }
-    if (last != NULL && one != NULL) {
-        all = PySequence_Concat(one, last);
-    }
     Py_XDECREF(one);
-    Py_XDECREF(last);
+    if (collects) {
+        PyGC_Enable();
+    }
     return all;
 }
 

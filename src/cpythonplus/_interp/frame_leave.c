@@ -20,6 +20,8 @@
 #include "probe_call.h"
 #include "stack_depth.h"
 
+#include "../_base/raise.h"
+
 typedef struct _PyInterpreterFrame Frame;
 
 static Py_ssize_t place = -1;
@@ -40,9 +42,9 @@ make_twin(PyCodeObject *code)
     if (twin != NULL) {
         PyCodeObject *made = (PyCodeObject *)twin;
 
-        made->_co_firsttraceable = (int)Py_SIZE(made);
+        made->_co_firsttraceable = (int)Py_SIZE(made); /* so that nobody instruments it */
         if (made->co_nlocalsplus != code->co_nlocalsplus || Py_SIZE(made) != Py_SIZE(code) ||
-            made->co_stacksize != code->co_stacksize ||
+            made->co_stacksize != code->co_stacksize || !plus_instrumentation_give_data(made) ||
             PyUnstable_Code_SetExtra((PyObject *)code, place, twin) < 0) {
             Py_CLEAR(twin);
         }
@@ -76,14 +78,14 @@ set_code(Frame *frame, PyObject *twin)
     _PyStackRef old = frame->f_executable;
 
     frame->f_executable = PyStackRef_FromPyObjectNew(twin);
-    PyStackRef_CLOSE(old);
     frame->instr_ptr = _PyFrame_GetBytecode(frame);
+    PyStackRef_CLOSE(old);
 #elif PY_VERSION_HEX >= 0x030D0000
-    Py_SETREF(frame->f_executable, Py_NewRef(twin));
     frame->instr_ptr = _PyCode_CODE((PyCodeObject *)twin);
+    Py_SETREF(frame->f_executable, Py_NewRef(twin));
 #else
-    Py_SETREF(frame->f_code, (PyCodeObject *)Py_NewRef(twin));
     frame->prev_instr = _PyCode_CODE((PyCodeObject *)twin);
+    Py_SETREF(frame->f_code, (PyCodeObject *)Py_NewRef(twin));
 #endif
 }
 
@@ -203,7 +205,7 @@ raise_here(PyObject *exception, PyObject *ignored)
 
 static PyMethodDef raise_method = {"look", raise_here, METH_NOARGS, NULL};
 
-static bool
+static const char *
 try_out(void)
 {
     bool fits = false;
@@ -220,24 +222,28 @@ try_out(void)
         fits = raised != NULL && raised == exception && PyList_GET_SIZE(first) == 0 &&
                Py_REFCNT(first) == 1 && Py_REFCNT(call) == 1 && traceback == NULL;
         Py_XDECREF(traceback);
-        Py_XDECREF(raised);
+        if (raised != NULL && raised != exception) {
+            plus_raise_again(raised);
+        }
+        else {
+            Py_XDECREF(raised);
+        }
     }
-    PyErr_Clear();
     Py_XDECREF(result);
     Py_XDECREF(call);
     Py_XDECREF(function);
     Py_XDECREF(first);
     Py_XDECREF(exception);
-    return fits;
+    return fits ? NULL : "frames cannot be left as expected";
 }
 
 bool
 plus_frames_are_left(void)
 {
-    static int known = -1;
+    static bool is_known, can;
 
-    if (known < 0) {
-        known = try_out();
+    if (!is_known) {
+        can = plus_fact_prove(try_out, &is_known) == NULL;
     }
-    return known > 0;
+    return can;
 }

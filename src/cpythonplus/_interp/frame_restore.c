@@ -30,13 +30,20 @@
  *
  * Both bases are met by an evaluation function of ours (PEP 523), that is there from the moment before until it is called.
  *
- * Room: the rest of the thread's chunk of frames, or, if that does not do, the operand stack of a second helper whose code
- * asks for so much; the interpreter takes a chunk for it.
+ * Room: the rest of the thread's chunk of frames, or, if that does not do, a chunk of our own.
+ *
+ * Nothing may fail once the frames are given to us, as an exception that dropped them would skip their `finally`.  So the
+ * helper and its call are made once, by the probe; the memory for a chunk is the C library's, or else of the C stack;
+ * neither the recursion limit nor a trace function is asked on the way.  No Python code runs, thus no signal handler and no
+ * finaliser.  What is to be raised is raised in the innermost frame.
  *
  * Rejected: an evaluation function for each frame, with a loop for each: the C stack grows with the chain, all calls of the
  * process lose their short way meanwhile, and from 3.13 on the optimiser stays off once it was set.
  *
- * With the GIL held; between step 1 and relink()'s end nothing is allocated but by the call of the helper.
+ * Rejected: a second helper that asks for so large an operand stack.  To make it takes Python code, in which a signal
+ * handler may raise.
+ *
+ * With the GIL held; between step 1 and relink()'s end no object is allocated.
  */
 #include "pyframe.h"
 
@@ -45,11 +52,13 @@
 #include "../_base/raise.h"
 #include "frame_build.h"
 #include "frames.h"
+#include "instrumentation.h"
 #include "probe_call.h"
 #include "probes.h"
 #include "pystate.h"
 
 #include <opcode.h>
+#include <stdlib.h>
 
 typedef struct _PyInterpreterFrame Frame;
 
@@ -60,7 +69,7 @@ struct chain {
     Frame *outermost, *innermost; /* of the segment that was built last */
     struct plus_captured last;    /* the innermost of all */
     bool is_linked;               /* all: the interpreter has them */
-    int lent;                     /* calls beyond the recursion limit, until all are linked */
+    int lent; /* calls beyond the recursion limit, and tracing put off, until all are linked */
     PyObject *(*give)(void *);
     void *arg;
 #if PY_VERSION_HEX < 0x030C0000
@@ -70,6 +79,9 @@ struct chain {
     _PyFrameEvalFunction usual;
 #endif
 };
+
+/* Whose turn it is when the helper, or the evaluation function, is called; the GIL is not given up in between. */
+static struct chain *awaited;
 
 /* ---- the helper ---------------------------------------------------------------------------------- */
 
@@ -90,27 +102,9 @@ without_resume(char *bytes, Py_ssize_t size)
     }
 }
 
-/* From 3.15 on the interpreter asks a function's own data whom to tell of an exception that leaves it.  A RESUME makes
- * them as soon as somebody traces; without one they are there from the beginning, and name nobody. */
-static bool
-tells_nobody(PyObject *code)
-{
-#if PY_VERSION_HEX >= 0x030F0000
-    PyCodeObject *op = (PyCodeObject *)code;
-
-    if (op->_co_monitoring == NULL) {
-        op->_co_monitoring = PyMem_Calloc(1, sizeof *op->_co_monitoring); /* the code's to free */
-    }
-    return op->_co_monitoring != NULL || PyErr_NoMemory() != NULL;
-#else
-    (void)code;
-    return true;
-#endif
-}
-
-/* A new function `return call()` whose frames are left out of what programs see, with room for so many operands. */
+/* A new function `return call()` whose frames are left out of what programs see. */
 static PyObject *
-make_helper(int operands)
+make_helper(void)
 {
     PyObject *globals = PyDict_New(), *module, *done, *function, *bytes, *code;
     PyObject *result = NULL;
@@ -126,11 +120,10 @@ make_helper(int operands)
     }
     if (bytes != NULL) {
         without_resume(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
-        PyObject *changed =
-            plus_code_replace(code, Py_BuildValue("{sOsi}", "co_code", bytes, "co_stacksize",
-                                                  ((PyCodeObject *)code)->co_stacksize + operands));
-        result =
-            changed == NULL || !tells_nobody(changed) ? NULL : PyFunction_New(changed, globals);
+        PyObject *changed = plus_code_replace(code, Py_BuildValue("{sO}", "co_code", bytes));
+        result = changed == NULL || !plus_instrumentation_give_data((PyCodeObject *)changed)
+                     ? NULL
+                     : PyFunction_New(changed, globals);
         Py_XDECREF(changed);
     }
     if (globals != NULL) {
@@ -144,15 +137,23 @@ make_helper(int operands)
     return result;
 }
 
-static PyObject *
-helper(void)
-{
-    static PyObject *made; /* kept for good */
+static PyObject *helper, *relinking; /* made by the probe, kept for good */
 
-    if (made == NULL) {
-        made = make_helper(0);
+static PyObject *
+relink(PyObject *module, PyObject *ignored);
+
+static PyMethodDef relink_method = {"relink", relink, METH_NOARGS, NULL};
+
+static bool
+prepare(void)
+{
+    if (helper == NULL) {
+        helper = make_helper();
     }
-    return made;
+    if (relinking == NULL) {
+        relinking = PyCFunction_New(&relink_method, NULL);
+    }
+    return helper != NULL && relinking != NULL;
 }
 
 /* ---- what the innermost call gives ---------------------------------------------------------------- */
@@ -173,19 +174,31 @@ end_loop(struct chain *chain)
 
     Py_XDECREF(none);
     if (ended != NULL) {
-        Py_CLEAR(frame->localsplus[--frame->stacktop]);
+        PyObject *iterator = frame->localsplus[--frame->stacktop];
+
         plus_frame_go_before(frame, &chain->last);
+        Py_DECREF(iterator);
     }
     return ended;
 #endif
 }
 
-/* Calls beyond the limit are given back. */
+#define SPARE_CALLS 64
+
+/* Frames that were there stay when the limit is lowered: it is for new calls. */
+static void
+lend(struct chain *chain)
+{
+    chain->lent = (int)chain->count + SPARE_CALLS;
+    plus_pystate_deepen(PyThreadState_Get(), -chain->lent);
+    plus_pystate_put_off_tracing(PyThreadState_Get(), true);
+}
+
 static void
 pay_back(struct chain *chain)
 {
     plus_pystate_deepen(PyThreadState_Get(), chain->lent);
-    chain->lent = 0;
+    plus_pystate_put_off_tracing(PyThreadState_Get(), false);
 }
 
 static PyObject *
@@ -205,17 +218,19 @@ give(struct chain *chain)
 static void
 set_handled(struct chain *chain, PyThreadState *tstate)
 {
-    if (chain->handled != NULL) {
-        Py_XSETREF(PLUS_TSTATE(tstate)->exc_info->exc_value, chain->handled);
+    PyObject *handled = chain->handled;
+
+    if (handled != NULL) {
         chain->handled = NULL;
+        Py_XSETREF(PLUS_TSTATE(tstate)->exc_info->exc_value, handled);
     }
 }
 
 /* Bytes of all frames. */
 static size_t
-room_for(const struct chain *chain, PyObject *function)
+room_for(const struct chain *chain)
 {
-    size_t helpers = 2 * (size_t)((PyCodeObject *)PyFunction_GET_CODE(function))->co_stacksize + 64;
+    size_t helpers = 2 * (size_t)((PyCodeObject *)PyFunction_GET_CODE(helper))->co_stacksize + 64;
     size_t bytes = helpers * sizeof(PyObject *);
 
     for (Py_ssize_t i = 0; i < chain->count; i++) {
@@ -236,6 +251,19 @@ drop(Frame *innermost, const Frame *base)
             plus_frame_drop(frame);
         }
     }
+}
+
+/* The chain whose helper has called relink(). */
+static struct chain *
+arrived(void)
+{
+    struct chain *chain = awaited;
+
+    awaited = NULL;
+    if (chain == NULL) {
+        PyErr_SetString(PyExc_SystemError, "no frames are to be linked");
+    }
+    return chain;
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -297,15 +325,16 @@ link_all(struct chain *chain, Frame *below, int calls)
 
 /* Step 3: called by the helper. */
 static PyObject *
-relink(PyObject *capsule, PyObject *ignored)
+relink(PyObject *module, PyObject *ignored)
 {
-    struct chain *chain = PyCapsule_GetPointer(capsule, NULL);
-    Frame *top = plus_pyframe_top(PyThreadState_Get()), *entry = top->previous;
+    struct chain *chain = arrived();
 
-    (void)ignored;
+    (void)module, (void)ignored;
     if (chain == NULL) {
         return NULL;
     }
+    Frame *top = plus_pyframe_top(PyThreadState_Get()), *entry = top->previous;
+
     if (!chain->is_linked) {
         link_all(chain, entry, (int)chain->count);
     }
@@ -317,21 +346,12 @@ relink(PyObject *capsule, PyObject *ignored)
     return give(chain);
 }
 
-static PyMethodDef relink_method = {"relink", relink, METH_NOARGS, NULL};
-
 /* Steps 2 and 3. */
 static PyObject *
 call_helper(struct chain *chain)
 {
-    PyObject *capsule = PyCapsule_New(chain, NULL, NULL), *result = NULL;
-    PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&relink_method, capsule);
-
-    if (callable != NULL) {
-        result = PyObject_CallOneArg(helper(), callable);
-    }
-    Py_XDECREF(callable);
-    Py_XDECREF(capsule);
-    return result;
+    awaited = chain;
+    return PyObject_CallOneArg(helper, relinking);
 }
 
 struct outcome {
@@ -362,6 +382,7 @@ run_innermost(struct chain *chain)
         innermost->previous = below;
     }
     *current = innermost; /* for whom looks at the frames */
+    pay_back(chain);
     PyObject *value = chain->give(chain->arg);
 
     if (value == NULL) {
@@ -371,15 +392,17 @@ run_innermost(struct chain *chain)
     struct outcome outcome = {_PyEval_EvalFrameDefault(tstate, innermost, value == NULL), {0}};
 
     Py_XDECREF(value);
-    if (outer == NULL) {
-        return outcome.result;
+    if (outer != NULL) {
+        outcome.raised = plus_raised_take();
+        chain->innermost = outer;
+        chain->give = give_outcome;
+        chain->arg = &outcome;
+        chain->last.site = NULL;
+        lend(chain);
+        outcome.result = call_helper(chain);
+        *current = below; /* each loop of 3.12 has its own */
     }
-    outcome.raised = plus_raised_take();
-    chain->innermost = outer;
-    chain->give = give_outcome;
-    chain->arg = &outcome;
-    chain->last.site = NULL;
-    return call_helper(chain);
+    return outcome.result;
 }
 
 /* All at `room`. */
@@ -403,9 +426,6 @@ go_on_at(struct chain *chain, char *room)
 
 /* ---- a loop for each segment (3.11) --------------------------------------------------------------- */
 
-/* Whose turn it is when the evaluation function is called; the GIL is not given up in between. */
-static struct chain *awaited;
-
 static PyObject *
 run_segment(struct chain *chain, Frame *base);
 
@@ -416,9 +436,9 @@ evaluate(PyThreadState *tstate, Frame *frame, int throws)
     bool is = chain != NULL && throws == 0 &&
               (chain->expected != NULL
                    ? frame == plus_generator_frame(chain->expected)
-                   : plus_pyframe_code(frame) == (PyCodeObject *)PyFunction_GET_CODE(helper()));
+                   : plus_pyframe_code(frame) == (PyCodeObject *)PyFunction_GET_CODE(helper));
 
-    if (!is) { /* a trace function's */
+    if (!is) { /* not ours */
         return _PyEval_EvalFrameDefault(tstate, frame, throws);
     }
     awaited = NULL;
@@ -481,13 +501,12 @@ link_segment(const struct chain *chain, Frame *top, Frame *below_top)
 
 /* Called by the helper on top of the last segment. */
 static PyObject *
-relink(PyObject *capsule, PyObject *ignored)
+relink(PyObject *module, PyObject *ignored)
 {
-    struct chain *chain = PyCapsule_GetPointer(capsule, NULL);
+    struct chain *chain = arrived();
 
-    (void)ignored;
-    if (chain == NULL || chain->is_linked) {
-        PyErr_SetString(PyExc_SystemError, "frames are linked once");
+    (void)module, (void)ignored;
+    if (chain == NULL) {
         return NULL;
     }
     link_segment(chain, plus_pyframe_top(PyThreadState_Get()), chain->innermost);
@@ -495,8 +514,6 @@ relink(PyObject *capsule, PyObject *ignored)
     Py_CLEAR(chain->frames);
     return give(chain);
 }
-
-static PyMethodDef relink_method = {"relink", relink, METH_NOARGS, NULL};
 
 static int
 frames_above(const Frame *base, const Frame *innermost)
@@ -514,32 +531,21 @@ static PyObject *
 run_last(struct chain *chain, char *room)
 {
     PyThreadState *tstate = PyThreadState_Get();
+    Frame *top = plus_frame_begin(room, helper, (PyCodeObject *)PyFunction_GET_CODE(helper));
+    int depth = frames_above(chain->base, chain->innermost) + 1;
 
-    /* What is allocated now may begin a collection, and that call Python functions, whose frames come here. */
-    plus_pystate_set_frames_top(tstate, room);
-    PyObject *capsule = PyCapsule_New(chain, NULL, NULL), *result = NULL;
-    PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&relink_method, capsule);
+    top->localsplus[0] = Py_NewRef(relinking);
+    plus_pystate_set_frames_top(tstate, (char *)(top->localsplus + top->f_code->co_nlocalsplus +
+                                                 top->f_code->co_stacksize));
+    plus_pystate_deepen(tstate, depth);
+    awaited = chain;
+    PyObject *result = _PyEval_EvalFrameDefault(tstate, top, 0);
 
-    if (callable != NULL) {
-        Frame *top =
-            plus_frame_begin(room, helper(), (PyCodeObject *)PyFunction_GET_CODE(helper()));
-        int depth = frames_above(chain->base, chain->innermost) + 1;
-
-        top->localsplus[0] = Py_NewRef(callable);
-        plus_pystate_set_frames_top(tstate, (char *)(top->localsplus + top->f_code->co_nlocalsplus +
-                                                     top->f_code->co_stacksize));
-        plus_pystate_deepen(tstate, depth);
-        result = _PyEval_EvalFrameDefault(tstate, top, 0);
-        if (!chain->is_linked) { /* it was the first of its loop, and the only one */
-            plus_pystate_deepen(tstate, -depth);
-            plus_frame_drop(top);
-        }
-    }
-    if (!chain->is_linked) {
+    if (!chain->is_linked) { /* it was the first of its loop, and the only one */
+        plus_pystate_deepen(tstate, -depth);
+        plus_frame_drop(top);
         drop(chain->innermost, chain->base);
     }
-    Py_XDECREF(callable);
-    Py_XDECREF(capsule);
     return result;
 }
 
@@ -598,7 +604,7 @@ go_on_at(struct chain *chain, char *room)
 
     plus_pystate_set_frames_top(tstate, room);
     await_frame(chain, NULL);
-    PyObject *result = PyObject_CallOneArg(helper(), Py_None);
+    PyObject *result = PyObject_CallOneArg(helper, Py_None);
 
     await_no_more(chain);
     plus_pystate_set_frames_top(tstate, top);
@@ -609,55 +615,50 @@ go_on_at(struct chain *chain, char *room)
 
 /* ---- where there is room -------------------------------------------------------------------------- */
 
-/* Called by a helper with much room on its operand stack. */
 static PyObject *
-go_on_inside(PyObject *capsule, PyObject *ignored)
+go_on_in_chunk(struct chain *chain, void *memory, size_t bytes)
 {
-    struct chain *chain = PyCapsule_GetPointer(capsule, NULL);
-    Frame *frame = plus_pyframe_top(PyThreadState_Get());
+    PyThreadState *tstate = PyThreadState_Get();
+    struct plus_chunk outer = plus_pystate_enter_chunk(tstate, memory, bytes);
+    PyObject *result = go_on_at(chain, plus_pystate_frames_top(tstate));
 
-    (void)ignored;
-    /* Its own operands are at the bottom. */
-    return chain == NULL ? NULL : go_on_at(chain, (char *)(frame->localsplus + 16));
-}
-
-static PyMethodDef inside_method = {"inside", go_on_inside, METH_NOARGS, NULL};
-
-static PyObject *
-go_on_with_room(struct chain *chain, size_t bytes)
-{
-    PyObject *function = make_helper((int)(bytes / sizeof(PyObject *)) + 32);
-    PyObject *capsule = function == NULL ? NULL : PyCapsule_New(chain, NULL, NULL);
-    PyObject *callable = capsule == NULL ? NULL : PyCFunction_New(&inside_method, capsule);
-    PyObject *result = callable == NULL ? NULL : PyObject_CallOneArg(function, callable);
-
-    Py_XDECREF(callable);
-    Py_XDECREF(capsule);
-    Py_XDECREF(function);
+    plus_pystate_leave_chunk(tstate, &outer);
     return result;
 }
 
-#define LENT 64 /* and one for each frame */
+static PyObject *
+go_on_somewhere(struct chain *chain, size_t stack_left)
+{
+    size_t bytes = room_for(chain) + 1024;
+    char *room = plus_pystate_frames_room(PyThreadState_Get(), bytes);
+    void *memory = room != NULL ? NULL : malloc(bytes); /* Python's own allocator may call others */
+
+    if (room != NULL) {
+        return go_on_at(chain, room);
+    }
+    if (memory == NULL && bytes < stack_left / 2) {
+        return go_on_in_chunk(chain, __builtin_alloca(bytes), bytes);
+    }
+    PyObject *result = memory == NULL ? PyErr_NoMemory() : go_on_in_chunk(chain, memory, bytes);
+
+    free(memory);
+    return result;
+}
 
 PyObject *
 plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(void *), void *arg,
-                  bool anyway)
+                  size_t stack_left)
 {
     struct chain chain = {.frames = frames,
                           .handled = handled,
                           .count = PyTuple_GET_SIZE(frames),
                           .give = give_value,
-                          .arg = arg,
-                          .lent = anyway ? (int)PyTuple_GET_SIZE(frames) + LENT : 0};
-    PyObject *function = helper(), *result = NULL;
+                          .arg = arg};
 
-    plus_pystate_deepen(PyThreadState_Get(), -chain.lent);
-    if (function != NULL && plus_pystate_may_deepen(PyThreadState_Get(), (int)chain.count + 4)) {
-        size_t bytes = room_for(&chain, function);
-        char *room = plus_pystate_frames_room(PyThreadState_Get(), bytes + 1024);
+    lend(&chain);
+    PyObject *result = go_on_somewhere(&chain, stack_left);
 
-        result = room != NULL ? go_on_at(&chain, room) : go_on_with_room(&chain, bytes);
-    }
+    awaited = NULL;
     if (!chain.is_linked) {
         pay_back(&chain);
         plus_frames_abandon(chain.frames);
@@ -751,29 +752,28 @@ go_on_once(const struct plus_probe_call *call, void *arg)
 
     asked->fits = adopted != NULL;
     if (asked->fits) {
-        PyObject *result = plus_frames_go_on(adopted, NULL, give_true, NULL, false);
+        PyObject *result = plus_frames_go_on(adopted, NULL, give_true, NULL, 0);
 
         asked->fits = result != NULL && PyTuple_CheckExact(result) &&
                       PyTuple_GET_SIZE(result) == 2 && PyTuple_GET_ITEM(result, 0) == call->first &&
                       PyTuple_GET_ITEM(result, 1) == Py_True;
         Py_XDECREF(result);
     }
-    PyErr_Clear();
     Py_XDECREF(frames);
 }
 
 const char *
 plus_probe_frame_building(void)
 {
-    const enum plus_fact below[] = {PLUS_FACT_FRAMES, PLUS_FACT_OPERANDS, PLUS_FACT_THREAD_STATE};
+    const enum plus_fact below[] = {PLUS_FACT_FRAMES, PLUS_FACT_OPERANDS, PLUS_FACT_THREAD_STATE,
+                                    PLUS_FACT_INSTRUMENTATION};
     const char *refusal = plus_facts_refusal(below, sizeof below / sizeof below[0]);
     struct asked asked = {.fits = false};
 
     if (refusal != NULL) {
         return refusal;
     }
-    if (plus_probe_call(go_on_once, &asked) < 0) {
-        PyErr_Clear();
-    }
-    return asked.fits ? NULL : "frames that are built do not go on as expected";
+    return prepare() && plus_probe_call(go_on_once, &asked) == 0 && asked.fits
+               ? NULL
+               : "frames that are built do not go on as expected";
 }

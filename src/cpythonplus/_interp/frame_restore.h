@@ -12,9 +12,12 @@
  * handled, or NULL.  Returns what the outermost function returns, or NULL with an exception.  For a chain that does not
  * go on inside of another one's evaluation; the thread handles no exception.
  *
- * anyway: also beyond the recursion limit, as frames stay that are there when it is lowered; else RecursionError. */
+ * No Python code runs before `give` is called.  The recursion limit is not asked: it is for new calls.
+ *
+ * stack_left: bytes of the C stack, half of which may be used where there is no other memory; if that does not do, the
+ * frames are dropped with MemoryError. */
 PyObject *
 plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg,
-                  bool anyway);
+                  size_t stack_left);
 
 #endif

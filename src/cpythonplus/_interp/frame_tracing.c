@@ -95,6 +95,7 @@ look_at_frame(const struct plus_probe_call *call, void *arg)
 
     (void)call;
     if (frame == NULL) {
+        PyErr_NoMemory();
         return;
     }
     /* Through the attribute first: then nothing was written where it does not belong. */
@@ -116,13 +117,15 @@ look_at_frame(const struct plus_probe_call *call, void *arg)
 const char *
 plus_probe_frame_tracing(void)
 {
+    const char *refusal = plus_fact_refusal(PLUS_FACT_FRAMES);
     bool fits = false;
 
-    if (plus_fact_refusal(PLUS_FACT_FRAMES) == NULL && plus_probe_call(look_at_frame, &fits) < 0) {
-        fits = false;
+    if (refusal != NULL) {
+        return refusal;
     }
-    PyErr_Clear();
-    return fits ? NULL : "a frame object does not note tracing as expected";
+    return plus_probe_call(look_at_frame, &fits) == 0 && fits
+               ? NULL
+               : "a frame object does not note tracing as expected";
 }
 
 #endif

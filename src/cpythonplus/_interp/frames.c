@@ -36,6 +36,7 @@
 
 #include "../_base/own_memory.h"
 #include "frames.h"
+#include "layouts.h"
 #include "probe_call.h"
 #include "probes.h"
 #include "pystate.h"
@@ -152,13 +153,8 @@ is_dead_reference(PyObject *reference)
 static bool
 is_del_of(PyObject *argument, Frame *frame)
 {
-    static PyObject *name; /* interned, kept for good */
-
-    if (argument == NULL || Py_TYPE(argument)->tp_finalize == NULL ||
-        (name == NULL && (name = PyUnicode_InternFromString("__del__")) == NULL)) {
-        return false;
-    }
-    return _PyType_Lookup(Py_TYPE(argument), name) == function_of(frame);
+    return argument != NULL && Py_TYPE(argument)->tp_finalize != NULL &&
+           plus_class_attribute(Py_TYPE(argument), "__del__") == function_of(frame);
 }
 
 static bool
@@ -552,14 +548,18 @@ look_at_frame(const struct plus_probe_call *call, void *arg)
     Frame *top = top_of(tstate), copy;
     struct look *found = arg;
 
-    found->frames = object != NULL && top != NULL && read_frame(top, &copy) &&
+    if (object == NULL) {
+        PyErr_NoMemory();
+        return;
+    }
+    found->frames = top != NULL && read_frame(top, &copy) &&
                     CODE_BITS(&copy) == (uintptr_t)call->code && copy.frame_obj == object &&
                     copy.owner == FRAME_OWNED_BY_THREAD && copy.previous != NULL &&
                     REFERENCE_BITS(copy.localsplus[0]) == (uintptr_t)call->first && chain_ends(top);
     if (found->frames) {
         found->frames = offset_of(plus_pyframe_at(top)) == PyFrame_GetLasti(object);
     }
-    Py_XDECREF(object);
+    Py_DECREF(object);
 }
 
 const char *
@@ -570,10 +570,9 @@ plus_probe_frames(void)
     if (!plus_memory_is_readable()) {
         return PLUS_MEMORY_UNREADABLE;
     }
-    if (plus_probe_call(look_at_frame, &found) < 0) {
-        PyErr_Clear();
-    }
-    return found.frames ? NULL : "the frames of running functions are not laid out as expected";
+    return plus_probe_call(look_at_frame, &found) == 0 && found.frames
+               ? NULL
+               : "the frames of running functions are not laid out as expected";
 }
 
 /* Whether the words of a frame's operand stack are these, from its bottom on; NULL: any. */
@@ -626,8 +625,7 @@ plus_probe_operands(void)
     if (refusal != NULL) {
         return refusal;
     }
-    if (plus_probe_call(look_at_operands, &found) < 0) {
-        PyErr_Clear();
-    }
-    return found.operands ? NULL : "operands of running functions do not lie where expected";
+    return plus_probe_call(look_at_operands, &found) == 0 && found.operands
+               ? NULL
+               : "operands of running functions do not lie where expected";
 }

@@ -55,7 +55,6 @@ plus_probe_immortal(void)
     }
     PyObject *probe = PyBytes_FromString("cpythonplus"); /* leaked, as it has to be */
     if (probe == NULL) {
-        PyErr_Clear();
         return "out of memory";
     }
     if (!count_is_there(probe)) {

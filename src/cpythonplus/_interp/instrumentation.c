@@ -48,16 +48,26 @@ bool
 plus_instrumentation_is_asked(void)
 {
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
-    bool is = false;
+    /* get_events() does not answer for the two tools that sys.setprofile() and sys.settrace() are. */
+    PyObject *events =
+        monitoring == NULL ? NULL : PyObject_CallMethod(monitoring, "_all_events", NULL);
+    bool is = events == NULL || PyObject_IsTrue(events) != 0;
 
-    for (int tool = 0; monitoring != NULL && !is && tool < 8; tool++) { /* six are for everybody */
-        PyObject *events = PyObject_CallMethod(monitoring, "get_events", "i", tool);
-
-        is = events != NULL && PyObject_IsTrue(events) > 0;
-        Py_XDECREF(events);
-        PyErr_Clear(); /* nobody uses it */
-    }
+    Py_XDECREF(events);
+    PyErr_Clear();
     return is;
+}
+
+bool
+plus_instrumentation_give_data(PyCodeObject *code)
+{
+    PyCodeObject *there = PLUS_AT(PLUS_FACT_INSTRUMENTATION, code);
+
+    if (there->_co_monitoring == NULL) {
+        there->_co_monitoring =
+            PyMem_Calloc(1, sizeof *there->_co_monitoring); /* the code's to free */
+    }
+    return there->_co_monitoring != NULL || PyErr_NoMemory() != NULL;
 }
 
 static bool
@@ -107,7 +117,6 @@ plus_probe_instrumentation(void)
     /* A function that runs after the change is brought up to date at its first instruction. */
     fits = fits && plus_probe_call(note_numbers, &numbers) == 0;
     fits = fits && after != before && numbers.of_code == after && numbers.can_report;
-    PyErr_Clear();
     return fits ? NULL : "changes of monitoring events are not numbered as expected";
 }
 

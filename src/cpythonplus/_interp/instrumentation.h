@@ -31,7 +31,8 @@ plus_instrumentation_version(PyThreadState *tstate)
 int
 plus_instrumentation_restart(void);
 
-/* Whether a tool asks for events everywhere; false where that cannot be told. */
+/* Whether a tool asks for events everywhere, also sys.setprofile() and sys.settrace() of any thread; true where that cannot
+ * be told. */
 bool
 plus_instrumentation_is_asked(void);
 
@@ -49,6 +50,12 @@ plus_instrumentation_is_possible(const PyCodeObject *code)
     return PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_firsttraceable < Py_SIZE(code);
 }
 
+/* From 3.15 on the interpreter asks a function's own data whom to tell of an exception that leaves it.  A RESUME makes them
+ * as soon as somebody traces.  Code whose frames go on without one has them from the beginning, and they name nobody.
+ * False with MemoryError. */
+bool
+plus_instrumentation_give_data(PyCodeObject *code);
+
 /* Instructions of this code report events, as how a call ends, whoever asks for them now. */
 bool
 plus_instrumentation_is_active(const PyCodeObject *code);
@@ -56,6 +63,7 @@ plus_instrumentation_is_active(const PyCodeObject *code);
 #else
 #define PLUS_INSTRUMENTED 0
 #define plus_instrumentation_is_active(code) false
+#define plus_instrumentation_give_data(code) true
 #endif
 
 /* Not now: from 3.14 on the interpreter rewrites code with the lock of the list of threads held, and lets a list go

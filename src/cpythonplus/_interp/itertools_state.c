@@ -119,11 +119,13 @@ row_named(const char *name)
     return NULL;
 }
 
-/* The row of a class that has room for its fields and no more, or NULL. */
+/* The row of a class that has room for its fields and no more, or NULL: as for a class of the program, which may have any
+ * name, and is not immutable. */
 static const struct row *
 row_of(PyTypeObject *type)
 {
-    const struct row *row = row_named(type->tp_name);
+    const struct row *row =
+        PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE) ? row_named(type->tp_name) : NULL;
     size_t end = 0;
 
     if (row != NULL) {
@@ -181,6 +183,8 @@ indexes_of(const struct row *row, const char *base, char kind)
     return kind == 'r' ? number_of(row, base, 'N')
                        : PyTuple_GET_SIZE(object_at(base, sizeof(PyObject)));
 }
+
+#define MOST_FIELDS 16 /* of an iterator */
 
 /* ---- capture ------------------------------------------------------------------------------------- */
 
@@ -298,6 +302,8 @@ plus_itertools_capture(PyObject *iterator)
     struct field field;
     unsigned nulls = 0, bit = 1;
     bool ok = list != NULL;
+    int collects =
+        PyGC_Disable(); /* 3.11 collects at any allocation: nobody is to ask it meanwhile */
 
     for (; ok && next_field(&walk, &field); bit <<= 1) {
         PyObject *value = value_of(row, iterator, field);
@@ -312,6 +318,9 @@ plus_itertools_capture(PyObject *iterator)
     if (number != NULL) {
         PyList_SetItem(list, 0, number);
         result = PyList_AsTuple(list);
+    }
+    if (collects) {
+        PyGC_Enable();
     }
     Py_XDECREF(list);
     return result;
@@ -338,7 +347,7 @@ check_object(char kind, PyObject *value)
     case 'T':
         return PyTuple_CheckExact(value) ? 0 : bad("a tuple is missing");
     case 'd':
-        return strcmp(Py_TYPE(value)->tp_name, "itertools._tee_dataobject") == 0
+        return row_of(Py_TYPE(value)) == row_named("itertools._tee_dataobject")
                    ? 0
                    : bad("what a tee reads is missing");
     default:
@@ -476,15 +485,16 @@ check_field(const struct row *row, const char *base, struct field field, PyObjec
     }
 }
 
-static void
+/* Gives what was there, or NULL: to be let go when all are written, as that may ask the iterator for a value. */
+static PyObject *
 write_field(char *base, struct field field, PyObject *value, bool is_null)
 {
     char *at = base + field.offset;
+    PyObject *old = NULL;
 
     if (strchr("JIAOLTd", field.kind) != NULL) {
-        PyObject *old = *(PyObject **)at;
+        old = *(PyObject **)at;
         *(PyObject **)at = is_null ? NULL : Py_NewRef(value);
-        Py_XDECREF(old);
     }
     else if (field.kind == 'p' || field.kind == 'r') {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
@@ -500,6 +510,7 @@ write_field(char *base, struct field field, PyObject *value, bool is_null)
     else if (field.kind == 'b') {
         *at = (char)PyLong_AsLong(value);
     }
+    return old;
 }
 
 int
@@ -509,6 +520,7 @@ plus_itertools_restore(PyObject *iterator, PyObject *captured)
 
     if (row == NULL || !PyTuple_CheckExact(captured) ||
         PyTuple_GET_SIZE(captured) != (Py_ssize_t)strlen(row->kinds) + 1 ||
+        PyTuple_GET_SIZE(captured) > MOST_FIELDS ||
         !PyLong_CheckExact(PyTuple_GET_ITEM(captured, 0))) {
         return bad("there are fewer fields, or more");
     }
@@ -516,6 +528,8 @@ plus_itertools_restore(PyObject *iterator, PyObject *captured)
     unsigned long nulls = PyLong_AsUnsignedLongMask(PyTuple_GET_ITEM(captured, 0));
     struct walk walk = fields_of(row);
     struct field field;
+    PyObject *old[MOST_FIELDS];
+    Py_ssize_t count = 0;
 
     for (Py_ssize_t i = 0; next_field(&walk, &field); i++) {
         if (check_field(row, base, field, PyTuple_GET_ITEM(captured, i + 1), nulls >> i & 1) < 0) {
@@ -526,8 +540,12 @@ plus_itertools_restore(PyObject *iterator, PyObject *captured)
         return -1;
     }
     walk = fields_of(row);
-    for (Py_ssize_t i = 0; next_field(&walk, &field); i++) {
-        write_field(base, field, PyTuple_GET_ITEM(captured, i + 1), nulls >> i & 1);
+    for (; next_field(&walk, &field); count++) {
+        old[count] =
+            write_field(base, field, PyTuple_GET_ITEM(captured, count + 1), nulls >> count & 1);
+    }
+    while (count > 0) {
+        Py_XDECREF(old[--count]);
     }
     return 0;
 }
@@ -535,7 +553,8 @@ plus_itertools_restore(PyObject *iterator, PyObject *captured)
 /* ---- probe --------------------------------------------------------------------------------------- */
 
 /* A list of (iterator, a fresh one or None, what the fields are): `...` for NULL, NotImplemented for what cannot be
- * told from outside.  What is within reach of others is immutable. */
+ * told from outside.  What is within reach of others is immutable.  No power of constants, which is computed while it is
+ * compiled: a signal handler may run there, and what it raises is dropped. */
 #if PY_VERSION_HEX >= 0x030D0000 /* each of the two has a field more */
 #define PAD "(NotImplemented,)"
 #else
@@ -567,7 +586,7 @@ static const char source[] =
     "           i.combinations_with_replacement(t, 2), (t, (0, 2), last[-1], 2, 0))\n"
     "    yield i.compress(a, b), i.compress((), ()), (a, b)\n"
     "    yield on(i.count(5), 1), i.count(), (6, null, 1)\n"
-    "    yield i.count(2.5, t[1]), i.count(), (2 ** 63 - 1, any, t[1])\n"
+    "    yield i.count(2.5, t[1]), i.count(), (9223372036854775807, any, t[1])\n"
     "    yield on(i.cycle(t), 4), i.cycle(()), (null, any, 1)\n"
     "    yield i.cycle(a), i.cycle(()), (a, any, -1)\n"
     "    yield i.dropwhile(max, b), i.dropwhile(max, ()), (max, b, 0)\n"
@@ -671,6 +690,5 @@ plus_probe_itertools(void)
     fits = fits && !PyErr_Occurred();
     Py_XDECREF(all);
     Py_XDECREF(function);
-    PyErr_Clear();
     return fits ? NULL : "iterators of itertools do not say where expected how far they are";
 }

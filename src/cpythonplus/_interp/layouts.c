@@ -30,7 +30,6 @@
 #include <stdint.h>
 
 #include "../_base/own_memory.h"
-#include "sizes.h"
 
 #define WORD ((Py_ssize_t)sizeof(void *))
 #define ROUND_UP(bytes) (((bytes) + WORD - 1) & ~(WORD - 1))
@@ -311,6 +310,54 @@ plus_class_dict(PyTypeObject *type)
 #endif
 }
 
+PyObject *
+plus_dict_item(PyObject *dict, const char *name)
+{
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+
+    while (dict != NULL && PyDict_Next(dict, &position, &key, &value)) {
+        if (PyUnicode_CheckExact(key) && PyUnicode_CompareWithASCIIString(key, name) == 0) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+PyObject *
+plus_class_attribute(PyTypeObject *type, const char *name)
+{
+    PyObject *value = NULL;
+
+    for (Py_ssize_t i = 0;
+         value == NULL && type->tp_mro != NULL && i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        value = plus_dict_item(plus_class_dict((PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i)),
+                               name);
+    }
+    return value;
+}
+
+/* Only classes on the heap have what a program gives them. */
+static bool
+has_plain_names(PyTypeObject *type)
+{
+    PyObject *dict = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? plus_class_dict(type) : NULL;
+
+    return dict == NULL || (plus_fact_refusal(PLUS_FACT_DICT_KEYS) == NULL &&
+                            keys_of((PyDictObject *)dict)->kind != GENERAL_KEYS);
+}
+
+bool
+plus_class_has_plain_names(PyTypeObject *type)
+{
+    bool plain = type->tp_mro != NULL;
+
+    for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        plain = has_plain_names((PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i));
+    }
+    return plain;
+}
+
 /* ---- how well that is used ------------------------------------------------------------------------ */
 
 bool
@@ -478,9 +525,12 @@ keys_fit(long count, bool strings)
         Py_XDECREF(key);
     }
     if (fits && can_read(keys_of((PyDictObject *)dict), sizeof(struct key_table))) {
+        PyObject *told = PyObject_CallMethod(dict, "__sizeof__", NULL);
+
         plus_dict_parts(dict, &keys_bytes, &values_bytes);
-        Py_ssize_t itself = PyDict_Type.tp_basicsize + 2 * WORD;
-        fits = plus_object_bytes(dict) == itself + keys_bytes && values_bytes == 0;
+        fits = told != NULL && values_bytes == 0 &&
+               PyLong_AsSsize_t(told) == PyDict_Type.tp_basicsize + keys_bytes;
+        Py_XDECREF(told);
     }
     else {
         fits = false;
@@ -551,7 +601,6 @@ plus_probe_dict_keys(void)
     bool keys = keys_fit(0, true) && keys_fit(1, true) && keys_fit(1, false) && keys_fit(9, true) &&
                 keys_fit(400, true) && keys_fit(400, false);
 
-    PyErr_Clear();
     return keys ? NULL : plus_memory_is_readable() ? unexpected : PLUS_MEMORY_UNREADABLE;
 }
 
@@ -563,6 +612,5 @@ plus_probe_inline_values(void)
     if (refusal == NULL && !try_values()) {
         refusal = unexpected;
     }
-    PyErr_Clear();
     return refusal;
 }

@@ -35,6 +35,20 @@ plus_instance_dict(PyObject *op);
 PyObject *
 plus_class_dict(PyTypeObject *type);
 
+/* The value that a dict has for a name, borrowed, or NULL.  It is compared with no key of a class of the program's own, so that no
+ * Python code runs; each key is looked at. */
+PyObject *
+plus_dict_item(PyObject *dict, const char *name);
+
+/* The attribute of a class or of its bases, borrowed, or NULL; found in the same way. */
+PyObject *
+plus_class_attribute(PyTypeObject *type, const char *name);
+
+/* Whether a class and its bases are known to have no other keys than strings: then _PyType_Lookup() runs no Python code
+ * either. */
+bool
+plus_class_has_plain_names(PyTypeObject *type);
+
 /* ---- how well that is used ------------------------------------------------------------------------- */
 
 /* The interpreter shares the names of so many attributes among the instances of a class. */

@@ -5,6 +5,8 @@
  * Rejected: the attribute `base`, which makes references and runs code of subclasses. */
 #include "numpy_arrays.h"
 
+#include "layouts.h"
+
 #define OWNS_DATA 0x4 /* NPY_ARRAY_OWNDATA */
 #define DOUBLES 12    /* NPY_DOUBLE */
 #define OBJECTS 17    /* NPY_OBJECT: a pointer each, which no type of a user's own is */
@@ -93,10 +95,10 @@ static PyTypeObject *
 array_type(void)
 {
     PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module = PyDict_Check(modules) ? PyDict_GetItemString(modules, "numpy") : NULL;
+    PyObject *module = PyDict_Check(modules) ? plus_dict_item(modules, "numpy") : NULL;
     PyObject *type = module == NULL || !PyModule_Check(module)
                          ? NULL
-                         : PyDict_GetItemString(PyModule_GetDict(module), "ndarray");
+                         : plus_dict_item(PyModule_GetDict(module), "ndarray");
     bool usable = type != NULL && PyType_Check(type) &&
                   !PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_HEAPTYPE) &&
                   ((PyTypeObject *)type)->tp_basicsize >= (Py_ssize_t)sizeof(struct array) &&

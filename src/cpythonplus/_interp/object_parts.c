@@ -237,6 +237,5 @@ plus_probe_object_sizes(void)
     Py_XDECREF(set);
     Py_XDECREF(many);
     Py_XDECREF(samples);
-    PyErr_Clear();
     return fits ? NULL : "objects do not note their sizes as expected";
 }

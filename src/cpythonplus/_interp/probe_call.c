@@ -21,7 +21,7 @@ look(PyObject *capsule, PyObject *args)
         return NULL;
     }
     it->look(&it->call, it->arg);
-    Py_RETURN_NONE;
+    return PyErr_Occurred() != NULL ? NULL : Py_NewRef(Py_None);
 }
 
 static PyMethodDef look_method = {"look", look, METH_VARARGS, NULL};

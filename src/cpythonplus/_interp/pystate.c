@@ -34,6 +34,7 @@
 #include "../_base/own_memory.h"
 #include "probe_call.h"
 #include "probes.h"
+#include "pyframe.h"
 
 #if PY_VERSION_HEX >= 0x030E0000
 #include "internal/pycore_tstate.h"
@@ -103,11 +104,27 @@ load_rest(struct plus_pystate *state, PyThreadState *tstate)
 #endif
 }
 
+struct _PyInterpreterFrame *
+plus_pystate_hide_entries(PyThreadState *tstate)
+{
+    struct _PyInterpreterFrame **current = plus_pystate_current_frame(tstate), *kept = *current;
+
+#if PY_VERSION_HEX >= 0x030D0000
+    while (*current != NULL && !plus_pyframe_is_python(*current)) {
+        *current = (*current)->previous;
+    }
+#endif
+    return kept;
+}
+
 void
 plus_pystate_end(PyThreadState *tstate)
 {
     if (PLUS_TSTATE(tstate)->c_tracefunc != NULL) {
+        struct _PyInterpreterFrame *current = plus_pystate_hide_entries(tstate);
+
         PyEval_SetTrace(NULL, NULL);
+        *plus_pystate_current_frame(tstate) = current;
     }
     if (PLUS_TSTATE(tstate)->c_profilefunc != NULL) {
         PyEval_SetProfile(NULL, NULL);
@@ -200,23 +217,6 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
 #endif
 }
 
-bool
-plus_pystate_may_deepen(const PyThreadState *tstate, int calls)
-{
-#if PY_VERSION_HEX < 0x030C0000
-    int left = PLUS_TSTATE(tstate)->recursion_remaining;
-#else
-    int left = PLUS_TSTATE(tstate)->py_recursion_remaining;
-#endif
-
-    if (left <= calls) {
-        PyErr_SetString(PyExc_RecursionError,
-                        "maximum recursion depth exceeded by frames that go on");
-        return false;
-    }
-    return true;
-}
-
 void
 plus_pystate_deepen(PyThreadState *tstate, int calls)
 {
@@ -224,6 +224,19 @@ plus_pystate_deepen(PyThreadState *tstate, int calls)
     PLUS_TSTATE(tstate)->recursion_remaining -= calls;
 #else
     PLUS_TSTATE(tstate)->py_recursion_remaining -= calls;
+#endif
+}
+
+void
+plus_pystate_put_off_tracing(PyThreadState *tstate, bool off)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    PLUS_TSTATE(tstate)->tracing += off ? 1 : -1;
+    flag_tracing(PLUS_TSTATE(tstate)->cframe, PLUS_TSTATE(tstate)->tracing,
+                 PLUS_TSTATE(tstate)->c_tracefunc != NULL ||
+                     PLUS_TSTATE(tstate)->c_profilefunc != NULL);
+#else
+    (void)tstate, (void)off;
 #endif
 }
 
@@ -236,18 +249,41 @@ plus_pystate_deepen(PyThreadState *tstate, int calls)
 #define BYTES_PER_C_LEVEL 2048
 
 #if PY_VERSION_HEX >= 0x030E0000
+/* In the private half of a thread state. */
+struct c_limits {
+    uintptr_t top, soft, hard;
+};
+
+#define OFFSET_OF(field) offsetof(_PyThreadStateImpl, field)
+_Static_assert(OFFSET_OF(c_stack_soft_limit) - OFFSET_OF(c_stack_top) ==
+                       offsetof(struct c_limits, soft) &&
+                   OFFSET_OF(c_stack_hard_limit) - OFFSET_OF(c_stack_top) ==
+                       offsetof(struct c_limits, hard),
+               "the limits of the C stack are not one behind the other");
+
+/* 3.14.4 has one word more in the public half (gh-142183).  Bytes by which the private half of this interpreter lies
+ * elsewhere than in the headers that were compiled; the probe finds it. */
+static ptrdiff_t limits_moved;
+
+static struct c_limits *
+limits_of(PyThreadState *tstate)
+{
+    char *impl = (char *)PLUS_TSTATE(tstate);
+
+    return (struct c_limits *)(impl + OFFSET_OF(c_stack_top) + limits_moved);
+}
+
 /* The interpreter has its two limits one and two margins above the low end of a stack, and how much that is depends
  * on how it was compiled: taken from where they are for the thread.  Rejected:
  * PyUnstable_ThreadState_SetStackProtection(), which the first releases of 3.14 do not have. */
 static void
-set_limits(struct plus_pystate *state, const _PyThreadStateImpl *impl,
-           const struct plus_bounds *stack)
+set_limits(struct plus_pystate *state, PyThreadState *tstate, const struct plus_bounds *stack)
 {
     static uintptr_t margin;
     uintptr_t low = (uintptr_t)stack->low, bytes = (uintptr_t)stack->top - low;
 
     if (margin == 0) {
-        margin = impl->c_stack_soft_limit - impl->c_stack_hard_limit;
+        margin = limits_of(tstate)->soft - limits_of(tstate)->hard;
     }
     uintptr_t step = bytes / 4 < margin ? bytes / 4 : margin; /* half of a small one is left */
 
@@ -257,19 +293,56 @@ set_limits(struct plus_pystate *state, const _PyThreadStateImpl *impl,
 }
 #endif
 
+/* As the interpreter makes a thread's first chunk: its first entry unused, it is never given back by the interpreter
+ * itself. */
+static struct plus_chunk
+made_chunk(void *memory, size_t bytes, _PyStackChunk *previous)
+{
+    _PyStackChunk *chunk = memory;
+
+    chunk->previous = previous;
+    chunk->size = bytes;
+    chunk->top = 0;
+    return (struct plus_chunk){chunk, &chunk->data[1], (PyObject **)((char *)memory + bytes)};
+}
+
+static void
+set_chunk(PyThreadState *tstate, const struct plus_chunk *chunk)
+{
+    PLUS_TSTATE(tstate)->datastack_chunk = chunk->chunk;
+    PLUS_TSTATE(tstate)->datastack_top = chunk->top;
+    PLUS_TSTATE(tstate)->datastack_limit = chunk->limit;
+}
+
+struct plus_chunk
+plus_pystate_enter_chunk(PyThreadState *tstate, void *memory, size_t bytes)
+{
+    struct plus_chunk outer = {PLUS_TSTATE(tstate)->datastack_chunk,
+                               PLUS_TSTATE(tstate)->datastack_top,
+                               PLUS_TSTATE(tstate)->datastack_limit};
+    struct plus_chunk chunk = made_chunk(memory, bytes, outer.chunk);
+
+    if (outer.chunk != NULL) { /* as the interpreter notes it */
+        outer.chunk->top = (size_t)(outer.top - &outer.chunk->data[0]);
+    }
+    set_chunk(tstate, &chunk);
+    return outer;
+}
+
+void
+plus_pystate_leave_chunk(PyThreadState *tstate, const struct plus_chunk *outer)
+{
+    set_chunk(tstate, outer);
+}
+
 static void
 fresh_frames(struct plus_pystate *state, PyThreadState *tstate, const struct plus_bounds *stack)
 {
-    /* As the interpreter makes a thread's first chunk: without a predecessor, its first entry unused, it is
-     * never given back by the interpreter itself. */
-    _PyStackChunk *chunk = (_PyStackChunk *)stack->top;
+    struct plus_chunk chunk = made_chunk(stack->top, (size_t)(stack->high - stack->top), NULL);
 
-    chunk->previous = NULL;
-    chunk->size = (size_t)(stack->high - stack->top);
-    chunk->top = 0;
-    state->datastack_chunk = chunk;
-    state->datastack_top = &chunk->data[1];
-    state->datastack_limit = (PyObject **)stack->high;
+    state->datastack_chunk = chunk.chunk;
+    state->datastack_top = chunk.top;
+    state->datastack_limit = chunk.limit;
 #if PY_VERSION_HEX < 0x030D0000
     memset(&state->root, 0, sizeof(state->root));
     state->root.previous = &PLUS_TSTATE(tstate)->root_cframe;
@@ -305,7 +378,7 @@ plus_pystate_fresh(struct plus_pystate *state, PyThreadState *tstate,
         bytes >= THREAD_STACK_BYTES || fits > (size_t)limit ? limit : (int)fits;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    set_limits(state, (const _PyThreadStateImpl *)PLUS_TSTATE(tstate), stack);
+    set_limits(state, tstate, stack);
     state->current_executor = NULL;
 #endif
 }
@@ -332,11 +405,11 @@ save(struct plus_pystate *state, PyThreadState *tstate)
     state->c_recursion_remaining = PLUS_TSTATE(tstate)->c_recursion_remaining;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)PLUS_TSTATE(tstate);
+    const struct c_limits *limits = limits_of(tstate);
 
-    state->c_stack_top = impl->c_stack_top;
-    state->c_stack_soft_limit = impl->c_stack_soft_limit;
-    state->c_stack_hard_limit = impl->c_stack_hard_limit;
+    state->c_stack_top = limits->top;
+    state->c_stack_soft_limit = limits->soft;
+    state->c_stack_hard_limit = limits->hard;
     state->current_executor = Py_XNewRef(PLUS_TSTATE(tstate)->current_executor);
 #endif
 }
@@ -363,11 +436,11 @@ load(PyThreadState *tstate, struct plus_pystate *state)
     PLUS_TSTATE(tstate)->c_recursion_remaining = state->c_recursion_remaining;
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
-    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)PLUS_TSTATE(tstate);
+    struct c_limits *limits = limits_of(tstate);
 
-    impl->c_stack_top = state->c_stack_top;
-    impl->c_stack_soft_limit = state->c_stack_soft_limit;
-    impl->c_stack_hard_limit = state->c_stack_hard_limit;
+    limits->top = state->c_stack_top;
+    limits->soft = state->c_stack_soft_limit;
+    limits->hard = state->c_stack_hard_limit;
     PLUS_TSTATE(tstate)->current_executor = state->current_executor;
 #endif
 #if PY_VERSION_HEX >= 0x030F0000
@@ -495,18 +568,20 @@ context_is_there(PyThreadState *tstate)
 static bool
 handled_exception_is_there(PyThreadState *tstate)
 {
-    PyObject *outer = PyErr_GetHandledException();
     PyObject *probe = PyObject_CallNoArgs(PyExc_ValueError);
-    _PyErr_StackItem item;
+    PyObject *outer = PyErr_GetHandledException();
+    uintptr_t place = (uintptr_t)PLUS_TSTATE(tstate)->exc_info;
+    _PyErr_StackItem before, item;
 
-    if (probe == NULL) {
+    if (probe == NULL || !plus_read_memory(place, &before, sizeof before)) {
         Py_XDECREF(outer);
+        Py_XDECREF(probe);
         return false;
     }
     PyErr_SetHandledException(probe);
-    bool there = plus_read_memory((uintptr_t)PLUS_TSTATE(tstate)->exc_info, &item, sizeof item) &&
-                 item.exc_value == probe;
-    PyErr_SetHandledException(outer);
+    bool there = plus_read_memory(place, &item, sizeof item) && item.exc_value == probe;
+    /* A generator that handles none is told of its caller's, and has none of its own. */
+    PyErr_SetHandledException(there && before.exc_value != outer ? NULL : outer);
     Py_XDECREF(outer);
     Py_DECREF(probe);
     return there;
@@ -519,7 +594,7 @@ tracer_is_there(const PyThreadState *tstate, bool profile)
     PyObject *get = PySys_GetObject(profile ? "getprofile" : "gettrace"); /* borrowed */
     PyObject *told = get == NULL ? NULL : PyObject_CallNoArgs(get);
     PyObject *object = plus_pystate_traceobj(tstate, profile);
-    bool there = told == NULL || object == (told == Py_None ? NULL : told);
+    bool there = get == NULL || (told != NULL && object == (told == Py_None ? NULL : told));
 
     Py_XDECREF(told);
     return there;
@@ -529,12 +604,18 @@ static bool
 limits_are_there(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030E0000
-    const _PyThreadStateImpl *impl = (_PyThreadStateImpl *)PLUS_TSTATE(tstate);
+    static const ptrdiff_t known[] = {0, sizeof(void *), -(ptrdiff_t)sizeof(void *)};
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-    return impl->c_stack_hard_limit < impl->c_stack_soft_limit &&
-           impl->c_stack_soft_limit < impl->c_stack_top && here < impl->c_stack_top &&
-           here > impl->c_stack_hard_limit;
+    /* In front of the three is a count of references, so only one place fits. */
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        limits_moved = known[i];
+        const struct c_limits *limits = limits_of(tstate);
+        if (limits->hard < limits->soft && limits->soft < here && here < limits->top) {
+            return true;
+        }
+    }
+    return false;
 #elif PY_VERSION_HEX >= 0x030C0000
     int before = PLUS_TSTATE(tstate)->c_recursion_remaining;
 
@@ -563,6 +644,5 @@ plus_probe_thread_state(void)
                  handled_exception_is_there(tstate) && tracer_is_there(tstate, false) &&
                  tracer_is_there(tstate, true) && limits_are_there(tstate);
 
-    PyErr_Clear();
     return there ? NULL : "the interpreter's thread state is not laid out as expected";
 }

@@ -141,11 +141,25 @@ plus_pystate_frames_room(const PyThreadState *tstate, size_t bytes)
                : NULL;
 }
 
-/* Counts so many calls in Python more; to be asked before.  False with RecursionError. */
-bool
-plus_pystate_may_deepen(const PyThreadState *tstate, int calls);
+/* The place of a thread's frames while those of another chunk are on top of them. */
+struct plus_chunk {
+    _PyStackChunk *chunk;
+    PyObject **top, **limit;
+};
+
+/* Has frames lie in this memory, which stays the caller's: the interpreter does not free it.  The other gives back. */
+struct plus_chunk
+plus_pystate_enter_chunk(PyThreadState *tstate, void *memory, size_t bytes);
+void
+plus_pystate_leave_chunk(PyThreadState *tstate, const struct plus_chunk *outer);
+
+/* Counts so many calls in Python more. */
 void
 plus_pystate_deepen(PyThreadState *tstate, int calls);
+
+/* Whether trace and profile functions are called; those of 3.11, as later versions do not tell them of our helpers. */
+void
+plus_pystate_put_off_tracing(PyThreadState *tstate, bool off);
 
 /* The exception that a parked state handles outside of its generators, borrowed, or NULL. */
 static inline PyObject *
@@ -212,6 +226,13 @@ plus_pystate_current_frame(PyThreadState *tstate)
     return &PLUS_TSTATE(tstate)->current_frame;
 #endif
 }
+
+/* Makes the innermost frame of Python code the current one, and gives the one that was, which is to be put back.
+ *
+ * For PyEval_SetTrace(): 3.13.18 takes the current frame for one of Python code.  Where a destructor calls it, that may be
+ * the entry of an evaluation loop, whose other words nobody has set. */
+struct _PyInterpreterFrame *
+plus_pystate_hide_entries(PyThreadState *tstate);
 
 /* The innermost frame of a parked state, or NULL.  `moved`: where a cold one's stack is kept. */
 struct _PyInterpreterFrame *

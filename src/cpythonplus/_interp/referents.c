@@ -120,9 +120,9 @@ static bool
 leads_to_next(void)
 {
     PyObject *first = PyList_New(0), *second = PyList_New(0);
-    bool leads = first != NULL && second != NULL && plus_gc_is_tracked(first) &&
-                 ((const uintptr_t *)PLUS_AT(PLUS_FACT_GC_HEADER, first))[-2] ==
-                     (uintptr_t)second - 2 * sizeof(uintptr_t);
+    bool leads =
+        first != NULL && second != NULL && plus_gc_is_tracked(first) &&
+        plus_gc_leads_to(((const uintptr_t *)PLUS_AT(PLUS_FACT_GC_HEADER, first))[-2], second);
 
     if (leads) {
         PyObject_GC_UnTrack(first);
@@ -132,17 +132,18 @@ leads_to_next(void)
     }
     Py_XDECREF(first);
     Py_XDECREF(second);
-    PyErr_Clear();
     return leads;
 }
+
+bool plus_gc_header_refused;
 
 const char *
 plus_probe_gc_header(void)
 {
-    for (int attempt = 0; attempt < 3; attempt++) {
-        if (leads_to_next()) {
-            return NULL;
-        }
+    plus_gc_header_refused = true;
+    for (int attempt = 0; attempt < 3 && plus_gc_header_refused && PyErr_Occurred() == NULL;
+         attempt++) {
+        plus_gc_header_refused = !leads_to_next();
     }
-    return "the words in front of an object are not as expected";
+    return !plus_gc_header_refused ? NULL : "the words in front of an object are not as expected";
 }

@@ -43,20 +43,33 @@ plus_gc_has_header(PyObject *op)
 bool
 plus_can_be_traversed(PyObject *op);
 
+/* Whether the first word of a header leads to that of `op`.  Its two low bits are the collector's own: in 3.14.0 to
+ * 3.14.4, whose collector is incremental, one of them is set outside of collections too. */
+static inline bool
+plus_gc_leads_to(uintptr_t word, const PyObject *op)
+{
+    return (word & ~(uintptr_t)3) == (uintptr_t)op - 2 * sizeof(uintptr_t);
+}
+
+/* PLUS_FACT_GC_HEADER has been asked and does not hold.  The probe alone writes it. */
+extern bool plus_gc_header_refused;
+
 /* As PyObject_IS_GC() and PyObject_GC_IsTracked() together, without the calls: both are asked for each
  * reference in the heap.  The collector's header lies in front of the object, and its first word links those
- * that are tracked (Include/internal/pycore_gc.h, the same from 3.11 to 3.15). */
+ * that are tracked (Include/internal/pycore_gc.h, the same from 3.11 to 3.15).  The calls are made if the header lies
+ * elsewhere.  PLUS_FACT_GC_HEADER must have been asked. */
 static inline bool
 plus_gc_is_tracked(PyObject *op)
 {
     if (!plus_gc_has_header(op)) {
         return false;
     }
-#ifdef Py_GIL_DISABLED
-    return PyObject_GC_IsTracked(op) != 0;
-#else
-    return ((const uintptr_t *)PLUS_AT(PLUS_FACT_GC_HEADER, op))[-2] != 0;
+#ifndef Py_GIL_DISABLED
+    if (!plus_gc_header_refused) {
+        return ((const uintptr_t *)PLUS_AT(PLUS_FACT_GC_HEADER, op))[-2] != 0;
+    }
 #endif
+    return PyObject_GC_IsTracked(op) != 0;
 }
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "layouts.h"
+
 PyObject *
 plus_sizeof_method(PyTypeObject *type)
 {
@@ -11,7 +13,8 @@ plus_sizeof_method(PyTypeObject *type)
         PyErr_Clear();
         return NULL;
     }
-    return _PyType_Lookup(type, name);
+    return plus_class_has_plain_names(type) ? _PyType_Lookup(type, name)
+                                            : plus_class_attribute(type, "__sizeof__");
 }
 
 static Py_ssize_t
@@ -24,13 +27,14 @@ plain_bytes(PyObject *op)
 }
 
 /* Whether a method is the interpreter's own, or numpy's.  That it is written in C is not enough: Cython's methods are,
- * and what they call may be anything. */
+ * and what they call may be anything.  Nor is its place: a class may have list.clear there. */
 static bool
 is_trusted(PyObject *method)
 {
     static const char *const modules[] = {"array.", "_io.", "collections.", "numpy."};
 
-    if (method == NULL || !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
+    if (method == NULL || !Py_IS_TYPE(method, &PyMethodDescr_Type) ||
+        PyUnicode_CompareWithASCIIString(PyDescr_NAME(method), "__sizeof__") != 0) {
         return false;
     }
     const char *owner = ((PyDescrObject *)method)->d_type->tp_name;
@@ -60,8 +64,8 @@ told_bytes(PyObject *op, PyObject *method)
     return size;
 }
 
-Py_ssize_t
-plus_object_bytes(PyObject *op)
+static Py_ssize_t
+own_bytes(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     PyObject *method = plus_sizeof_method(type);
@@ -69,8 +73,20 @@ plus_object_bytes(PyObject *op)
     Py_ssize_t size =
         method == plus_sizeof_method(&PyBaseObject_Type) ? -1 : told_bytes(op, method);
 
-    if (size < 0) {
-        size = plain_bytes(op);
+    return size < 0 ? plain_bytes(op) : size;
+}
+
+Py_ssize_t
+plus_object_bytes(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    /* A method may make objects, as that of io.BytesIO does, and so may a proof.  On 3.11 that starts the collector, which
+     * moves what the caller walks along and runs any code. */
+    int collects = PyGC_Disable();
+    Py_ssize_t size = own_bytes(op);
+
+    if (collects) {
+        PyGC_Enable();
     }
 #ifndef Py_GIL_DISABLED /* there the collector has its notes in the object */
     if (PyType_IS_GC(type)) {

@@ -13,6 +13,8 @@
 
 #include "../_base/compat.h"
 
+#include <stdint.h>
+
 enum plus_site_kind {
     PLUS_SITE_CALL, /* its operands are replaced by the result */
     PLUS_SITE_FOR,  /* a `for` asks its iterator, which stays */
@@ -56,5 +58,15 @@ plus_stack_depth_around(PyCodeObject *code, int offset);
  * each call. */
 int
 plus_stack_depth_before(PyCodeObject *code, int offset);
+
+/* Whether a watchdog may find a function there, between two instructions: the first one that it executes, a jump back, or
+ * where one leads. */
+bool
+plus_stack_has_event(PyCodeObject *code, int offset);
+
+/* As plus_stack_depth_before(), computed once for a code object and kept with it; and what kinds (operand_kinds.h) its
+ * variables and then its operands are of. */
+int
+plus_stack_kinds(PyCodeObject *code, int offset, const uint8_t **kinds);
 
 #endif
