@@ -4,13 +4,16 @@ import asyncio
 import functools
 import inspect
 import threading
+import time
 from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
 
 import pytest
 
 from cpythonplus.gil import atomic
 from cpythonplus.gil._sections import LockAtomic
 from tests.gil.load import STATES, run
+from tests.support import run_child
 
 LOCK = LockAtomic()
 
@@ -294,6 +297,81 @@ def test_left_in_another_thread_after_the_first_has_ended() -> None:
     with section:  # it can be used again
         assert atomic.inside()
     assert not atomic.inside()
+
+
+@pytest.mark.needs_gil
+def test_entered_after_its_thread_has_ended_inside() -> None:
+    section = atomic()
+    thread = threading.Thread(target=section.__enter__)
+    thread.start()
+    thread.join()
+    while Path(f"/proc/self/task/{thread.native_id}").exists():
+        time.sleep(0.001)  # up to 3.12 join() returns while it still has a few things to do
+    with section:
+        assert atomic.inside()
+    assert not atomic.inside()
+    with pytest.raises(RuntimeError, match="has not been entered"):
+        section.__exit__(None, None, None)
+
+
+@pytest.mark.needs_gil
+def test_a_forked_child_enters_what_another_thread_was_inside_of() -> None:
+    run(
+        """
+        section, inside, over = atomic(), threading.Event(), threading.Event()
+
+        def work():
+            with section:
+                inside.set()
+                over.wait()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        inside.wait()
+        pid = os.fork()
+        if pid == 0:
+            with section:
+                os._exit(0 if atomic.inside() else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+        over.set()
+        thread.join()
+        """
+    )
+
+
+@pytest.mark.needs_gil
+def test_a_reporter_that_configures_when_it_goes() -> None:
+    run(
+        """
+        told = []
+
+        class Reporter:
+            def __call__(self, section):
+                pass
+            def __del__(self):
+                atomic.configure(limit_ms=0.001, report=told.append)
+
+        atomic.configure(limit_ms=1e6, report=Reporter())
+        atomic.configure(report=None)  # what it says now counts: it is later
+        with atomic():
+            time.sleep(0.03)
+        assert len(told) == 1, told
+        """
+    )
+
+
+@pytest.mark.needs_gil
+def test_configured_without_its_other_half() -> None:
+    child = run_child(
+        """
+        from cpythonplus import _native
+        try:
+            _native.atomic.configure(report=print)
+        except RuntimeError as error:
+            print(error)
+        """
+    )
+    assert child.out == "atomic is not set up\n"
 
 
 @pytest.mark.needs_gil

@@ -107,6 +107,75 @@ def test_uninstalled_by_an_exit_function() -> None:
     )
 
 
+# Something of the program's own that the interpreter calls when it has begun to finalise.
+LATE = """
+class Late:
+    def __init__(self, call):
+        self.call = call
+    def __del__(self):
+        try:
+            os.write(1, repr(self.call()).encode())
+        except BaseException as error:
+            os.write(1, type(error).__name__.encode())
+
+class Out:
+    def write(self, text):
+        os.write(1, text.encode())
+    def flush(self):
+        if sys.is_finalizing():
+            self.flush = bool
+            try:
+                gil.install()
+            except Exception as error:
+                self.write(str(error))
+"""
+
+
+def test_sections_that_begin_late() -> None:
+    child = run(
+        LATE
+        + """
+def section():
+    with atomic():
+        return atomic.inside()
+
+late = Late(section)
+""",
+        before="",
+    )
+    assert child.out == "True"
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_installed_late(threads: int) -> None:
+    """No thread gets the GIL any more that it could be tried out with."""
+    child = run(
+        LATE
+        + f"""
+for _ in range({threads}):
+    threading.Thread(target=int).start()
+gil.active()
+sys.stdout = Out()
+""",
+        before="",
+    )
+    assert child.out == "the interpreter finalises"
+
+
+def test_uninstalled_late_beside_a_thread_that_was_installing() -> None:
+    """The interpreter has ended that one in the midst of it."""
+    child = run(
+        LATE
+        + """
+sys.setswitchinterval(1000)  # the main thread gets the GIL in the midst of it, and keeps it
+install, late = gil.install, Late(gil.uninstall)
+threading.Thread(target=install, daemon=True).start()
+""",
+        before="",
+    )
+    assert child.out == "None"
+
+
 def test_daemon_threads_inside_atomic_sections() -> None:
     # One computes inside one, others wait for ever inside theirs; the process ends all the same.
     run(

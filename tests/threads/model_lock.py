@@ -7,7 +7,11 @@ together with the access after it, giving it back with the one before.
 
 Choices that depend on time are choices of the walk: whether a waiter starves, when a dead line
 passes, when a signal comes.  So the protocol holds whatever the clock says.  Polling is left out:
-it only looks at the state, as the step before sleeping does.  fork is left out too.
+it only looks at the state, as the step before sleeping does.  fork is left out too, and so is where
+in the queue one stands again that was interrupted: at the head.
+
+A signal handler runs in the midst of the wait.  It raises, which ends that, or takes and releases
+the same lock, for which it may have to wait as well.
 
 Found are: two owners; a state that nobody can leave although somebody waits (a lost wake-up); and
 at the end, with nobody left, anything that is not as new: a SLOW that stays slows each release.
@@ -29,7 +33,7 @@ class Kind(Enum):
 
     PLAIN = "only the lock"
     TIMED = "a time-out"
-    LEAVING = "a signal handler that raises"
+    HANDLING = "a signal"
 
 
 class Mutation(Enum):
@@ -42,9 +46,11 @@ class Mutation(Enum):
     SLEEP_UNCHECKED = "a waiter goes to sleep without a look at its state"
     NO_ROUSE = "whoever ends a wait takes the sleeper for awake"
     TIME_OUT_DROPS_WOKEN = "a dead line that passes wins over a wake-up"
-    LEAVE_DROPS_WOKEN = "a woken waiter that leaves does not pass the wake-up on"
-    LEAVE_DROPS_GRANTED = "a waiter that leaves keeps the lock handed over to it"
-    LEAVE_TRIES_FIRST = "one that leaves tries the lock before it says that it is back"
+    INTERRUPT_DROPS_WOKEN = "handlers run in a thread that was woken, as if it had not been"
+    INTERRUPT_DROPS_GRANTED = "handlers run in a thread that the lock was handed over to"
+    QUEUED_WHILE_HANDLING = "a waiter stays in the queue while handlers run"
+    BACK_WITHOUT_SLOW = "one that was interrupted queues again and leaves SLOW as it is"
+    BACK_UNCHECKED = "one that was interrupted queues again without a look at LOCKED"
     WOKEN_STAYS = "a waiter that is back does not say so"
     SETTLE_IGNORES_QUEUE = "SLOW goes while others wait"
     HAND_OVER_FREES = "a release hands the lock over and frees it as well"
@@ -67,13 +73,14 @@ class Thread:
     handed: bool = False  # the release under way hands over
     taken: bool = False  # the try after a wake-up
     again: bool = False  # has queued in this acquisition before
-    leaves: bool = False
     signalled: bool = False  # one signal for each acquisition: else the walk would not end
+    nested: bool = False  # this acquisition is a handler's
+    outer: int = WAITING  # the state of the wait around it, if that is queued still
 
     def key(self) -> Key:
         return (
             self.at, self.rounds, self.state, self.roused, self.sleeper, self.handed, self.taken,
-            self.again, self.leaves, self.signalled,
+            self.again, self.signalled, self.nested, self.outer,
         )  # fmt: skip
 
 
@@ -123,13 +130,13 @@ class ProtocolError(Exception):
 # Steps without the GIL.  All others take it unless they have it, and keep it ...
 WITHOUT_GIL = frozenset({"wait", "to_kernel", "kernel", "awake", "awake_late", "finish", "give_up"})
 # ... until the thread waits, or runs Python code: there it may lose it.
-GIVES_GIL_UP = frozenset({"start", "section", "interrupted", "wait", "done"})
+GIVES_GIL_UP = frozenset({"start", "section", "handler", "wait", "done"})
 
 # Steps that take the guard; the claim, and a release after its first step, have it already.
-GUARDED = frozenset({"queue", "finish", "leaving", "give_up", "left", "back", "release_slowly"})
+GUARDED = frozenset({"queue", "finish", "give_up", "interrupt", "back", "release_slowly"})
 
 # Steps that change nothing.
-NEXT = {"kernel": "awake", "time_out": "awake_late", "interrupted": "wait"}
+NEXT = {"kernel": "awake", "time_out": "awake_late", "raise": "over"}
 
 
 @dataclass(frozen=True)
@@ -155,8 +162,13 @@ class Model:
 
     def step_start(self, s: State, me: int) -> str:
         t = s.threads[me]
-        t.again = t.signalled = t.leaves = t.taken = False
-        if s.word & LOCKED:
+        t.again = t.signalled = t.taken = False
+        return self.step_try(s, me)
+
+    def step_try(self, s: State, me: int) -> str:
+        t = s.threads[me]
+        interrupted = t.again and not t.nested
+        if s.word & LOCKED or (interrupted and self.mutation is Mutation.BACK_UNCHECKED):
             return "queue"
         return "store" if self.gil and s.word == 0 else self.step_store(s, me)
 
@@ -168,12 +180,18 @@ class Model:
 
     def step_queue(self, s: State, me: int) -> str:
         t = s.threads[me]
-        if not s.word & LOCKED and self.mutation is not Mutation.LOOK_BEFORE_GUARD:
+        interrupted = t.again and t.signalled and not t.nested
+        unchecked = self.mutation is Mutation.LOOK_BEFORE_GUARD or (
+            interrupted and self.mutation is Mutation.BACK_UNCHECKED
+        )
+        if not s.word & LOCKED and not unchecked:
             s.guard = me
             return "claim"
-        if self.mutation is not Mutation.QUEUE_WITHOUT_SLOW:
+        if self.mutation is not Mutation.QUEUE_WITHOUT_SLOW and not (
+            interrupted and self.mutation is Mutation.BACK_WITHOUT_SLOW
+        ):
             s.word |= SLOW
-        s.queue.insert(0 if t.again else len(s.queue), me)
+        s.queue.insert(0 if t.again else len(s.queue), ~me if t.nested else me)
         t.again = True
         t.state = WAITING
         return "wait"
@@ -212,7 +230,7 @@ class Model:
     def step_awake(self, s: State, me: int) -> str:
         self.step_awake_late(s, me)
         t = s.threads[me]
-        return "interrupted" if t.signalled and t.state < WOKEN else "wait"
+        return "interrupt" if t.signalled and not t.nested and t.state < WOKEN else "wait"
 
     def step_finish(self, s: State, me: int) -> str:
         t = s.threads[me]
@@ -221,38 +239,42 @@ class Model:
         if t.state == WOKEN:
             dropped = self.mutation is Mutation.TIME_OUT_DROPS_WOKEN
             return "give_up" if dropped and self.kinds[me] is Kind.TIMED else "retry"
-        s.queue.remove(me)
+        s.queue.remove(~me if t.nested else me)
         return "give_up"
 
-    def step_leave(self, s: State, me: int) -> str:
-        s.threads[me].leaves = True
-        return "leaving"
-
-    def step_leaving(self, s: State, me: int) -> str:
+    def step_interrupt(self, s: State, me: int) -> str:
         t = s.threads[me]
-        if t.state == GRANTED:
-            return "over" if self.mutation is Mutation.LEAVE_DROPS_GRANTED else "release"
-        if t.state == WOKEN:
-            if self.mutation is Mutation.LEAVE_DROPS_WOKEN:
-                return "left"
-            return "retry" if self.mutation is Mutation.LEAVE_TRIES_FIRST else "back"
-        s.queue.remove(me)
-        return "left"
+        if t.state == GRANTED and self.mutation is not Mutation.INTERRUPT_DROPS_GRANTED:
+            return "section"
+        if t.state == WOKEN and self.mutation is not Mutation.INTERRUPT_DROPS_WOKEN:
+            return "retry"
+        if t.state < WOKEN and self.mutation is not Mutation.QUEUED_WHILE_HANDLING:
+            s.queue.remove(me)
+        return "handler"
+
+    def step_take(self, s: State, me: int) -> str:
+        """The handler takes the lock."""
+        t = s.threads[me]
+        t.nested, t.outer, t.again = True, t.state, False
+        return self.step_try(s, me)
+
+    def step_handled(self, s: State, me: int) -> str:
+        """The handler is over, and the wait goes on."""
+        t = s.threads[me]
+        t.nested, t.state, t.outer, t.again = False, t.outer, WAITING, True
+        if self.mutation is Mutation.QUEUED_WHILE_HANDLING:
+            return "wait"
+        return self.step_try(s, me)
 
     def step_give_up(self, s: State, me: int) -> str:
         self.settle(s)
         return "over"
-
-    # Leaving is done with the GIL, timing out without it.
-    step_left = step_give_up
 
     def step_retry(self, s: State, me: int) -> str:
         t = s.threads[me]
         t.taken = not s.word & LOCKED
         if t.taken:
             self.take(s, me)
-        if t.leaves and self.mutation is not Mutation.LEAVE_TRIES_FIRST:
-            return "release" if t.taken else "over"
         return "back"
 
     def step_back(self, s: State, me: int) -> str:
@@ -260,10 +282,6 @@ class Model:
         if self.mutation is not Mutation.WOKEN_STAYS:
             s.woken = 0
         self.settle(s)
-        if t.leaves and self.mutation is not Mutation.LEAVE_TRIES_FIRST:
-            return "retry"
-        if t.leaves:
-            return "release" if t.taken else "over"
         return "section" if t.taken else "queue"
 
     # --- releasing
@@ -288,10 +306,14 @@ class Model:
         return "over"
 
     def end(self, s: State, me: int, state: int) -> int:
-        first = s.queue.pop(0)
-        asleep = s.threads[first].state == ASLEEP
-        s.threads[first].state = state
-        s.threads[me].sleeper = first if asleep else NOBODY
+        node = s.queue.pop(0)
+        first = max(node, ~node)
+        t = s.threads[first]
+        if node >= 0 and t.nested:
+            t.outer = state  # it is in a handler, which has a wait of its own
+            return first
+        s.threads[me].sleeper = first if t.state == ASLEEP else NOBODY
+        t.state = state
         return first
 
     def step_release_slowly(self, s: State, me: int) -> str:
@@ -337,6 +359,8 @@ class Model:
 
     def step_over(self, s: State, me: int) -> str:
         t = s.threads[me]
+        if t.nested:
+            return self.step_handled(s, me)
         t.rounds -= 1
         t.state = WAITING
         return "start" if t.rounds > 0 else "done"
@@ -350,8 +374,9 @@ class Model:
             return []
         if t.at == "kernel":
             return self.wake_ups(t, self.kinds[me])
-        if t.at == "interrupted":
-            return ["interrupted", "leave"]
+        if t.at == "handler":
+            # The fault of old was not one of handlers that raise.
+            return ["take"] + ["raise"] * (self.mutation is not Mutation.QUEUED_WHILE_HANDLING)
         if t.at == "release_slowly" and s.queue:
             return ["release_slowly", "hand_over"]
         return [t.at]
@@ -363,7 +388,7 @@ class Model:
         return not (self.gil and at not in WITHOUT_GIL and s.gil not in {NOBODY, me})
 
     def wake_ups(self, t: Thread, kind: Kind) -> list[str]:
-        timed, heeds = kind is Kind.TIMED, kind is Kind.LEAVING and not t.signalled
+        timed, heeds = kind is Kind.TIMED, kind is Kind.HANDLING and not t.signalled
         return ["kernel"] * t.roused + ["time_out"] * timed + ["signal"] * heeds
 
     def after(self, s: State, me: int, step: str) -> State:

@@ -27,9 +27,12 @@ def public():
 
 
 def is_native(value):
-    """Whether it is one of our types, or a standard class that makes objects of one."""
-    if any(value is native for native in (*natives().values(), patching.primitives.allocate_lock)):
+    """Whether it is one of our types, or what makes objects of one in the standard library."""
+    more = patching.primitives.LockType, patching.primitives.allocate_lock
+    if any(value is native for native in (*natives().values(), *more)):
         return True
+    if getattr(value, "__name__", "") == "RLock" and not isinstance(value, type):
+        return type(value()) is threads.RLock
     if not isinstance(value, type) or value.__module__ not in ("threading", "queue"):
         return False
     native = natives().get(value.__name__)

@@ -115,7 +115,10 @@ def test_they_have_no_public_attributes_but_those_and_the_additions(name: str) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_their_signatures_and_docstrings_can_be_read(name: str) -> None:
-    inspect.signature(getattr(NATIVE, name))
+    if name == "RLock":  # that of `_thread` has none, and CPython's tests hold it to that
+        assert NATIVE.RLock.__text_signature__ is None
+    else:
+        inspect.signature(getattr(NATIVE, name))
     assert "--" not in (make(NATIVE, name).__doc__ or "").splitlines()
 
 

@@ -18,21 +18,43 @@
 
 static struct plus_lock lock;
 
+/* What the many threads do with the lock; the thread sanitizer looks too. */
+static struct {
+    uint64_t guarded, copy; /* by the lock only */
+    _Atomic uint64_t acquired, nested, timed_out, left;
+    _Atomic unsigned at_work;
+    bool slow; /* some sections take so long that signals come meanwhile */
+} mix;
+
+static void
+section(void)
+{
+    mix.guarded++;
+    mix.copy++;
+    CHECK(mix.guarded == mix.copy);
+}
+
+/* What "signal handlers" do, before the wait goes on. */
+enum handling { HEEDS_NONE, LEAVES, TAKES_IT };
+
 /* As the binding acquires, without Python: 1, 0 after the dead line, -1 if left after a signal. */
 static int
-acquire(struct plus_lock *l, uint64_t deadline_ns, bool leaves)
+acquire(struct plus_lock *l, uint64_t deadline_ns, enum handling handling)
 {
     struct plus_waiter waiter;
 
     if (plus_lock_try(l, plus_identity())) {
         return 1;
     }
-    plus_waiter_init(&waiter, leaves);
+    plus_waiter_init(&waiter, handling != HEEDS_NONE);
     for (;;) {
         enum plus_wait_result result = PLUS_WAIT_WOKEN;
 
         if (plus_lock_enqueue(l, &waiter)) {
             result = plus_lock_wait_nogil(l, &waiter, deadline_ns);
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            result = plus_waiter_interrupt(&l->queue, &waiter);
         }
         switch (result) {
         case PLUS_WAIT_GRANTED:
@@ -45,8 +67,17 @@ acquire(struct plus_lock *l, uint64_t deadline_ns, bool leaves)
             }
             break;
         case PLUS_WAIT_SIGNAL:
-            plus_lock_leave(l, &waiter);
-            return -1;
+            if (handling == LEAVES) {
+                return -1;
+            }
+            CHECK(acquire(l, PATIENT, HEEDS_NONE) == 1);
+            section();
+            atomic_fetch_add(&mix.nested, 1);
+            CHECK(plus_lock_release(l) == 0);
+            if (plus_lock_try(l, waiter.identity)) {
+                return 1;
+            }
+            break;
         }
     }
 }
@@ -117,9 +148,9 @@ test_times_out_and_leaves_no_trace(void)
     plus_lock_init(&lock);
     CHECK(plus_lock_try(&lock, plus_identity()));
     uint64_t deadline = plus_now_ns() + 2u * PLUS_NS_PER_MS;
-    CHECK(acquire(&lock, deadline, false) == 0);
+    CHECK(acquire(&lock, deadline, HEEDS_NONE) == 0);
     CHECK(plus_now_ns() >= deadline);
-    CHECK(acquire(&lock, 1, false) == 0); /* long past */
+    CHECK(acquire(&lock, 1, HEEDS_NONE) == 0); /* long past */
     CHECK(atomic_load(&lock.word) == PLUS_LOCK_LOCKED);
     struct plus_wait_counts counts = plus_waitq_counts(&lock.queue);
     CHECK(counts.timeouts == 2 && counts.contended == 2 && counts.waits == 2);
@@ -204,7 +235,7 @@ static void *
 acquire_and_hold(void *unused)
 {
     (void)unused;
-    CHECK(acquire(&lock, PATIENT, false) == 1);
+    CHECK(acquire(&lock, PATIENT, HEEDS_NONE) == 1);
     CHECK(atomic_load(&lock.owner) == plus_identity());
     atomic_store(&acquired, true);
     while (!atomic_load(&may_release)) {
@@ -241,7 +272,7 @@ test_any_thread_may_release(void)
     plus_lock_init(&lock);
     CHECK(plus_lock_try(&lock, plus_identity()));
     CHECK(pthread_create(&releaser, NULL, only_release, NULL) == 0);
-    CHECK(acquire(&lock, PATIENT, false) == 1);
+    CHECK(acquire(&lock, PATIENT, HEEDS_NONE) == 1);
     CHECK(pthread_join(releaser, NULL) == 0);
     CHECK(plus_lock_release(&lock) == 0);
     check_as_new(&lock);
@@ -276,7 +307,7 @@ test_wakes_the_first_and_stays_free(void)
 
     plus_lock_init(&lock);
     do {
-        CHECK(acquire(&lock, PATIENT, false) == 1);
+        CHECK(acquire(&lock, PATIENT, HEEDS_NONE) == 1);
         pthread_t waiter = start_holder();
         await_waiters(&lock, 1);
         no_hand_over_for_now();
@@ -296,30 +327,7 @@ test_wakes_the_first_and_stays_free(void)
     } while (hand_overs > 0); /* this thread did not run for a millisecond: again */
 }
 
-/* --- leaving */
-
-static _Atomic bool interrupted, may_leave;
-
-static void *
-wait_then_leave(void *unused)
-{
-    struct plus_waiter waiter;
-
-    (void)unused;
-    plus_waiter_init(&waiter, true);
-    CHECK(!plus_lock_try(&lock, waiter.identity));
-    CHECK(plus_lock_enqueue(&lock, &waiter));
-    while (plus_lock_wait_nogil(&lock, &waiter, PATIENT) != PLUS_WAIT_SIGNAL) {
-        CHECK(!"nobody ends this wait");
-    }
-    atomic_store(&interrupted, true);
-    while (!atomic_load(&may_leave)) {
-        usleep(50);
-    }
-    CHECK(plus_lock_enqueue(&lock, &waiter)); /* its wait goes on */
-    plus_lock_leave(&lock, &waiter);
-    return NULL;
-}
+/* --- interrupted by a signal; one thread is enough */
 
 static void
 no_handler(int signal_number)
@@ -327,56 +335,135 @@ no_handler(int signal_number)
     (void)signal_number;
 }
 
-static pthread_t
-start_leaver(void)
-{
-    pthread_t leaver;
-
-    atomic_store(&interrupted, false);
-    atomic_store(&may_leave, false);
-    CHECK(pthread_create(&leaver, NULL, wait_then_leave, NULL) == 0);
-    await_waiters(&lock, 1);
-    while (!atomic_load(&interrupted)) {
-        CHECK(pthread_kill(leaver, SIGUSR1) == 0);
-        usleep(100);
-    }
-    return leaver;
-}
-
 static void
-test_leaves_while_it_is_held(void)
+queue_up(struct plus_waiter *waiters, unsigned count)
 {
     plus_lock_init(&lock);
     CHECK(plus_lock_try(&lock, plus_identity()));
-    pthread_t leaver = start_leaver();
-    atomic_store(&may_leave, true);
-    CHECK(pthread_join(leaver, NULL) == 0);
-    CHECK(atomic_load(&lock.word) == PLUS_LOCK_LOCKED);
+    for (unsigned i = 0; i < count; i++) {
+        plus_waiter_init(&waiters[i], true);
+        CHECK(plus_lock_enqueue(&lock, &waiters[i]));
+    }
+}
+
+/* False if this thread did not run for so long that the second waiter starved. */
+static bool
+taken_by_the_handler(struct plus_waiter *first, struct plus_waiter *second)
+{
+    no_hand_over_for_now();
+    CHECK(plus_lock_release(&lock) == 0);
+    if (plus_waitq_counts(&lock.queue).hand_overs > 0) {
+        return false;
+    }
+    CHECK(plus_lock_try(&lock, first->identity));
+    CHECK(plus_lock_wait_nogil(&lock, second, PATIENT) == PLUS_WAIT_WOKEN); /* not the first */
+    CHECK(!plus_lock_after_wake(&lock, second));
+    return true;
+}
+
+static void
+test_is_out_while_handlers_run(void)
+{
+    struct plus_waiter waiters[2];
+
+    do {
+        queue_up(waiters, 2);
+        CHECK(plus_waiter_interrupt(&lock.queue, &waiters[0]) == PLUS_WAIT_SIGNAL);
+        CHECK(lock.queue.head == &waiters[1] && lock.queue.tail == &waiters[1]);
+        CHECK(atomic_load(&lock.word) == (PLUS_LOCK_LOCKED | PLUS_LOCK_SLOW));
+    } while (!taken_by_the_handler(&waiters[0], &waiters[1]));
+    CHECK(plus_lock_release(&lock) == 0); /* nobody is queued */
+    check_as_new(&lock);
+    CHECK(plus_lock_try(&lock, waiters[0].identity));
     CHECK(plus_lock_release(&lock) == 0);
     check_as_new(&lock);
 }
 
-/* The wake-up, or the lock, went to one whose signal handler raises: the next one gets it. */
 static void
-test_leaving_passes_on_what_came(bool starving)
+test_leaves_no_trace_when_interrupted(void)
 {
-    plus_lock_init(&lock);
-    CHECK(plus_lock_try(&lock, plus_identity()));
-    pthread_t leaver = start_leaver();
-    pthread_t next = start_holder();
-    await_waiters(&lock, 2);
-    if (starving) {
-        await_starvation(&lock);
-    }
-    else {
-        no_hand_over_for_now();
-    }
+    struct plus_waiter waiter;
+
+    queue_up(&waiter, 1);
+    CHECK(plus_waiter_interrupt(&lock.queue, &waiter) == PLUS_WAIT_SIGNAL);
     CHECK(plus_lock_release(&lock) == 0);
-    CHECK(!atomic_load(&acquired));
-    atomic_store(&may_leave, true);
-    CHECK(pthread_join(leaver, NULL) == 0);
-    atomic_store(&may_release, true);
-    CHECK(pthread_join(next, NULL) == 0); /* hangs if the wake-up was lost */
+    check_as_new(&lock);
+    CHECK(plus_waitq_counts(&lock.queue).timeouts == 0);
+}
+
+static void
+test_comes_back_to_its_place(void)
+{
+    struct plus_waiter w[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        queue_up(w, 3);
+        w[1].start_ns = w[0].start_ns + 1u; /* the clock may be coarse */
+        w[2].start_ns = w[0].start_ns + 2u;
+        CHECK(plus_waiter_interrupt(&lock.queue, &w[i]) == PLUS_WAIT_SIGNAL);
+        CHECK(lock.queue.length == 2);
+        CHECK(plus_lock_enqueue(&lock, &w[i]));
+        CHECK(lock.queue.head == &w[0] && w[0].next == &w[1] && w[1].next == &w[2]);
+        CHECK(lock.queue.tail == &w[2] && w[2].prev == &w[1] && w[1].prev == &w[0]);
+        CHECK(plus_waitq_counts(&lock.queue).waits == 3);
+        CHECK(plus_waitq_counts(&lock.queue).contended == 3);
+    }
+}
+
+/* The dead line passes while handlers run. */
+static void
+test_is_late_after_handlers(void)
+{
+    struct plus_waiter waiter;
+
+    queue_up(&waiter, 1);
+    do { /* it may have polled, and looks for signals once before it sleeps */
+        CHECK(plus_waiter_interrupt(&lock.queue, &waiter) == PLUS_WAIT_SIGNAL);
+        CHECK(plus_lock_enqueue(&lock, &waiter));
+    } while (plus_lock_wait_nogil(&lock, &waiter, 1) == PLUS_WAIT_SIGNAL);
+    CHECK(!waiter.queued);
+    CHECK(plus_waitq_counts(&lock.queue).timeouts == 1);
+    CHECK(plus_lock_release(&lock) == 0);
+    check_as_new(&lock);
+}
+
+/* Free by the time that the handlers are over. */
+static void
+test_is_free_after_handlers(void)
+{
+    struct plus_waiter waiter;
+
+    queue_up(&waiter, 1);
+    CHECK(plus_waiter_interrupt(&lock.queue, &waiter) == PLUS_WAIT_SIGNAL);
+    CHECK(plus_lock_release(&lock) == 0);
+    CHECK(!plus_lock_enqueue(&lock, &waiter));
+    CHECK(plus_lock_after_wake(&lock, &waiter));
+    CHECK(plus_lock_release(&lock) == 0);
+    check_as_new(&lock);
+}
+
+/* Its wait was ended before the handlers could run: no signal any more. */
+static void
+test_ended_before_it_was_interrupted(void)
+{
+    struct plus_waiter waiter;
+
+    do {
+        queue_up(&waiter, 1);
+        no_hand_over_for_now();
+        CHECK(plus_lock_release(&lock) == 0);
+    } while (plus_waitq_counts(&lock.queue).hand_overs > 0);
+    CHECK(plus_waiter_interrupt(&lock.queue, &waiter) == PLUS_WAIT_WOKEN);
+    CHECK(plus_lock_after_wake(&lock, &waiter));
+    CHECK(plus_lock_release(&lock) == 0);
+    check_as_new(&lock);
+
+    queue_up(&waiter, 1);
+    await_starvation(&lock);
+    CHECK(plus_lock_release(&lock) == 0);
+    CHECK(plus_waiter_interrupt(&lock.queue, &waiter) == PLUS_WAIT_GRANTED);
+    CHECK(atomic_load(&lock.owner) == waiter.identity);
+    CHECK(plus_lock_release(&lock) == 0);
     check_as_new(&lock);
 }
 
@@ -385,21 +472,17 @@ test_leaving_passes_on_what_came(bool starving)
 #define THREADS 6
 #define ROUNDS 8000
 
-static struct {
-    uint64_t guarded, copy; /* by the lock only: the thread sanitizer looks too */
-    _Atomic uint64_t acquired, timed_out, left;
-} mix;
-
 struct worker {
     pthread_t thread;
     uint64_t random;
-    bool timed, leaving;
+    bool timed;
+    enum handling handling;
 };
 
 static void
 work(uint64_t dice)
 {
-    mix.guarded++;
+    section();
     for (uint64_t i = 0; i < dice % 64u; i++) {
         __asm__ __volatile__("" ::: "memory");
     }
@@ -409,8 +492,10 @@ work(uint64_t dice)
     if (dice % 4096u == 0) {
         usleep(1500); /* somebody starves */
     }
-    mix.copy++;
-    CHECK(mix.guarded == mix.copy);
+    if (mix.slow && dice % 64u == 1) {
+        usleep(300);
+    }
+    section();
 }
 
 static void *
@@ -423,7 +508,7 @@ work_in_turns(void *argument)
         uint64_t deadline =
             self->timed ? plus_now_ns() + (dice >> 16) % 50000u : PLUS_FUTEX_NO_DEADLINE;
 
-        switch (acquire(&lock, deadline, self->leaving)) {
+        switch (acquire(&lock, deadline, self->handling)) {
         case 1:
             work(dice);
             atomic_fetch_add(&mix.acquired, 1);
@@ -434,17 +519,31 @@ work_in_turns(void *argument)
             atomic_fetch_add(&mix.timed_out, 1);
             break;
         default:
-            CHECK(self->leaving);
+            CHECK(self->handling == LEAVES);
             atomic_fetch_add(&mix.left, 1);
             break;
         }
     }
+    atomic_fetch_sub(&mix.at_work, 1);
     return NULL;
+}
+
+static void
+interrupt_all(const struct worker *workers, unsigned count)
+{
+    while (atomic_load(&mix.at_work) > 0) {
+        for (unsigned i = 0; i < count; i++) {
+            if (workers[i].handling != HEEDS_NONE) {
+                pthread_kill(workers[i].thread, SIGUSR1);
+            }
+        }
+        usleep(200);
+    }
 }
 
 /* Untimed threads among the others: if a wake-up is lost, one of them never comes back. */
 static void
-test_one_at_a_time(unsigned count, unsigned timed, unsigned leaving)
+test_one_at_a_time(unsigned count, unsigned timed, unsigned leaving, unsigned taking)
 {
     struct worker workers[THREADS];
 
@@ -453,26 +552,36 @@ test_one_at_a_time(unsigned count, unsigned timed, unsigned leaving)
     atomic_store(&mix.acquired, 0);
     atomic_store(&mix.timed_out, 0);
     atomic_store(&mix.left, 0);
+    atomic_store(&mix.nested, 0);
+    atomic_store(&mix.at_work, count);
+    mix.slow = taking > 0;
     for (unsigned i = 0; i < count; i++) {
         workers[i] = (struct worker){
             .random = 0x9e3779b97f4a7c15u * (i + 1u),
-            .timed = i < timed,
-            .leaving = i >= timed && i < timed + leaving,
+            .timed = i >= count - timed,
         };
+        if (i < leaving + taking) {
+            workers[i].handling = i < leaving ? LEAVES : TAKES_IT;
+        }
         CHECK(pthread_create(&workers[i].thread, NULL, work_in_turns, &workers[i]) == 0);
     }
+    interrupt_all(workers, count);
     for (unsigned i = 0; i < count; i++) {
         CHECK(pthread_join(workers[i].thread, NULL) == 0);
     }
-    CHECK(mix.guarded == atomic_load(&mix.acquired));
-    CHECK(mix.guarded + atomic_load(&mix.timed_out) + atomic_load(&mix.left) ==
+    CHECK(mix.guarded == 2u * atomic_load(&mix.acquired) + atomic_load(&mix.nested));
+    CHECK(atomic_load(&mix.acquired) + atomic_load(&mix.timed_out) + atomic_load(&mix.left) ==
           (uint64_t)count * ROUNDS);
+    CHECK(taking == 0 || atomic_load(&mix.nested) > 0);
     check_as_new(&lock);
     struct plus_wait_counts counts = plus_waitq_counts(&lock.queue);
     CHECK(counts.timeouts == atomic_load(&mix.timed_out));
     CHECK(counts.waits == counts.contended);
-    printf("%u threads: acquired %llu, timed out %llu, left %llu, waits %u, hand-overs %u\n", count,
-           (unsigned long long)mix.guarded, (unsigned long long)atomic_load(&mix.timed_out),
+    printf("%u threads: acquired %llu, nested %llu, timed out %llu, left %llu, waits %u, "
+           "hand-overs %u\n",
+           count, (unsigned long long)atomic_load(&mix.acquired),
+           (unsigned long long)atomic_load(&mix.nested),
+           (unsigned long long)atomic_load(&mix.timed_out),
            (unsigned long long)atomic_load(&mix.left), counts.waits, counts.hand_overs);
 }
 
@@ -507,7 +616,7 @@ static void *
 wait_for_others(void *unused)
 {
     (void)unused;
-    CHECK(acquire(&others, PATIENT, false) == 1);
+    CHECK(acquire(&others, PATIENT, HEEDS_NONE) == 1);
     CHECK(plus_lock_release(&others) == 0);
     return NULL;
 }
@@ -518,7 +627,7 @@ look_from_the_child(void)
 {
     CHECK(plus_lock_is_locked(&lock)); /* nobody can ask whether its owner is still there */
     CHECK(!plus_lock_try(&lock, plus_identity()));
-    CHECK(acquire(&lock, 1, false) == 0);
+    CHECK(acquire(&lock, 1, HEEDS_NONE) == 0);
     plus_lock_reinit(&lock);
     check_as_new(&lock);
     CHECK(plus_lock_try(&lock, plus_identity()));
@@ -527,10 +636,10 @@ look_from_the_child(void)
 
     CHECK(plus_lock_is_locked(&others));
     CHECK(!plus_lock_try(&others, plus_identity()));
-    CHECK(acquire(&others, 1, false) == 0);
+    CHECK(acquire(&others, 1, HEEDS_NONE) == 0);
     CHECK(plus_lock_release(&others) == 0); /* to nobody */
     check_as_new(&others);
-    CHECK(acquire(&others, PATIENT, false) == 1);
+    CHECK(acquire(&others, PATIENT, HEEDS_NONE) == 1);
     CHECK(plus_lock_release(&others) == 0);
     check_as_new(&others);
 }
@@ -609,12 +718,16 @@ main(void)
     test_any_thread_may_release();
     test_hands_over_to_a_starving_waiter();
     test_wakes_the_first_and_stays_free();
-    test_leaves_while_it_is_held();
-    test_leaving_passes_on_what_came(false);
-    test_leaving_passes_on_what_came(true);
-    test_one_at_a_time(4, 0, 0);
-    test_one_at_a_time(THREADS, 2, 0);
-    test_one_at_a_time(THREADS, 2, 2);
+    test_is_out_while_handlers_run();
+    test_leaves_no_trace_when_interrupted();
+    test_comes_back_to_its_place();
+    test_is_late_after_handlers();
+    test_is_free_after_handlers();
+    test_ended_before_it_was_interrupted();
+    test_one_at_a_time(4, 0, 0, 0);
+    test_one_at_a_time(THREADS, 2, 0, 0);
+    test_one_at_a_time(THREADS, 2, 2, 0);
+    test_one_at_a_time(THREADS, 2, 1, 2);
     test_a_fork_keeps_the_lock_and_leaves_waiters_behind();
     test_made_anew_after_a_fork();
     return 0;

@@ -189,7 +189,7 @@ from cpythonplus import threads
 threads.patch()
 
 def work(numbers, lock, event, results):
-    waiting, native = queue.Queue(), type(threading.Lock()) is threads.Lock
+    waiting, native = queue.Queue(), isinstance(threading.Lock(), threads.Lock)
     thread = threading.Thread(target=lambda: waiting.put(sum(numbers)))
     thread.start()
     with lock:

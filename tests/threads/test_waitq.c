@@ -287,6 +287,7 @@ test_when_a_waiter_starves(void)
 static struct {
     struct plus_waiter waiter;
     _Atomic unsigned interruptions;
+    _Atomic bool over;
     bool leaves;
     enum plus_wait_result result;
 } heeding;
@@ -297,24 +298,47 @@ no_handler(int signal_number)
     (void)signal_number;
 }
 
+static void
+enqueue_again(struct plus_waitq *q, struct plus_waiter *waiter)
+{
+    plus_waitq_lock(q);
+    plus_waitq_enqueue(q, waiter);
+    plus_waitq_unlock(q);
+}
+
+/* Whether the wait goes on. */
+static bool
+handle_signal(struct plus_waiter *waiter)
+{
+    CHECK(length_of(&queue) == (waiter->stays ? 1u : 0u));
+    unsigned before = atomic_fetch_add(&heeding.interruptions, 1);
+    plus_waiter_resumed(waiter);
+    if (heeding.leaves && before >= 1) { /* the first may be the look before it sleeps */
+        if (waiter->stays) {
+            plus_waiter_leave(&queue, waiter);
+        }
+        return false;
+    }
+    if (!waiter->stays) {
+        enqueue_again(&queue, waiter);
+    }
+    return true;
+}
+
 static void *
 wait_heeding_signals(void *unused)
 {
-    unsigned before = 0;
+    struct plus_waiter *waiter = &heeding.waiter;
 
     (void)unused;
-    enqueue(&queue, &heeding.waiter);
+    enqueue(&queue, waiter);
     do {
-        heeding.result = plus_waiter_wait_nogil(&queue, &heeding.waiter, PLUS_FUTEX_NO_DEADLINE);
+        heeding.result = plus_waiter_wait_nogil(&queue, waiter, PLUS_FUTEX_NO_DEADLINE);
         if (heeding.result == PLUS_WAIT_SIGNAL) {
-            CHECK(length_of(&queue) == 1); /* still queued */
-            before = atomic_fetch_add(&heeding.interruptions, 1);
+            heeding.result = plus_waiter_interrupt(&queue, waiter);
         }
-        /* The first may be the look before it sleeps. */
-    } while (heeding.result == PLUS_WAIT_SIGNAL && !(heeding.leaves && before >= 1));
-    if (heeding.result == PLUS_WAIT_SIGNAL) {
-        heeding.result = plus_waiter_leave(&queue, &heeding.waiter);
-    }
+    } while (heeding.result == PLUS_WAIT_SIGNAL && handle_signal(waiter));
+    atomic_store(&heeding.over, true);
     return NULL;
 }
 
@@ -332,12 +356,14 @@ interrupt(pthread_t thread)
 }
 
 static pthread_t
-start_heeding(bool heeds, bool leaves)
+start_heeding(bool heeds, bool leaves, bool stays)
 {
     pthread_t thread;
 
     plus_waitq_init(&queue);
     plus_waiter_init(&heeding.waiter, heeds);
+    heeding.waiter.stays = stays;
+    atomic_store(&heeding.over, false);
     atomic_store(&heeding.interruptions, 0);
     heeding.leaves = leaves;
     CHECK(pthread_create(&thread, NULL, wait_heeding_signals, NULL) == 0);
@@ -346,13 +372,17 @@ start_heeding(bool heeds, bool leaves)
 }
 
 static void
-test_a_signal_ends_one_call_and_not_the_wait(void)
+test_a_signal_ends_one_call_and_not_the_wait(bool stays)
 {
-    pthread_t thread = start_heeding(true, false);
+    pthread_t thread = start_heeding(true, false, stays);
 
     interrupt(thread);
     interrupt(thread);
     plus_waitq_wake(&queue, 1);
+    while (!stays && !atomic_load(&heeding.over)) {
+        usleep(200); /* it may have been out for a look */
+        plus_waitq_wake(&queue, 1);
+    }
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(heeding.result == PLUS_WAIT_WOKEN);
     CHECK(plus_waitq_counts(&queue).waits == 1);
@@ -370,6 +400,8 @@ test_a_signal_before_the_sleep_is_seen(void)
     for (unsigned looks = 0; !waiter.rechecked; looks++) {
         CHECK(looks < 2); /* it may have polled first */
         CHECK(plus_waiter_wait_nogil(&queue, &waiter, PLUS_FUTEX_NO_DEADLINE) == PLUS_WAIT_SIGNAL);
+        CHECK(plus_waiter_interrupt(&queue, &waiter) == PLUS_WAIT_SIGNAL);
+        enqueue_again(&queue, &waiter);
     }
     /* Once: from then on it sleeps. */
     uint64_t deadline_ns = plus_now_ns() + UINT64_C(100) * PLUS_NS_PER_MS;
@@ -377,16 +409,16 @@ test_a_signal_before_the_sleep_is_seen(void)
 }
 
 static void
-test_leaves_after_a_signal(void)
+test_leaves_after_a_signal(bool stays)
 {
-    pthread_t thread = start_heeding(true, true);
+    pthread_t thread = start_heeding(true, true, stays);
 
     interrupt(thread);
     if (atomic_load(&heeding.interruptions) < 2) {
         interrupt(thread);
     }
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(heeding.result == PLUS_WAIT_TIMED_OUT);
+    CHECK(heeding.result == PLUS_WAIT_SIGNAL);
     CHECK(length_of(&queue) == 0);
     CHECK(plus_waitq_counts(&queue).timeouts == 0); /* it gave up, which is no time-out */
 }
@@ -394,7 +426,7 @@ test_leaves_after_a_signal(void)
 static void
 test_other_threads_sleep_on(void)
 {
-    pthread_t thread = start_heeding(false, true);
+    pthread_t thread = start_heeding(false, true, false);
 
     for (unsigned i = 0; i < 20; i++) {
         CHECK(pthread_kill(thread, SIGUSR1) == 0);
@@ -406,9 +438,9 @@ test_other_threads_sleep_on(void)
     CHECK(heeding.result == PLUS_WAIT_WOKEN);
 }
 
-/* Ended between the signal and the decision to leave: the caller is told, to pass it on. */
+/* Ended between the signal and the handlers: it is told, and no handler runs now. */
 static void
-test_leaves_too_late(void)
+test_ended_before_it_was_interrupted(bool stays)
 {
     static const enum plus_waiter_state ends[] = {PLUS_WAITER_WOKEN, PLUS_WAITER_GRANTED};
     static const enum plus_wait_result results[] = {PLUS_WAIT_WOKEN, PLUS_WAIT_GRANTED};
@@ -418,13 +450,60 @@ test_leaves_too_late(void)
 
         plus_waitq_init(&queue);
         plus_waiter_init(&waiter, true);
+        waiter.stays = stays;
         enqueue(&queue, &waiter);
         plus_waitq_lock(&queue);
         plus_waitq_end(&queue, &waiter, ends[i]);
         plus_waitq_unlock(&queue);
-        CHECK(plus_waiter_leave(&queue, &waiter) == results[i]);
-        CHECK(!waiter.begun && length_of(&queue) == 0);
+        CHECK(plus_waiter_interrupt(&queue, &waiter) == results[i]);
+        CHECK(length_of(&queue) == 0);
     }
+}
+
+/* Its handler raises: what it was told meanwhile is to be passed on. */
+static void
+test_leaves_with_news(void)
+{
+    struct plus_waiter first, second;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&first, true);
+    plus_waiter_init(&second, true);
+    first.stays = true;
+    enqueue(&queue, &first);
+    enqueue(&queue, &second);
+    CHECK(plus_waiter_interrupt(&queue, &first) == PLUS_WAIT_SIGNAL);
+    CHECK(queue.head == &first && queue.tail == &second); /* it keeps its place */
+    plus_waitq_wake(&queue, 1);
+    CHECK(queue.head == &second);
+    plus_waiter_resumed(&first);
+    plus_waiter_leave(&queue, &first);
+    CHECK(first.heard);
+    CHECK(plus_waiter_interrupt(&queue, &second) == PLUS_WAIT_SIGNAL); /* not by itself */
+
+    plus_waiter_init(&first, true);
+    first.stays = true;
+    enqueue(&queue, &first);
+    CHECK(plus_waiter_interrupt(&queue, &first) == PLUS_WAIT_SIGNAL);
+    plus_waiter_resumed(&first);
+    plus_waiter_leave(&queue, &first);
+    CHECK(!first.heard && length_of(&queue) == 0);
+}
+
+/* Those behind it in a relay would wait for its handlers. */
+static void
+test_one_that_stays_is_in_no_relay(void)
+{
+    struct plus_waiter waiter;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&waiter, true);
+    waiter.stays = true;
+    enqueue(&queue, &waiter);
+    CHECK(plus_waiter_interrupt(&queue, &waiter) == PLUS_WAIT_SIGNAL);
+    CHECK(atomic_load(&waiter.rested_ns) == UINT64_MAX);
+    plus_waiter_resumed(&waiter);
+    plus_waiter_leave(&queue, &waiter);
 }
 
 /* --- the object may be freed by whom it served last */
@@ -478,6 +557,14 @@ static struct {
     _Atomic unsigned at_work;
 } mix;
 
+static enum plus_wait_result
+wait_once(struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    enum plus_wait_result result = plus_waiter_wait_nogil(&queue, waiter, deadline_ns);
+
+    return result == PLUS_WAIT_SIGNAL ? plus_waiter_interrupt(&queue, waiter) : result;
+}
+
 static void *
 waiter_of_the_mix(void *argument)
 {
@@ -492,14 +579,15 @@ waiter_of_the_mix(void *argument)
         enum plus_wait_result result;
 
         plus_waiter_init(&waiter, dice % 3u == 0);
+        waiter.stays = dice % 2u == 0;
         enqueue(&queue, &waiter);
-        while ((result = plus_waiter_wait_nogil(&queue, &waiter, deadline)) == PLUS_WAIT_SIGNAL) {
-            if (next_random(&random) % 2u == 0) {
-                result = plus_waiter_leave(&queue, &waiter);
-                if (result == PLUS_WAIT_TIMED_OUT) {
-                    result = PLUS_WAIT_SIGNAL;
-                }
+        while ((result = wait_once(&waiter, deadline)) == PLUS_WAIT_SIGNAL) {
+            if (!waiter.stays && next_random(&random) % 2u == 0) {
                 break;
+            }
+            plus_waiter_resumed(&waiter);
+            if (!waiter.stays) {
+                enqueue_again(&queue, &waiter);
             }
         }
         if (result == PLUS_WAIT_GRANTED) {
@@ -559,6 +647,12 @@ test_nothing_is_lost_or_doubled(void)
         CHECK(pthread_create(&threads[i], NULL, i < WAITERS ? waiter_of_the_mix : waker_of_the_mix,
                              &seeds[i]) == 0);
     }
+    while (atomic_load(&mix.at_work) > 0) {
+        for (unsigned i = 0; i < WAITERS; i++) {
+            pthread_kill(threads[i], SIGUSR1);
+        }
+        usleep(200);
+    }
     for (unsigned i = 0; i < WAITERS + WAKERS; i++) {
         CHECK(pthread_join(threads[i], NULL) == 0);
     }
@@ -615,8 +709,9 @@ test_a_fork_inside_a_wait(void)
     CHECK(pthread_create(&other, NULL, wait_in_turn, &number) == 0);
     await_length(&queue, 1);
     plus_waiter_init(&waiter, true);
+    waiter.stays = true;
     enqueue(&queue, &waiter);
-    plus_waiter_interrupted(&queue, &waiter);
+    CHECK(plus_waiter_interrupt(&queue, &waiter) == PLUS_WAIT_SIGNAL);
     pid_t child = fork();
     CHECK(child >= 0);
     plus_waiter_resumed(&waiter);
@@ -629,8 +724,35 @@ test_a_fork_inside_a_wait(void)
     check_child(child);
     CHECK(length_of(&queue) == 2);
     plus_waitq_wake(&queue, 2);
-    CHECK(plus_waiter_leave(&queue, &waiter) == PLUS_WAIT_WOKEN);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, 0) == PLUS_WAIT_WOKEN);
     CHECK(pthread_join(other, NULL) == 0);
+}
+
+/* The same where the waiter is out of the queue: the child begins with an empty one. */
+static void
+test_a_fork_while_it_is_out(void)
+{
+    struct plus_waiter waiter, other;
+
+    plus_waitq_init(&queue);
+    plus_waiter_init(&waiter, true);
+    plus_waiter_init(&other, false);
+    enqueue(&queue, &waiter);
+    enqueue(&queue, &other);
+    CHECK(plus_waiter_interrupt(&queue, &waiter) == PLUS_WAIT_SIGNAL);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    plus_waiter_resumed(&waiter);
+    enqueue_again(&queue, &waiter);
+    CHECK(queue.head == &waiter);
+    CHECK(length_of(&queue) == (child == 0 ? 1u : 2u));
+    plus_waitq_wake(&queue, 1);
+    CHECK(plus_waiter_wait_nogil(&queue, &waiter, 0) == PLUS_WAIT_WOKEN);
+    if (child == 0) {
+        _exit(0);
+    }
+    check_child(child);
+    CHECK(plus_waiter_wait_nogil(&queue, &other, 0) == PLUS_WAIT_TIMED_OUT);
 }
 
 /* Somebody is inside the guard when the process forks: the child does not wait for him. */
@@ -667,14 +789,20 @@ main(void)
     test_ended_before_the_dead_line_was_seen();
     test_a_crowd_with_dead_lines();
     test_when_a_waiter_starves();
-    test_a_signal_ends_one_call_and_not_the_wait();
+    test_a_signal_ends_one_call_and_not_the_wait(false);
+    test_a_signal_ends_one_call_and_not_the_wait(true);
     test_a_signal_before_the_sleep_is_seen();
-    test_leaves_after_a_signal();
+    test_leaves_after_a_signal(false);
+    test_leaves_after_a_signal(true);
     test_other_threads_sleep_on();
-    test_leaves_too_late();
+    test_ended_before_it_was_interrupted(false);
+    test_ended_before_it_was_interrupted(true);
+    test_leaves_with_news();
+    test_one_that_stays_is_in_no_relay();
     test_the_last_waiter_frees_the_object();
     test_nothing_is_lost_or_doubled();
     test_a_fork_inside_a_wait();
+    test_a_fork_while_it_is_out();
     test_a_fork_with_the_guard_held();
     return 0;
 }

@@ -21,7 +21,7 @@
  * A section object remembers which thread entered it, and how often: left by another one (a generator that was
  * suspended inside, and resumed there), or dropped while it is entered (an interrupt between __enter__ and the block),
  * it ends what it began, in that thread's record, under the registry's lock.  A thread that ends inside is counted as
- * abandoned.
+ * abandoned, and another one may enter its section.
  *
  * Everything here runs with the GIL held, which also guards the counters and the free lists.  A report of an overlong
  * section is made after the GIL was handed over, by the thread that left it, outside of the section.
@@ -83,7 +83,8 @@ prepare(void)
 {
     char reason[PLUS_REASON_SIZE];
 
-    if (prepared && plus_hooks_level() != PLUS_HOOKS_OFF) {
+    /* While the interpreter finalises, no other thread gets the GIL. */
+    if ((prepared && plus_hooks_level() != PLUS_HOOKS_OFF) || plus_compat_is_finalizing()) {
         return 0;
     }
     if (plus_control_track(reason) < 0) {
@@ -222,6 +223,25 @@ leave_foreign(section *s)
                         "it was not atomic here, and has been ended there");
 }
 
+static void
+note_presence(struct plus_thread *thread, void *is_there)
+{
+    (void)thread;
+    *(bool *)is_there = true;
+}
+
+/* The thread that entered it may have ended inside, or have been left behind by a fork. */
+static bool
+is_entered_elsewhere(const section *s, const struct plus_thread *self)
+{
+    bool is_there = false;
+
+    if (s->count > 0 && s->owner != self->serial) {
+        plus_threads_visit_one(s->owner, note_presence, &is_there);
+    }
+    return is_there;
+}
+
 static PyObject *
 section_enter(PyObject *op, PyObject *ignored)
 {
@@ -231,12 +251,13 @@ section_enter(PyObject *op, PyObject *ignored)
     if (self == NULL) {
         return NULL;
     }
-    if (s->count > 0 && s->owner != self->serial) {
+    if (is_entered_elsewhere(s, self)) {
         return PyErr_Format(PyExc_RuntimeError,
                             "atomic section is already entered in another thread");
     }
-    s->owner = self->serial; /* before enter() lets another thread run */
-    s->count++;
+    /* Before enter() lets another thread run. */
+    s->count = s->owner == self->serial ? s->count + 1u : 1u;
+    s->owner = self->serial;
     enter(self);
     return Py_NewRef(op);
 }
@@ -408,25 +429,25 @@ entry_setup(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* 0, or -1 with an exception. */
+/* 0, and `*made` is what reports to it (NULL: nothing does), or -1 with an exception. */
 static int
-set_reporter(entry *e, PyObject *callable)
+make_reporter(const entry *e, PyObject *callable, PyObject **made)
 {
-    PyObject *made = NULL;
-
-    if (callable != Py_None) {
-        if (!PyCallable_Check(callable)) {
-            PyErr_Format(PyExc_TypeError, "report must be callable or None, not %.200s",
-                         Py_TYPE(callable)->tp_name);
-            return -1;
-        }
-        made = PyObject_CallOneArg(e->make_reporter, callable);
-        if (made == NULL) {
-            return -1;
-        }
+    *made = NULL;
+    if (callable == Py_None) {
+        return 0;
     }
-    Py_XSETREF(e->reporter, made);
-    return 0;
+    if (!PyCallable_Check(callable)) {
+        PyErr_Format(PyExc_TypeError, "report must be callable or None, not %.200s",
+                     Py_TYPE(callable)->tp_name);
+        return -1;
+    }
+    if (e->make_reporter == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "atomic is not set up");
+        return -1;
+    }
+    *made = PyObject_CallOneArg(e->make_reporter, callable);
+    return *made != NULL ? 0 : -1;
 }
 
 static PyObject *
@@ -434,19 +455,30 @@ entry_configure(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"limit_ms", "report", NULL};
     entry *e = (entry *)op;
-    double limit_ms = (double)e->limit_ns / (double)PLUS_NS_PER_MS;
-    PyObject *callable = NULL;
+    PyObject *limit = NULL, *callable = NULL, *made = NULL;
+    double limit_ms = 0.0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$dO:configure", names, &limit_ms, &callable)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO:configure", names, &limit, &callable)) {
         return NULL;
     }
-    if (!(limit_ms > 0.0 && limit_ms <= 1e9)) {
-        return PyErr_Format(PyExc_ValueError, "limit_ms must be above 0 and at most 1e9");
+    if (limit != NULL) {
+        limit_ms = PyFloat_AsDouble(limit);
+        if (limit_ms == -1.0 && PyErr_Occurred()) {
+            return NULL;
+        }
+        if (!(limit_ms > 0.0 && limit_ms <= 1e9)) {
+            return PyErr_Format(PyExc_ValueError, "limit_ms must be above 0 and at most 1e9");
+        }
     }
-    if (callable != NULL && set_reporter(e, callable) < 0) {
+    if (callable != NULL && make_reporter(e, callable, &made) < 0) {
         return NULL;
     }
-    e->limit_ns = (uint64_t)(limit_ms * (double)PLUS_NS_PER_MS);
+    if (limit != NULL) {
+        e->limit_ns = (uint64_t)(limit_ms * (double)PLUS_NS_PER_MS);
+    }
+    if (callable != NULL) {
+        Py_XSETREF(e->reporter, made); /* last: what goes may configure, too */
+    }
     Py_RETURN_NONE;
 }
 

@@ -43,8 +43,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A probe that takes longer than this has met an interpreter that works differently. */
-#define PROBE_LIMIT_NS (2 * PLUS_NS_PER_S)
+/* A probe that takes longer than this has met an interpreter that works differently.  A loaded machine or a container's quota
+ * can keep its thread from running for some seconds. */
+#define PROBE_LIMIT_NS (10 * PLUS_NS_PER_S)
 
 /* All below: written with the GIL held. */
 static struct plus_gil the_gil; /* mutex NULL: not found yet */
@@ -352,6 +353,10 @@ begin_installing(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
     snprintf(reason, PLUS_REASON_SIZE, PLUS_FREE_THREADED);
     return -1;
 #endif
+    if (plus_compat_is_finalizing()) { /* the probe's thread gets no GIL any more */
+        snprintf(reason, PLUS_REASON_SIZE, "the interpreter finalises");
+        return -1;
+    }
     int rc = prepare_records(reason);
 
     if (rc < 0) {
@@ -444,7 +449,8 @@ plus_control_track(char reason[PLUS_REASON_SIZE])
 void
 plus_control_stop(void)
 {
-    if (!slots_written) {
+    /* An interpreter that finalises ends threads where they ask for the GIL: one may have the control lock. */
+    if (!slots_written || plus_compat_is_finalizing()) {
         return;
     }
     begin_change();

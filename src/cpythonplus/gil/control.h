@@ -33,7 +33,8 @@ plus_control_found(struct plus_gil *gil);
 int
 plus_control_adopt(const struct plus_gil *gil, char reason[PLUS_REASON_SIZE]);
 
-/* No scheduling any more.  The hooks leave the slots, unless atomic sections need them. */
+/* No scheduling any more.  The hooks leave the slots, unless atomic sections need them.  Nothing is done while the
+ * interpreter finalises. */
 void
 plus_control_stop(void);
 

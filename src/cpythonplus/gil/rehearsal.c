@@ -39,7 +39,7 @@
 #endif
 
 /* More than the probe and the proof allow themselves. */
-#define CHILD_LIMIT_MS 10000
+#define CHILD_LIMIT_MS 40000
 
 /* What the child says, in one write of less than PIPE_BUF. */
 struct verdict {

@@ -2,8 +2,9 @@
 
 Three ways, by how the standard library has them:
 
-- Lock, RLock and SimpleQueue are C types: their names are replaced, also in `_thread`, where
-  programs look for the types of locks.
+- Lock and SimpleQueue are C types, or a function that makes objects of one: their names are
+  replaced, also in `_thread`, where programs look for the types of locks.  RLock is a function
+  written in Python, which stays and makes objects of the type that `_thread` has.
 - Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue are
   classes written in Python.  They stay where they are, and calling one makes a native object
   (standard.h); subclasses run the standard library's code over native locks.
@@ -56,7 +57,7 @@ NAMES = {
     ),
     "queue": ("Queue", "LifoQueue", "PriorityQueue", "SimpleQueue"),
 }
-"""The names that are replaced, by the module that they are public in."""
+"""The names that make native objects, by the module that they are public in."""
 
 # Where a stock object says that it comes from.
 STOCK_HOMES = frozenset({"_thread", "threading", "_queue", "queue"})
@@ -71,7 +72,7 @@ class _Threads(Replacer):
     """Replaces what NAMES has."""
 
     def __init__(self) -> None:
-        super().__init__(_lock, NAMES)
+        super().__init__(_lock, NAMES, GREEN_PATCHERS)
         self.natives: dict[str, object] = {}  # types and exceptions by name; empty until patched
         self.standing: list[type] = []
 
@@ -90,12 +91,12 @@ class _Threads(Replacer):
                 self.change(namespace, name, native)
 
     def _in_thread(self) -> "dict[str, object]":
-        lock, allocate = self.natives["LockType"], self.natives["Lock"]
+        lock = self.natives["LockType"]
         return {
             "LockType": lock,
             "lock": lock,  # the same, from 3.13 on
-            "allocate_lock": allocate,
-            "allocate": allocate,
+            "allocate_lock": primitives.allocate_lock,
+            "allocate": primitives.allocate_lock,
             "RLock": self.natives["RLock"],
         }
 
@@ -103,7 +104,7 @@ class _Threads(Replacer):
         return getattr(value, "__module__", None) in STOCK_HOMES and not self.is_of_another(value)
 
     def further(self) -> "Pairs":
-        # What threading.Lock and threading.RLock are made of has more than one name there.
+        # `threading` has them by names of its own: _allocate_lock, _CRLock.
         in_thread = self._in_thread()
         names = ("allocate_lock", "LockType", "RLock")
         return [(original(_thread, name), in_thread[name]) for name in names]
@@ -129,15 +130,14 @@ class _Threads(Replacer):
     def _remember_locks(self, namespace: "dict[str, Any]") -> None:
         """Note what `threading`, imported after the patch, took out of `_thread`."""
         known = {name for space, name, _, _ in self.changes if space is namespace}
-        names = {id(new): name for name, new in self._in_thread().items()}
+        there = namespace_of(_thread)
+        names = {id(new): name for name, new in self._in_thread().items() if name in there}
         for name, value in namespace.items():
             if name not in known and id(value) in names:
-                stock = original(_thread, "LockType" if "LockType" in name else names[id(value)])
-                self.changes.append((namespace, name, stock, value))
+                self.changes.append((namespace, name, original(_thread, names[id(value)]), value))
 
-    def about_to_import(self, name: str) -> None:
-        if name in GREEN_PATCHERS:
-            unpatch()
+    def about_to_import(self, name: str) -> None:  # noqa: ARG002
+        unpatch()
 
 
 _replacer = _Threads()
@@ -146,12 +146,13 @@ _replacer = _Threads()
 def patch() -> None:
     """Have `threading`, `queue` and what was imported from them use the native types from now on.
 
-    Lock, RLock and SimpleQueue are replaced: in `threading`, `queue` and `_thread`, now or when
-    they are imported, and in every loaded module that took one of them by ``from threading import
-    Lock`` or the like.  Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue
-    and PriorityQueue stay the classes that they are, and make native objects when they are called;
-    their subclasses, those that exist among them, are standard classes over native locks.  Before
-    3.13 `queue` gets ShutDown too.  Objects that exist go on working, and mix with native ones.
+    Lock and SimpleQueue are replaced: in `threading`, `queue` and `_thread`, now or when they are
+    imported, and in every loaded module that took one of them by ``from threading import Lock`` or
+    the like.  RLock stays the function that it is, and makes native objects.  Condition,
+    Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue stay the
+    classes that they are, and make native objects when they are called; their subclasses, those
+    that exist among them, are standard classes over native locks.  Before 3.13 `queue` gets
+    ShutDown too.  Objects that exist go on working, and mix with native ones.
 
     May be called again, by any thread, at any time.  The sooner it is called, the more it reaches.
     A forked child is patched as its parent is.  With CPYTHONPLUS_DISABLE set it does nothing.
@@ -165,16 +166,18 @@ def patch() -> None:
         raise UnsupportedPlatform(_why_not)
     refuse_green_threads()
     native: dict[str, object] = {name: getattr(primitives, name) for name in primitives.__all__}
-    native |= {"Lock": primitives.allocate_lock, "LockType": primitives.Lock}
+    native["LockType"] = primitives.LockType
     if sys.version_info < (3, 13):
+        native["Lock"] = primitives.allocate_lock
         from cpythonplus.threads._errors import ShutDown
 
         native["ShutDown"] = ShutDown
+    stay = {**primitives.STAND_FOR, "threading": (*primitives.STAND_FOR["threading"], "RLock")}
     with _lock:
         _replacer.natives.update(native)
     _replacer.start(
         {
-            home: {name: native[name] for name in names if name not in primitives.STAND_FOR[home]}
+            home: {name: native[name] for name in names if name not in stay[home]}
             for home, names in NAMES.items()
         }
     )

@@ -51,11 +51,10 @@ __all__ = [
 ]
 
 
-# Before 3.13 threading.Lock is a function, and pickles as one.
-allocate_lock: "Callable[[], Lock]" = Lock
-if sys.version_info < (3, 13):
-    allocate_lock = _native.allocate_lock
-    allocate_lock.__module__ = "_thread"
+LockType = _native.LockType  # of what threading.Lock() makes
+# Before 3.13 it is threading.Lock, and pickles as that.
+allocate_lock: "Callable[[], Lock]" = _native.allocate_lock
+allocate_lock.__module__ = "_thread"
 
 STAND_FOR = {
     "threading": ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"),

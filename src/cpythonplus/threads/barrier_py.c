@@ -175,11 +175,10 @@ static int
 wait_for_change(barrier_object *self, bool (*goes_on)(int state), uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result ended;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
     while (goes_on(self->state)) {
-        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns, &ended)) {
+        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
         case PLUS_WAIT_SIGNAL:
             return -1;
         case PLUS_WAIT_TIMED_OUT:
@@ -207,8 +206,10 @@ static int
 pass_as_last(barrier_object *self)
 {
     if (self->action != Py_None) {
-        PyObject *result = PyObject_CallNoArgs(self->action);
+        PyObject *action = Py_NewRef(self->action); /* it may call __init__ again */
+        PyObject *result = PyObject_CallNoArgs(action);
 
+        Py_DECREF(action);
         if (result == NULL) {
             become(self, BROKEN);
             return -1;

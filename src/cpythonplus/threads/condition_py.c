@@ -8,15 +8,15 @@
  *     1. queue, under the queue's guard
  *     2. let the lock go, all acquisitions of an RLock in one
  *     3. sleep, without the GIL; signal handlers run meanwhile, with the lock let go
- *     4. have the lock back, whatever happened: with one of ours no handler can raise there
- *     5. return, or raise what a handler has raised in 3
+ *     4. have the lock back, whatever handlers raise meanwhile
+ *     5. return, or raise what a handler has raised in 3 or 4
  *
  * Queueing before the lock is let go is what makes no notification get lost: who notifies has the lock.  For the same reason
  * notify() may look at the queue's length without the guard.
  *
- * A notification that comes while a handler raises is not this thread's any more, for it does not go on as one that was
- * notified: the next waiter gets it (sleep_released).  What was *granted* (a permit, an item) only the caller can pass on;
- * plus_condition_sleep() tells it so by *ended.
+ * A waiter of wait() stays in the queue while handlers run, as in the standard library.  A notification that comes while
+ * one of them raises is not this thread's any more, for it does not go on as one that was notified: the next waiter gets
+ * it.  One that waits for a permit or an item (plus_condition_sleep) does not stay: waiting.c.
  *
  * threading.Condition's own functions, called with a native object, keep their waiters in `_waiters`.  Somebody who asks
  * for that gets a deque with a stand-in for each thread that waits here, and from then on notify() thinks of both.
@@ -89,10 +89,12 @@ struct saved {
 };
 
 static int
-release_save(plus_condition_object *self, struct saved *saved)
+release_save(plus_condition_object *self, struct plus_waiter *waiter, struct saved *saved)
 {
     if (!self->native) {
+        plus_waiter_stay(&self->queue, waiter); /* Python code runs */
         saved->foreign = plus_foreign_release_save(self->lock);
+        plus_waiter_resumed(waiter);
         return saved->foreign != NULL ? 0 : -1;
     }
     if (!self->recursive) {
@@ -107,7 +109,7 @@ release_save(plus_condition_object *self, struct saved *saved)
     return 0;
 }
 
-/* Keeps an exception that is set, unless getting the lock back raises itself. */
+/* Keeps an exception that is set, unless getting the lock back raises itself: -1. */
 static int
 acquire_restore(plus_condition_object *self, struct saved *saved)
 {
@@ -124,33 +126,18 @@ acquire_restore(plus_condition_object *self, struct saved *saved)
         return -1;
     }
     if (!self->recursive) {
-        plus_acquire_surely(plus_condition_lock(self));
-        return 0;
+        return plus_acquire_surely(plus_condition_lock(self));
     }
     plus_rlock_object *rlock = as_rlock(self);
-    plus_acquire_surely(&rlock->lock);
+    int result = plus_acquire_surely(&rlock->lock);
     rlock->count = saved->count;
     rlock->owner_ident = saved->owner_ident;
-    return 0;
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------------
  * Waiting
  */
-
-/* After the lock was released: the wait itself.  A notification that came while a signal handler
- * raised goes to another waiter, for this one does not return to heed it. */
-static enum plus_wait_result
-sleep_released(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
-               enum plus_wait_result *ended)
-{
-    enum plus_wait_result result = plus_wait(&self->queue, waiter, deadline_ns, ended);
-
-    if (result == PLUS_WAIT_SIGNAL && *ended == PLUS_WAIT_WOKEN) {
-        plus_waitq_wake(&self->queue, 1);
-    }
-    return result;
-}
 
 static void
 enqueue(plus_condition_object *self, struct plus_waiter *waiter)
@@ -161,20 +148,24 @@ enqueue(plus_condition_object *self, struct plus_waiter *waiter)
 }
 
 enum plus_wait_result
-plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
-                     enum plus_wait_result *ended)
+plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
     struct plus_lock *lock = plus_condition_lock(self);
 
     if (plus_check_deadline(deadline_ns) < 0) {
-        *ended = PLUS_WAIT_TIMED_OUT;
         return PLUS_WAIT_SIGNAL;
     }
     enqueue(self, waiter);
     plus_lock_release(lock);
-    enum plus_wait_result result = sleep_released(self, waiter, deadline_ns, ended);
-    plus_acquire_surely(lock);
-    return result;
+    enum plus_wait_result result = plus_wait(&self->queue, waiter, deadline_ns);
+    if (result == PLUS_WAIT_GRANTED || plus_acquire_surely(lock) == 0) {
+        return result;
+    }
+    /* What stays here is an Event's, whose news are for all. */
+    if (result == PLUS_WAIT_WOKEN && !waiter->stays) {
+        plus_waitq_wake(&self->queue, 1);
+    }
+    return PLUS_WAIT_SIGNAL;
 }
 
 /* 1: notified; 0: timed out; -1 with an exception.  The lock is held before and after. */
@@ -183,22 +174,27 @@ wait_until(plus_condition_object *self, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
     struct saved saved = {0};
-    enum plus_wait_result ended;
 
     if (plus_check_deadline(deadline_ns) < 0) {
         return -1;
     }
     plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.stays = true;
     enqueue(self, &waiter);
-    if (release_save(self, &saved) < 0) {
+    enum plus_wait_result result = PLUS_WAIT_SIGNAL;
+    int failed = release_save(self, &waiter, &saved);
+
+    if (failed) {
         plus_waiter_leave(&self->queue, &waiter);
-        return -1;
     }
-    enum plus_wait_result result = sleep_released(self, &waiter, deadline_ns, &ended);
-    if (acquire_restore(self, &saved) < 0 || result == PLUS_WAIT_SIGNAL) {
-        return -1;
+    else {
+        result = plus_wait(&self->queue, &waiter, deadline_ns);
+        failed = acquire_restore(self, &saved) < 0 || result == PLUS_WAIT_SIGNAL;
     }
-    return result != PLUS_WAIT_TIMED_OUT;
+    if (failed && (waiter.heard || result == PLUS_WAIT_WOKEN)) {
+        plus_waitq_wake(&self->queue, 1);
+    }
+    return failed ? -1 : result != PLUS_WAIT_TIMED_OUT;
 }
 
 static const struct plus_signature wait_signature = PLUS_SIGNATURE("wait", 0, "timeout");
@@ -519,8 +515,9 @@ set_lock(plus_condition_object *self, const struct plus_threads_state *state, Py
 {
     PyObject *old = self->lock;
 
-    self->native = Py_IS_TYPE(lock, state->lock) || Py_IS_TYPE(lock, state->rlock);
     self->recursive = Py_IS_TYPE(lock, state->rlock);
+    self->native =
+        self->recursive || Py_IS_TYPE(lock, state->lock) || Py_IS_TYPE(lock, state->callable_lock);
     self->lock = lock;
     Py_XDECREF(old);
 }
@@ -536,12 +533,11 @@ allocate(PyTypeObject *type)
     return self;
 }
 
-/* Over `lock`, or a new one of the type `otherwise`. */
+/* Over `lock`, or a new RLock. */
 static int
-initialise(plus_condition_object *self, struct plus_threads_state *state, PyObject *lock,
-           PyTypeObject *otherwise)
+initialise(plus_condition_object *self, struct plus_threads_state *state, PyObject *lock)
 {
-    lock = lock == NULL || lock == Py_None ? PyObject_CallNoArgs((PyObject *)otherwise)
+    lock = lock == NULL || lock == Py_None ? PyObject_CallNoArgs((PyObject *)state->rlock)
                                            : Py_NewRef(lock);
     if (lock == NULL) {
         return -1;
@@ -553,11 +549,14 @@ initialise(plus_condition_object *self, struct plus_threads_state *state, PyObje
 plus_condition_object *
 plus_condition_new(struct plus_threads_state *state, PyObject *lock)
 {
-    plus_condition_object *self = allocate(state->condition);
+    lock = lock != NULL ? Py_NewRef(lock) : plus_lock_new(state);
+    plus_condition_object *self = lock != NULL ? allocate(state->condition) : NULL;
 
-    if (self != NULL && initialise(self, state, lock, state->lock) < 0) {
-        Py_CLEAR(self);
+    if (self == NULL) {
+        Py_XDECREF(lock);
+        return NULL;
     }
+    set_lock(self, state, lock);
     return self;
 }
 
@@ -602,7 +601,7 @@ condition_init(PyObject *op, PyObject *args, PyObject *kwargs)
         (lock != NULL && lock != Py_None && check_lock(lock) < 0)) {
         return -1;
     }
-    return initialise(condition(op), state, lock, state->rlock);
+    return initialise(condition(op), state, lock);
 }
 
 static PyObject *
@@ -617,7 +616,7 @@ condition_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObj
         return NULL;
     }
     plus_condition_object *self = allocate((PyTypeObject *)type);
-    if (self != NULL && initialise(self, state, lock, state->rlock) < 0) {
+    if (self != NULL && initialise(self, state, lock) < 0) {
         Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -670,6 +669,13 @@ PyDoc_STRVAR(acquire_doc,
              "acquire($self, /, *args, **kwargs)\n--\n\nAcquire the lock: its acquire().");
 PyDoc_STRVAR(release_doc, "release($self, /)\n--\n\nRelease the lock: its release().");
 PyDoc_STRVAR(locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held: its locked().");
+PyDoc_STRVAR(enter_doc, "__enter__($self, /)\n--\n\nAcquire the lock.");
+PyDoc_STRVAR(exit_doc, "__exit__($self, /, *args)\n--\n\nRelease the lock.");
+PyDoc_STRVAR(is_owned_doc, "_is_owned($self, /)\n--\n\nReturn whether this thread has the lock.");
+PyDoc_STRVAR(release_save_doc, "_release_save($self, /)\n--\n\n"
+                               "Free the lock, however often acquired; return what that was.");
+PyDoc_STRVAR(acquire_restore_doc, "_acquire_restore($self, x, /)\n--\n\n"
+                                  "Acquire the lock as often as it was before _release_save().");
 
 static PyMethodDef condition_methods[] = {
     {"wait", PLUS_KEYWORDS(condition_wait), wait_doc},
@@ -682,12 +688,12 @@ static PyMethodDef condition_methods[] = {
     {"locked", condition_locked, METH_NOARGS, locked_doc},
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", condition_statistics, METH_NOARGS, plus_statistics_doc},
-    {"__enter__", condition_enter, METH_NOARGS, NULL},
-    {"__exit__", PLUS_FAST(condition_exit), NULL},
-    {"_is_owned", condition_is_owned, METH_NOARGS, NULL},
-    {"_release_save", condition_release_save, METH_NOARGS, NULL},
-    {"_acquire_restore", condition_acquire_restore, METH_O, NULL},
-    {"_at_fork_reinit", condition_reinit, METH_NOARGS, NULL},
+    {"__enter__", condition_enter, METH_NOARGS, enter_doc},
+    {"__exit__", PLUS_FAST(condition_exit), exit_doc},
+    {"_is_owned", condition_is_owned, METH_NOARGS, is_owned_doc},
+    {"_release_save", condition_release_save, METH_NOARGS, release_save_doc},
+    {"_acquire_restore", condition_acquire_restore, METH_O, acquire_restore_doc},
+    {"_at_fork_reinit", condition_reinit, METH_NOARGS, plus_reinit_doc},
     PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };

@@ -38,13 +38,12 @@ plus_condition_leave(plus_condition_object *self)
     plus_lock_release(plus_condition_lock(self));
 }
 
-/* One wait, the condition's plain lock being held; it is held again afterwards, also on failure.
+/* One wait, the condition's plain lock being held; it is held again afterwards, also on failure, but not after GRANTED.
  * A dead line that is none counts as failure.
- * Appends or, after a wait that was in vain, prepends the waiter.  WOKEN, GRANTED, TIMED_OUT, or SIGNAL
- * with an exception: a notification that had come is passed on, a grant is given back through *ended. */
+ * Queues the waiter as plus_waitq_enqueue() says.  As plus_wait() says: after WOKEN look again, after SIGNAL there is an
+ * exception. */
 enum plus_wait_result
-plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns,
-                     enum plus_wait_result *ended);
+plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns);
 
 /* The same for those who wait in threading.Condition.wait() itself, which somebody has called with a
  * native condition.  Returns how many of `count` are left. */

@@ -74,7 +74,6 @@ static int
 wait_until(event_object *self, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result ended;
     int signaled;
 
     if (plus_condition_enter(self->cond) < 0) {
@@ -83,7 +82,8 @@ wait_until(event_object *self, uint64_t deadline_ns)
     signaled = is_set(self);
     if (!signaled && deadline_ns != 0) {
         plus_waiter_init(&waiter, plus_heeds_signals());
-        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns, &ended)) {
+        waiter.stays = true;
+        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
         case PLUS_WAIT_SIGNAL:
             signaled = -1;
             break;
@@ -218,7 +218,7 @@ static PyMethodDef event_methods[] = {
     {"clear", event_clear_flag, METH_NOARGS, clear_doc},
     {"wait", PLUS_KEYWORDS(event_wait), wait_doc},
     {"statistics", event_statistics, METH_NOARGS, plus_statistics_doc},
-    {"_at_fork_reinit", event_reinit, METH_NOARGS, NULL},
+    {"_at_fork_reinit", event_reinit, METH_NOARGS, plus_reinit_doc},
     PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };

@@ -16,15 +16,16 @@
  *
  * `woken` says that a waiter was taken out of the queue and has not been back.  While it is set a release wakes nobody:
  * the one on its way is enough, and wakes the next by its own release.  So whoever was woken must come back through the
- * guard, whatever becomes of it: plus_lock_after_wake() when it tries, plus_lock_leave() when a signal handler raised.
+ * guard, whatever becomes of it, by plus_lock_after_wake().  No Python code runs before that: a signal handler runs when
+ * the waiter is out of the queue and was not woken (plus_waiter_interrupt), or when the acquisition is over.  SLOW stays
+ * for one that goes out: most often it comes back, and if not, one release is slow.
  * A waiter that finds the lock free as it comes to queue counts as woken, too.  One that was woken in vain queues at the
  * head, where it stood.
  *
  * A release hands the lock over, instead of waking, where the first waiter has waited for PLUS_STARVING_NS, or where the
  * releasing thread has had the lock in a better place than its own, lent by a waiter that sleeps (gil/sched.h).
  *
- * The owner is cleared before the word is freed, and stored after it is taken.  Any thread may release.  So a lock that was
- * granted to a waiter may have been released by another thread since: plus_lock_leave() looks at the owner for that.
+ * The owner is cleared before the word is freed, and stored after it is taken.  Any thread may release.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "lock.h"
@@ -42,8 +43,7 @@ plus_lock_init(struct plus_lock *lock)
     plus_waitq_init(&lock->queue);
 }
 
-/* Who waits here all the same (a wait that a signal handler interrupted, in which this is called)
- * looks again. */
+/* Threads that wait here all the same look again. */
 void
 plus_lock_reinit(struct plus_lock *lock)
 {
@@ -154,9 +154,6 @@ enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
 bool
 plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
 {
-    if (waiter->begun) {
-        return true; /* it may even have been ended by a signal handler */
-    }
     plus_waitq_lock(&lock->queue);
     bool queued = enqueue_unless_free(lock, waiter);
     if (!queued) {
@@ -196,27 +193,4 @@ plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter)
 
     come_back(lock);
     return taken;
-}
-
-void
-plus_lock_leave(struct plus_lock *lock, struct plus_waiter *waiter)
-{
-    switch (plus_waiter_leave(&lock->queue, waiter)) {
-    case PLUS_WAIT_GRANTED:
-        /* Any thread may release: one that saw the lock held may have done so already. */
-        if (atomic_load(&lock->owner) == waiter->identity) {
-            plus_lock_release(lock);
-        }
-        break;
-    case PLUS_WAIT_WOKEN:
-        /* Its place goes to the next: by taking the lock and releasing it, or, if somebody has the
-         * lock, by that one's release, which must not think of this one any more. */
-        come_back(lock);
-        if (plus_lock_try(lock, waiter->identity)) {
-            plus_lock_release(lock);
-        }
-        break;
-    default:
-        settle_guarded(lock);
-    }
 }

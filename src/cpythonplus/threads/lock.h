@@ -92,22 +92,18 @@ plus_lock_release(struct plus_lock *lock)
 bool
 plus_lock_is_locked(const struct plus_lock *lock);
 
-/* Queues the waiter of an acquisition whose try failed, unless its wait goes on after
- * PLUS_WAIT_SIGNAL.  False if the lock is free: then go on as after WOKEN.  With the GIL held. */
+/* Queues the waiter of an acquisition whose try failed.  False if the lock is free: then go on as after WOKEN.
+ * With the GIL held. */
 bool
 plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter);
 
 /* One wait.  After WOKEN: take the GIL and call plus_lock_after_wake; after GRANTED the caller has the
- * lock; after TIMED_OUT it is out.  Without the GIL. */
+ * lock; after TIMED_OUT it is out; after SIGNAL comes plus_waiter_interrupt.  Without the GIL. */
 enum plus_wait_result
 plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns);
 
 /* A woken waiter's try.  False: wait again. */
 bool
 plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter);
-
-/* Gives up after PLUS_WAIT_SIGNAL: nobody is kept from the lock by it. */
-void
-plus_lock_leave(struct plus_lock *lock, struct plus_waiter *waiter);
 
 #endif

@@ -43,6 +43,12 @@ lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *
     return make_lock((PyTypeObject *)type, PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL);
 }
 
+PyObject *
+plus_lock_new(const struct plus_threads_state *state)
+{
+    return make_lock(state->lock, false);
+}
+
 static void
 lock_dealloc(PyObject *op)
 {
@@ -138,6 +144,13 @@ lock_repr(PyObject *op)
                                 Py_TYPE(op)->tp_name, op);
 }
 
+/* As the version's own locks tell it. */
+#if PY_VERSION_HEX >= 0x030F0000
+#define EXIT_SIGNATURE "__exit__($self, exc_type, exc_value, exc_tb, /)\n--\n\n"
+#else
+#define EXIT_SIGNATURE "__exit__($self, /, *exc_info)\n--\n\n"
+#endif
+#define ACQUIRE_SIGNATURE "($self, /, blocking=True, timeout=-1)\n--\n\n"
 #define ACQUIRE_TIMEOUT_DOC                                                                        \
     "timeout: seconds to wait at most; -1: without limit.  A signal handler that\n"                \
     "raises ends the wait.  Raises ValueError for another negative time-out, for one\n"            \
@@ -151,27 +164,33 @@ PyDoc_STRVAR(lock_doc,
              "one that has waited for a millisecond is served before all others.");
 
 PyDoc_STRVAR(lock_acquire_doc,
-             "acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
+             "acquire" ACQUIRE_SIGNATURE
              "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
+PyDoc_STRVAR(lock_acquire_old_doc, "acquire_lock" ACQUIRE_SIGNATURE "An old name of acquire().");
 
 PyDoc_STRVAR(lock_release_doc, "release($self, /)\n--\n\n"
                                "Release the lock, from whichever thread.\n\n"
                                "Raises RuntimeError when it is not held.");
+PyDoc_STRVAR(lock_release_old_doc, "release_lock($self, /)\n--\n\nAn old name of release().");
 
 PyDoc_STRVAR(lock_locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
+PyDoc_STRVAR(lock_locked_old_doc, "locked_lock($self, /)\n--\n\nAn old name of locked().");
+
+PyDoc_STRVAR(enter_doc, "__enter__($self, /)\n--\n\nAcquire the lock.");
+PyDoc_STRVAR(exit_doc, EXIT_SIGNATURE "Release the lock.");
 
 static PyMethodDef lock_methods[] = {
     {"acquire", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_doc},
     {"release", lock_release, METH_NOARGS, lock_release_doc},
     {"locked", lock_locked, METH_NOARGS, lock_locked_doc},
-    {"acquire_lock", PLUS_KEYWORDS(lock_acquire_or_answer), PyDoc_STR("An old name of acquire().")},
-    {"release_lock", lock_release, METH_NOARGS, PyDoc_STR("An old name of release().")},
-    {"locked_lock", lock_locked, METH_NOARGS, PyDoc_STR("An old name of locked().")},
+    {"acquire_lock", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_old_doc},
+    {"release_lock", lock_release, METH_NOARGS, lock_release_old_doc},
+    {"locked_lock", lock_locked, METH_NOARGS, lock_locked_old_doc},
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
-    {"__enter__", lock_enter, METH_NOARGS, NULL},
-    {"__exit__", PLUS_FAST(lock_exit), NULL},
-    {"_at_fork_reinit", lock_reinit, METH_NOARGS, NULL},
+    {"__enter__", lock_enter, METH_NOARGS, enter_doc},
+    {"__exit__", PLUS_FAST(lock_exit), exit_doc},
+    {"_at_fork_reinit", lock_reinit, METH_NOARGS, plus_reinit_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -189,6 +208,18 @@ static PyType_Slot lock_slots[] = {
     {Py_tp_doc, (void *)lock_doc},
     {0, NULL},
 };
+
+#if PY_VERSION_HEX < 0x030D0000
+/* What threading.Lock() makes there.  It has methods of its own: the interpreter's short cuts are for objects of the
+ * very type that a method belongs to. */
+static PyType_Slot made_lock_slots[] = {
+    {Py_tp_dealloc, lock_dealloc},
+    {Py_tp_repr, lock_repr},
+    {Py_tp_methods, lock_methods},
+    {Py_tp_doc, (void *)(lock_doc + sizeof("lock()\n--\n\n") - 1)},
+    {0, NULL},
+};
+#endif
 
 /* ------------------------------------------------------------------------------------------------
  * RLock
@@ -311,11 +342,17 @@ static PyObject *
 rlock_release_save(PyObject *op, PyObject *ignored)
 {
     plus_rlock_object *self = rlock(op);
+    PyObject *saved = NULL;
+    unsigned long count;
 
-    if (!plus_rlock_is_owned(self)) {
-        return PyErr_Format(PyExc_RuntimeError, "cannot release un-acquired lock");
-    }
-    PyObject *saved = Py_BuildValue("kk", self->count, self->owner_ident);
+    do { /* a collection may run code that releases it meanwhile */
+        Py_XDECREF(saved);
+        if (!plus_rlock_is_owned(self)) {
+            return PyErr_Format(PyExc_RuntimeError, "cannot release un-acquired lock");
+        }
+        count = self->count;
+        saved = Py_BuildValue("kk", count, self->owner_ident);
+    } while (saved != NULL && (!plus_rlock_is_owned(self) || self->count != count));
     if (saved != NULL) {
         self->count = 0;
         plus_lock_release(&self->lock);
@@ -338,8 +375,11 @@ rlock_acquire_restore(PyObject *op, PyObject *saved)
     if (count == 0) {
         Py_RETURN_NONE; /* of a lock that nobody had, as a pickle of one may say */
     }
-    plus_acquire_surely(&rlock(op)->lock);
+    int failed = plus_acquire_surely(&rlock(op)->lock);
     plus_rlock_begin(rlock(op), count);
+    if (failed) {
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -363,12 +403,12 @@ rlock_repr(PyObject *op)
                                 op);
 }
 
+/* CPython's own has no signature, and its tests hold it to that. */
 PyDoc_STRVAR(rlock_doc,
-             "RLock()\n--\n\n"
              "A re-entrant lock, released by the thread that acquired it: threading.RLock.\n\n"
              "It waits as Lock does.");
 
-PyDoc_STRVAR(rlock_acquire_doc, "acquire($self, /, blocking=True, timeout=-1)\n--\n\n"
+PyDoc_STRVAR(rlock_acquire_doc, "acquire" ACQUIRE_SIGNATURE
                                 "Acquire the lock, once more if this thread has it; return whether "
                                 "that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
 
@@ -377,6 +417,13 @@ PyDoc_STRVAR(rlock_release_doc, "release($self, /)\n--\n\n"
                                 "Raises RuntimeError when this thread does not have it.");
 
 PyDoc_STRVAR(rlock_locked_doc, "locked($self, /)\n--\n\nReturn whether any thread has the lock.");
+PyDoc_STRVAR(is_owned_doc, "_is_owned($self, /)\n--\n\nReturn whether this thread has the lock.");
+PyDoc_STRVAR(recursion_count_doc, "_recursion_count($self, /)\n--\n\n"
+                                  "Return how often this thread has acquired the lock.");
+PyDoc_STRVAR(release_save_doc, "_release_save($self, /)\n--\n\n"
+                               "Free the lock, however often acquired; return what that was.");
+PyDoc_STRVAR(acquire_restore_doc, "_acquire_restore($self, state, /)\n--\n\n"
+                                  "Acquire the lock as often as it was before _release_save().");
 
 static PyMethodDef rlock_methods[] = {
     {"acquire", PLUS_KEYWORDS(rlock_acquire), rlock_acquire_doc},
@@ -384,13 +431,13 @@ static PyMethodDef rlock_methods[] = {
     {"locked", lock_locked, METH_NOARGS, rlock_locked_doc},
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
-    {"__enter__", rlock_enter, METH_NOARGS, NULL},
-    {"__exit__", PLUS_FAST(rlock_exit), NULL},
-    {"_is_owned", rlock_is_owned, METH_NOARGS, NULL},
-    {"_recursion_count", rlock_recursion_count, METH_NOARGS, NULL},
-    {"_release_save", rlock_release_save, METH_NOARGS, NULL},
-    {"_acquire_restore", rlock_acquire_restore, METH_O, NULL},
-    {"_at_fork_reinit", rlock_reinit, METH_NOARGS, NULL},
+    {"__enter__", rlock_enter, METH_NOARGS, enter_doc},
+    {"__exit__", PLUS_FAST(rlock_exit), exit_doc},
+    {"_is_owned", rlock_is_owned, METH_NOARGS, is_owned_doc},
+    {"_recursion_count", rlock_recursion_count, METH_NOARGS, recursion_count_doc},
+    {"_release_save", rlock_release_save, METH_NOARGS, release_save_doc},
+    {"_acquire_restore", rlock_acquire_restore, METH_O, acquire_restore_doc},
+    {"_at_fork_reinit", rlock_reinit, METH_NOARGS, plus_reinit_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -401,13 +448,13 @@ static PyType_Slot rlock_slots[] = {
     {Py_tp_doc, (void *)rlock_doc}, {0, NULL},
 };
 
-/* What threading.Lock is before 3.13. */
+/* _thread.allocate_lock; before 3.13 that is threading.Lock. */
 static PyObject *
 allocate_lock(PyObject *module, PyObject *ignored)
 {
     struct plus_threads_state *state = PyModule_GetState(module);
 
-    return PyObject_CallNoArgs((PyObject *)state->lock);
+    return plus_lock_new(state);
 }
 
 static PyMethodDef functions[] = {
@@ -434,17 +481,43 @@ find_stock_lock(struct plus_threads_state *state)
     return 0;
 }
 
+/* From 3.13 on the type that threading.Lock() makes objects of is threading.Lock, and can be called.  Before, it
+ * cannot; threads.Lock can, on every version, so there the one derives from the other. */
+static int
+add_lock_types(PyObject *module, struct plus_threads_state *state)
+{
+    const size_t size = sizeof(plus_lock_object);
+
+#if PY_VERSION_HEX < 0x030D0000
+    if (plus_add_type(module, &state->callable_lock, "Lock", "_thread.lock", size,
+                      Py_TPFLAGS_BASETYPE, lock_slots, NULL) < 0 ||
+        plus_add_type(module, &state->lock, "LockType", "_thread.lock", size,
+                      Py_TPFLAGS_DISALLOW_INSTANTIATION, made_lock_slots,
+                      state->callable_lock) < 0) {
+        return -1;
+    }
+    state->callable_lock->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* as CPython's own */
+#else
+    if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", size, 0, lock_slots, NULL) <
+            0 ||
+        PyModule_AddObjectRef(module, "LockType", (PyObject *)state->lock) < 0) {
+        return -1;
+    }
+    state->callable_lock = (PyTypeObject *)Py_NewRef(state->lock);
+#endif
+    state->callable_lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
+    return 0;
+}
+
 int
 plus_lock_exec(PyObject *module, struct plus_threads_state *state)
 {
-    if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", sizeof(plus_lock_object), 0,
-                      lock_slots, NULL) < 0 ||
+    if (add_lock_types(module, state) < 0 ||
         plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
                       Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0 ||
         PyModule_AddFunctions(module, functions) < 0) {
         return -1;
     }
-    state->lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
     state->rlock->tp_vectorcall = rlock_vectorcall;
     return find_stock_lock(state);
 }

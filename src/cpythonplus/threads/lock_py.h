@@ -63,6 +63,10 @@ plus_rlock_release(plus_rlock_object *self)
     return plus_rlock_release_slowly(self);
 }
 
+/* A lock as threading.Lock() makes it.  NULL with an exception. */
+PyObject *
+plus_lock_new(const struct plus_threads_state *state);
+
 /* What threading.RLock of the running version says to arguments: 0, or -1 with an exception. */
 int
 plus_rlock_refuse_arguments(bool given);

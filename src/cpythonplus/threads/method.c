@@ -122,6 +122,14 @@ method_get_doc(PyObject *op, void *Py_UNUSED(closure))
 }
 
 static PyObject *
+method_get_module(PyObject *op, void *Py_UNUSED(closure))
+{
+    PyMethodDescrObject *descriptor = (PyMethodDescrObject *)((plus_method_object *)op)->descriptor;
+
+    return PyObject_GetAttrString((PyObject *)PyDescr_TYPE(descriptor), "__module__");
+}
+
+static PyObject *
 method_repr(PyObject *op)
 {
     return PyObject_Repr(((plus_method_object *)op)->descriptor);
@@ -149,6 +157,7 @@ method_dealloc(PyObject *op)
 
 static PyGetSetDef method_getset[] = {
     {"__doc__", method_get_doc, NULL, NULL, NULL},
+    {"__module__", method_get_module, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

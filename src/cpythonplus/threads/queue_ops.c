@@ -1,14 +1,16 @@
 /* The protocol of a Queue; all of it with the mutex held, but for the sleep in plus_condition_sleep().
  *
- * put, with a place:     the first that waits in get(), of an empty queue, has the item in its hand (GRANTED, `takes`);
- *                        else the item is stored, and one that waits is woken.
+ * put, with a place:     the first that waits in get(), of an empty queue, has the item in its hand (GRANTED, `takes`), and
+ *                        the place goes to the next putter; else the item is stored, and one that waits is woken.
  * put, without a place:  waits in not_full, with the item on offer (`item`, not `takes`).
  * get, with an item:     takes it out, which makes a place.  The first that waits in put() gets that: its item is stored
  *                        and its wait ended as GRANTED (fill_place).
  * get, without an item:  waits in not_empty.
  *
- * An item that is handed over belongs to the waiter, by a reference of its own, before its wait is ended.  If a signal
- * handler raises in that very moment, the item goes to the next, or back to where it would have been taken (give_back).
+ * A waiter that was GRANTED returns at once, without the mutex: nothing is left to be done.
+ *
+ * An item that is handed over belongs to the waiter, by a reference of its own, before its wait is ended.  No waiter is
+ * queued while signal handlers run in its thread (waiting.c), so none is given an item that a handler waits for.
  * An offered item stays the putter's: it is stored first and the wait ended then, for storing may fail, and the putter
  * has to be told, not the getter.  It may have given up in between: then what was stored last is taken out again.
  *
@@ -85,10 +87,11 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
     if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
         end_first(getters, item, true)) {
         self->unfinished++;
+        plus_condition_notify(self->not_full, 1); /* the place is free still, and goes to another */
         return 0;
     }
     if (plus_store_put(self, kind, item) < 0) {
-        plus_condition_notify(self->not_full, 1); /* the place goes to another */
+        plus_condition_notify(self->not_full, 1);
         return -1;
     }
     self->unfinished++;
@@ -142,24 +145,24 @@ fill_place(plus_queue_object *self, enum plus_queue_kind kind)
  * put
  */
 
-/* With the mutex held and no place.  1: there is a place now; 2: another thread has put the item; -1
- * with an exception. */
+/* With the mutex held and no place.  1: there is a place now; 2: another thread has put the item, and the mutex is not
+ * held any more; -1 with an exception. */
 static int
 wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result result, ended;
+    enum plus_wait_result result;
     int full;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
     waiter.item = item;
     do {
-        result = plus_condition_sleep(self->not_full, &waiter, deadline_ns, &ended);
+        result = plus_condition_sleep(self->not_full, &waiter, deadline_ns);
         if (result == PLUS_WAIT_GRANTED) {
             return 2;
         }
         if (result == PLUS_WAIT_SIGNAL) {
-            return -1; /* the item may have been put: an exception of a handler can come any time */
+            return -1;
         }
         if (self->is_shutdown) {
             return raise_shutdown();
@@ -173,6 +176,7 @@ wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
     return full < 0 ? -1 : 1;
 }
 
+/* As wait_for_place(), and 0. */
 static int
 put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 {
@@ -197,7 +201,7 @@ put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
             }
             int rc = wait_for_place(self, item, deadline_ns);
             if (rc != 1) {
-                return rc < 0 ? -1 : 0;
+                return rc;
             }
             kind = plus_store_kind(self);
             size = plus_store_size(self, kind);
@@ -216,6 +220,9 @@ plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
         return -1;
     }
     int rc = put_locked(self, item, deadline_ns);
+    if (rc == 2) {
+        return 0;
+    }
     leave(self);
     return rc;
 }
@@ -224,43 +231,24 @@ plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
  * get
  */
 
-/* A signal handler raised when the item had been handed over already: it goes to the next. */
-static void
-give_back(plus_queue_object *self, PyObject *item)
-{
-    struct plus_raised raised = plus_raised_take();
-
-    if (!end_first(&self->not_empty->queue, item, true)) {
-        if (plus_store_put_back(self, plus_store_kind(self), item) < 0) {
-            PyErr_WriteUnraisable((PyObject *)self);
-        }
-        plus_condition_notify(self->not_empty, 1);
-    }
-    Py_DECREF(item);
-    plus_raised_put(raised);
-}
-
-/* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over; -1
- * with an exception. */
+/* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over, and the mutex is not held
+ * any more; -1 with an exception. */
 static int
 wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result result, ended;
+    enum plus_wait_result result;
     Py_ssize_t size;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
     waiter.takes = self->kind != PLUS_QUEUE_HOOKED;
     do {
-        result = plus_condition_sleep(self->not_empty, &waiter, deadline_ns, &ended);
+        result = plus_condition_sleep(self->not_empty, &waiter, deadline_ns);
         if (result == PLUS_WAIT_GRANTED) {
             *item = waiter.item;
             return 2;
         }
         if (result == PLUS_WAIT_SIGNAL) {
-            if (ended == PLUS_WAIT_GRANTED) {
-                give_back(self, waiter.item);
-            }
             return -1;
         }
         size = plus_store_size(self, plus_store_kind(self));
@@ -274,56 +262,51 @@ wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
     return size < 0 ? -1 : 1;
 }
 
-static PyObject *
-get_locked(plus_queue_object *self, uint64_t deadline_ns)
+/* As wait_for_item(): 1 with an item that was in the container. */
+static int
+get_locked(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
 {
     enum plus_queue_kind kind = plus_store_kind(self);
     Py_ssize_t size = plus_store_size(self, kind);
-    PyObject *item = NULL;
-    bool handed_over = false;
 
     if (size < 0) {
-        return NULL;
+        return -1;
     }
     if (size == 0 && self->is_shutdown) {
-        raise_shutdown();
-        return NULL;
+        return raise_shutdown();
     }
     if (is_negative(deadline_ns)) {
-        plus_check_deadline(deadline_ns);
-        return NULL;
+        return plus_check_deadline(deadline_ns);
     }
     if (size == 0) {
         if (deadline_ns == 0) {
-            plus_raise_from("queue", "Empty");
-            return NULL;
+            return plus_raise_from("queue", "Empty");
         }
-        int rc = wait_for_item(self, &item, deadline_ns);
-        if (rc < 0) {
-            return NULL;
+        int rc = wait_for_item(self, item, deadline_ns);
+        if (rc != 1) {
+            return rc;
         }
         kind = plus_store_kind(self);
-        handed_over = rc == 2;
     }
-    if (!handed_over) {
-        item = plus_store_get(self, kind);
+    *item = plus_store_get(self, kind);
+    if (*item == NULL) {
+        return -1;
     }
-    /* Also after an item that never was in the container: who put it was woken for a place that is
-     * still free. */
-    if (item != NULL) {
-        fill_place(self, kind);
-    }
-    return item;
+    fill_place(self, kind);
+    return 1;
 }
 
 PyObject *
 plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
 {
+    PyObject *item = NULL;
+
     if (plus_lock_enter(self->lock) < 0) {
         return NULL;
     }
-    PyObject *item = get_locked(self, deadline_ns);
-    leave(self);
+    if (get_locked(self, &item, deadline_ns) != 2) {
+        leave(self);
+    }
     return item;
 }
 
@@ -416,11 +399,11 @@ static int
 join_locked(plus_queue_object *self, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result result, ended;
+    enum plus_wait_result result;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
     while (self->unfinished != 0) {
-        result = plus_condition_sleep(self->all_tasks_done, &waiter, deadline_ns, &ended);
+        result = plus_condition_sleep(self->all_tasks_done, &waiter, deadline_ns);
         if (result == PLUS_WAIT_SIGNAL) {
             return -1;
         }

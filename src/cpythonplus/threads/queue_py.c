@@ -181,7 +181,7 @@ static int
 make_parts(plus_queue_object *self, struct plus_threads_state *state)
 {
     self->state = state;
-    self->mutex = PyObject_CallNoArgs((PyObject *)state->lock);
+    self->mutex = plus_lock_new(state);
     if (self->mutex == NULL) {
         return -1;
     }
@@ -203,9 +203,15 @@ queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     struct plus_threads_state *state = plus_threads_state(type);
     plus_queue_object *self = state != NULL ? (plus_queue_object *)type->tp_alloc(type, 0) : NULL;
 
-    if (self != NULL && make_parts(self, state) < 0) {
-        Py_CLEAR(self);
+    if (self == NULL) {
+        return NULL;
     }
+    PyObject_GC_UnTrack(self); /* nobody finds it before it has all its parts */
+    if (make_parts(self, state) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 

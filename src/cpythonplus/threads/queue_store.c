@@ -139,15 +139,6 @@ plus_store_get(plus_queue_object *self, enum plus_queue_kind kind)
 }
 
 int
-plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item)
-{
-    if (kind != PLUS_QUEUE_FIFO) {
-        return plus_store_put(self, kind, item);
-    }
-    return plus_done(call_method(self->queue, "appendleft", item));
-}
-
-int
 plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind)
 {
     return plus_done(kind == PLUS_QUEUE_FIFO ? PyObject_CallMethod(self->queue, "pop", NULL)

@@ -62,9 +62,6 @@ plus_store_put(plus_queue_object *self, enum plus_queue_kind kind, PyObject *ite
 /* A new reference; NULL with an exception. */
 PyObject *
 plus_store_get(plus_queue_object *self, enum plus_queue_kind kind);
-/* Puts back what was taken last. */
-int
-plus_store_put_back(plus_queue_object *self, enum plus_queue_kind kind, PyObject *item);
 /* Takes out again what was put last, into a deque or list. */
 int
 plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind);

@@ -70,28 +70,25 @@ release_permits(semaphore_object *self, Py_ssize_t count)
     }
 }
 
-/* With the lock held, and no permit left.  1: got one; 0: timed out; -1: a signal handler raised. */
+/* With the lock held, and no permit left.  1: got one; 2: got one, and the lock is not held any more; 0: timed out; -1: a
+ * signal handler raised. */
 static int
 wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result ended;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
     waiter.takes = true;
     do {
-        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns, &ended)) {
+        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
         case PLUS_WAIT_GRANTED:
-            return 1;
+            return 2;
         case PLUS_WAIT_TIMED_OUT:
             if (self->value == 0) {
                 return 0;
             }
             break;
         case PLUS_WAIT_SIGNAL:
-            if (ended == PLUS_WAIT_GRANTED) {
-                release_permits(self, 1);
-            }
             return -1;
         case PLUS_WAIT_WOKEN:
             break;
@@ -115,6 +112,9 @@ acquire(semaphore_object *self, uint64_t deadline_ns)
     }
     else {
         acquired = deadline_ns == 0 ? 0 : wait_for_permit(self, deadline_ns);
+    }
+    if (acquired == 2) {
+        return 1;
     }
     plus_condition_leave(self->cond);
     return acquired;
@@ -144,15 +144,6 @@ semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
         return plus_standard_answer(op, "acquire", args, nargs, kwnames);
     }
     return plus_truth(acquire(semaphore(op), blocking ? deadline_ns : 0));
-}
-
-static PyObject *
-semaphore_enter(PyObject *op, PyObject *ignored)
-{
-    if (acquire(semaphore(op), PLUS_FUTEX_NO_DEADLINE) < 0) {
-        return NULL;
-    }
-    Py_RETURN_TRUE;
 }
 
 /* 0, or -1 with ValueError when a bounded one would have more than at the beginning. */
@@ -262,8 +253,18 @@ initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounde
         return -1;
     }
     /* Made anew while threads wait: they go on waiting in the condition that they are in. */
-    if (self->cond == NULL && (self->cond = plus_condition_new(state, NULL)) == NULL) {
-        return -1;
+    if (self->cond == NULL) {
+        plus_condition_object *made = plus_condition_new(state, NULL);
+
+        if (made == NULL) {
+            return -1;
+        }
+        if (self->cond == NULL) { /* a collection may have run code that was here, too */
+            self->cond = made;
+        }
+        else {
+            Py_DECREF(made);
+        }
     }
     self->value = value;
     self->initial = bounded ? value : -1;
@@ -317,14 +318,18 @@ PyDoc_STRVAR(acquire_doc,
 PyDoc_STRVAR(release_doc, "release($self, /, n=1)\n--\n\n"
                           "Give n permits back.\n\nRaises ValueError for n below one.");
 
+PyDoc_STRVAR(enter_doc, "__enter__($self, /, blocking=True, timeout=None)\n--\n\n"
+                        "The same as acquire().");
+PyDoc_STRVAR(exit_doc, "__exit__($self, t, v, tb, /)\n--\n\nGive the permit back.");
+
 static PyMethodDef semaphore_methods[] = {
     {"acquire", PLUS_KEYWORDS(semaphore_acquire), acquire_doc},
     {"release", PLUS_KEYWORDS(semaphore_release), release_doc},
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", semaphore_statistics, METH_NOARGS, plus_statistics_doc},
-    {"__enter__", semaphore_enter, METH_NOARGS, NULL},
-    {"__exit__", PLUS_FAST(semaphore_exit), NULL},
-    {"_at_fork_reinit", semaphore_reinit, METH_NOARGS, NULL},
+    {"__enter__", PLUS_KEYWORDS(semaphore_acquire), enter_doc},
+    {"__exit__", PLUS_FAST(semaphore_exit), exit_doc},
+    {"_at_fork_reinit", semaphore_reinit, METH_NOARGS, plus_reinit_doc},
     PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},
 };

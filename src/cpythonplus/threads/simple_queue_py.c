@@ -3,8 +3,7 @@
  *
  * A ring of references under the guard of its wait queue.  put() hands its item to the first thread
  * that waits, so items lie in the ring only while nobody waits.  A getter that finds none queues itself, after one
- * more look under the guard.  Whoever has an item handed over while a signal handler raises gives it to the next
- * waiter, or back to the front of the ring.
+ * more look under the guard.  It is not queued while signal handlers run in its thread (waiting.c).
  *
  * Nothing under the guard runs Python code: references are only moved.  What the ring drops (tp_clear) is released when
  * the ring has been taken away from the object, for a finaliser may put.
@@ -88,16 +87,13 @@ resize(simple_queue_object *self, size_t capacity)
 }
 
 static bool
-push(simple_queue_object *self, PyObject *item, bool front)
+push(simple_queue_object *self, PyObject *item)
 {
     if (self->count == self->capacity &&
         !resize(self, self->capacity > 0 ? self->capacity * 2 : RING_MIN)) {
         return false;
     }
-    if (front) {
-        self->first = (self->first - 1) & (self->capacity - 1);
-    }
-    self->ring[(self->first + (front ? 0 : self->count)) & (self->capacity - 1)] = item;
+    self->ring[(self->first + self->count) & (self->capacity - 1)] = item;
     self->count++;
     return true;
 }
@@ -122,7 +118,7 @@ pop(simple_queue_object *self)
 
 /* Hands over to who waits longest, or stores.  Takes the reference over. */
 static int
-put(simple_queue_object *self, PyObject *item, bool front)
+put(simple_queue_object *self, PyObject *item)
 {
     _Atomic uint32_t *sleeper = NULL;
     bool stored = true;
@@ -135,7 +131,7 @@ put(simple_queue_object *self, PyObject *item, bool front)
     }
     else {
         plus_waitq_count_surplus(&self->waiters);
-        stored = push(self, item, front);
+        stored = push(self, item);
     }
     unguard(self, guarded);
     if (!stored) {
@@ -158,7 +154,7 @@ simple_queue_put(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
     else if (plus_arguments(&plus_put_signature, args, nargs, kwnames, given) < 0) {
         return NULL;
     }
-    return plus_none(put(simple_queue(op), Py_NewRef(given[0]), false));
+    return plus_none(put(simple_queue(op), Py_NewRef(given[0])));
 }
 
 static PyObject *
@@ -168,24 +164,12 @@ simple_queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, P
 
     return plus_arguments(&plus_put_nowait_signature, args, nargs, kwnames, &item) < 0
                ? NULL
-               : plus_none(put(simple_queue(op), Py_NewRef(item), false));
+               : plus_none(put(simple_queue(op), Py_NewRef(item)));
 }
 
 /* ------------------------------------------------------------------------------------------------
  * get
  */
-
-/* An item that was handed over while a signal handler raised goes to the next, or to the front. */
-static void
-give_back(simple_queue_object *self, PyObject *item)
-{
-    struct plus_raised raised = plus_raised_take();
-
-    if (put(self, item, true) < 0) {
-        PyErr_WriteUnraisable((PyObject *)self);
-    }
-    plus_raised_put(raised);
-}
 
 /* NULL: the ring is empty; no exception. */
 static PyObject *
@@ -202,29 +186,29 @@ static PyObject *
 wait_for_item(simple_queue_object *self, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result ended;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
-    plus_waitq_lock(&self->waiters);
-    if (self->count > 0) { /* it came without a GIL to keep it away */
-        PyObject *item = pop(self);
+    for (;;) {
+        plus_waitq_lock(&self->waiters);
+        if (self->count > 0) { /* from a signal handler, or without a GIL to keep it away */
+            PyObject *item = pop(self);
 
-        plus_waitq_unlock(&self->waiters);
-        return item;
-    }
-    plus_waitq_append(&self->waiters, &waiter);
-    plus_waitq_unlock(&self->waiters);
-    switch (plus_wait(&self->waiters, &waiter, deadline_ns, &ended)) {
-    case PLUS_WAIT_SIGNAL:
-        if (ended == PLUS_WAIT_GRANTED) {
-            give_back(self, waiter.item);
+            plus_waitq_unlock(&self->waiters);
+            return item;
         }
-        return NULL;
-    case PLUS_WAIT_GRANTED:
-        return waiter.item;
-    default:
-        plus_raise_from("queue", "Empty");
-        return NULL;
+        plus_waitq_enqueue(&self->waiters, &waiter);
+        plus_waitq_unlock(&self->waiters);
+        switch (plus_wait(&self->waiters, &waiter, deadline_ns)) {
+        case PLUS_WAIT_SIGNAL:
+            return NULL;
+        case PLUS_WAIT_GRANTED:
+            return waiter.item;
+        case PLUS_WAIT_TIMED_OUT:
+            plus_raise_from("queue", "Empty");
+            return NULL;
+        case PLUS_WAIT_WOKEN:
+            break;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * An entry is empty; or *introduced* (`type` is set): the two know of each other; and then *active* or not.
  *
- * Introducing, in this order: the class gets a __new__ of ours; what its module has put into it is noted (`originals`);
+ * Introducing, in this order: the class gets a __new__ of ours (3.13 and later); what its module has put into it is noted (`originals`);
  * the native type gets what the class has and it has not (complete); what it has now is noted (`own`); what somebody
  * had changed in the class before is heeded; from here on changes are watched.  standard_py.c then has the methods bind
  * as functions (method.c), also in `own`.  A module that is loaded again has another class: the native type is given
@@ -310,6 +310,8 @@ make_plain(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnam
     return call_class(type, args, nargsf, kwnames);
 }
 
+#if PY_VERSION_HEX >= 0x030D0000
+
 /* What super().__new__ is for `type` in the class at `address`, which need not exist any more. */
 static PyObject *
 inherited_new(PyTypeObject *type, const void *address)
@@ -331,8 +333,9 @@ inherited_new(PyTypeObject *type, const void *address)
 }
 
 /* __new__ of the standard classes: the inherited one, to which arguments do not matter if it is object's,
- * as for a class without a __new__.  It is there so that the interpreter's short cut for such classes does
- * not pass tp_vectorcall by.  `address` is that of the class that has it, as an int: copyreg would take a
+ * as for a class without a __new__.  It is there so that the interpreter's short cut for such classes, from
+ * 3.13 on, does not pass tp_vectorcall by.  Not before: inspect.signature() of 3.11 up to some release finds no
+ * signature of a class that has a __new__ in C, whatever its __init__ tells.  `address` is that of the class that has it, as an int: copyreg would take a
  * class that is its __new__'s __self__ for one with a state in C. */
 static PyObject *
 make_bare(PyObject *address, PyObject *args, PyObject *kwargs)
@@ -356,7 +359,8 @@ make_bare(PyObject *address, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef bare_new = {"__new__", (PyCFunction)(void (*)(void))make_bare,
                                METH_VARARGS | METH_KEYWORDS,
-                               PyDoc_STR("Make an instance without calling __init__().")};
+                               PyDoc_STR("__new__($type, *args, **kwargs)\n--\n\n"
+                                         "Make an instance without calling __init__().")};
 
 static int
 set_new(PyTypeObject *type)
@@ -369,6 +373,17 @@ set_new(PyTypeObject *type)
     Py_XDECREF(function);
     return rc;
 }
+
+#else
+
+static int
+set_new(PyTypeObject *type)
+{
+    (void)type;
+    return 0;
+}
+
+#endif
 
 /* ------------------------------------------------------------------------------------------------
  * Introducing

@@ -3,7 +3,7 @@
  *
  *     threading.Event        the standard class: its identity, its subclasses, its functions stay
  *       tp_vectorcall ---->  threading.Event() makes a native object
- *       __new__       ---->  makes a bare standard one: for subclasses, copy, pickle
+ *       __new__       ---->  makes a bare standard one: for subclasses, copy, pickle (object's, before 3.13)
  *
  *     native Event           __class__ is the standard class, so isinstance() holds
  *
@@ -121,9 +121,11 @@ plus_standard_reduce(PyObject *op, PyObject *protocol);
     }
 extern PyGetSetDef plus_standard_getset[];
 #define PLUS_STANDARD_METHODS                                                                      \
-    {"__dir__", plus_standard_list_names, METH_NOARGS, NULL},                                      \
+    {"__dir__", plus_standard_list_names, METH_NOARGS,                                             \
+     PyDoc_STR("__dir__($self, /)\n--\n\nReturn the names of its attributes.")},                   \
     {                                                                                              \
-        "__reduce_ex__", plus_standard_reduce, METH_O, NULL                                        \
+        "__reduce_ex__", plus_standard_reduce, METH_O,                                             \
+            PyDoc_STR("__reduce_ex__($self, protocol, /)\n--\n\nReturn what pickle asks for.")     \
     }
 
 /* The module's state goes. */

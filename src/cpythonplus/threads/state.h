@@ -13,7 +13,8 @@
 
 /* What the types of one interpreter refer to.  Fixed once the module is initialised, but for `standards`. */
 struct plus_threads_state {
-    PyTypeObject *lock, *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
+    PyTypeObject *lock, *callable_lock; /* of threading.Lock(); threads.Lock (lock_py.c) */
+    PyTypeObject *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
     PyTypeObject *queue, *lifo_queue, *priority_queue, *simple_queue;
     PyObject *deque, *deque_append, *deque_popleft; /* the type and its functions */
     PyObject *heappush, *heappop;
@@ -67,6 +68,10 @@ typedef int
 plus_types_exec(PyObject *module, struct plus_threads_state *state);
 plus_types_exec plus_waiting_exec, plus_lock_exec, plus_condition_exec, plus_semaphore_exec,
     plus_event_exec, plus_barrier_exec, plus_queue_exec, plus_simple_queue_exec, plus_standard_exec;
+
+/* Of `_at_fork_reinit`, which all that hold a lock have. */
+#define plus_reinit_doc                                                                            \
+    PyDoc_STR("_at_fork_reinit($self, /)\n--\n\nMake it as new, in a forked child.")
 
 /* Makes a type in *made and adds it to the module by the name `as`; `base` may be NULL.  0, or -1 with
  * an exception. */

@@ -7,31 +7,27 @@
  *     WOKEN      a lock has to be taken yet, which is done with the GIL only: a thread that had the lock and stood in the
  *                GIL's queue would stop all who want the lock.  In vain: once more from the start
  *     TIMED_OUT  out of the queue
- *     SIGNAL     still queued: the handlers run, and the wait goes on where it was
+ *     SIGNAL     the main thread alone is to run signal handlers, if plus_waiter_interrupt() says so, too
  *
- * A handler that raises ends the wait.  The waiter leaves, and what it had been given meanwhile goes to another:
- * plus_lock_leave() sees to that for a lock, the caller of plus_wait() for other things, told by *ended.
+ * The handlers run while the waiter is out of the queue, so that a handler finds the lock, the queue or the semaphore as
+ * if its thread did not wait at all: it may take the thing, put into it, fork, raise, or wait for it.  Afterwards the wait
+ * begins anew with the same dead line: plus_acquire() tries the lock first, and plus_wait() says WOKEN, upon which its
+ * callers look again at what they wait for.  Where the wait was ended before the handlers could run, they run a moment
+ * later, as the interpreter's own: the acquisition is over by then.
  *
- * A handler may fork, too.  The child goes on with the wait, queued again (waitq.h); but the waiter that was woken before
- * this one, and was to wake it, may be a thread that is not there.  So plus_acquire() leaves and tries as if it came anew.
+ * A waiter of a condition `stays` queued instead: nothing but a notification can reach it, and that must.
  *
- * A condition that has let its lock go must have it back before it can raise anything: plus_acquire_surely() heeds no
- * signals.  The handlers run after it.
+ * A condition or a queue that has let its lock go must have it back before it can raise anything.  plus_acquire_surely()
+ * runs handlers too, since the thread that has the lock may wait for one of them, and waits on when one raises.  One that
+ * has been granted an item or a permit does not come there: it returns without the lock, for a handler would find the
+ * thing neither in its place nor in its thread's hands.
  */
 #include "waiting.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/raise.h"
 #include "state.h"
 
 unsigned long plus_main_ident;
-
-int
-plus_run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter)
-{
-    plus_waiter_interrupted(queue, waiter);
-    int rc = Py_MakePendingCalls();
-    plus_waiter_resumed(waiter);
-    return rc;
-}
 
 /* Once the interpreter finalises no other thread runs Python code, so nobody can end a wait without a
  * dead line: an exception, as in the standard library from 3.15 on, instead of a process that hangs.
@@ -51,18 +47,22 @@ is_hopeless(uint64_t deadline_ns)
     return false;
 }
 
-/* One wait for the lock, queued already or not. */
+/* One wait for the lock: GRANTED, TIMED_OUT, WOKEN to try it, or SIGNAL when handlers are to run. */
 static enum plus_wait_result
 wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
-    enum plus_wait_result result = PLUS_WAIT_WOKEN;
+    enum plus_wait_result result;
 
-    if (plus_lock_enqueue(lock, waiter)) {
-        Py_BEGIN_ALLOW_THREADS
-        result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
-        Py_END_ALLOW_THREADS
-        plus_waiter_arrived(waiter);
+    if (!plus_lock_enqueue(lock, waiter)) {
+        return PLUS_WAIT_WOKEN;
     }
+    Py_BEGIN_ALLOW_THREADS
+    result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
+    Py_END_ALLOW_THREADS
+    if (result == PLUS_WAIT_SIGNAL) {
+        return plus_waiter_interrupt(&lock->queue, waiter);
+    }
+    plus_waiter_arrived(waiter);
     return result;
 }
 
@@ -70,7 +70,6 @@ int
 plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
 {
     struct plus_waiter waiter;
-    uint32_t generation = plus_fork_generation;
 
     if (is_hopeless(deadline_ns)) {
         return -1;
@@ -88,59 +87,82 @@ plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
             }
             break;
         case PLUS_WAIT_SIGNAL:
-            if (plus_run_handlers(&lock->queue, &waiter) < 0) {
-                plus_lock_leave(lock, &waiter);
+            if (Py_MakePendingCalls() < 0) {
                 return -1;
             }
-            if (generation != plus_fork_generation) {
-                /* This is the child of a fork: whoever was to be woken before may be left behind. */
-                generation = plus_fork_generation;
-                plus_lock_leave(lock, &waiter);
-                if (plus_lock_try(lock, waiter.identity)) {
-                    return 1;
-                }
+            if (plus_lock_try(lock, waiter.identity)) {
+                return 1;
             }
             break;
         }
     }
 }
 
-void
+int
 plus_acquire_surely(struct plus_lock *lock)
 {
     struct plus_waiter waiter;
-    enum plus_wait_result result;
 
     if (plus_lock_try(lock, plus_identity())) {
-        return;
+        return 0;
     }
-    plus_waiter_init(&waiter, false);
-    do {
-        result = wait_for_lock(lock, &waiter, PLUS_FUTEX_NO_DEADLINE);
-    } while (result != PLUS_WAIT_GRANTED && !plus_lock_after_wake(lock, &waiter));
+    PyObject *exception = PyErr_Occurred() != NULL ? plus_compat_take_exception() : NULL;
+    int result = 0;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    for (bool acquired = false; !acquired;) {
+        switch (wait_for_lock(lock, &waiter, PLUS_FUTEX_NO_DEADLINE)) {
+        case PLUS_WAIT_SIGNAL:
+            if (Py_MakePendingCalls() < 0) {
+                exception = plus_take_exception_after(exception);
+                result = -1;
+            }
+            acquired = plus_lock_try(lock, waiter.identity);
+            break;
+        case PLUS_WAIT_WOKEN:
+            acquired = plus_lock_after_wake(lock, &waiter);
+            break;
+        default:
+            acquired = true;
+        }
+    }
+    if (exception != NULL) {
+        plus_raise_again(exception);
+    }
+    return result;
 }
 
 enum plus_wait_result
-plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns,
-          enum plus_wait_result *ended)
+plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
     enum plus_wait_result result;
 
     if (is_hopeless(deadline_ns)) {
-        *ended = plus_waiter_leave(queue, waiter);
+        plus_waiter_leave(queue, waiter);
         return PLUS_WAIT_SIGNAL;
     }
     for (;;) {
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
-        plus_waiter_arrived(waiter);
+        if (result != PLUS_WAIT_SIGNAL) {
+            plus_waiter_arrived(waiter);
+            return result;
+        }
+        result = plus_waiter_interrupt(queue, waiter);
         if (result != PLUS_WAIT_SIGNAL) {
             return result;
         }
-        if (plus_run_handlers(queue, waiter) < 0) {
-            *ended = plus_waiter_leave(queue, waiter);
+        int failed = Py_MakePendingCalls();
+        plus_waiter_resumed(waiter);
+        if (failed < 0) {
+            if (waiter->stays) {
+                plus_waiter_leave(queue, waiter);
+            }
             return PLUS_WAIT_SIGNAL;
+        }
+        if (!waiter->stays) {
+            return PLUS_WAIT_WOKEN;
         }
     }
 }

@@ -22,11 +22,6 @@ plus_heeds_signals(void)
 void
 plus_waiting_atfork_child(void);
 
-/* Runs the signal handlers that are due, after PLUS_WAIT_SIGNAL: the waiter stays queued, also in a child that one
- * of them forks.  0, or -1 with what one of them raised. */
-int
-plus_run_handlers(struct plus_waitq *queue, struct plus_waiter *waiter);
-
 /* Waits until `lock` is the calling thread's or the dead line has passed; signal handlers run
  * meanwhile.  1: acquired; 0: timed out; -1 with what a handler raised, or PythonFinalizationError. */
 int
@@ -42,15 +37,15 @@ plus_lock_enter(struct plus_lock *lock)
     return plus_acquire(lock, PLUS_FUTEX_NO_DEADLINE) < 0 ? -1 : 0;
 }
 
-/* Without a dead line too, and handlers run later: never fails. */
-void
+/* Without a dead line, and the lock is held afterwards in any case.  0, or -1 with what a signal handler raised meanwhile.
+ * An exception that was set before is set still, or is the context of that one. */
+int
 plus_acquire_surely(struct plus_lock *lock);
 
-/* Waits in `queue`, where `waiter` is queued already.  WOKEN, GRANTED or TIMED_OUT; or SIGNAL with
- * what a handler raised: then the waiter is queued no longer, and *ended says how its wait had ended
- * when it left (TIMED_OUT: not at all), which the caller has to pass on. */
+/* Waits in `queue`, where `waiter` is queued already.  GRANTED or TIMED_OUT; WOKEN: look again, and queue it again if
+ * need be; SIGNAL with what a handler raised.  The waiter is not queued afterwards, and nothing was given to it but
+ * after GRANTED. */
 enum plus_wait_result
-plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns,
-          enum plus_wait_result *ended);
+plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns);
 
 #endif

@@ -18,12 +18,16 @@
  *    itself out; there the wait is counted.  So the end of a wait and the giving up are one after the other, and
  *    the node stays until who ended it has given the guard back.
  *
- * A thread that runs signal handlers comes back from 2 and 3 with SIGNAL while it stays queued, and keeps its place.  What
- * ends its wait meanwhile stands in its word when it goes on, or leaves (plus_waiter_leave).
+ * A thread that runs signal handlers comes back from 2 and 3 with SIGNAL, still queued.  plus_waiter_interrupt() then
+ * looks under the guard: a wait that was ended by now is over, and the handlers wait for the interpreter; else the
+ * waiter goes out of the queue for them, and comes back to where it stood, before those who began to wait later.  One
+ * that waits for news alone stays, and what ends its wait meanwhile stands in its word when it goes on or leaves.
+ * Rejected: to let all stay.  A lock was then given to a thread that was in a handler; the handler, which wanted the same
+ * lock, waited for its own thread.
  *
  * The guard's word has the generation of the process in it.  Where it is of another one, the holder is not here: the word
- * is taken over by the same compare-and-swap as an open one, and the queue begun anew.  A child puts back what its own
- * thread has interrupted, before anybody else can look (plus_waitq_atfork_child).
+ * is taken over by the same compare-and-swap as an open one, and the queue begun anew.  A child puts back the waiters
+ * of its own thread that stay, before anybody else can look (plus_waitq_atfork_child).
  *
  * To end many waits at once the guard is taken for WAKE_BATCH of them at a time, so that those who were roused and finish
  * do not stand behind all others.  Who is roused when is the relay's business (relay.h).
@@ -70,7 +74,7 @@ static struct {
     _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count; /* as in spin.c, no neighbours */
 } parked;
 
-/* The calling thread's waits that signal handlers have interrupted. */
+/* The calling thread's waiters that stay queued while signal handlers run. */
 static _Thread_local struct plus_waiter *innermost;
 
 /* From which processor the calling thread's last wait was ended.  While another process computes on the
@@ -170,20 +174,24 @@ add_length(struct plus_waitq *queue, uint32_t difference)
                           memory_order_relaxed);
 }
 
+/* Behind `before`; NULL: at the head. */
 static void
-link_between(struct plus_waitq *queue, struct plus_waiter *before, struct plus_waiter *waiter,
-             struct plus_waiter *after)
+link_behind(struct plus_waitq *queue, struct plus_waiter *before, struct plus_waiter *waiter)
 {
+    struct plus_waiter *after = before != NULL ? before->next : queue->head;
+
     assert(!waiter->queued);
     waiter->prev = before;
     waiter->next = after;
     *(before != NULL ? &before->next : &queue->head) = waiter;
     *(after != NULL ? &after->prev : &queue->tail) = waiter;
     waiter->queued = true;
-    waiter->begun = true;
     atomic_store_explicit(&waiter->state, PLUS_WAITER_WAITING, memory_order_relaxed);
     add_length(queue, 1u);
-    waiter->polled = waiter->caught = waiter->looked = waiter->rechecked = false;
+    if (!waiter->interrupted) {
+        waiter->polled = waiter->caught = waiter->looked = waiter->rechecked = false;
+    }
+    waiter->interrupted = false;
     if (waiter->start_ns == 0) {
         waiter->start_ns = waiter->counted_ns = plus_now_ns();
         queue->counts.waits++;
@@ -193,24 +201,25 @@ link_between(struct plus_waitq *queue, struct plus_waiter *before, struct plus_w
 void
 plus_waitq_append(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
-    link_between(queue, queue->tail, waiter, NULL);
+    link_behind(queue, queue->tail, waiter);
 }
 
 void
 plus_waitq_prepend(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
-    link_between(queue, NULL, waiter, queue->head);
+    link_behind(queue, NULL, waiter);
 }
 
 void
 plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
-    if (waiter->start_ns == 0) {
-        plus_waitq_append(queue, waiter);
+    bool in_vain = waiter->start_ns != 0 && !waiter->interrupted;
+    struct plus_waiter *before = in_vain ? NULL : queue->tail;
+
+    while (waiter->interrupted && before != NULL && before->start_ns > waiter->start_ns) {
+        before = before->prev;
     }
-    else {
-        plus_waitq_prepend(queue, waiter);
-    }
+    link_behind(queue, before, waiter);
 }
 
 void
@@ -416,8 +425,9 @@ spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadli
     }
 }
 
-static void
-count_wait(struct plus_waitq *queue, struct plus_waiter *waiter)
+/* How long it has waited by now. */
+static uint64_t
+count_time(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
     struct plus_wait_counts *counts = &queue->counts;
     uint64_t now = plus_now_ns();
@@ -428,8 +438,16 @@ count_wait(struct plus_waitq *queue, struct plus_waiter *waiter)
     if (waited_ns > counts->longest_ns) {
         counts->longest_ns = waited_ns;
     }
-    counts->spins += waiter->polled;
-    counts->spins_paid += waiter->caught;
+    return waited_ns;
+}
+
+static void
+count_wait(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    uint64_t waited_ns = count_time(queue, waiter);
+
+    queue->counts.spins += waiter->polled;
+    queue->counts.spins_paid += waiter->caught;
     plus_spin_learn(&queue->spin, waiter->polled, waiter->caught, waited_ns);
 }
 
@@ -456,7 +474,6 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
         plus_waitq_remove(queue, waiter);
         queue->counts.timeouts += timed_out;
     }
-    waiter->begun = false;
     count_wait(queue, waiter);
     plus_waitq_unlock(queue);
     plus_sched_take_back(waiter->owner, &waiter->lent);
@@ -531,28 +548,54 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
     return finish(queue, waiter, timed_out);
 }
 
-enum plus_wait_result
+void
 plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
-    enum plus_wait_result result = finish(queue, waiter, false);
-
+    waiter->heard = finish(queue, waiter, false) == PLUS_WAIT_WOKEN;
     plus_waiter_arrived(waiter);
-    return result;
 }
 
+/* One that stays is in no relay while handlers run: those behind it would wait for them. */
 void
-plus_waiter_interrupted(struct plus_waitq *queue, struct plus_waiter *waiter)
+plus_waiter_stay(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
+    atomic_store_explicit(&waiter->rested_ns, UINT64_MAX, memory_order_relaxed);
     waiter->queue = queue;
     waiter->outer = innermost;
     innermost = waiter;
 }
 
+enum plus_wait_result
+plus_waiter_interrupt(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    plus_waitq_lock(queue);
+    bool ended = is_ended(waiter);
+    if (!ended && waiter->stays) {
+        plus_waiter_stay(queue, waiter);
+    }
+    else if (!ended) {
+        plus_waitq_remove(queue, waiter);
+        waiter->interrupted = true;
+        count_time(queue, waiter);
+    }
+    plus_waitq_unlock(queue);
+    if (ended) {
+        enum plus_wait_result result = finish(queue, waiter, false);
+
+        plus_waiter_arrived(waiter);
+        return result;
+    }
+    plus_sched_take_back(waiter->owner, &waiter->lent);
+    return PLUS_WAIT_SIGNAL;
+}
+
 void
 plus_waiter_resumed(struct plus_waiter *waiter)
 {
-    assert(innermost == waiter);
-    innermost = waiter->outer;
+    if (waiter->stays) {
+        assert(innermost == waiter);
+        innermost = waiter->outer;
+    }
 }
 
 /* To take the guard empties a queue that another generation left. */

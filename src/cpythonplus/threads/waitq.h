@@ -12,13 +12,16 @@
  * state was ASLEEP, the sleeper is woken by address, which needs no living node.  A waiter that gives
  * up (time-out, signal) takes itself out under the guard, or finds that it was ended in time.
  *
+ * No waiter that could be given a thing is in the queue while Python code runs in its thread.  A thread that is
+ * interrupted by a signal takes its waiter out first, runs the handlers, and queues it again.
+ *
  * The guard is held for a few dozen instructions, never while sleeping and never while Python code
  * runs; it does not depend on the GIL, and holding the GIL does not replace it.
  *
  * fork: the guard carries the generation of the process.  In the child, whose other threads are gone,
  * the first to take a guard of an older generation finds the queue as the fork left it, perhaps half
  * changed, and begins with an empty one.  So a fork needs no list of all objects, only one of the
- * forking thread's own waits: those that signal handlers have interrupted.
+ * forking thread's own waits for news, which stay queued while signal handlers run.
  *
  * Nothing here knows of Python.  Functions ending in _nogil may sleep: give the GIL up first.
  */
@@ -57,15 +60,17 @@ struct plus_waiter {
     struct plus_lent lent;         /* its place, to the owner, while it sleeps */
     bool takes;                    /* `item` is a place for one: may be granted one */
     bool queued;                   /* under the guard */
-    bool begun;                    /* from queueing until the result was seen; own thread */
     bool heeds_signals; /* the thread whose waits end with PLUS_WAIT_SIGNAL; the owner sets it */
+    bool stays;         /* it waits for news alone, and keeps its place while signal handlers run */
+    bool interrupted;   /* out of the queue for signal handlers: the same wait goes on */
+    bool heard;         /* it left, and had been woken */
     bool polled, caught, looked, rechecked;
     uint32_t parked_at_wake;    /* plus_parked at the moment of the wake-up */
     int ended_on;               /* the processor of whoever ended it; -1: nobody has */
     _Atomic uint64_t rested_ns; /* when its thread will have rested for what it used */
     struct plus_relay *relay;   /* set with the end of its wait; NULL: none */
-    struct plus_waitq *queue;   /* set while interrupted */
-    struct plus_waiter *outer; /* the wait that a signal handler interrupted in which this one is */
+    struct plus_waitq *queue;   /* set while handlers run and it stays */
+    struct plus_waiter *outer;  /* the one that stays in whose handlers this one waits */
 };
 
 /* Written under the guard. */
@@ -97,7 +102,7 @@ enum plus_wait_result {
     PLUS_WAIT_WOKEN,
     PLUS_WAIT_GRANTED,
     PLUS_WAIT_TIMED_OUT, /* no longer queued */
-    PLUS_WAIT_SIGNAL,    /* still queued: look at the signals, then wait on or leave */
+    PLUS_WAIT_SIGNAL,    /* still queued: plus_waiter_interrupt(), then run the handlers */
 };
 
 /* `queue` is memory of zeros or whatever. */
@@ -113,8 +118,8 @@ plus_waitq_unlock(struct plus_waitq *queue);
 void
 plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals);
 
-/* With the guard held.  enqueue appends a new waiter, and prepends one that was woken in vain: there it
- * stood. */
+/* With the guard held.  enqueue appends a new waiter, and puts one that was woken in vain, or was out for signal
+ * handlers, where it stood. */
 void
 plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
@@ -178,17 +183,29 @@ plus_waiter_arrived(struct plus_waiter *waiter)
     }
 }
 
-/* Gives up a wait that ended with PLUS_WAIT_SIGNAL, with the GIL: takes the waiter out.  Returns WOKEN or
- * GRANTED if it was ended before, which the caller then must pass on; else TIMED_OUT. */
+/* After PLUS_WAIT_SIGNAL, with the GIL, before any signal handler runs.
+ *
+ * WOKEN, GRANTED   the wait was ended meanwhile, as told: no handler runs now, the interpreter runs them later
+ * SIGNAL           the waiter is out of the queue, unless it `stays`.  Run the handlers, then call plus_waiter_resumed().
+ *                  One that was out looks again at what it waits for, and is queued again by plus_waitq_enqueue()
+ *
+ * A waiter that can be given something must leave: a handler may want the same thing, and what its own thread has been
+ * given without knowing it would be neither free nor owned.  News of a condition are no thing: as in the standard
+ * library, a notification that comes while a handler runs counts for the wait around it. */
 enum plus_wait_result
-plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter);
+plus_waiter_interrupt(struct plus_waitq *queue, struct plus_waiter *waiter);
 
-/* Around the signal handlers that run while the waiter stays queued: if one of them forks, the wait
- * goes on in the child, where the waiter is queued again before anybody can look for it. */
+/* Around other Python code that runs while one that `stays` is queued: after plus_waiter_interrupt() it was called.  If
+ * that code forks, the wait goes on in the child too. */
 void
-plus_waiter_interrupted(struct plus_waitq *queue, struct plus_waiter *waiter);
+plus_waiter_stay(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
 plus_waiter_resumed(struct plus_waiter *waiter);
+
+/* Gives up the wait of one that stayed, with the GIL.  `heard` says whether news came meanwhile: where they were for one
+ * alone, they are another's now. */
+void
+plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter);
 
 /* In the child of a fork. */
 void
