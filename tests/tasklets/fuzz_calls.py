@@ -492,8 +492,9 @@ def main() -> None:
     faulthandler.dump_traceback_later(100, exit=True)
     # A loop that is ended is interrupted, too, as anything is.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited")
-    sys.unraisablehook = lambda _: None
-    threading.excepthook = lambda _: None
+    # Not of Python: that could be interrupted, too.
+    sys.unraisablehook = id
+    threading.excepthook = id
     fuzz = Fuzz(options.seed, options.calls, frozenset(options.without))
     Derived.fuzz = DerivedChannel.fuzz = fuzz
     signal.signal(signal.SIGALRM, fuzz.at_signal)

@@ -27,6 +27,9 @@ def until(condition):
 """
 
 
+CLOSED = "ValueError('Send/receive operation on a closed channel')"
+
+
 def until(condition: Callable[[], bool]) -> None:
     """Let other threads run until it is so."""
     while not condition():
@@ -487,6 +490,84 @@ threading.Thread(target=it.send, args=(2,)).start()
 print(it.receive())
 """
         assert lines(code) == ["['value', (1,)] 0 1", "2"]
+
+    @pytest.mark.parametrize(
+        ("main", "handler", "other", "expected"),
+        [
+            ("it.receive()", "it.send(1)", "", ["None", "1"]),
+            ("it.send(1)", "it.receive()", "", ["1", "None"]),
+            ("it.receive()", "it.receive()", "it.send(1); it.send(2)", ["2", "1"]),
+            ("it.send(1)", "it.send(2)", "it.receive(); it.receive()", ["None", "None"]),
+            ("other.receive()", "it.receive()", "it.send(1); other.send(2)", ["1", "2"]),
+            ("it.receive()", "it.send_exception(KeyError, 1)", "", ["None", "KeyError(1)"]),
+            ("it.send_exception(KeyError, 1)", "it.receive()", "", ["KeyError(1)", "None"]),
+            ("it.receive()", "other.receive()", "other.close(); it.send(1)", [CLOSED, "1"]),
+        ],
+    )
+    def test_a_handler_that_uses_a_channel(
+        self, main: str, handler: str, other: str, expected: list[str]
+    ) -> None:
+        """What the thread waits for, or another one; `other` is done by another thread then."""
+        code = f"""
+it, other = channel(), channel()
+waiting = {main.partition(".")[0]}
+
+def told(call):
+    try:
+        return str(call())
+    except Exception as error:
+        return repr(error)
+
+def handle(signum, frame):
+    handling.set()
+    log.append(told(lambda: {handler}))
+
+def work():
+    until(lambda: waiting.balance)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    handling.wait()
+    {other}
+
+signal.signal(signal.SIGUSR1, handle)
+for _ in range(10):
+    log, handling = [], threading.Event()
+    other.open()
+    thread = threading.Thread(target=work)
+    thread.start()
+    log.append(told(lambda: {main}))
+    thread.join()
+    assert it.balance == other.balance == 0 and tasklets.getruncount() == 1
+    print(*log, sep=", ")
+"""
+        assert lines(code) == [", ".join(expected)] * 10
+
+    def test_a_handler_does_not_wait_where_nobody_can_come(self) -> None:
+        code = """
+it, other = channel(), channel()
+
+def handle(signum, frame):
+    try:
+        other.receive()
+    except RuntimeError as error:
+        print(error)
+    it.send(1)
+
+tasklets.set_foreign_wakers(False)
+signal.signal(signal.SIGUSR1, handle)
+
+def work():
+    schedule()
+    until(lambda: it.balance)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+threading.Thread(target=work, daemon=True).start()
+until(lambda: len(tasklets.threads) == 2)
+print(it.receive())
+"""
+        assert lines(code) == [
+            "a signal handler cannot switch tasklets while its whole thread waits",
+            "1",
+        ]
 
     def test_a_handler_that_raises_before(self) -> None:
         code = """

@@ -288,6 +288,42 @@ for _ in range(2):
 """
         ) == ["5", "None", "5", "None"]
 
+    def test_a_turn_that_is_owed_while_the_whole_thread_waits(self) -> None:
+        """What is to wake the loop comes together with what wakes the thread."""
+        assert lines(
+            """
+import time
+from cpythonplus.tasklets import io
+from cpythonplus.tasklets.io import _hub
+reading, writing = os.pipe()
+gate = tasklets.channel()
+
+async def asks():
+    await asyncio.Future()
+
+tasklet(aio.run)(asks())
+tasklets.schedule()
+_hub.loop_of_thread().call_later(0.01, gate.receive)
+while gate.balance == 0:
+    io.sleep(0.02)
+start = _hub.start
+def slow_start():
+    if gate.balance == 0:
+        return start()
+    if calls:  # the thread is about to sleep; the timer for the loop goes off meanwhile
+        time.sleep(0.01)
+        os.write(writing, b"x")
+    calls.append(1)
+calls = []
+_hub.start = slow_start
+io.wait_readable(reading)
+assert len(calls) == 2
+gate.send(None)
+io.sleep(0.001)
+print("end")
+"""
+        ) == ["end"]
+
     def test_a_descriptor_that_is_closed_while_the_loop_is_made(self) -> None:
         assert lines(
             """

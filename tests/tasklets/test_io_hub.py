@@ -170,3 +170,19 @@ def test_an_abandoned_tasklet_waits_for_no_descriptor() -> None:
     """)
     assert child.out == "Deadlock: the last runnable tasklet cannot be blocked.\n"
     assert child.err == ""
+
+
+def test_one_that_was_killed_is_freed() -> None:
+    child = run_child("""
+        import gc
+        from cpythonplus import _native
+        from cpythonplus.tasklets import io
+        from cpythonplus.tasklets.io import _hub as hub
+
+        for _ in range(5):
+            io.in_thread(list)
+            hub._loops().hub.tasklet.kill()
+        gc.collect()
+        print(sum(type(each) is hub.Hub for each in gc.get_objects()))
+    """)
+    assert (child.out, child.err) == ("1\n", "")

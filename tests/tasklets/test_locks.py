@@ -463,6 +463,63 @@ class TestProcesses:
         )
         assert child.out.split() == ["interrupted", "done"], child
 
+    @pytest.mark.parametrize("kind", ["Lock", "RLock"])
+    @pytest.mark.parametrize("who", ["handler", "callback"])
+    def test_what_was_handed_to_a_tasklet_that_cannot_run_yet(self, kind: str, who: str) -> None:
+        # A signal's handler or a schedule callback in its thread takes the lock first.
+        child = run_child(
+            f"""
+            import signal, threading, time
+            from cpythonplus.tasklets import locks, set_schedule_callback, tasklet
+
+            def other():
+                with lock:
+                    ready.set()
+                    go.wait()
+                given.set()
+
+            def let_it_be_handed_over():
+                until = time.monotonic() + 0.005  # to one that has waited for long
+                while time.monotonic() < until:
+                    pass
+                go.set()
+                given.wait()
+                assert lock.statistics().hand_overs == 1
+
+            def take(*_):
+                with lock:
+                    log.append("first")
+
+            def handler(*_):
+                let_it_be_handed_over()
+                take()
+
+            def callback(before, after):
+                if given.is_set() and not log:
+                    take()
+
+            lock, log = locks.{kind}(), []
+            ready, go, given = threading.Event(), threading.Event(), threading.Event()
+            thread = threading.Thread(target=other)
+            thread.start()
+            ready.wait()
+            if "{who}" == "handler":
+                signal.signal(signal.SIGALRM, handler)
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+            else:
+                set_schedule_callback(callback)
+                tasklet(let_it_be_handed_over)()
+            with lock:
+                log.append("main")
+            set_schedule_callback(None)
+            thread.join()
+            assert not lock.locked() and lock.acquire(False)
+            print(*log)
+            """,
+            timeout=20,
+        )
+        assert child.out.split() == ["first", "main"], child
+
     def test_fork(self) -> None:
         child = run_child(
             """

@@ -40,7 +40,7 @@ def test_over_the_patch_of_the_threads() -> None:
         threads.patch()
         assert (threading.Lock, queue.Queue) == (locks.Lock, locks.Queue)
         locks.unpatch()
-        assert threads.patched() and type(threading.Lock()) is threads.Lock
+        assert threads.patched() and isinstance(threading.Lock(), threads.Lock)
         # The first to come may be the first to go.
         locks.patch()
         threads.unpatch()

@@ -407,6 +407,13 @@ def test_fields_that_do_not_fit_leave_an_iterator_as_it_was() -> None:
         _iterators.set_iterator_state(iter("abc"), (0,))
 
 
+def test_a_class_with_the_name_and_size_of_an_iterator() -> None:
+    words = (itertools.pairwise.__basicsize__ - object.__basicsize__) // 8
+    other = type("itertools.pairwise", (), {"__slots__": [f"slot{i}" for i in range(words)]})
+    with pytest.raises(TypeError, match="object is not known"):
+        _native.itertools_capture(other())
+
+
 def test_iterators_that_lead_to_themselves() -> None:
     held: dict[str, Any] = {}
     held["pairs"] = itertools.pairwise([1, 2, held])

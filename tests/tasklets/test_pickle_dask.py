@@ -1,5 +1,7 @@
 """Tasklets that go on in the workers of a dask.distributed cluster, as it is."""
 
+import pytest
+
 from tests.docs import pages
 from tests.support import run_child
 from tests.tasklets.libraries import TIMEOUT_S, needs
@@ -86,6 +88,7 @@ def test_the_example_of_the_page() -> None:
     assert child.out == block.output, child
 
 
+@pytest.mark.slow  # a cluster of its own
 def test_pickles_go_to_and_fro() -> None:
     run_with_dask(
         """
@@ -110,6 +113,7 @@ if __name__ == "__main__":
     )
 
 
+@pytest.mark.slow  # a cluster of its own
 def test_a_tasklet_is_an_argument() -> None:
     """Other threads load it, the scheduler's and the loop's, than the one where it goes on."""
     run_with_dask(
@@ -135,6 +139,7 @@ if __name__ == "__main__":
     )
 
 
+@pytest.mark.slow  # a cluster of its own
 def test_a_tasklet_is_a_result() -> None:
     """One that has not gone on yet, which has no stack in the worker's thread."""
     run_with_dask(

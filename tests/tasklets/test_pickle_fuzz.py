@@ -1,8 +1,16 @@
-"""Programs of random seeds, pickled wherever they stop, end as an undisturbed run does."""
+"""Programs of random seeds, pickled wherever they stop, end as an undisturbed run does.
+
+Damaged pickles crash nothing.
+"""
+
+import subprocess
+import sys
 
 import pytest
 
+from tests.support import SANITIZED
 from tools.pickle_fuzz import run_programs
+from tools.setup_env import ROOT
 
 KEPT = (1028, 46, 50, 65, 118, 150, 159, 171, 186)  # each has failed once
 
@@ -13,3 +21,13 @@ def test_programs(seeds: tuple[int, ...] | range) -> None:
     assert failures == []
     assert counts["programs"] == len(seeds)
     assert counts["stops"] > 5 * len(seeds)
+
+
+# A damaged pickle may ask for any memory, and under a sanitizer nothing can limit it.
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer needs more addresses than the limit")
+@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_damage(every: int) -> None:
+    command = [sys.executable, "-m", "tools.pickle_damage", "--every", str(every)]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert "beside_coroutines: 0 wrong" in child.stdout

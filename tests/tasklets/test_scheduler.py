@@ -288,6 +288,12 @@ class TestAtomic:
                     pass
                 return turns[0] - before
 
+            def a_turn(wait=lambda: None):  # comes, however long others have the processor
+                before = turns[0]
+                while turns[0] == before:
+                    wait()
+                return True
+
             seen = {}
 
             def body():
@@ -295,23 +301,21 @@ class TestAtomic:
                 seen["flag"] = turns_while()
                 schedule()  # to the one that is not
                 seen["again"] = turns_while()
-                before = turns[0]
-                time.sleep(0.05)
-                seen["blocked"] = turns[0] - before
+                seen["blocked"] = a_turn(lambda: time.sleep(0.01))
                 getcurrent().set_atomic(False)
-                seen["no more"] = turns_while()
+                seen["no more"] = a_turn()
                 with atomic():
                     seen["with"] = turns_while()
 
             def free():
-                seen["beside"] = turns_while()
+                seen["beside"] = a_turn()
 
             thread = threading.Thread(target=other)
             thread.start()
             tasklet(body)()
             tasklet(free)()
             run()
-            seen["after"] = turns_while()
+            seen["after"] = a_turn()
             ended.append(True)
             thread.join()
             print(sorted(name for name, count in seen.items() if count))

@@ -346,6 +346,11 @@ class TestTimeout:
         run()
         assert log == ["killed"]
 
+    def test_a_body_that_has_ended_and_not_left_it(self) -> None:
+        """A signal handler that raises at the wrong instruction does that."""
+        tasklet(timeout(0.001).__enter__)()
+        run()
+
     def test_misuse(self) -> None:
         limit = timeout(NEVER)
         with pytest.raises(RuntimeError, match="not active"):

@@ -196,10 +196,10 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
     try:
         if frames is not None:
             frames = tuple([(owner(first), *rest) for first, *rest in frames])
+        _link(links)
         restore(task, flags, tempval, frames=frames, handled=handled, call=call)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(str(error)) from None
-    _link(links)
     if attributes:
         task.__dict__.update(attributes)
 
@@ -221,14 +221,10 @@ def restore(
 
 def reduce_channel(channel: _native.channel) -> tuple[Any, ...]:
     """Return what `__reduce__` does: with the tasklets that wait in it, in their order."""
-    waiting, task = [], channel.queue
-    while task is not None:
-        waiting.append(task)
-        task = task.next
+    direction, waiting = _native.channel_waiting(channel)
     flags = channel.preference, channel.schedule_all, channel.closing
-    direction = 1 if channel.balance > 0 else -1
     attributes = getattr(channel, "__dict__", None) or None
-    state = FORMAT, direction, flags, tuple(waiting), attributes
+    state = FORMAT, direction, flags, waiting, attributes
     return copyreg.__newobj__, (type(channel),), state  # type: ignore[attr-defined]
 
 
@@ -283,10 +279,10 @@ def set_generator_state(generator: Any, state: Any) -> None:
     """What pickle calls with a generator that was just made."""
     try:
         captured, links = state
+        _link(links)
         _native.generator_restore(generator, captured)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(str(error)) from None
-    _link(links)
 
 
 def _made(generator: Any) -> tuple[Any, ...]:

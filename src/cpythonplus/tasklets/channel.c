@@ -11,7 +11,11 @@
 
 #include "../_base/clock.h"
 #include "bomb.h"
+#include "outside.h"
+#include "parking.h"
 #include "switching.h"
+
+#define CLOSED "Send/receive operation on a closed channel"
 
 PyObject *plus_channel_hook;
 
@@ -42,9 +46,10 @@ static int
 meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, PyObject **result)
 {
     struct plus_tasklet *source = sched->running, *target = channel->head;
-    struct plus_tasklet *before = target->next, *next = source;
+    struct plus_tasklet *next = source;
     bool elsewhere = target->sched != sched;
 
+    Py_INCREF(target);
     plus_channel_remove(target);
     swap_values(source, target);
     if (elsewhere) {
@@ -64,14 +69,20 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
         plus_queue_insert(target);
         sched->watch.stay = true;
     }
-    if (plus_schedule(sched, source, next, result) == 0) {
-        return 0;
+    int failed = plus_schedule(sched, source, next, result);
+
+    if (failed) { /* as before; code that ran may have removed it, or those behind it */
+        if (plus_is_runnable(target)) {
+            plus_queue_remove(target);
+            Py_DECREF(target);
+        }
+        sched->current = source;
+        swap_values(source, target);
+        plus_channel_insert(channel, target, -direction, channel->head);
+        return -1;
     }
-    plus_queue_remove(target);
-    sched->current = source;
-    swap_values(source, target);
-    plus_channel_insert(channel, target, -direction, before);
-    return -1;
+    Py_DECREF(target);
+    return 0;
 }
 
 /* The exception that is set comes when the tasklet next switches or waits. */
@@ -99,7 +110,7 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
         return -1;
     }
     if (channel->closing) {
-        PyErr_SetString(PyExc_ValueError, "Send/receive operation on a closed channel");
+        PyErr_SetString(PyExc_ValueError, CLOSED);
         return -1;
     }
     source->parked_ns = plus_now_coarse_ns();
@@ -118,6 +129,58 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
     return plus_schedule(sched, source, source, result);
 }
 
+struct offer {
+    struct plus_scheduler *sched;
+    struct plus_channel *channel;
+    int direction;
+};
+
+static bool
+finds_partner(const struct offer *offer)
+{
+    return offer->direction * offer->channel->balance < 0;
+}
+
+static bool
+waits_no_more(void *argument)
+{
+    const struct offer *offer = argument;
+
+    return finds_partner(offer) || offer->channel->closing || !plus_outside_may_help(offer->sched);
+}
+
+/* For a signal's handler, while all of its thread waits.  No tasklet is current, so none can be switched from, nor stand in
+ * the channel's queue: the handler itself takes from who waits there, or gives to him. */
+static PyObject *
+act_in_handler(struct plus_scheduler *sched, struct plus_channel *channel, PyObject *value,
+               int direction)
+{
+    struct offer offer = {sched, channel, direction};
+
+    if (plus_wait_beside(waits_no_more, &offer, PLUS_NO_DEADLINE) < 0) {
+        Py_DECREF(value);
+        return NULL;
+    }
+    if (!finds_partner(&offer)) {
+        if (channel->closing) {
+            PyErr_SetString(PyExc_ValueError, CLOSED);
+        }
+        else {
+            (void)plus_refuse_in_callback(sched);
+        }
+        Py_DECREF(value);
+        return NULL;
+    }
+    struct plus_tasklet *target = channel->head;
+    PyObject *result = target->tempval;
+
+    target->tempval = value;
+    plus_channel_remove(target);
+    plus_queue_insert(target);
+    plus_scheduler_wake(target->sched);
+    return plus_value_or_raise(result);
+}
+
 PyObject *
 plus_channel_action(struct plus_channel *channel, PyObject *value, int direction)
 {
@@ -127,6 +190,9 @@ plus_channel_action(struct plus_channel *channel, PyObject *value, int direction
     if (sched == NULL) {
         Py_DECREF(value);
         return NULL;
+    }
+    if (sched->in_handler) {
+        return act_in_handler(sched, channel, value, direction);
     }
     if (sched->in_callback) {
         Py_DECREF(value);

@@ -22,9 +22,10 @@ channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (channel == NULL) {
         return NULL;
     }
-    PyFrameObject *frame = PyEval_GetFrame(); /* takes an exception away where it has no memory */
-    channel->preference = -1;                 /* the receiver goes first */
+    channel->preference = -1; /* the receiver goes first */
     channel->descriptor = -1;
+    PyFrameObject *frame = PyEval_GetFrame(); /* takes an exception away where it has no memory */
+
     if (frame != NULL) {
         channel->made_by = (PyObject *)PyFrame_GetCode(frame);
         channel->made_at = PyFrame_GetLasti(frame);

@@ -67,8 +67,9 @@ size_t
 plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns)
 {
     struct patience patience = {.now_ns = plus_now_coarse_ns(), .parked_ns = parked_ns};
-    size_t vacated =
-        sched == plus_scheduler_own ? plus_above.vacate(sched, parked_ns, SIZE_MAX) : 0;
+    size_t vacated = sched == plus_scheduler_own && !sched->in_callback
+                         ? plus_above.vacate(sched, parked_ns, SIZE_MAX)
+                         : 0;
 
     return vacated + plus_stacks_trim(&sched->stacks, cool, &patience);
 }

@@ -107,8 +107,11 @@ context_to_run_in(struct plus_tasklet *task)
         Py_XDECREF(plus_pystate_exchange_context(task->sched->tstate, Py_NewRef(context)));
     }
     else {
+        PyObject *old = task->fiber.state.context; /* code may have set one while this was made */
+
         task->own_context = true;
         task->fiber.state.context = Py_NewRef(context);
+        Py_XDECREF(old);
     }
     return context;
 }

@@ -50,8 +50,8 @@
 /* Anybody may switch while a loop of ours sleeps: a signal's handler, or what the loop itself calls.  Who is
  * switched to looks after descriptors, and what they tell is told once: the loop would sleep on, with runnable
  * tasklets. */
-static void
-owe_turn(struct plus_scheduler *sched, uint64_t now_ns)
+void
+plus_hub_looked(struct plus_scheduler *sched, uint64_t now_ns)
 {
     if (sched->loop.sleeps || sched->loop.owed) {
         sched->loop.sleeps = false;
@@ -67,7 +67,7 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns)
     sched->loop.look_in = LOOK_EVERY_SWITCHES;
     if (sched->io.poller != NULL) {
         plus_poller_look(sched->io.poller);
-        owe_turn(sched, now_ns);
+        plus_hub_looked(sched, now_ns);
     }
     plus_timers_fire(sched, now_ns); /* last: what is there in time is not too late */
     if (plus_loop_waits(sched) && now_ns - sched->loop.turn_ns >= LOOP_EVERY_NS) {
@@ -190,8 +190,9 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
 void
 plus_hub_end(struct plus_scheduler *sched)
 {
-    sched->loop.hub = sched->loop.own_hub = NULL;
+    sched->loop.hub = NULL;
     sched->loop.sleeps = sched->loop.owed = false;
+    Py_CLEAR(sched->loop.own_hub);
     Py_CLEAR(sched->loop.loops);
     plus_poller_free(sched->io.poller);
     sched->io.poller = NULL;
@@ -224,6 +225,7 @@ plus_hub_after_fork(struct plus_scheduler *sched)
     sched->loop.rests = sched->loop.sleeps = sched->loop.owed = false;
     sched->loop.asked = 0;
     plus_poller_after_fork(sched);
+    Py_XDECREF(own);
     if (sched->io.waiting > 0 && sched->loop.hub == NULL && plus_loop_ensure(sched) < 0) {
         PyErr_WriteUnraisable(NULL);
     }

@@ -18,6 +18,10 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns);
 void
 plus_look_soon(struct plus_scheduler *sched);
 
+/* Descriptors were looked at, by whomever: a loop that sleeps or is owed a turn hears of it again. */
+void
+plus_hub_looked(struct plus_scheduler *sched, uint64_t now_ns);
+
 /* Ends the sleep of the thread's loop, if it sleeps; from any thread. */
 void
 plus_hub_rouse(struct plus_scheduler *sched);

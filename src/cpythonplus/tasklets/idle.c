@@ -11,14 +11,12 @@
  * they may put tasklets into the queue and wait for others, but not switch.  `blocked` is down meanwhile.  A
  * handler that forks leaves the wait in the line, in the child as well.
  *
- * What a handler raises ends the wait.  If a tasklet can run by then, it was given something on the way, which an
- * exception in its place would lose: the exception comes by a pending call, right after the switch.
+ * An exception of a handler ends the wait.
  *
  * The caller looks at timers and descriptors; here is only the dead line that it has found.
  */
 #include "idle.h"
 
-#include "../_base/raise.h"
 #include "../threads/waiting.h"
 
 /* No tasklet is current: a signal handler may look and wait, but not switch.  While it runs, the thread may still make a
@@ -30,27 +28,14 @@ run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
 
     sched->in_callback = sched->in_handler = true;
     sched->idle.blocked = false;
-    int failed = plus_run_handlers(&sched->idle.line, waiter);
+    int failed = Py_MakePendingCalls();
 
+    plus_waiter_resumed(waiter);
     /* Unless somebody has ended the wait meanwhile. */
     sched->idle.blocked = plus_waitq_length(&sched->idle.line) > 0;
     sched->in_callback = in_callback;
     sched->in_handler = in_handler;
     return failed;
-}
-
-/* A handler has raised, and while it ran, another thread made a tasklet runnable: what that one was given is not to be
- * lost, so the exception follows.  Only the main thread runs handlers, and only it makes pending calls. */
-static int
-raise_soon(void)
-{
-    PyObject *exception = plus_compat_take_exception();
-
-    if (!plus_raise_soon(exception)) {
-        plus_raise_again(exception);
-        PyErr_WriteUnraisable(NULL);
-    }
-    return 0;
 }
 
 /* One waiter at most: the scheduler's own thread.  Rejected: a futex word of the scheduler alone, on which a woken
@@ -63,6 +48,7 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
     int failed = 0;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.stays = true;
     plus_waitq_lock(&sched->idle.line);
     plus_waitq_append(&sched->idle.line, &waiter);
     plus_waitq_unlock(&sched->idle.line);
@@ -72,16 +58,21 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(&sched->idle.line, &waiter, deadline_ns);
         Py_END_ALLOW_THREADS
-        plus_waiter_arrived(&waiter);
+        if (result == PLUS_WAIT_SIGNAL) {
+            result = plus_waiter_interrupt(&sched->idle.line, &waiter);
+        }
+        else {
+            plus_waiter_arrived(&waiter);
+        }
         if (result == PLUS_WAIT_SIGNAL) {
             failed = run_handlers(sched, &waiter);
         }
     } while (result == PLUS_WAIT_SIGNAL && failed == 0);
     if (failed) {
-        (void)plus_waiter_leave(&sched->idle.line, &waiter);
+        plus_waiter_leave(&sched->idle.line, &waiter);
     }
     sched->idle.blocked = false;
-    return failed && sched->current != NULL ? raise_soon() : failed;
+    return failed;
 }
 
 void

@@ -3,6 +3,10 @@
  * The values are kept here, by a weak reference to their tasklet, whose callback forgets them.  Before each look-up
  * the running tasklet's dict is put where the interpreter expects the object's; it is read there before any Python code
  * runs, so that nothing has to be locked.
+ *
+ * `user` says whose dict that is.  It is the very reference whose callback forgets the dict, and no other one: a
+ * collection clears references with callbacks first, and from 3.14 on those without only after the finalizers, in which a
+ * tasklet still runs.
  */
 #include "local_py.h"
 
@@ -15,7 +19,7 @@
 struct local {
     PyObject_HEAD PyObject *dict; /* of who used it last; borrowed from `values` */
     PyObject *user;               /* weak reference to that tasklet, or NULL */
-    PyObject *values;             /* dict by weak reference to a tasklet */
+    PyObject *values;             /* (weak reference to a tasklet, its dict) by that reference */
     PyObject *args, *kwargs;      /* for __init__; kwargs may be NULL */
     Py_ssize_t sweep_at;          /* so many tasklets */
     PyObject *weakrefs;
@@ -76,6 +80,7 @@ sweep(struct local *self)
     if (references == NULL) {
         return -1;
     }
+    Py_CLEAR(self->user); /* one that has ended may be bound and run again */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(references); i++) {
         if (has_ended(PyList_GET_ITEM(references, i))) {
             Py_DECREF(forget(self->values, PyList_GET_ITEM(references, i)));
@@ -84,6 +89,13 @@ sweep(struct local *self)
     Py_DECREF(references);
     self->sweep_at = 2 * PyDict_GET_SIZE(self->values) + SWEEP_FROM;
     return 0;
+}
+
+static void
+put_in_place(struct local *self, PyObject *both)
+{
+    self->dict = PyTuple_GET_ITEM(both, 1);
+    Py_XSETREF(self->user, Py_NewRef(PyTuple_GET_ITEM(both, 0)));
 }
 
 /* Gives the running tasklet an empty dict.  0, or -1 with an exception. */
@@ -95,12 +107,13 @@ add_user(struct local *self, struct plus_tasklet *task)
     }
     PyObject *reference = reference_to(self->values, task);
     PyObject *dict = PyDict_New();
-    int rc = reference != NULL && dict != NULL ? PyDict_SetItem(self->values, reference, dict) : -1;
+    PyObject *both = reference != NULL && dict != NULL ? PyTuple_Pack(2, reference, dict) : NULL;
+    int rc = both != NULL ? PyDict_SetItem(self->values, reference, both) : -1;
 
     if (rc == 0) {
-        self->dict = dict;
-        Py_XSETREF(self->user, Py_NewRef(reference));
+        put_in_place(self, both);
     }
+    Py_XDECREF(both);
     Py_XDECREF(dict);
     Py_XDECREF(reference);
     return rc;
@@ -112,6 +125,7 @@ call_init(PyObject *op, struct plus_tasklet *task)
     initproc init = Py_TYPE(op)->tp_init;
 
     if (init == PyBaseObject_Type.tp_init ||
+        self_of(op)->args == NULL || /* it is garbage, and has been cleared */
         init(op, self_of(op)->args, self_of(op)->kwargs) == 0) {
         return 0;
     }
@@ -138,14 +152,15 @@ find_user(PyObject *op, struct plus_tasklet *task)
     if (reference == NULL) {
         return -1;
     }
-    PyObject *dict = PyDict_GetItemWithError(self->values, reference);
+    PyObject *both = PyDict_GetItemWithError(self->values, reference);
 
-    if (dict != NULL) {
-        self->dict = dict;
-        Py_XSETREF(self->user, reference);
-        return 0;
+    if (both != NULL) {
+        put_in_place(self, both);
     }
     Py_DECREF(reference);
+    if (both != NULL) {
+        return 0;
+    }
     if (PyErr_Occurred() || add_user(self, task) < 0) {
         return -1;
     }
@@ -202,17 +217,19 @@ local_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "Initialization arguments are not supported");
         return NULL;
     }
-    struct local *self = (struct local *)type->tp_alloc(type, 0);
+    PyObject *values = PyDict_New(); /* before the collector shows the object to anybody */
+    struct local *self = values != NULL ? (struct local *)type->tp_alloc(type, 0) : NULL;
 
     if (self == NULL) {
+        Py_XDECREF(values);
         return NULL;
     }
     self->args = Py_NewRef(args);
     self->kwargs = Py_XNewRef(kwargs);
-    self->values = PyDict_New();
+    self->values = values;
     self->sweep_at = SWEEP_FROM;
     /* Whoever calls this calls __init__ too. */
-    if (self->values == NULL || add_user(self, sched->running) < 0) {
+    if (add_user(self, sched->running) < 0) {
         Py_DECREF(self);
         return NULL;
     }

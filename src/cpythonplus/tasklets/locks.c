@@ -2,6 +2,7 @@
 #include "locks.h"
 
 #include "../_base/clock.h"
+#include "../_base/raise.h"
 #include "lists.h"
 #include "switching.h"
 
@@ -127,10 +128,39 @@ is_hopeless(const struct plus_scheduler *sched, uint64_t deadline_ns)
     return false;
 }
 
-static bool
-try_it(void *lock)
+static int
+is_heir(struct plus_tasklet *task, void *lock)
 {
-    return plus_task_lock_try(lock);
+    return ((struct plus_task_lock *)lock)->heir == task;
+}
+
+/* Whether the heir cannot run before what asks for the lock is over: a callback or a signal's handler in the same thread,
+ * or something inside the heir's own wait. */
+static bool
+heir_is_behind(struct plus_scheduler *sched, struct plus_task_lock *lock)
+{
+    if (lock->heir == sched->running) {
+        return true;
+    }
+    return sched->in_callback &&
+           (is_heir(sched->main, lock) || plus_scheduler_each(sched, is_heir, lock));
+}
+
+/* Such an heir loses the lock, which would be waited for in vain; it comes and tries, like one that was woken. */
+static bool
+try_it(void *argument)
+{
+    struct plus_task_lock *lock = argument;
+
+    if (plus_task_lock_try(lock)) {
+        return true;
+    }
+    if (lock->heir == NULL || !heir_is_behind(plus_scheduler_own, lock)) {
+        return false;
+    }
+    lock->heir = NULL;
+    lock->thread = plus_identity();
+    return true;
 }
 
 /* Other threads can free it. */
@@ -156,7 +186,7 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
     if (sched == NULL || is_hopeless(sched, deadline_ns)) {
         return -1;
     }
-    if (plus_task_lock_try(lock)) {
+    if (try_it(lock)) {
         return 1; /* to make a scheduler may run finalisers */
     }
     if (sched->in_callback) {
@@ -191,21 +221,6 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
     }
 }
 
-/* Keeps the exception that is set with an earlier one (taken; or NULL) as its context. */
-static PyObject *
-add_exception(PyObject *earlier)
-{
-    PyObject *value = plus_compat_take_exception();
-
-    if (earlier != NULL && earlier != value) {
-        PyException_SetContext(value, earlier);
-    }
-    else {
-        Py_XDECREF(earlier);
-    }
-    return value;
-}
-
 int
 plus_task_lock_insist(struct plus_task_lock *lock)
 {
@@ -218,7 +233,7 @@ plus_task_lock_insist(struct plus_task_lock *lock)
         held = plus_task_lock_wait(lock, PLUS_NO_DEADLINE) > 0;
         refused = lock->waits == waits;
         if (!held) {
-            exception = add_exception(exception);
+            exception = plus_take_exception_after(exception);
             held = !refused && plus_task_lock_try(lock);
         }
     }

@@ -368,11 +368,17 @@ rlock_release_save(PyObject *op, PyObject *ignored)
 {
     struct plus_task_lock *lock = self_of(op);
 
-    if (refuse_release(lock)) {
-        return NULL;
-    }
-    PyObject *saved = Py_BuildValue("kO", lock->count, lock->owner);
+    PyObject *saved = NULL;
+    unsigned long count;
 
+    do { /* a collection may run code that releases it meanwhile */
+        Py_XDECREF(saved);
+        if (refuse_release(lock)) {
+            return NULL;
+        }
+        count = lock->count;
+        saved = Py_BuildValue("kO", count, lock->owner);
+    } while (saved != NULL && (!is_owned(lock) || lock->count != count));
     if (saved != NULL) {
         rlock_free(lock);
     }

@@ -15,12 +15,16 @@
  * Python code runs: the queue is looked at behind both, so either that look sees it, or the sleeper is woken.  A thread that
  * ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
  *
+ * An exception of a handler ends 5.  If a tasklet can run by then, it was given something on the way, which an exception in
+ * its place would lose: the exception comes by a pending call, right after the switch.
+ *
  * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report, behind which the
  * queue is looked at, too: `in_callback` has them refuse to switch.
  */
 #include "outside.h"
 
 #include "../_base/clock.h"
+#include "../_base/raise.h"
 #include "bomb.h"
 #include "deadline.h"
 #include "hub.h"
@@ -34,8 +38,8 @@
 
 bool plus_foreign_wakers = true;
 
-static bool
-others_may_run(struct plus_scheduler *sched)
+bool
+plus_outside_may_help(struct plus_scheduler *sched)
 {
     PyThreadState *tstate =
         PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(sched->tstate));
@@ -74,6 +78,7 @@ sleep_once(struct plus_scheduler *sched)
     }
     sched->idle.blocked = true;
     plus_poller_wait(sched->io.poller, deadline_ns);
+    plus_hub_looked(sched, plus_now_ns());
     sched->idle.blocked = false;
     if (sched->current != NULL) {
         return 0; /* it sees the signals */
@@ -113,13 +118,17 @@ plus_outside_wait(struct plus_scheduler *sched)
         if (sched->current != NULL) {
             break;
         }
-        if (sched->parking.count == 0 && !others_may_run(sched)) {
+        if (sched->parking.count == 0 && !plus_outside_may_help(sched)) {
             result = 0;
             break;
         }
         if (sleep_once(sched) < 0) {
-            result = -1;
-            break;
+            if (sched->current == NULL) {
+                result = -1;
+                break;
+            }
+            /* The tasklet was given something, which must not be lost: the exception follows. */
+            plus_raise_soon_or_print(plus_compat_take_exception());
         }
     }
     sched->idle.resting = false;

@@ -7,6 +7,10 @@
 /* Whether threads that have never used tasklets may still do so: then nothing is a deadlock beside them. */
 extern bool plus_foreign_wakers;
 
+/* Whether another thread can make a tasklet of this one's runnable. */
+bool
+plus_outside_may_help(struct plus_scheduler *sched);
+
 /* As in struct plus_above. */
 int
 plus_outside_wait(struct plus_scheduler *sched);

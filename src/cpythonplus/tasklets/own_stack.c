@@ -80,18 +80,14 @@ afford(size_t bytes)
 
 /* It may be an error, by the program's filters: that is told, and what was to begin begins nevertheless. */
 static void
-warn_of_small_stacks(struct plus_scheduler *sched, size_t wanted)
+warn_of_small_stacks(const struct plus_scheduler *sched, size_t wanted)
 {
-    bool outer = sched->in_callback;
-
-    sched->in_callback = true;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "not enough address space for C stacks of %zu KiB (ulimit -v, "
                          "vm.overcommit_memory): tasklets get %zu KiB from now on",
                          wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
-    sched->in_callback = outer;
 }
 
 int

@@ -82,6 +82,7 @@ flags_of(const struct plus_tasklet *task)
            (task->blocked ? BLOCKED : 0);
 }
 
+/* A reference. */
 static PyObject *
 or_none(PyObject *op)
 {
@@ -107,25 +108,36 @@ tasklets_capture(PyObject *module, PyObject *args)
         PyErr_SetString(error, why);
         return NULL;
     }
+    /* Each allocation may run code that has the tasklet go on, so all of it has references. */
+    PyObject *channel = Py_NewRef(or_none(task->blocked ? (PyObject *)task->channel : NULL));
+    PyObject *value = Py_NewRef(task->tempval);
+    int flags = flags_of(task);
+
     if (task->alive && task->started) {
+        handled = Py_XNewRef(plus_pystate_handled(&task->fiber.state));
         frames = plus_capturing_frames(task, error);
-        handled = plus_pystate_handled(&task->fiber.state);
     }
     else if (plus_is_snapshot(task->func) && plus_snapshot_frames(task->func) != NULL) {
-        frames = plus_frames_as_captured(plus_snapshot_frames(task->func), error);
-        handled = plus_snapshot_handled(task->func);
+        PyObject *adopted = Py_NewRef(plus_snapshot_frames(task->func));
+
+        handled = Py_XNewRef(plus_snapshot_handled(task->func));
+        frames = plus_frames_as_captured(adopted, error);
+        Py_DECREF(adopted);
     }
     else if (task->alive) {
-        call = PyTuple_Pack(3, or_none(task->func), or_none(task->args), or_none(task->kwargs));
+        call = Py_BuildValue("NNN", Py_NewRef(or_none(task->func)), Py_NewRef(or_none(task->args)),
+                             Py_NewRef(or_none(task->kwargs)));
     }
     PyObject *result = NULL;
 
     if (!PyErr_Occurred()) {
-        result = Py_BuildValue("(iOOOOO)", flags_of(task), task->tempval, or_none(frames),
-                               or_none(handled), or_none(call),
-                               or_none(task->blocked ? (PyObject *)task->channel : NULL));
+        result = Py_BuildValue("(iOOOOO)", flags, value, or_none(frames), or_none(handled),
+                               or_none(call), channel);
     }
+    Py_DECREF(channel);
+    Py_DECREF(value);
     Py_XDECREF(frames);
+    Py_XDECREF(handled);
     Py_XDECREF(call);
     return result;
 }
@@ -149,7 +161,10 @@ tasklets_restore(PyObject *module, PyObject *args)
     }
     PyObject *none = PyTuple_New(0), *snapshot = NULL;
 
-    if (none != NULL) {
+    if (handled != Py_None && !PyExceptionInstance_Check(handled)) {
+        PyErr_SetString(PyExc_ValueError, "what is handled is no exception");
+    }
+    else if (none != NULL) {
         snapshot = plus_snapshot_make(frames, handled == Py_None ? NULL : handled);
     }
     if (snapshot == NULL) {
@@ -179,6 +194,34 @@ may_wait(PyObject *op, const struct plus_channel *channel)
         task = NULL;
     }
     return task;
+}
+
+static PyObject *
+channel_waiting(PyObject *module, PyObject *op)
+{
+    PyObject *all = NULL;
+    int balance = 0;
+
+    if (!PyObject_TypeCheck(op, &plus_channel_type)) {
+        PyErr_SetString(PyExc_TypeError, "a channel is required");
+        return NULL;
+    }
+    struct plus_channel *channel = (struct plus_channel *)op;
+
+    do { /* while the tuple is made they may change */
+        Py_XDECREF(all);
+        balance = channel->balance;
+        all = PyTuple_New(balance < 0 ? -balance : balance);
+    } while (all != NULL && balance != channel->balance);
+    if (all == NULL) {
+        return NULL;
+    }
+    struct plus_tasklet *task = channel->head;
+
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++, task = task->next) {
+        PyTuple_SET_ITEM(all, i, Py_NewRef(task));
+    }
+    return Py_BuildValue("iN", balance > 0 ? 1 : -1, all);
 }
 
 static PyObject *
@@ -306,6 +349,8 @@ PyMethodDef plus_pickling_methods[] = {
                 "$module, tasklet, frames, handled, value, /",
                 "Have a tasklet that is not alive go on with captured frames, whose call gives "
                 "value.\n\nValueError if they do not fit their code."),
+    PLUS_METHOD("channel_waiting", channel_waiting, METH_O, "$module, channel, /",
+                "(1 for senders or -1, the tasklets that wait, in their order)."),
     PLUS_METHOD("channel_restore", channel_restore, METH_VARARGS,
                 "$module, channel, tasklets, direction, /",
                 "Have tasklets that have not begun wait in an empty channel: senders (1) or "

@@ -106,7 +106,7 @@ plus_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
         if (plus_watchdog_begin(sched, options) < 0) {
             return NULL;
         }
-        serial = watch->serial;
+        serial = watch->owner == sched->running ? watch->serial : 0;
     }
     bool failed = run_others(sched, options->threadblock) < 0;
 

@@ -107,7 +107,8 @@ plus_snapshot_run(PyObject *op, PyObject *value,
         PyErr_SetString(PyExc_RuntimeError, "the frames of this tasklet have gone on already");
         return NULL;
     }
-    PyObject *result = plus_frames_go_on(frames, handled, give, &call, self->called != NULL);
+    size_t stack_left = (size_t)((char *)__builtin_frame_address(0) - task->stack->low);
+    PyObject *result = plus_frames_go_on(frames, handled, give, &call, stack_left);
 
     Py_XDECREF(call.value);
     Py_CLEAR(self->operands);

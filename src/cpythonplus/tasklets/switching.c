@@ -460,6 +460,24 @@ schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObjec
     return plus_schedule(sched, prev, prev, result);
 }
 
+/* Whoever is to begin gets a C stack.  A warning and finalizers run code meanwhile: it is `coming`, and nobody switches. */
+static int
+make_ready(struct plus_scheduler *sched, struct plus_tasklet *next)
+{
+    Py_INCREF(next);
+    sched->in_callback = true;
+    sched->turn.coming = next;
+    int result = plus_make_ready(next);
+
+    sched->in_callback = false;
+    sched->turn.coming = NULL;
+    if (result == 0) {
+        make_runnable(next); /* it may have been removed */
+    }
+    Py_DECREF(next);
+    return result;
+}
+
 /* Puts the hub, which lets the loop of asyncio run, right behind `next`, which is about to run. */
 static void
 bring_hub(struct plus_scheduler *sched, const struct plus_tasklet *next)
@@ -504,7 +522,7 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
         if (refuse_here(sched)) {
             return -1;
         }
-        if (!next->started && plus_make_ready(next) < 0) {
+        if (!next->started && next->stack == NULL && make_ready(sched, next) < 0) {
             return -1;
         }
     }

@@ -145,12 +145,11 @@ struct plus_readiness {
 struct plus_loop {
     struct plus_tasklet
         *hub; /* that gives the others their turns in an event loop now, borrowed; or NULL */
-    struct plus_tasklet
-        *own_hub;    /* of cpythonplus.tasklets.io._hub, borrowed while it lives; or NULL */
-    PyObject *loops; /* what that file keeps for the thread, or NULL */
-    struct plus_channel *askers; /* who waits for a coroutine; or NULL */
-    uint32_t asked;              /* how many wait for asyncio */
-    uint32_t look_in;            /* switches until it is time to look at timers and descriptors */
+    struct plus_tasklet *own_hub; /* of cpythonplus.tasklets.io._hub, a reference; or NULL */
+    PyObject *loops;              /* what that file keeps for the thread, or NULL */
+    struct plus_channel *askers;  /* who waits for a coroutine; or NULL */
+    uint32_t asked;               /* how many wait for asyncio */
+    uint32_t look_in;             /* switches until it is time to look at timers and descriptors */
     uint64_t looked_ns;
     uint64_t turn_ns; /* when the hub began to let the others run */
     bool rests;       /* the hub is out of the run queue: nobody waits for a descriptor */

@@ -17,66 +17,117 @@ refuse(const char *text)
     return -1;
 }
 
-static bool
-has_c_stack(const struct plus_tasklet *task)
+/* What a tasklet is to call, and in which context: references, or NULL. */
+struct bound {
+    PyObject *value, *func, *args, *kwargs, *context;
+};
+
+/* Gives it to one that has not begun, and takes what was there.  Runs no Python code. */
+static void
+exchange(struct plus_tasklet *task, struct bound *bound)
 {
-    return plus_has_begun(task); /* also of a thread that has ended: the stack stays */
+    struct bound old = {task->tempval, task->func, task->args, task->kwargs,
+                        task->fiber.state.context};
+
+    plus_vacated_forget(task);
+    task->tempval = bound->value;
+    task->func = bound->func;
+    task->args = bound->args;
+    task->kwargs = bound->kwargs;
+    task->fiber.state.context = bound->context;
+    task->alive = bound->args != NULL;
+    task->started = false;
+    task->fiber.sp = NULL;
+    *bound = old;
+}
+
+/* Last of all: destructors may call back, and bind the same tasklet. */
+static void
+drop(struct bound *bound)
+{
+    Py_XDECREF(bound->value);
+    Py_XDECREF(bound->func);
+    Py_XDECREF(bound->args);
+    Py_XDECREF(bound->kwargs);
+    Py_XDECREF(bound->context);
+}
+
+static bool
+has_own_context(const struct plus_tasklet *task)
+{
+    return task->own_context && task->fiber.state.context != NULL;
+}
+
+/* Of whoever runs; NULL if it has none.  On 3.11 a collection may run code.  -1 without memory. */
+static int
+copy_context(PyObject **context)
+{
+    *context = PyThreadState_Get()->context != NULL ? PyContext_CopyCurrent() : NULL;
+    return *context == NULL && PyErr_Occurred() ? -1 : 0;
+}
+
+static const char *
+why_no_setup(struct plus_tasklet *task)
+{
+    if (task->alive) {
+        return "tasklet is alive";
+    }
+    if (plus_is_running(task)) { /* a callback at its end */
+        return "the current tasklet cannot begin again";
+    }
+    if (task->tempval == Py_None) {
+        return "the tasklet was not bound to a function";
+    }
+    return task->sched->tstate == NULL ? "tasklet has no thread" : NULL;
 }
 
 int
 plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert)
 {
-    const char *why = NULL;
+    struct bound bound = {.args = args, .kwargs = kwargs};
+    int result = has_own_context(task) ? 0 : copy_context(&bound.context);
+    const char *why = result < 0 ? NULL : why_no_setup(task);
 
-    if (task->alive) {
-        why = "tasklet is alive";
+    if (why != NULL) {
+        result = refuse(why);
     }
-    else if (plus_is_running(task)) { /* a callback at its end */
-        why = "the current tasklet cannot begin again";
-    }
-    else if (task->tempval == Py_None) {
-        why = "the tasklet was not bound to a function";
-    }
-    else if (task->sched->tstate == NULL) {
-        why = "tasklet has no thread";
-    }
-    bool own_context = task->own_context && task->fiber.state.context != NULL;
-    PyObject *context = own_context ? Py_NewRef(task->fiber.state.context) : NULL;
+    if (result == 0) {
+        PyObject *unused = NULL;
 
-    if (why == NULL && !own_context && PyThreadState_Get()->context != NULL) {
-        context = PyContext_CopyCurrent();
+        if (has_own_context(task)) {
+            unused = bound.context;
+            bound.context = Py_NewRef(task->fiber.state.context);
+        }
+        bound.value = Py_NewRef(Py_None);
+        bound.func = Py_NewRef(task->tempval);
+        exchange(task, &bound);
+        plus_tracing_inherit(task); /* may run code, which may insert or kill it */
+        result = insert ? plus_tasklet_insert(task) : 0;
+        Py_XDECREF(unused);
     }
-    if (why != NULL || PyErr_Occurred()) {
-        Py_DECREF(args);
-        Py_XDECREF(kwargs);
-        Py_XDECREF(context);
-        return why != NULL ? refuse(why) : -1;
-    }
-    Py_XSETREF(task->fiber.state.context, context);
-    task->func = plus_claim_value(task);
-    task->args = args;
-    task->kwargs = kwargs;
-    task->alive = true;
-    task->started = false;
-    task->fiber.sp = NULL;
-    plus_tracing_inherit(task);
-    if (insert) {
-        plus_queue_insert((struct plus_tasklet *)Py_NewRef(task));
-        plus_scheduler_wake(task->sched);
-    }
-    return 0;
+    drop(&bound);
+    return result;
 }
 
-/* Takes what a tasklet that has not begun would call. */
-static void
-unbind(struct plus_tasklet *task)
+static const char *
+why_no_bind(struct plus_tasklet *task, PyObject *func, bool call)
 {
-    plus_tracing_drop(task);
-    plus_vacated_forget(task);
-    task->alive = task->started = false;
-    Py_CLEAR(task->func);
-    Py_CLEAR(task->args);
-    Py_CLEAR(task->kwargs);
+    if (plus_is_running(task)) {
+        return "can't (re)bind the current tasklet";
+    }
+    if (!plus_is_floating(task) || plus_is_coming(task)) {
+        return "tasklet is scheduled";
+    }
+    if (task->is_main && func == NULL) {
+        return "can't unbind the main tasklet";
+    }
+    if (plus_has_begun(task)) { /* also of a thread that has ended: the stack stays */
+        return "tasklet has C state on its stack";
+    }
+    if (call && func == NULL && task->tempval == Py_None) {
+        return "the tasklet was not bound to a function";
+    }
+    return call && task->sched->tstate == NULL ? "tasklet has no thread" : NULL;
 }
 
 int
@@ -94,39 +145,43 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
         PyErr_SetString(PyExc_TypeError, "tasklet kwargs must be a dictionary or None");
         return -1;
     }
-    if (plus_is_running(task)) {
-        return refuse("can't (re)bind the current tasklet");
-    }
-    if (!plus_is_floating(task) || plus_is_coming(task)) {
-        return refuse("tasklet is scheduled");
-    }
-    if (task->is_main && func == NULL) {
-        return refuse("can't unbind the main tasklet");
-    }
-    if (has_c_stack(task)) {
-        return refuse("tasklet has C state on its stack");
-    }
-    unbind(task);
-    if (func != NULL) {
-        task->own_context = false;
-        Py_CLEAR(task->fiber.state.context);
-    }
-    if (args == NULL && kwargs == NULL) {
-        plus_set_value(task, Py_NewRef(func != NULL ? func : Py_None));
-        return 0;
-    }
-    PyObject *old = Py_NewRef(task->tempval);
+    bool call = args != NULL || kwargs != NULL;
+    struct bound bound = {.kwargs = Py_XNewRef(kwargs)};
+    int result = call ? copy_context(&bound.context) : 0;
 
-    if (func != NULL) {
-        plus_set_value(task, Py_NewRef(func));
+    if (result == 0 && call) {
+        bound.args = args != NULL ? Py_NewRef(args) : PyTuple_New(0);
+        result = bound.args != NULL ? 0 : -1;
     }
-    args = args != NULL ? Py_NewRef(args) : PyTuple_New(0);
-    if (args == NULL || plus_tasklet_setup(task, args, Py_XNewRef(kwargs), false) < 0) {
-        plus_set_value(task, old);
-        return -1;
+    const char *why = result < 0 ? NULL : why_no_bind(task, func, call);
+
+    while (result == 0 && why == NULL && task->fiber.state.tracers_given) {
+        plus_tracing_drop(task); /* may run code */
+        why = why_no_bind(task, func, call);
     }
-    Py_DECREF(old);
-    return 0;
+    if (why != NULL) {
+        result = refuse(why);
+    }
+    if (result == 0) {
+        PyObject *unused = NULL, *known = func != NULL ? func : task->tempval;
+
+        if (func != NULL) {
+            task->own_context = false;
+        }
+        else if (has_own_context(task) || !call) {
+            unused = bound.context;
+            bound.context = Py_XNewRef(task->fiber.state.context);
+        }
+        bound.value = Py_NewRef(call ? Py_None : func != NULL ? func : Py_None);
+        bound.func = call ? Py_NewRef(known) : NULL;
+        exchange(task, &bound);
+        if (call) {
+            plus_tracing_inherit(task);
+        }
+        Py_XDECREF(unused);
+    }
+    drop(&bound);
+    return result;
 }
 
 int
@@ -231,7 +286,7 @@ plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
             sched->turn.after_switch = NULL;
             plus_queue_take_back(prev);
         }
-        if (inserted) {
+        if (inserted && plus_is_runnable(task)) { /* code that ran may have removed it */
             plus_queue_remove(task);
             Py_DECREF(task);
         }
@@ -328,6 +383,17 @@ plus_tasklet_abandon(struct plus_tasklet *task)
         Py_INCREF(task);
     }
     task->abandoned = !task->is_main;
+}
+
+static void
+unbind(struct plus_tasklet *task)
+{
+    struct bound bound = {.value = Py_NewRef(task->tempval),
+                          .context = Py_XNewRef(task->fiber.state.context)};
+
+    exchange(task, &bound);
+    plus_tracing_drop(task);
+    drop(&bound);
 }
 
 PyObject *

@@ -155,6 +155,8 @@ tasklet_clear(PyObject *op)
         }
         return 0;
     }
+    /* Whoever a destructor tells of it finds one that has ended, or has not begun and has nothing to call. */
+    task->alive = task->started = false;
     plus_vacated_forget(task);
     plus_set_value(task, Py_NewRef(Py_None));
     Py_CLEAR(task->func);
@@ -360,6 +362,10 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
     }
     if (plus_has_begun(task)) {
         PyErr_SetString(PyExc_RuntimeError, "tasklet has C state on its stack");
+        return NULL;
+    }
+    if (task->blocked && task->channel->waits != NULL) { /* its timer is its thread's */
+        PyErr_SetString(PyExc_RuntimeError, "can't (re)bind a tasklet that waits for a time");
         return NULL;
     }
     if (task->stack != NULL) { /* a soft watchdog has stopped it on its way in */

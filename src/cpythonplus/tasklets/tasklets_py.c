@@ -193,8 +193,10 @@ tasklets_get_thread_info(PyObject *module, PyObject *args)
         return NULL;
     }
     struct plus_tasklet *current = sched == plus_scheduler_own ? sched->running : sched->current;
+    PyObject *main = Py_NewRef(sched->main);
 
-    return Py_BuildValue("(OOi)", sched->main, current != NULL ? (PyObject *)current : Py_None,
+    /* To make the tuple may run code. */
+    return Py_BuildValue("(NNi)", main, Py_NewRef(current != NULL ? (PyObject *)current : Py_None),
                          sched->runcount);
 }
 

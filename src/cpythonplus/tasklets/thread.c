@@ -106,7 +106,9 @@ kill_all(struct plus_scheduler *sched)
 
     /* Coroutines may have been given to a hub that has not begun: as its loop ends, so do they. */
     if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
+        Py_INCREF(hub); /* it is nobody's once it has ended */
         plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
+        Py_DECREF(hub);
     }
     /* Other threads go on meanwhile: what they sent to one that is blocked still, and about to be ended, would be
      * lost. */

@@ -78,15 +78,19 @@ io_interrupt(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "expected an exception");
         return NULL;
     }
-    if (!task->alive || task->due != NULL) {
-        Py_RETURN_FALSE;
+    PyObject *bomb = plus_bomb_from_triple(exception, NULL, NULL);
+
+    /* Finalisers have run, and other threads: it may have been given something. */
+    if (bomb == NULL || !task->alive || task->due != NULL) {
+        Py_XDECREF(bomb);
+        return bomb != NULL ? Py_NewRef(Py_False) : NULL;
     }
     if (plus_is_runnable(task)) {
         task->due = Py_NewRef(exception);
+        Py_DECREF(bomb);
         Py_RETURN_TRUE;
     }
-    PyObject *bomb = plus_bomb_from_triple(exception, NULL, NULL);
-    PyObject *result = bomb != NULL ? plus_tasklet_throw(task, true, bomb) : NULL;
+    PyObject *result = plus_tasklet_throw(task, true, bomb);
 
     Py_XDECREF(result);
     return result != NULL ? Py_NewRef(Py_True) : NULL;
@@ -153,7 +157,12 @@ io_own_hub(PyObject *module, PyObject *arg)
     if (sched == NULL) {
         return NULL;
     }
-    sched->loop.own_hub = is ? (struct plus_tasklet *)arg : NULL;
+    if (is) {
+        Py_XSETREF(sched->loop.own_hub, (struct plus_tasklet *)Py_NewRef(arg));
+    }
+    else if (sched->loop.own_hub == sched->running) { /* it may have been replaced */
+        Py_CLEAR(sched->loop.own_hub);
+    }
     Py_RETURN_NONE;
 }
 
@@ -166,8 +175,8 @@ io_loops(PyObject *module, PyObject *args)
     if (sched == NULL || !PyArg_ParseTuple(args, "|O:io_loops", &loops)) {
         return NULL;
     }
-    if (loops != NULL) {
-        Py_XSETREF(sched->loop.loops, Py_NewRef(loops));
+    if (sched->loop.loops == NULL) { /* code of a signal handler may have been here before */
+        sched->loop.loops = Py_XNewRef(loops);
     }
     return Py_NewRef(sched->loop.loops != NULL ? sched->loop.loops : Py_None);
 }

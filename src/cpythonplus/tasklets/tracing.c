@@ -79,11 +79,11 @@ install(bool profile, const struct tracer *tracer)
     return 0;
 }
 
-/* Changes one of the tracers of a tasklet that does not run.  The old one's destructor runs when all is in its
- * place again.  An audit hook in Python runs inside: it must not switch.  (If it lets the GIL go, and another
+/* Changes one of the tracers of a tasklet that does not run.  The old one, or NULL, is the caller's to let go, once all is
+ * in its place again.  An audit hook in Python runs inside: it must not switch.  (If it lets the GIL go, and another
  * thread, whose tasklet this is, runs it meanwhile, tracers are mixed up.) */
 static int
-change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
+change(struct plus_tasklet *task, bool profile, const struct tracer *tracer, PyObject **old)
 {
     PyThreadState *tstate = PyThreadState_Get();
     struct plus_scheduler *here = plus_scheduler_own;
@@ -94,15 +94,16 @@ change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
         state->tracefunc = state->profilefunc = NULL;
         state->traceobj = state->profileobj = NULL;
     }
-    PyObject *old = Py_XNewRef(profile ? state->profileobj : state->traceobj);
-
+    *old = Py_XNewRef(profile ? state->profileobj : state->traceobj);
     plus_tasklet_warm(task); /* 3.11 has a flag on its stack */
     if (here != NULL) {
         here->in_callback = true;
     }
     plus_pystate_swap_tracers(tstate, state);
+    struct _PyInterpreterFrame *current = plus_pystate_hide_entries(tstate);
     int result = install(profile, tracer);
 
+    *plus_pystate_current_frame(tstate) = current;
     plus_pystate_swap_tracers(tstate, state);
     plus_tasklet_warm(task); /* an audit hook or another thread may have trimmed stacks */
     plus_pystate_tracers_changed(state, task->started);
@@ -112,7 +113,6 @@ change(struct plus_tasklet *task, bool profile, const struct tracer *tracer)
     if (here != NULL) {
         here->in_callback = in_callback;
     }
-    Py_XDECREF(old);
     return result;
 }
 
@@ -151,7 +151,11 @@ plus_tasklet_set_tracer(PyObject *op, PyObject *value, void *profile)
         PyErr_SetString(PyExc_RuntimeError, "tasklet is not alive");
         return -1;
     }
-    return change(task, profile != NULL, &tracer);
+    PyObject *old;
+    int result = change(task, profile != NULL, &tracer, &old);
+
+    Py_XDECREF(old);
+    return result;
 }
 
 /* The function that threading.settrace() or setprofile() has been given for new threads; NULL: none.  A new
@@ -164,6 +168,7 @@ for_new_threads(bool profile)
     PyObject *hook = NULL;
 
     if (threading != NULL) { /* its gettrace() would be traced */
+        Py_INCREF(threading);
         hook = PyObject_GetAttrString(threading, profile ? "_profile_hook" : "_trace_hook");
         if (hook == NULL) {
             PyErr_Clear();
@@ -171,6 +176,7 @@ for_new_threads(bool profile)
         else if (hook == Py_None) {
             Py_CLEAR(hook);
         }
+        Py_DECREF(threading);
     }
     return hook;
 }
@@ -186,15 +192,19 @@ plus_tracing_inherit(struct plus_tasklet *task)
         return;
     }
     for (int profile = 0; profile <= 1; profile++) {
-        PyObject *hook = for_new_threads(profile);
+        PyObject *hook = for_new_threads(profile), *old = NULL;
         struct tracer tracer = {hook == NULL ? plus_pystate_tracefunc(tstate, profile) : NULL,
                                 hook != NULL ? hook
                                              : Py_XNewRef(plus_pystate_traceobj(tstate, profile))};
 
-        if ((tracer.func != NULL || tracer.object != NULL) && change(task, profile, &tracer) < 0) {
+        /* Code that ran here may have let it begin, or let go what it was to call. */
+        if ((tracer.func != NULL || tracer.object != NULL) && task->alive &&
+            !plus_has_begun(task) && !plus_is_running(task) &&
+            change(task, profile, &tracer, &old) < 0) {
             PyErr_WriteUnraisable((PyObject *)task);
         }
         Py_XDECREF(tracer.object);
+        Py_XDECREF(old);
     }
 }
 
@@ -206,9 +216,13 @@ plus_tracing_drop(struct plus_tasklet *task)
     }
     /* The tasklet may be on its way to be freed: nothing may take a reference to it. */
     struct plus_raised raised = plus_raised_take();
+    PyObject *old[2];
+
     for (int profile = 0; profile <= 1; profile++) {
-        (void)change(task, profile, NULL);
+        (void)change(task, profile, NULL, &old[profile]);
     }
     task->fiber.state.tracers_given = false;
+    Py_XDECREF(old[0]);
+    Py_XDECREF(old[1]);
     plus_raised_put(raised);
 }

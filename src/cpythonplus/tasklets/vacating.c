@@ -128,6 +128,8 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task)
 
     sched->turn.leaving = task;
     task->tempval = Py_NewRef(order);
+    /* A call that was reported when it began would report its end, also if nobody asks for that any more. */
+    task->fiber.state.tracing++;
     visit(sched, task);
     plus_set_value(task, value);
     sched->turn.leaving = NULL;
@@ -171,7 +173,7 @@ vacate(struct plus_scheduler *sched, struct plus_tasklet *task)
 static bool
 may_vacate(struct plus_scheduler *sched)
 {
-    if (sched->in_callback || sched->running->uncalled || sched->turn.trap > 0 || sched->watch.on ||
+    if (sched->running->uncalled || sched->turn.trap > 0 || sched->watch.on ||
         plus_capturing_refused(PyExc_ValueError) || !plus_frames_are_left()) {
         return false;
     }
@@ -192,20 +194,27 @@ may_vacate(struct plus_scheduler *sched)
     return order != NULL;
 }
 
-/* Neither callbacks switch now, nor finalisers, which would run on the frames of one while `running` is another.  What
- * move_again() is to get. */
-static int
+/* What was so before hold_still(). */
+struct before {
+    bool in_callback;
+    int collects;
+};
+
+/* Neither callbacks switch now, nor finalisers, which would run on the frames of one while `running` is another. */
+static struct before
 hold_still(struct plus_scheduler *sched)
 {
+    struct before before = {sched->in_callback, PyGC_Disable()};
+
     sched->in_callback = true;
-    return PyGC_Disable();
+    return before;
 }
 
 static void
-move_again(struct plus_scheduler *sched, int collects)
+move_again(struct plus_scheduler *sched, struct before before)
 {
-    sched->in_callback = false;
-    if (collects) {
+    sched->in_callback = before.in_callback;
+    if (before.collects) {
         PyGC_Enable();
     }
 }
@@ -215,18 +224,20 @@ plus_seat(struct plus_tasklet *task)
 {
     struct plus_scheduler *sched = task->sched;
 
-    if (!task->vacated || sched != plus_scheduler_own || sched->in_callback ||
-        plus_make_ready(task) < 0) {
-        PyErr_Clear();
+    if (!task->vacated || sched != plus_scheduler_own || sched->in_callback) {
         return;
     }
     Py_INCREF(task);
-    plus_place(task);
-    int collects = hold_still(sched);
-    sched->turn.seated = task;
-    visit(sched, task);
-    sched->turn.seated = NULL;
-    move_again(sched, collects);
+    struct before before = hold_still(sched);
+
+    if (plus_make_ready(task) == 0 && task->vacated) { /* a warning runs code */
+        plus_place(task);
+        sched->turn.seated = task;
+        visit(sched, task);
+        sched->turn.seated = NULL;
+    }
+    PyErr_Clear();
+    move_again(sched, before);
     Py_DECREF(task);
 }
 
@@ -243,16 +254,19 @@ plus_vacate(struct plus_scheduler *sched, uint64_t parked_ns, size_t most)
     if (most < SIZE_MAX && parked.room > 2 * most) {
         parked.room = 2 * most;
     }
+    struct before before = hold_still(sched);
+
     if (parked.room > 0 && may_vacate(sched)) {
         parked.all = malloc(parked.room * sizeof(struct plus_tasklet *));
     }
     if (parked.all != NULL) {
         (void)plus_stacks_sweep(&sched->stacks, gather, &parked);
-        int collects = hold_still(sched);
         for (size_t i = 0; i < parked.count; i++) {
             count += vacate(sched, parked.all[i]);
         }
-        move_again(sched, collects);
+    }
+    move_again(sched, before);
+    if (parked.all != NULL) {
         for (size_t i = 0; i < parked.count; i++) {
             Py_DECREF(parked.all[i]);
         }

@@ -68,11 +68,13 @@ plus_watchdog_end(struct plus_scheduler *sched)
     struct plus_watch *watch = &sched->watch;
 
     if (watch->owner != NULL) {
-        watch->owner = NULL;
+        struct plus_tasklet *victim = watch->victim;
+
+        watch->owner = watch->victim = NULL;
         watch->on = false;
         plus_deadline_cancel(sched);
         stop_counting(sched);
-        Py_CLEAR(watch->victim);
+        Py_XDECREF(victim);
     }
 }
 
@@ -102,6 +104,9 @@ plus_watchdog_begin(struct plus_scheduler *sched, const struct plus_watch_option
     /* Asked now: nobody is there to be told later. */
     if ((!by_time || !options->soft) && plus_interrupts_prepare() < 0) {
         return -1;
+    }
+    if (sched->watch.owner != NULL) {
+        return 0; /* code that ran in there has begun one */
     }
     if (++last_serial == 0) {
         last_serial = 1;

@@ -61,7 +61,7 @@ class Loops:
 
 
 def _loops() -> Loops:
-    return _native.io_loops() or _native.io_loops(Loops()) or Loops()
+    return _native.io_loops() or _native.io_loops(Loops())
 
 
 def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
@@ -145,6 +145,7 @@ class Hub:
         self.loop = loop
         # Not a method: its tasklet would keep the hub, which closes a loop that has not begun.
         self.tasklet = tasklet(_run).set_context(contextvars.Context())
+        self.begun = False
 
     def __del__(self) -> None:
         if self.pid == os.getpid() and not self.loop.is_running():
@@ -189,18 +190,31 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
 
 def _hub_of_thread() -> Hub:
     loops = _loops()
-    hub = loops.hub
-    if hub is not None:
-        if hub.pid == os.getpid() and hub.tasklet.alive:
+    while True:
+        hub = loops.hub
+        if hub is not None and hub.pid == os.getpid() and hub.tasklet.alive:
+            _native.io_own_hub(hub.tasklet)
+            if not hub.begun:
+                hub.begun = True
+                hub.tasklet.insert()
             return hub
-        _left_behind.append(hub)
-    hub = loops.hub = Hub(_factory())
+        if hub is not None and hub.pid != os.getpid():
+            _left_behind.append(hub)
+        made = _make_hub()
+        # A signal handler or a trace function that waited has made one meanwhile: that one stays,
+        # as two loops would take the poller's news from each other.
+        if loops.hub is hub:
+            loops.hub = made
+
+
+def _make_hub() -> Hub:
+    """Make one that is ready to run, and known to nobody yet."""
+    hub = Hub(_factory())
     hub.loop.slow_callback_duration = math.inf  # a turn of the tasklets takes as long as they do
     # Before it runs: a loop could not watch those who wait by then if they were a hundred with
     # epolls of their own, while one that watches already has those after these refused (EINVAL).
-    hub.tasklet.setup(Turns(hub.loop, ours=True))
+    hub.tasklet.bind(args=(Turns(hub.loop, ours=True),))
     hub.tasklet.trace_function = hub.tasklet.profile_function = None  # it is nobody's code
-    _native.io_own_hub(hub.tasklet)
     return hub
 
 

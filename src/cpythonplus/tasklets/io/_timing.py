@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from cpythonplus import _native
-from cpythonplus._native import getcurrent, schedule, tasklet
+from cpythonplus._native import getcurrent, tasklet
 
 __all__ = ["REPLACEMENTS", "Timer", "call_later", "sleep", "timeout"]
 
@@ -121,8 +121,9 @@ class timeout:  # noqa: N801  # as asyncio's
         """In the timer's tasklet; in the body's own if the time was over from the start."""
         self._expired = _Expired()
         body = self._tasklet
-        while body is not None and not _native.io_interrupt(body, self._expired):
-            schedule()  # another time is over, too, and its exception comes first
+        while body is not None and body.alive and not _native.io_interrupt(body, self._expired):
+            # Another time is over, too, and its exception comes first, perhaps after long.
+            _native.io_sleep(0.001)
 
     def __enter__(self) -> Self:
         if self._used:

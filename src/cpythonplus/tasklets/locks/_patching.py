@@ -44,7 +44,11 @@ class _Locks(Replacer):
     """Replaces what threads.patch() does, and perhaps threading.local."""
 
     def __init__(self) -> None:
-        super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
+        super().__init__(
+            threads_patching._lock,  # noqa: SLF001
+            threads_patching.NAMES,
+            threads_patching.GREEN_PATCHERS,
+        )
         self.with_local = False
 
     def switched(self, *, on: bool) -> None:
@@ -75,9 +79,8 @@ class _Locks(Replacer):
         if home == "queue":
             threads_patching.share_exceptions(self, _TYPES, namespace)
 
-    def about_to_import(self, name: str) -> None:
-        if name in threads_patching.GREEN_PATCHERS:
-            unpatch()
+    def about_to_import(self, name: str) -> None:  # noqa: ARG002
+        unpatch()
 
 
 _replacer = _Locks()
