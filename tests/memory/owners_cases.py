@@ -1,7 +1,9 @@
 """Who keeps what, and what has grown: owners, lines, amounts; nothing of the program changes."""
 
+import contextlib
 import gc
 import json
+import os
 import sys
 import threading
 import types
@@ -19,6 +21,7 @@ from cpythonplus.memory._owners import looking
 from cpythonplus.memory._owners.spelling import place_of, spelled
 from cpythonplus.memory._report.owners import growth_layout
 from examples.leaks import judge
+from tests.damage import damaged
 from tests.support import run_child
 
 SESSIONS: dict[str, list[int]] = {}
@@ -123,6 +126,98 @@ class TestNames:
         assert row.name.startswith("queue of ")
         assert row.place.line == line_of("queue: deque[Part]")
         queue.clear()
+
+    def test_names_of_a_class_derived_from_str(self) -> None:
+        out = run_child(
+            """
+            import sys
+            import types
+            from cpythonplus import memory
+
+            class Name(str):
+                pass
+
+            module = types.ModuleType("plugin")
+            module.__name__ = Name("plugin")
+            sys.modules["plugin"] = module
+
+            def work(found):
+                local = []
+                with memory.growth() as growth:
+                    module.cache = [[i] for i in range(4000)]
+                    local.extend([i] for i in range(4000))
+                return growth.result
+
+            code = work.__code__
+            work.__code__ = code.replace(
+                co_filename=Name(code.co_filename), co_name=Name("work"), co_qualname=Name("work"))
+            print([row.name for row in work(None).owners])
+            """
+        ).out
+        assert "plugin.cache" in out
+        assert "local of work" in out
+
+    def test_no_key_of_the_programs_own_is_compared(self) -> None:
+        out = run_child(
+            """
+            import os
+            import sys
+            import types
+            from cpythonplus import memory
+
+            PROCESS = os.getpid()
+
+            class Key(str):
+                def __hash__(self):
+                    return hash(str.__str__(self))
+
+                def __eq__(self, other):
+                    if os.getpid() != PROCESS:
+                        os._exit(3)
+                    return False
+
+            module = types.ModuleType("plugin")
+            names = dict(vars(module))
+            vars(module).clear()
+            vars(module).update({Key("__name__"): 1} | names)
+            sys.modules["plugin"] = module
+            Part = type("Part", (list,), {Key("__module__"): 1, "__module__": "parts"})
+
+            with memory.growth() as growth:
+                module.cache = [Part([i]) for i in range(4000)]
+            print([(row.name, row.parts) for row in growth.result.owners])
+            """
+        ).out
+        assert "plugin.cache" in out
+        assert "parts.Part" in out
+
+    def test_a_long_key(self) -> None:
+        out = run_child(
+            """
+            from cpythonplus import _native
+
+            class Part:
+                pass
+
+            kept = {"key" * 1_000_000: [Part() for _ in range(4000)]}
+            data, *_ = _native.memory_owners(-1, 1 << 14, False, 60)
+            print(b"keykey" in data, len(data) < 1_000_000)
+            """
+        ).out
+        assert out == "True True\n"
+
+    @pytest.mark.parametrize("name", ["collections.deque", "array.array", "bytearray"])
+    def test_a_class_with_the_name_of_a_container(self, name: str) -> None:
+        slots = "first", "second", "third", "fourth"
+
+        def make() -> object:
+            made = type(name, (), {"__slots__": slots})()
+            for slot in slots:
+                setattr(made, slot, [[number] for number in range(MANY)])
+            return made
+
+        row = next(each for each in grown(make).owners if each.type == f"{__name__}.{name}")
+        assert row.entries == -1
 
     def test_data_of_a_thread(self) -> None:
         out = run_child(
@@ -368,10 +463,11 @@ class TestAmounts:
 class TestNothingIsChanged:
     def test_of_the_process(self) -> None:
         memory.owners()
+        gc.collect()  # so that none of the oldest generation is due
         before = (
             descriptors_now(),
             gc.isenabled(),
-            gc.get_count()[2],
+            gc.get_stats()[2]["collections"],
             sys.getrefcount(Part),
         )
         memory.owners()
@@ -380,7 +476,7 @@ class TestNothingIsChanged:
         after = (
             descriptors_now(),
             gc.isenabled(),
-            gc.get_count()[2],
+            gc.get_stats()[2]["collections"],
             sys.getrefcount(Part),
         )
         assert after == before
@@ -485,6 +581,31 @@ class TestMisuse:
     def test_growth_without_a_look_before(self) -> None:
         with pytest.raises(LookupError, match="nobody has looked before"):
             looking.growth_since_mark()
+
+    def test_another_file_has_the_number_of_the_first_look(self, tmp_path: Path) -> None:
+        """As in a program that becomes a daemon: it closes all descriptors."""
+        made = looking.Mark()
+        with (tmp_path / "other").open("wb") as other:
+            os.dup2(other.fileno(), made.file)
+            number = made.file
+            with pytest.raises(LookupError, match="closed the file of the first look"):
+                made.grown()
+            made.close()
+            assert os.fstat(number).st_ino == os.fstat(other.fileno()).st_ino
+            os.close(number)
+        closed = looking.Mark()
+        os.close(closed.file)
+        closed.close()
+
+    def test_a_damaged_look_harms_nobody(self) -> None:
+        made = looking.Mark()
+        right = os.pread(made.file, 1 << 30, 0)
+        for data in [right[: len(right) // 2], bytes(len(right)), *[*damaged(right)][-80::8]]:
+            os.ftruncate(made.file, 0)
+            os.pwrite(made.file, data, 0)
+            with contextlib.suppress(RuntimeError):  # of the copy
+                assert made.grown().objects > 0
+        made.close()
 
     def test_a_second_look_replaces_the_first(self) -> None:
         descriptors = descriptors_now()

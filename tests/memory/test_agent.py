@@ -25,7 +25,7 @@ from cpythonplus.memory._agent.examining import examine
 from cpythonplus.memory._agent.finding import Unreachable
 from cpythonplus.memory._report.registry import EXAMINATIONS, Examination, asked, taken
 from tests.leaks import MEASURE
-from tests.support import SANITIZED, run_child
+from tests.support import SANITIZED, compile_c, run_child
 
 NAMES = ["hello", *asked("pid"), "trim", "leave"]
 # Functions of the programs below.
@@ -82,9 +82,51 @@ def runtime() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def run(code: str, runtime: Path, *, status: int | None = 0) -> str:
-    env = {"XDG_RUNTIME_DIR": str(runtime)}
+def run(code: str, runtime: Path, *, status: int | None = 0, preload: str = "") -> str:
+    env = {"XDG_RUNTIME_DIR": str(runtime), **({"LD_PRELOAD": preload} if preload else {})}
     return run_child(HELPERS + code, env=env, status=status).out
+
+
+# What a container does that does not know close_range, and an emulator that ignores its flag.
+SYSCALL = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+long
+syscall(long number, ...)
+{
+    long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    long a[6];
+    va_list given;
+
+    va_start(given, number);
+    for (int i = 0; i < 6; i++) {
+        a[i] = va_arg(given, long);
+    }
+    va_end(given);
+    if (number == SYS_close_range && REFUSES) {
+        errno = EPERM;
+        return -1;
+    }
+    if (number == SYS_close_range) {
+        a[2] = 0;
+    }
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+"""
+
+
+@pytest.fixture(params=["own", "refused", "ignored"])
+def preload(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A library that makes a thread's own table of descriptors work, or not."""
+    if request.param == "own":
+        return ""
+    (tmp_path / "syscall.c").write_text(SYSCALL)
+    flags = ("-shared", "-fPIC", f"-DREFUSES={int(request.param == 'refused')}")
+    return str(compile_c(tmp_path / "syscall.so", [tmp_path / "syscall.c"], *flags))
 
 
 # ---- what is asked ------------------------------------------------------------------------------
@@ -332,7 +374,7 @@ for _ in range(10):
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 assert hello() == os.getpid()
-while tasks() != 2:  # the one that answered ends
+while tasks() != 3:  # the one that answered ends
     time.sleep(0.001)
 """,
         runtime,
@@ -340,34 +382,122 @@ while tasks() != 2:  # the one that answered ends
 
 
 def test_forks_of_threads_and_under_a_client(runtime: Path) -> None:
+    """One connection lasts: a request comes in two parts, and an answer is larger than a socket."""
     run(
         """
+from cpythonplus.memory._agent import answering
 warnings.simplefilter("ignore")
 assert agent.start() == 0
 stop = threading.Event()
+forked, wrong, path = [0], [], _native.memory_agent_path()
+large = json.dumps({"pid": "x" * 3_000_000}).encode()
+answering.answer = lambda name, argument: (False, large)
 def asks():
-    while not stop.is_set():
-        try:
-            hello()
-        except (OSError, EOFError):
-            pass  # stopped for a fork, as the doctor's own client tries again
+    try:
+        with connected(path) as s:
+            while not stop.is_set():
+                s.sendall(b"cpythonplus 1 ")
+                wait_for_forks()
+                s.sendall(b"hello\\n")
+                wait_for_forks()  # the answer is larger than what a socket holds
+                assert answer_of(s) == (False, {"pid": "x" * 3_000_000})
+    except BaseException as error:
+        wrong.append(error)
+def wait_for_forks():
+    seen = forked[0]
+    while forked[0] < seen + 2 and not stop.is_set():
+        time.sleep(0.001)
 asking = threading.Thread(target=asks)
 asking.start()
 def forks():
-    for _ in range(10):
+    for _ in range(20):
         child = os.fork()
         if child == 0:
             os._exit(_native.memory_agent_path() != "")
         assert os.waitpid(child, 0)[1] == 0
+        forked[0] += 1
 threads = [threading.Thread(target=forks) for _ in range(3)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 stop.set()
 asking.join()
-assert hello() == os.getpid()
+assert not wrong, wrong
 agent.stop()
 while tasks() != 1:  # Python's own threads
     time.sleep(0.001)
+""",
+        runtime,
+    )
+
+
+def test_a_program_that_only_forks_is_answered(runtime: Path) -> None:
+    """Each listener is to end when it begins: it makes a step all the same."""
+    run(
+        """
+warnings.simplefilter("ignore")
+assert agent.start() == 0
+path, said = _native.memory_agent_path(), []
+asking = threading.Thread(target=lambda: said.append([hello(path) for _ in range(5)]))
+asking.start()
+while asking.is_alive():
+    _native.memory_agent_before_fork()
+    _native.memory_agent_after_fork_parent()
+assert said == [[os.getpid()] * 5]
+assert hello() == os.getpid()
+""",
+        runtime,
+    )
+
+
+def test_a_child_does_not_keep_the_connection(runtime: Path) -> None:
+    run(
+        """
+assert agent.start() == 0
+s, (waits, ends) = connected(), os.pipe()
+s.sendall(b"cpythonplus 1 hello\\n")
+assert answer_of(s)[1]["pid"] == os.getpid()
+child = os.fork()
+if child == 0:
+    s.close()
+    os.close(ends)
+    os.read(waits, 1)
+    os._exit(hello() != os.getpid())
+s.sendall(b"cpythonplus 1 hello\\n")
+assert answer_of(s)[1]["pid"] == os.getpid()
+path = _native.memory_agent_path()
+_native.memory_agent_before_fork()
+agent.stop()  # while the socket waits for the end of the fork
+assert s.recv(1) == b"" and not os.path.exists(path)
+_native.memory_agent_after_fork_parent()
+assert _native.memory_agent_path() == ""
+os.close(ends)
+assert os.waitpid(child, 0)[1] == 0
+""",
+        runtime,
+    )
+
+
+def test_an_answer_may_fork(runtime: Path) -> None:
+    """A finalizer that runs in it, say.  Its thread would wait for its own end."""
+    run(
+        """
+import gc
+from cpythonplus.memory._agent import answering
+warnings.simplefilter("ignore")
+assert agent.start() == 0
+def forks(name, argument):
+    child = os.fork()
+    if child == 0:
+        os._exit(1 if _native.memory_agent_path() or not gc.isenabled() else 0)
+    return False, json.dumps({"pid": os.waitpid(child, 0)[1]}).encode()
+def leaves(name, argument):
+    if os.fork() == 0:
+        return False, b"{}"  # to a thread that is not there
+    return False, json.dumps({"pid": os.wait()[1]}).encode()
+for answering.answer in (forks, leaves, forks):
+    assert hello() == 0
+assert os.waitpid(os.fork() or os._exit(0), 0)[1] == 0
+assert hello() == 0
 """,
         runtime,
     )
@@ -417,7 +547,60 @@ for ends in (agent.stop, agent.start, lambda: os.waitpid(os.fork() or os._exit(0
     )
 
 
-def test_a_program_that_closes_all_descriptors(runtime: Path) -> None:
+def test_the_program_sees_no_descriptor(runtime: Path) -> None:
+    """Nor does a child of it, whatever it inherits; not even while somebody asks."""
+    run(
+        """
+import subprocess
+def seen():
+    with os.scandir("/proc/self/fd") as found:
+        return sorted(int(each.name) for each in found)
+COUNT = "import os; print(len(os.listdir('/proc/self/fd')))"
+def inherited():
+    return subprocess.check_output([sys.executable, "-c", COUNT], close_fds=False)
+before, children = seen(), inherited()
+assert agent.start() == 0
+assert seen() == before
+assert inherited() == children
+with connected() as s:
+    s.sendall(b"cpythonplus 1 hello\\n")
+    assert answer_of(s)[1]["pid"] == os.getpid()
+    assert len(seen()) == len(before) + 1  # the client's own end
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        assert hello() == os.getpid() and seen() == before
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+assert hello() == os.getpid() and seen() == before
+""",
+        runtime,
+    )
+
+
+def test_a_table_that_others_share_is_seen(runtime: Path, preload: str) -> None:
+    """All is as usual, and nothing of the program's is closed."""
+    run(
+        """
+kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(5)]
+assert agent.start() == 0
+assert [os.fstat(fd).st_rdev for fd in kept] == [os.stat("/dev/null").st_rdev] * 5
+assert hello() == os.getpid()
+child = os.fork()
+if child == 0:
+    assert hello() == os.getpid()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert hello() == os.getpid()
+agent.stop()
+assert tasks() == 1
+""",
+        runtime,
+        preload=preload,
+    )
+
+
+def test_a_program_that_closes_all_descriptors(runtime: Path, preload: str) -> None:
     """Neither is what it opens afterwards taken for ours, nor is the process out of reach."""
     run(
         """
@@ -447,10 +630,11 @@ try:
     os.unlink(path)
 except FileNotFoundError:
     pass  # it has found its socket gone, and is about to open another
-agent.stop()  # nobody can wake that thread, if it sleeps already; it does no harm
+agent.stop()  # there may be no way to wake that thread, if it sleeps already; it does no harm
 assert agent.start() in (0, errno.EBUSY)
 """,
         runtime,
+        preload=preload,
     )
 
 

@@ -12,6 +12,7 @@ from tests.prefork import services
 from tests.support import SANITIZED, run_child
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.needs_gil,
     pytest.mark.any_version,
     pytest.mark.skipif(SANITIZED, reason="malloc is the sanitizer's"),

@@ -305,6 +305,13 @@ def test_no_code_of_the_program_runs() -> None:
     assert kept
 
 
+def test_what_is_no_measuring_is_not_called() -> None:
+    kept = type("Clears", (list,), {"__sizeof__": list.clear})([1, 2, 3])
+    memory.census()
+    _native.memory_object_bytes(kept)
+    assert kept == [1, 2, 3]
+
+
 def test_no_dict_appears() -> None:
     kept = [Plain(i) for i in range(NUMBER)]
     before = rows(memory.census().by_owner)
@@ -314,6 +321,69 @@ def test_no_dict_appears() -> None:
     assert name not in after
     assert after[own_name(Plain)].size_bytes == before[own_name(Plain)].size_bytes
     assert kept
+
+
+ODD_KEYS = """
+import sys, types
+from cpythonplus import _native
+
+ran = []
+
+
+class Key(str):
+    def __hash__(self):
+        return hash(str.__str__(self))
+
+    def __eq__(self, other):
+        ran.append(str.__str__(self))
+        return False
+
+
+names = {Key(name): 1 for name in ("__sizeof__", "__module__")}
+held = types.ModuleType("held")
+sys.modules[Key("numpy")] = held
+looks = {
+    "census": lambda: _native.memory_census(),
+    "dicts": lambda: _native.memory_walk_dicts(1, 10),
+    "bytes": lambda: _native.memory_object_bytes(held.odd),
+    "pins": lambda: _native.memory_arenas([], 1, {"held": vars(held)}),
+}
+for name, look in looks.items():
+    held.odd = type("Odd", (list,), names)()
+    ran.clear()
+    look()
+    print(name, ran)
+"""
+
+
+def test_no_key_of_the_programs_own_is_compared() -> None:
+    child = run_child(ODD_KEYS)
+    assert child.out == "census []\ndicts []\nbytes []\npins []\n", child
+
+
+COLLECTIONS = """
+import gc, io
+from cpythonplus import _native
+
+file = io.BytesIO()
+file.write(b"a buffer of its own")
+began = []
+gc.callbacks.append(lambda phase, info: began.append(gc.get_threshold()[0] > 0))
+_native.memory_object_bytes(file)
+for more in range(-5, 20):
+    gc.set_threshold(0)
+    gc.collect()
+    kept = [[] for _ in range(50)]
+    gc.set_threshold(gc.get_count()[0] + more)
+    _native.memory_object_bytes(file)
+print(any(began), gc.isenabled())
+"""
+
+
+def test_no_collection_begins_meanwhile() -> None:
+    """Up to 3.11 a collection begins where an object is made, and the walk is along its lists."""
+    child = run_child(COLLECTIONS)
+    assert child.out == "False True\n", child
 
 
 ODD_PLACES = """

@@ -362,3 +362,30 @@ def test_frozen_dicts() -> None:
     assert (made | frozendict(b=2)) == (frozendict(b=2) | made) == {"a": 1, "b": 2}
     made |= frozendict(b=3)
     assert made == {"a": 1, "b": 3}
+
+
+# ---- what fails half-way -------------------------------------------------------------------------
+
+
+def test_look_up_after_an_update_that_failed_at_once() -> None:
+    """The room for 15 and more is given back; an index keeps one vacant slot at least."""
+    run_child(
+        """
+        from cpythonplus.memory import CompactDict
+
+        kept = []
+        for count in range(15, 200):
+            compact = CompactDict()
+            try:
+                compact.update([1] * count)
+            except TypeError:
+                pass
+            else:
+                raise AssertionError("1 is no pair")
+            kept.append(compact)
+            assert [compact.get(key) for key in ("x", 1, b"z", None, 2.5, (1, 2))] == [None] * 6
+            compact["x"] = count
+            assert compact == {"x": count}, compact
+        """,
+        env={"PYTHONMALLOC": "debug"},  # what lies behind a block is filled
+    )

@@ -82,3 +82,46 @@ def test_it_takes_little_memory_for_itself() -> None:
     kept = [[] for _ in range(100_000)]  # type: list[list[object]]
     assert counts().extra_bytes < 2_000_000
     del kept
+
+
+def test_a_list_of_lists_does_not_contain_itself() -> None:
+    found = _native.memory_gc_objects_of((list,))
+    assert all(each is not found for each in found)
+
+
+def test_what_is_borrowed_may_go_while_a_result_is_made() -> None:
+    """On 3.11 a collection starts with the tuple or the list that is made."""
+    run_child(
+        """
+        import gc
+        from cpythonplus import _native
+
+        holder, target, targets, others = {}, [], [], [[] for _ in range(100)]
+        armed = False
+
+        def callback(*_):
+            if armed:
+                holder.clear()
+                targets.extend(others)
+
+        gc.callbacks.append(callback)
+        for i in range(1, 20):
+            for ask in (
+                lambda: _native.memory_reference_label(holder, target),
+                lambda: _native.memory_referrers_among([others], targets),
+            ):
+                targets[:] = [target]
+                holder["key %d" % i] = target
+                gc.collect()
+                gc.set_threshold(i)
+                armed = True
+                try:
+                    got = ask()
+                    assert type(got) is list or got == ("", None) or got[1].startswith("key ")
+                except RuntimeError as error:
+                    assert "changed" in str(error)
+                armed = False
+                gc.set_threshold(0)
+        """,
+        env={"PYTHONMALLOC": "debug"},
+    )

@@ -427,6 +427,167 @@ def test_there_is_no_object_before_the_class_is_complete() -> None:
     assert Part(1).a == 1
 
 
+HOOKS = {
+    "init_subclass": (
+        "class Base(Bare):\n"
+        " __slots__ = ()\n __init_subclass__ = classmethod(lambda cls: attempt(cls))"
+    ),
+    "set_name": "body['named'] = Named()",
+    "keys": "Base = type('Base', (Bare,), {Odd('__slots__'): (), Odd('__call__'): None})",
+    "names": "body[Odd('__call__')] = None",
+    "mro": "class Meta(Meta):\n def mro(cls): attempt(cls); return super().mro()",
+    "metaclass": (
+        "class Meta(Meta):\n"
+        " def __new__(*args): cls = super().__new__(*args); attempt(cls); return cls"
+    ),
+    "callback": "gc.callbacks.append(lambda *_: seek()); gc.set_threshold(1)",
+    "failing": "body['named'] = Named(); body['fails'] = Failing()",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_no_hook_makes_an_object_before_the_class_is_complete(hook: str) -> None:
+    """By object.__new__(), which a base in front of Record leads to, by copyreg, by __class__."""
+    run_child(
+        f"""
+        import copyreg, gc
+        from cpythonplus import memory
+
+        class Bare:
+            __slots__ = ()
+            def __new__(cls, *args): return object.__new__(cls)
+
+        class Other(Bare):
+            __slots__ = ("x",)
+
+        Base, Meta, made, body = Bare, type(memory.Record), [], {{"__annotations__": {{"x": int}}}}
+
+        def attempt(cls):
+            for make in (
+                lambda: object.__new__(cls), lambda: cls.__new__(cls), lambda: cls(5),
+                lambda: copyreg._reconstructor(cls, object, None), lambda: cls.from_row([5]),
+                lambda: copyreg.__newobj__(cls), lambda: turned(cls),
+            ):
+                try:
+                    made.append(make())
+                except (TypeError, AttributeError):  # a class without an __mro__ yet has nothing
+                    pass
+
+        def turned(cls):
+            other = Other()
+            other.x = []
+            other.__class__ = cls
+            return other
+
+        def seek():
+            for cls in Base.__subclasses__():
+                if cls.__name__ == "Row":
+                    attempt(cls)
+
+        class Odd(str):
+            def __hash__(self): return str.__hash__(self)
+            def __eq__(self, other): seek(); return str.__eq__(self, other)
+
+        class Named:
+            def __set_name__(self, owner, name): attempt(owner)
+
+        class Failing:
+            def __set_name__(self, owner, name): raise TypeError
+
+        {hook and HOOKS[hook].replace(chr(10), chr(10) + " " * 8)}
+        for _ in range(20):
+            try:
+                Row = Meta("Row", (Base, memory.Record), dict(body))
+                made += [Row(i) for i in range(50)]
+            except (TypeError, RuntimeError):  # 3.11 has another one for __set_name__
+                pass
+            assert not any(map(gc.is_tracked, made)), made
+            made.clear()
+            gc.collect()
+        """
+    )
+
+
+def test_no_object_turns_into_one_of_an_incomplete_class() -> None:
+    class Empty(Record):
+        pass
+
+    class Bare:
+        __slots__ = ()
+
+        def __new__(cls) -> Any:  # noqa: ANN401
+            return object.__new__(cls)
+
+    around = type.__new__(type(Record), "Around", (Bare, Empty), {"__slots__": ()})
+    for kind in (Record, _native.RecordBase, around):
+        with pytest.raises(TypeError, match="__class__"):
+            Empty().__class__ = kind
+    with pytest.raises(TypeError, match="has no instances"):
+        around().__init__(1)
+    with pytest.raises(ValueError, match="new class of records"):
+        _native.memory_seal_record(around, (), (), None)
+
+    class Plain:
+        __slots__ = ()
+
+    class Later(Plain):
+        __slots__ = ()
+
+    for base in (Record, Empty, _native.RecordBase):
+        with pytest.raises(TypeError, match="__bases__"):
+            Later.__bases__ = (base,)
+
+
+def test_the_body_of_a_class_is_seen_as_it_was_written() -> None:
+    seen: list[str] = []
+
+    class Watched(Record):
+        def __init_subclass__(cls) -> None:
+            seen.extend(vars(cls))
+
+    class Part(Watched):
+        a: int
+
+    assert not {"__record_closer__"} & {*seen, *dir(Part)}
+    with pytest.raises(ValueError, match="is complete"):
+        _native.RecordCloser().__set_name__(Part, "a")
+    with pytest.raises(TypeError):
+        _native.RecordCloser().__set_name__(int, "a")  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="collections begin between instructions")
+def test_a_collection_may_set_what_is_missing() -> None:
+    """The list of the missing fields starts it."""
+    record = Row(1)
+    armed = False
+
+    def callback(*_: object) -> None:
+        if armed:
+            record.id, record.name = 5, "set"
+
+    def said() -> str:
+        nonlocal armed
+        armed = True
+        try:
+            record.__init__()
+        except TypeError as error:
+            return str(error)
+        finally:
+            armed = False
+        return ""
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(callback)
+    try:
+        for allocations in range(1, 30):
+            gc.collect()
+            gc.set_threshold(allocations)
+            assert said().endswith("missing 1 required positional argument: 'id'")
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(callback)
+
+
 def test_a_class_made_around_the_metaclass_has_no_objects() -> None:
     kind = type.__new__(type(Record), "Around", (Row,), {})
     for call in (lambda: kind(1), lambda: kind.__new__(kind), lambda: kind.from_row((1, 2))):

@@ -226,3 +226,28 @@ def test_a_finalizer_s_own_error_ends_it(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.undo()
     assert finalizer.peek()
     finalizer.detach()
+
+
+def test_what_the_program_puts_into_weakref_is_looked_at() -> None:
+    run_child(
+        """
+        import weakref
+        from cpythonplus.memory import clear_weakrefs
+
+        thing = type("Thing", (), {})()
+        reference, own = weakref.ref(thing, print), weakref.getweakrefs
+
+        def said():
+            try:
+                clear_weakrefs(thing, call_callbacks=False)
+            except TypeError as error:
+                return str(error)
+
+        for other in (None, [5], (5,)):
+            weakref.getweakrefs = lambda _: other
+            assert said() == "weakref.getweakrefs() must return weak references"
+        weakref.getweakrefs, weakref.finalize = own, 5
+        assert said() == "weakref.finalize is no class"
+        assert reference() is thing
+        """
+    )

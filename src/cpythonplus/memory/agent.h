@@ -1,9 +1,10 @@
 /* A thread that answers questions about a live process, through its private Unix socket.
  *
- * It costs a process that nobody looks at one sleeping thread with a small stack: it holds no GIL, wakes up for clients
- * only, allocates nothing and has all signals blocked.  A client that may ask (agent_socket.h) gets a second thread with an
- * ordinary stack for as long as it is connected; that one parses (request.h) and calls the `answer` function, which may
- * take the GIL.  One client at a time; one that stalls is dropped after some seconds.
+ * It costs a process that nobody looks at two sleeping threads with small stacks, and no descriptor that the program or
+ * its children see: they hold no GIL, wake up for clients only, allocate nothing and have all signals blocked.  One has the
+ * socket, in a table of descriptors of its own, and parses (request.h).  The other starts a thread with an ordinary stack for
+ * each request of a client that may ask (agent_socket.h), which calls the `answer` function, which may take the GIL.  One
+ * client at a time; one that stalls is dropped after some seconds.
  *
  * Rejected: a signal that has the main thread answer (the program may use the signal, its system calls are
  * interrupted, and a main thread that waits in C never answers); waking up every so often to look (that is not
@@ -11,7 +12,8 @@
  *
  * Fork: CPython warns where a process with threads forks, and counts them in the parent behind fork(2).  So the threads are
  * ended before and started anew afterwards, by Python's own fork hooks: pthread_atfork's come before the count.  A child
- * that was forked by another thread than the main one has none: it ends when its last thread does.
+ * that was forked by another thread than the main one has none: it ends when its last thread does.  The connection of a client
+ * lasts beyond a fork, in the parent only.
  *
  * An answer on the wire: '0' or '1' (it failed), four bytes of length, most significant first, then so much JSON.
  */
@@ -51,7 +53,7 @@ plus_agent_after_fork_child(void);
 bool
 plus_agent_will_go_on(void);
 
-/* The path of the socket, "" if there is none. */
+/* The path of the socket, "" if there is none; waits until that is known. */
 const char *
 plus_agent_path(void);
 

@@ -88,7 +88,7 @@ answer(const struct plus_request *request, size_t *length, bool *failed)
     /* A collection runs finalizers, which may belong to one thread: those of a user interface, say. It can wait. */
     collects = PyGC_Disable();
     char *copy = ask_python(request, length, failed);
-    if (collects) {
+    if (collects > 0) {
         PyGC_Enable();
     }
     collects = -1;
@@ -150,6 +150,10 @@ after_fork_parent(PyObject *module, PyObject *unused)
 static PyObject *
 after_fork_child(PyObject *module, PyObject *unused)
 {
+    if (collects > 0) { /* an answer forked: its end is not the child's */
+        PyGC_Enable();
+    }
+    collects = -1;
     plus_agent_after_fork_child();
     Py_RETURN_NONE;
 }

@@ -4,7 +4,7 @@
  *     2. ask      a file of our number: somebody who accepts lives in another container, and keeps it
  *     3. listen   bind to .PID.new, chmod 0600, listen, rename to PID.sock: at each moment who finds the file finds
  *                 somebody who listens, and who may not ask cannot connect
- *     4. move up  the descriptor, to a number that the program does not expect for itself
+ *     4. move up  the descriptor, to a number that the program does not expect for itself, if it is in the program's table
  *     5. note     device and inode of the file: only that one is removed when it closes
  *
  * connect(2) alone tells whether somebody lives behind a file: numbers of processes are given again, and each PID
@@ -13,8 +13,15 @@
  * A descriptor is used only while fstat(2) says that it is what was opened.  Between the look and the use the program
  * could still close it; what would make that impossible is a lock in the program's own close().
  *
- * shutdown(2) of the listening socket wakes the thread that polls it, in every process that has it: so the child of a
- * fork only closes its copy. */
+ * A thread that polls is woken by a datagram.  Its descriptors may be in another table than the caller's, so the caller
+ * cannot shut them down, and a pipe or an eventfd is of no use either: a socket with a name can be reached from any table.
+ * In the same way descriptors go from a thread that ends to the next one: as a message in a mailbox, which alone the
+ * program's table has meanwhile.
+ *
+ * Rejected for hiding the descriptor: a number above the soft limit (the table grows to it, in each process and at each
+ * fork, and often the hard limit is no higher); closing the number while poll(2) holds the file (it is gone when poll
+ * returns, with the client that came); a signal or a futex in a shared file in the place of a socket (a file cannot say
+ * whether its process lives). */
 #define _GNU_SOURCE
 #include "agent_socket.h"
 
@@ -22,7 +29,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +43,63 @@
 
 #define HIGHEST 960 /* numbers from here on are not given again soon, and need no larger table */
 #define SPARE 32    /* below the limit, so that they are not the program's last ones */
+
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2u
+#endif
+
+/* ---- the table of descriptors -------------------------------------------------------------------- */
+
+static _Thread_local bool alone; /* this thread has a table of its own */
+
+static int
+close_range_of_own(unsigned first, unsigned last)
+{
+#ifdef SYS_close_range
+    return (int)syscall(SYS_close_range, first, last, CLOSE_RANGE_UNSHARE);
+#else
+    (void)first, (void)last;
+    return -1;
+#endif
+}
+
+/* Emulators may close a range and ignore the flag.  So the first time one descriptor is closed, and looked for in the
+ * table of the process's first thread. */
+static bool
+leaves_the_others_alone(int probe)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", probe);
+    return access(path, F_OK) == 0 && close_range_of_own((unsigned)probe, (unsigned)probe) == 0 &&
+           fcntl(probe, F_GETFD) < 0 && access(path, F_OK) == 0;
+}
+
+static atomic_int proven; /* 1: it works here, -1: it does not */
+
+bool
+plus_fd_table_is_shared(void)
+{
+    return atomic_load(&proven) < 0;
+}
+
+bool
+plus_fd_table_leave(int probe, int kept)
+{
+    if (atomic_load(&proven) == 0) {
+        atomic_store(&proven, leaves_the_others_alone(probe) ? 1 : -1);
+    }
+    if (atomic_load(&proven) < 0 || close_range_of_own((unsigned)(kept + 1), ~0u) != 0) {
+        return false;
+    }
+    if (kept > 0) {
+        (void)close_range_of_own(0, (unsigned)(kept - 1));
+    }
+    alone = true;
+    while (open("/dev/null", O_RDWR | O_CLOEXEC) >= 0 && fcntl(2, F_GETFD) < 0) {
+    }
+    return true;
+}
 
 /* ---- descriptors --------------------------------------------------------------------------------- */
 
@@ -59,7 +125,7 @@ plus_own_fd_take(int fd)
 {
     struct stat status;
 
-    fd = move_up(fd);
+    fd = alone ? fd : move_up(fd);
     if (fstat(fd, &status) != 0) {
         close(fd);
         return PLUS_NO_FD;
@@ -83,6 +149,117 @@ plus_own_fd_close(struct plus_own_fd *own)
         close(own->fd);
     }
     *own = PLUS_NO_FD;
+}
+
+/* ---- mailboxes ----------------------------------------------------------------------------------- */
+
+struct plus_mailbox
+plus_mailbox_open(void)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct plus_mailbox box = {PLUS_NO_FD, {.sun_family = AF_UNIX}, sizeof(struct sockaddr_un)};
+
+    if (fd < 0) {
+        return box;
+    }
+    /* The kernel finds a name. */
+    if (bind(fd, (struct sockaddr *)&box.name, sizeof(sa_family_t)) != 0 ||
+        getsockname(fd, (struct sockaddr *)&box.name, &box.name_length) != 0) {
+        close(fd);
+        return box;
+    }
+    box.fd = plus_own_fd_take(fd);
+    return box;
+}
+
+/* A message of one byte, with room for descriptors. */
+union parcel {
+    char bytes[CMSG_SPACE(PLUS_OWN_FDS_MAX * sizeof(int))];
+    struct cmsghdr head;
+};
+
+bool
+plus_own_fds_send(const struct plus_mailbox *to, struct plus_own_fd *const *fds, size_t count)
+{
+    union parcel parcel = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct sockaddr_un name = to->name;
+    char byte = 0;
+    struct iovec part = {&byte, 1};
+    int own[PLUS_OWN_FDS_MAX], from = -1;
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (plus_own_fd_is_ours(fds[i])) {
+            own[found++] = fds[i]->fd;
+        }
+        else {
+            *fds[i] = PLUS_NO_FD;
+        }
+    }
+    memcpy(CMSG_DATA(&parcel.head), own, found * sizeof(int));
+    parcel.head.cmsg_len = CMSG_LEN(found * sizeof(int));
+    const struct msghdr message = {.msg_name = &name,
+                                   .msg_namelen = to->name_length,
+                                   .msg_iov = &part,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &parcel,
+                                   .msg_controllen = CMSG_SPACE(found * sizeof(int))};
+    bool sent = found > 0 && (from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0 &&
+                sendmsg(from, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+    if (from >= 0) {
+        close(from);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct plus_own_fd kept = *fds[i];
+        plus_own_fd_close(fds[i]);
+        if (sent && kept.fd >= 0) {
+            *fds[i] = (struct plus_own_fd){-1, kept.device, kept.inode};
+        }
+    }
+    return sent;
+}
+
+bool
+plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds, size_t count)
+{
+    union parcel parcel;
+    char byte;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &parcel, .msg_controllen = sizeof parcel};
+    int own[PLUS_OWN_FDS_MAX];
+    size_t found = 0, next = 0;
+    bool whole = true;
+
+    if (plus_own_fd_is_ours(box) &&
+        recvmsg(box->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1) {
+        const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+            found = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(own, CMSG_DATA(head), found * sizeof(int));
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i]->inode == 0) {
+            continue; /* it was not sent */
+        }
+        /* Anybody may send: what has another identity is none of ours. */
+        if (next < found) {
+            fds[i]->fd = alone ? own[next] : move_up(own[next]);
+            next++;
+        }
+        if (!plus_own_fd_is_ours(fds[i])) {
+            if (fds[i]->fd >= 0) {
+                close(fds[i]->fd);
+            }
+            *fds[i] = PLUS_NO_FD;
+            whole = false;
+        }
+    }
+    while (next < found) {
+        close(own[next++]);
+    }
+    return whole;
 }
 
 /* ---- the folder ---------------------------------------------------------------------------------- */
@@ -184,7 +361,7 @@ plus_agent_socket_open(struct plus_agent_socket *agent, const char *runtime_fold
     struct stat status;
     int error = find_folder(folder, sizeof folder, runtime_folder);
 
-    agent->listening = PLUS_NO_FD;
+    agent->listening = agent->waking.fd = PLUS_NO_FD;
     if (error < 0) {
         return error;
     }
@@ -207,6 +384,7 @@ plus_agent_socket_open(struct plus_agent_socket *agent, const char *runtime_fold
     bool found = lstat(agent->path, &status) == 0;
     agent->device = found ? status.st_dev : 0;
     agent->inode = found ? status.st_ino : 0;
+    agent->waking = plus_mailbox_open();
     return agent->listening.fd < 0 ? -EBADF : 0;
 }
 
@@ -216,6 +394,7 @@ plus_agent_socket_close(struct plus_agent_socket *agent)
     struct stat status;
 
     plus_own_fd_close(&agent->listening);
+    plus_own_fd_close(&agent->waking.fd);
     if (lstat(agent->path, &status) == 0 && status.st_dev == agent->device &&
         status.st_ino == agent->inode) {
         unlink(agent->path);
@@ -225,20 +404,45 @@ plus_agent_socket_close(struct plus_agent_socket *agent)
 void
 plus_agent_socket_forget(struct plus_agent_socket *agent)
 {
-    plus_own_fd_close(&agent->listening); /* never shutdown: it is the parent's socket, too */
+    plus_own_fd_close(&agent->listening); /* never shutdown: they are the parent's sockets, too */
+    plus_own_fd_close(&agent->waking.fd);
+    *agent = (struct plus_agent_socket){.listening = PLUS_NO_FD, .waking.fd = PLUS_NO_FD};
+}
+
+int
+plus_agent_socket_poll(const struct plus_agent_socket *agent, int fd, short events, int timeout_ms)
+{
+    struct pollfd polled[2] = {{.fd = fd, .events = events}, {.fd = -1, .events = POLLIN}};
+    char byte;
+
+    if (plus_own_fd_is_ours(&agent->waking.fd)) {
+        polled[1].fd = agent->waking.fd.fd;
+    }
+    int ready = poll(polled, 2, timeout_ms);
+    if (polled[1].revents != 0 && plus_own_fd_is_ours(&agent->waking.fd)) {
+        (void)recv(agent->waking.fd.fd, &byte, sizeof byte, MSG_DONTWAIT);
+    }
+    return ready <= 0 ? ready : polled[0].revents != 0 ? 1 : -1;
 }
 
 bool
 plus_agent_socket_wake(const struct plus_agent_socket *agent)
 {
     struct stat status;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool sent = fd >= 0 && sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+                                  (const struct sockaddr *)&agent->waking.name,
+                                  agent->waking.name_length) == 1;
+    bool full = !sent && errno == EAGAIN; /* of wakings that nobody has read yet */
 
-    if (plus_own_fd_is_ours(&agent->listening)) {
-        return shutdown(agent->listening.fd, SHUT_RDWR) == 0;
+    if (fd >= 0) {
+        close(fd);
     }
-    /* The number is gone, but whoever polls keeps the socket alive, and a connection wakes him. */
-    return lstat(agent->path, &status) == 0 && status.st_ino == agent->inode &&
-           is_alive(agent->path) == 1;
+    /* Where the name means nothing, in another network or because the program has closed the descriptor: the thread that
+     * polls keeps the socket alive, and a connection wakes it. */
+    return sent || full ||
+           (lstat(agent->path, &status) == 0 && status.st_ino == agent->inode &&
+            is_alive(agent->path) == 1);
 }
 
 bool

@@ -11,6 +11,8 @@ program that is going to be started: an allocator cannot be changed in a process
 import os
 import sys
 
+from cpythonplus._base.contents import contents, opened
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
@@ -62,6 +64,7 @@ _SETTINGS = {
     "glibc-tuned": {},
 }
 _PRELOAD = "LD_PRELOAD"
+_MOST_BYTES = 256 << 20
 _ELF_HEAD = 20  # up to and with the machine
 _IDENTITY = slice(4, 6)  # 32 or 64 bits, byte order
 _MACHINE = slice(18, 20)
@@ -81,14 +84,13 @@ def kind_of(name: str) -> str:
             raise AllocatorError(f"expected {', '.join(KINDS)} or a library's path, got {name!r}")
         return name
     try:
-        with open(name, "rb") as file:
-            contents = file.read()
+        data = contents(name, _MOST_BYTES)
     except OSError as error:
         raise AllocatorError(f"{name!r} cannot be read: {error.strerror}") from None
-    if not _fits(contents):
+    if not _fits(data):
         raise AllocatorError(f"{name!r} is not a shared library for this processor")
     for kind, symbol in _SYMBOLS.items():
-        if symbol in contents:
+        if symbol in data:
             return kind
     raise AllocatorError(f"{name!r} is neither jemalloc nor mimalloc")
 
@@ -228,20 +230,20 @@ def _linker_folders() -> "Iterator[str]":
 
 def _fits_file(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             return _fits(file.read(_ELF_HEAD))
     except OSError:
         return False
 
 
-def _fits(contents: bytes) -> bool:
+def _fits(data: bytes) -> bool:
     """Whether it begins as a library does that this interpreter can load."""
     with open("/proc/self/exe", "rb") as file:
         own = file.read(_ELF_HEAD)
     return (
-        contents[:4] == b"\x7fELF"
-        and contents[_IDENTITY] == own[_IDENTITY]
-        and contents[_MACHINE] == own[_MACHINE]
+        data[:4] == b"\x7fELF"
+        and data[_IDENTITY] == own[_IDENTITY]
+        and data[_MACHINE] == own[_MACHINE]
     )
 
 

@@ -7,6 +7,7 @@
 #include "../_base/clock.h"
 #include "../_base/page.h"
 #include "../_interp/arenas.h"
+#include "../_interp/gc_objects.h"
 #include "heap_walk.h"
 #include "pages.h"
 #include "pins.h"
@@ -228,26 +229,29 @@ hold_all(const struct plus_pins *pins, size_t owners, bool release)
     }
 }
 
-/* Builds nothing before the search has ended: what is made would lie in the arenas. */
+/* Builds nothing before the search has ended: what is made would lie in the arenas.  Ends what plus_gc_objects_begin()
+ * began as soon as objects are made. */
 static PyObject *
 search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit, struct plus_own_objects *own)
 {
     struct plus_pins pins = {0};
+    int status = 0;
 
     view->pinned =
         calloc(view->arenas.count + (size_t)PyList_GET_SIZE(blocks) + 1, sizeof *view->pinned);
-    if (view->pinned == NULL) {
-        return PyErr_NoMemory();
-    }
-    if (pins_limit > 0) {
+    if (view->pinned != NULL && pins_limit > 0) {
         choose_arenas(view);
     }
-    if (add_blocks(view, blocks) < 0) {
-        return NULL;
+    bool has_blocks = view->pinned != NULL && add_blocks(view, blocks) == 0;
+    if (has_blocks) {
+        status = plus_pins_find(&pins, view->pinned, view->pinned_count, own);
     }
-    int status = plus_pins_find(&pins, view->pinned, view->pinned_count, own);
-    if (status == -ENOMEM) {
+    plus_gc_objects_end();
+    if (view->pinned == NULL || (status < 0 && status != -ENOTSUP)) {
         return PyErr_NoMemory();
+    }
+    if (!has_blocks) {
+        return NULL;
     }
     hold_all(&pins, view->pinned_count, false);
     PyObject *result = Py_BuildValue(
@@ -290,17 +294,18 @@ plus_memory_arenas(PyObject *module, PyObject *args)
         plus_segments_free(&segments);
         return PyErr_NoMemory();
     }
-    if (refusal == NULL) {
+    bool begun = refusal == NULL && plus_gc_objects_begin() == 0;
+    if (begun) {
         refusal = plus_arenas_find(&view.arenas, &segments);
     }
-    if (refusal != NULL) {
-        result = PyUnicode_FromString(refusal);
-    }
-    else if (summarise_all(&view) < 0) {
-        PyErr_NoMemory();
+    if (begun && refusal == NULL && summarise_all(&view) == 0) {
+        result = search(&view, blocks, pins_limit, &own);
     }
     else {
-        result = search(&view, blocks, pins_limit, &own);
+        if (begun) {
+            plus_gc_objects_end();
+        }
+        result = refusal != NULL ? PyUnicode_FromString(refusal) : PyErr_NoMemory();
     }
     plus_own_objects_clear(&own);
     plus_segments_free(&segments);

@@ -81,12 +81,12 @@ select_object(PyObject *op, bool frozen, void *arg)
 {
     struct selection *selection = arg;
 
-    if (Py_REFCNT(op) == 0) { /* being freed: a reference given back would free it again */
+    /* What is being freed would be freed again by a reference that is given back. */
+    if (Py_REFCNT(op) == 0 || op == selection->found) {
         return 0;
     }
     if (selection->types == Py_None) {
-        bool skip = op == selection->found ||
-                    (may_be_unfinished(op) && !plus_granules_has(&selection->held, op));
+        bool skip = may_be_unfinished(op) && !plus_granules_has(&selection->held, op);
         return skip ? 0 : PyList_Append(selection->found, op);
     }
     if (selection->types == PyExc_BaseException) {
@@ -98,6 +98,26 @@ select_object(PyObject *op, bool frozen, void *arg)
         }
     }
     return 0;
+}
+
+static int
+select_met(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
+{
+    (void)parent;
+    bool is_known = origin == PLUS_HEAP_LISTED || origin == PLUS_HEAP_FROZEN;
+    return is_known ? select_object(op, origin == PLUS_HEAP_FROZEN, arg) : 0;
+}
+
+/* A listing has no frozen objects, but a walk meets those that others lead to. */
+static int
+select_all(struct selection *selection)
+{
+    const struct plus_heap_visitor visitor = {select_met, NULL, selection};
+
+    if (plus_gc_objects_need_listing()) {
+        return plus_heap_walk(&visitor, NULL);
+    }
+    return plus_gc_objects_visit(select_object, selection);
 }
 
 static PyObject *
@@ -117,13 +137,21 @@ memory_gc_objects_of(PyObject *module, PyObject *types)
     if (selection.found == NULL) {
         return NULL;
     }
+    if (plus_gc_objects_begin() < 0) {
+        Py_DECREF(selection.found);
+        return PyErr_NoMemory();
+    }
     if (types == Py_None && note_held_tuples(&selection.held) < 0) {
         PyErr_NoMemory();
         Py_CLEAR(selection.found);
     }
-    else if (plus_gc_objects_visit(select_object, &selection) != 0) {
+    else if (select_all(&selection) != 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_NoMemory();
+        }
         Py_CLEAR(selection.found);
     }
+    plus_gc_objects_end();
     plus_granules_clear(&selection.held);
     return selection.found;
 }
@@ -169,7 +197,7 @@ PyMethodDef plus_memory_caches_methods[] = {
          "Return a list of the objects of just these types that the collector knows.\n\n"
          "None: of all types, but for tuples that C code may be filling; BaseException: of it\n"
          "and all that derive from it.  Frozen ones, too.\n"
-         "Raises RuntimeError where the collector's lists cannot be read.")},
+         "UnsupportedPlatform where the heap cannot be walked.")},
     {"memory_instance_dict", memory_instance_dict, METH_O,
      PyDoc_STR("memory_instance_dict($module, op, /)\n--\n\n"
                "Return the dict of an instance of a built-in type, None if it has none yet.")},

@@ -75,19 +75,6 @@ census_of(const struct plus_tally *tally, uint64_t pause_ns, size_t extra_bytes)
                          values ? Py_True : Py_False);
 }
 
-/* Before any walk; -1 with UnsupportedPlatform. */
-static int
-prepare(void)
-{
-    const char *refusal = plus_heap_walk_refusal();
-
-    if (refusal != NULL) {
-        plus_raise_unsupported(refusal);
-        return -1;
-    }
-    return 0;
-}
-
 static PyObject *
 memory_census(PyObject *module, PyObject *unused)
 {
@@ -95,7 +82,7 @@ memory_census(PyObject *module, PyObject *unused)
     const struct plus_heap_visitor visitor = {count, NULL, &tally};
     size_t extra_bytes = 0;
 
-    if (prepare() < 0) {
+    if (plus_heap_walk_raises()) {
         return NULL;
     }
     uint64_t start = plus_now_ns();
@@ -133,7 +120,7 @@ memory_referrers_of(PyObject *module, PyObject *type)
         PyErr_SetString(PyExc_TypeError, "memory_referrers_of takes a class");
         return NULL;
     }
-    return prepare() < 0 ? NULL : plus_referrers_rows((PyTypeObject *)type);
+    return plus_heap_walk_raises() ? NULL : plus_referrers_rows((PyTypeObject *)type);
 }
 
 static PyObject *
@@ -149,7 +136,7 @@ memory_root_path(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "own must be a str or None");
         return NULL;
     }
-    return prepare() < 0 ? NULL : plus_root_path(target, any_instance, caller, own);
+    return plus_heap_walk_raises() ? NULL : plus_root_path(target, any_instance, caller, own);
 }
 
 static PyObject *
@@ -166,7 +153,7 @@ memory_root_paths(PyObject *module, PyObject *args)
         PyErr_Format(PyExc_ValueError, "at most %d objects", PLUS_ROOT_PATHS_MAX);
         return NULL;
     }
-    return prepare() < 0 ? NULL : plus_root_paths(targets, own, seconds);
+    return plus_heap_walk_raises() ? NULL : plus_root_paths(targets, own, seconds);
 }
 
 static PyObject *
@@ -174,7 +161,8 @@ memory_reference_label(PyObject *module, PyObject *args)
 {
     PyObject *from, *to;
 
-    if (!PyArg_ParseTuple(args, "OO:memory_reference_label", &from, &to) || prepare() < 0) {
+    if (!PyArg_ParseTuple(args, "OO:memory_reference_label", &from, &to) ||
+        plus_heap_walk_raises()) {
         return NULL;
     }
     return plus_reference_label(from, to);

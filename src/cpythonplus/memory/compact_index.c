@@ -86,11 +86,13 @@ plus_index_width(Py_ssize_t capacity)
     return capacity <= 1 << 8 ? 1 : capacity <= 1 << 16 ? 2 : capacity <= 1 << 24 ? 3 : 4;
 }
 
-/* Groups for so many entries at nine tenths. */
+/* Groups for so many entries at nine tenths.  One at least: a search ends at a vacant slot only. */
 Py_ssize_t
 plus_index_groups(Py_ssize_t entries)
 {
-    return (entries * 10 + 9 * PLUS_INDEX_SLOTS - 1) / (9 * PLUS_INDEX_SLOTS);
+    Py_ssize_t groups = (entries * 10 + 9 * PLUS_INDEX_SLOTS - 1) / (9 * PLUS_INDEX_SLOTS);
+
+    return groups > 0 ? groups : 1;
 }
 
 size_t

@@ -170,8 +170,7 @@ memory_walk_dicts(PyObject *module, PyObject *args)
     const char *refusal = plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
 
     if (refusal != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, refusal);
-        return NULL;
+        return plus_raise_unsupported(refusal);
     }
     if (plus_dict_walk_run(&walk, worth_bytes, limit) < 0) {
         PyErr_NoMemory();

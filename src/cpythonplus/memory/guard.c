@@ -21,19 +21,8 @@
 
 #include "../_base/raise.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #define ROOM 400 /* calls */
 #define TRIES 4  /* signals may come as quickly as they are handled */
-
-/* Pending calls are made by the thread that started the process, or that was alone after its fork, and signal handlers
- * run there.  The kernel gives that thread the process's own number. */
-static bool
-on_main_thread(void)
-{
-    return syscall(SYS_gettid) == getpid();
-}
 
 /* A collection may come where the program has no calls left: room for the callback's own. */
 static PyObject *
@@ -58,13 +47,6 @@ is_own(PyObject *error)
            PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
 }
 
-/* Raises it behind the collection; false, and the error stays ours, if that cannot be. */
-static bool
-put_off(PyObject *error)
-{
-    return on_main_thread() && plus_raise_soon(error);
-}
-
 /* Calls again what a signal handler interrupted, but not for ever.  Only the first exception counts: a time-out that
  * is due again and again is one. */
 static PyObject *
@@ -86,7 +68,7 @@ call_guarded(PyObject *callable, PyObject *const *args, Py_ssize_t count)
             break;
         }
     }
-    if (first == NULL || put_off(first)) {
+    if (first == NULL || plus_raise_soon(first)) { /* behind the collection */
         Py_RETURN_NONE;
     }
     plus_raise_again(first);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "../_base/clock.h"
+#include "../_interp/gc_objects.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436 /* Linux 5.9; before that they stay open */
@@ -199,6 +200,12 @@ plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seco
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
         return PyErr_SetFromErrno(PyExc_OSError);
     }
+    if (plus_gc_objects_begin() <
+        0) { /* a copy runs no Python code, so it could not make the listing */
+        close(pipe_fds[0]);
+        close(pipe_fds[1]);
+        return PyErr_NoMemory();
+    }
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -207,6 +214,7 @@ plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seco
     }
     *pause_ns = plus_now_ns() - start;
     int error = errno;
+    plus_gc_objects_end();
     char *data = NULL;
     int status = 0;
     bool late = false;

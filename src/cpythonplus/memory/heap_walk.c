@@ -17,13 +17,18 @@
  * Frames come last: so what is told as held by a frame was met nowhere else.
  *
  * Rejected: a set of all objects (for those in the lists, which are most, the lists are one), and gc.get_objects() with
- * gc.get_referents(), which make lists of the whole heap and miss what no tp_traverse tells. */
+ * gc.get_referents(), which make lists of the whole heap and miss what no tp_traverse tells.
+ *
+ * If the lists cannot be walked along, gc_objects.h has a listing, with a set of its addresses.  Frozen objects are not
+ * in it: these are handled when they are met, as those that the collector does not know, and sys.modules is one more
+ * beginning for them. */
 #include "heap_walk.h"
 
 #include <stdlib.h>
 
 #include "../_base/granules.h"
 #include "../_base/object_stack.h"
+#include "../_base/raise.h"
 #include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/live_frames.h"
@@ -41,6 +46,7 @@ struct walk {
     PyObject *source;           /* whose references are being visited */
     struct plus_object_stack stack;
     unsigned nesting;
+    bool by_listing;
 };
 
 static int
@@ -101,6 +107,22 @@ meet_type(struct walk *walk, PyTypeObject *type)
     return meet_unlisted(walk, (PyObject *)type, NULL, PLUS_HEAP_AS_TYPE);
 }
 
+static bool
+has_a_turn(const struct walk *walk, PyObject *op)
+{
+    return walk->by_listing ? plus_gc_objects_listed(op) : plus_gc_is_tracked(op);
+}
+
+/* An object that is not in the listing, but that the collector knows, is frozen. */
+static int
+meet_without_turn(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
+{
+    if (walk->by_listing && plus_gc_is_tracked(op)) {
+        return meet_unlisted(walk, op, NULL, PLUS_HEAP_FROZEN);
+    }
+    return meet_unlisted(walk, op, parent, origin);
+}
+
 static int
 meet(PyObject *op, void *arg)
 {
@@ -113,10 +135,10 @@ meet(PyObject *op, void *arg)
     if (walk->visitor->reference != NULL) {
         stop = walk->visitor->reference(walk->source, op, walk->visitor->arg);
     }
-    if (stop != 0 || plus_gc_is_tracked(op)) {
-        return stop; /* has its own turn */
+    if (stop != 0 || has_a_turn(walk, op)) {
+        return stop;
     }
-    return meet_unlisted(walk, op, walk->source, PLUS_HEAP_REFERRED);
+    return meet_without_turn(walk, op, walk->source, PLUS_HEAP_REFERRED);
 }
 
 static int
@@ -157,39 +179,74 @@ meet_in_frame(PyCodeObject *code, int index, PyObject *value, void *arg)
     struct walk *walk = arg;
 
     (void)code, (void)index;
-    if (plus_gc_is_tracked(value)) {
+    if (has_a_turn(walk, value)) {
         return 0;
     }
-    int stop = meet_unlisted(walk, value, NULL, PLUS_HEAP_IN_FRAME);
+    int stop = meet_without_turn(walk, value, NULL, PLUS_HEAP_IN_FRAME);
+    return stop != 0 ? stop : follow_stack(walk);
+}
+
+static int
+meet_modules(struct walk *walk)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+
+    if (!walk->by_listing || has_a_turn(walk, modules)) {
+        return 0;
+    }
+    int stop = meet_without_turn(walk, modules, NULL, PLUS_HEAP_REFERRED);
     return stop != 0 ? stop : follow_stack(walk);
 }
 
 const char *
 plus_heap_walk_refusal(void)
 {
-    static const enum plus_fact needed[] = {PLUS_FACT_GC_HEADER, PLUS_FACT_GC_RINGS,
-                                            PLUS_FACT_FRAMES};
+    static const enum plus_fact asked[] = {PLUS_FACT_GC_HEADER, PLUS_FACT_GC_RINGS,
+                                           PLUS_FACT_INLINE_VALUES, PLUS_FACT_OBJECT_SIZES};
 
-    /* What is asked for during a walk, and gone without where it does not hold: a proof makes objects, and on 3.11 that
-     * may start the collector, which moves what the walk goes along. */
-    (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
-    (void)plus_fact_refusal(PLUS_FACT_OBJECT_SIZES);
+    /* A walk asks for these facts and goes on without those that do not hold.  They are proven here: a proof makes
+     * objects, and on 3.11 that may start the collector, which moves what the walk goes along. */
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        (void)plus_fact_refusal(asked[i]);
+    }
     plus_numpy_arrays_learn();
-    return plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
+    return plus_fact_refusal(PLUS_FACT_FRAMES);
+}
+
+bool
+plus_heap_walk_raises(void)
+{
+    const char *refusal = plus_heap_walk_refusal();
+    char reason[256];
+
+    if (refusal != NULL) {
+        snprintf(reason, sizeof reason, "the heap cannot be walked: %s", refusal);
+        plus_raise_unsupported(reason);
+    }
+    return refusal != NULL;
 }
 
 int
 plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
 {
-    struct walk walk = {.visitor = visitor};
-    int stop = plus_gc_objects_visit(take_turn, &walk);
+    struct walk walk = {.visitor = visitor, .by_listing = plus_gc_objects_need_listing()};
+    int stop = plus_gc_objects_begin();
 
+    if (stop < 0) {
+        return stop;
+    }
+    stop = plus_gc_objects_visit(take_turn, &walk);
+    if (stop == 0) {
+        stop = meet_modules(&walk);
+    }
     if (stop == 0) {
         stop = plus_live_frames_visit(meet_in_frame, &walk);
     }
     if (extra_bytes != NULL) {
-        *extra_bytes = plus_granules_bytes(&walk.met) + walk.stack.capacity * sizeof(PyObject *);
+        *extra_bytes = plus_granules_bytes(&walk.met) + walk.stack.capacity * sizeof(PyObject *) +
+                       plus_gc_objects_listing_bytes();
     }
+    plus_gc_objects_end();
     plus_granules_clear(&walk.met);
     free(walk.stack.items);
     return stop;

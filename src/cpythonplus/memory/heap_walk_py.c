@@ -1,6 +1,5 @@
 #include "binding.h"
 
-#include "../_base/raise.h"
 #include "heap_walk.h"
 
 struct counts {
@@ -28,11 +27,10 @@ memory_heap_counts(PyObject *module, PyObject *unused)
 {
     struct counts counts = {{0}, 0};
     const struct plus_heap_visitor visitor = {count_object, count_reference, &counts};
-    const char *refusal = plus_heap_walk_refusal();
     size_t extra_bytes = 0;
 
-    if (refusal != NULL) {
-        return plus_raise_unsupported(refusal);
+    if (plus_heap_walk_raises()) {
+        return NULL;
     }
     if (plus_heap_walk(&visitor, &extra_bytes) < 0) {
         return PyErr_NoMemory();

@@ -105,6 +105,12 @@ plus_referrers_among(PyObject *objects, PyObject *targets)
     if (search.found == NULL) {
         return NULL;
     }
+    if (PyList_GET_SIZE(search.found) !=
+        PyList_GET_SIZE(targets)) { /* a collection ran meanwhile */
+        Py_DECREF(search.found);
+        PyErr_SetString(PyExc_RuntimeError, "the list of targets changed");
+        return NULL;
+    }
     if (plus_address_table_reserve(&search.lists, (size_t)PyList_GET_SIZE(targets)) < 0) {
         Py_DECREF(search.found);
         return PyErr_NoMemory();

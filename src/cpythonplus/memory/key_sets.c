@@ -106,9 +106,10 @@ is_pattern(PyObject *pattern, PyObject *names)
     int fits = -1;
 
     if (listed != NULL && plain != NULL && fill(plain, names) == 0) {
-        Py_ssize_t shared_bytes = size_of(copy), plain_bytes = size_of(plain);
-        int same = PyObject_RichCompareBool(listed, names, Py_EQ);
-        if (shared_bytes >= 0 && plain_bytes >= 0 && same >= 0) {
+        Py_ssize_t shared_bytes = size_of(copy);
+        Py_ssize_t plain_bytes = shared_bytes < 0 ? -1 : size_of(plain);
+        int same = plain_bytes < 0 ? -1 : PyObject_RichCompareBool(listed, names, Py_EQ);
+        if (same >= 0) {
             fits = same && shared_bytes < plain_bytes;
         }
     }
@@ -270,6 +271,12 @@ add_pattern(struct plus_key_sets *sets, struct key_set *set, const struct plus_r
     return 0;
 }
 
+static bool
+has_pattern(const struct key_set *set)
+{
+    return set->pattern != NULL && set->pattern != Py_None;
+}
+
 /* The set that a row belongs to, with a pattern; NULL if it has none, with an exception if it failed. */
 static struct key_set *
 set_of(struct plus_key_sets *sets, const struct plus_row *row)
@@ -292,12 +299,12 @@ set_of(struct plus_key_sets *sets, const struct plus_row *row)
             return NULL;
         }
     }
-    if (set->pattern == NULL || set->pattern == Py_None) {
+    if (!has_pattern(set)) {
         return NULL;
     }
     if (!is_same_keys(set->last, row)) {
         PyObject *last = names_of(row);
-        if (last == NULL || (set = find(sets, hash, row)) == NULL) {
+        if (last == NULL || (set = find(sets, hash, row)) == NULL || !has_pattern(set)) {
             Py_XDECREF(last);
             return NULL;
         }

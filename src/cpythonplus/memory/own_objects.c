@@ -21,7 +21,7 @@
 
 struct search {
     struct plus_own_objects *own;
-    PyObject *modules, *module_key;
+    PyObject *modules;
     struct plus_granules others; /* namespaces of other modules */
     struct plus_object_stack stack;
 };
@@ -50,7 +50,7 @@ is_of_another(struct search *search, PyObject *op)
     if (PyType_Check(op)) {
         PyObject *names = plus_class_dict((PyTypeObject *)op);
         return !PyType_HasFeature((PyTypeObject *)op, Py_TPFLAGS_HEAPTYPE) || names == NULL ||
-               !is_name_of_one(search, PyDict_GetItemWithError(names, search->module_key));
+               !is_name_of_one(search, plus_dict_item(names, "__module__"));
     }
     return PyDict_CheckExact(op) && plus_granules_has(&search->others, op);
 }
@@ -100,14 +100,12 @@ plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
 {
     struct search search = {.own = own, .modules = modules};
 
-    search.module_key = PyUnicode_InternFromString("__module__");
-    int status = search.module_key == NULL ? -ENOMEM : add_namespaces(&search);
+    int status = add_namespaces(&search);
 
     while (status == 0 && search.stack.depth > 0) {
         PyObject *op = search.stack.items[--search.stack.depth];
         status = plus_referents_visit(op, meet, &search);
     }
-    Py_XDECREF(search.module_key);
     free(search.stack.items);
     plus_granules_clear(&search.others);
     return status;

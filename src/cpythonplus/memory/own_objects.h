@@ -1,6 +1,6 @@
 /* Which objects modules have brought along: what their namespaces lead to, and nobody else's.
  *
- * With the GIL held; calls no Python code.  Makes an object only while it finds them. */
+ * With the GIL held; calls no Python code and makes no object. */
 #ifndef PLUS_MEMORY_OWN_OBJECTS_H
 #define PLUS_MEMORY_OWN_OBJECTS_H
 

@@ -33,6 +33,7 @@
 #define GROUPS 64
 #define STEPS 40
 #define CHAIN 24
+#define LABEL 200 /* characters of a key: the answer of the copy has an end */
 #define HELD_BYTES 16384
 #define GARBAGE 0         /* the anchor of all that nobody leads to */
 #define MARKED_BYTES 2048 /* what keeps less is in no mark */
@@ -188,7 +189,7 @@ plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph)
 static int64_t
 length_of(PyObject *op)
 {
-    static const char *const sized[] = {"collections.deque", "array.array", "bytearray"};
+    static const char *const sized[] = {"collections.deque", "array.array"};
 
     if (op == NULL) {
         return -1;
@@ -202,8 +203,13 @@ length_of(PyObject *op)
     if (PyList_Check(op)) {
         return PyList_GET_SIZE(op);
     }
+    if (PyByteArray_Check(op)) {
+        return PyByteArray_GET_SIZE(op);
+    }
+    /* A class of the program may have any name, and is not immutable. */
     for (size_t i = 0; i < sizeof sized / sizeof sized[0]; i++) {
-        if (strcmp(Py_TYPE(op)->tp_name, sized[i]) == 0) {
+        if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_IMMUTABLETYPE) &&
+            strcmp(Py_TYPE(op)->tp_name, sized[i]) == 0) {
             return Py_SIZE(op);
         }
     }
@@ -588,7 +594,7 @@ find_owners(struct finding *it)
 static PyObject *
 type_name(const PyTypeObject *type)
 {
-    PyObject *module = NULL, *dict = plus_class_dict((PyTypeObject *)type);
+    PyObject *module = plus_dict_item(plus_class_dict((PyTypeObject *)type), "__module__");
     PyObject *name = PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_HEAPTYPE)
                          ? ((PyHeapTypeObject *)type)->ht_qualname
                          : NULL;
@@ -596,16 +602,29 @@ type_name(const PyTypeObject *type)
     if (name == NULL || !PyUnicode_CheckExact(name)) {
         return PyUnicode_FromString(type->tp_name);
     }
-    module = dict == NULL ? NULL : PyDict_GetItemString(dict, "__module__");
     return module != NULL && PyUnicode_CheckExact(module)
                ? PyUnicode_FromFormat("%U.%U", module, name)
                : Py_NewRef(name);
 }
 
+/* A text that marshal can write: a program may put an instance of a class derived from str where a name is.  NULL, without an
+ * exception, stands for no name. */
+static PyObject *
+plain_text(PyObject *text)
+{
+    PyObject *plain = text != NULL && PyUnicode_Check(text) ? PyUnicode_FromObject(text) : NULL;
+
+    PyErr_Clear();
+    return plain != NULL ? plain : Py_NewRef(Py_None);
+}
+
 static PyObject *
 named(PyObject *label)
 {
-    if (PyUnicode_CheckExact(label) || PyLong_CheckExact(label) || label == Py_None) {
+    if (PyUnicode_CheckExact(label)) {
+        return PyUnicode_Substring(label, 0, LABEL);
+    }
+    if (PyLong_CheckExact(label) || label == Py_None) {
         return Py_NewRef(label);
     }
     PyObject *name = type_name(Py_TYPE(label)), *pair = NULL;
@@ -644,9 +663,8 @@ root_step(const struct plus_owners *owners, uint32_t node)
         return Py_BuildValue("(ssN)", "root", "garbage", type_name(Py_TYPE(op)));
     }
     if (PyModule_Check(op)) {
-        PyObject *name = PyModule_GetNameObject(op);
-        PyErr_Clear();
-        return Py_BuildValue("(sNs)", "module", name != NULL ? name : Py_NewRef(Py_None), "module");
+        PyObject *name = plus_dict_item(PyModule_GetDict(op), "__name__");
+        return Py_BuildValue("(sNs)", "module", plain_text(name), "module");
     }
     return Py_BuildValue("(sON)", "root", Py_None, type_name(Py_TYPE(op)));
 }
@@ -657,8 +675,8 @@ variable_step(const struct plus_heap_graph *graph, uint32_t frame, uint32_t to)
     PyCodeObject *code = graph->codes[frame - 1];
     PyObject *name = plus_heap_graph_variable(frame, graph->objects[to]);
 
-    return Py_BuildValue("(s(OOOi)N)", "variable", name != NULL ? name : Py_None, code->co_qualname,
-                         code->co_filename, code->co_firstlineno,
+    return Py_BuildValue("(s(NNNi)N)", "variable", plain_text(name), plain_text(code->co_qualname),
+                         plain_text(code->co_filename), code->co_firstlineno,
                          type_name(Py_TYPE(graph->objects[to])));
 }
 
@@ -801,16 +819,16 @@ tally_rows(const struct finding *it, const struct tallies *tallies, size_t kind)
              (kind == 2 || (int64_t)tally->count - count < 10))) {
             continue;
         }
-        PyObject *name = code != NULL ? Py_NewRef(code->co_qualname) : type_name(Py_TYPE(op));
-        plus_append_row(&rows, name == NULL
-                                   ? NULL
-                                   : Py_BuildValue("{sNsOsisIsLsKsL}", "name", name, "file",
-                                                   code != NULL ? code->co_filename : Py_None,
-                                                   "line", code != NULL ? code->co_firstlineno : 0,
-                                                   "count", (unsigned)tally->count, "count_before",
-                                                   (long long)count, "bytes",
-                                                   (unsigned long long)tally->bytes, "bytes_before",
-                                                   (long long)then));
+        PyObject *name = code != NULL ? plain_text(code->co_qualname) : type_name(Py_TYPE(op));
+        plus_append_row(
+            &rows,
+            name == NULL
+                ? NULL
+                : Py_BuildValue("{sNsNsisIsLsKsL}", "name", name, "file",
+                                plain_text(code != NULL ? code->co_filename : NULL), "line",
+                                code != NULL ? code->co_firstlineno : 0, "count",
+                                (unsigned)tally->count, "count_before", (long long)count, "bytes",
+                                (unsigned long long)tally->bytes, "bytes_before", (long long)then));
     }
     return rows;
 }

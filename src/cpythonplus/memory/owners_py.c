@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../_base/raise.h"
 #include "c_allocator.h"
 #include "heap_copy.h"
 #include "heap_walk.h"
@@ -69,10 +68,7 @@ memory_owners(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iKpi:memory_owners", &order.before, &least, &marks, &seconds)) {
         return NULL;
     }
-    const char *refusal = plus_heap_walk_refusal();
-
-    if (refusal != NULL) {
-        plus_raise_unsupported(refusal);
+    if (plus_heap_walk_raises()) {
         return NULL;
     }
     order.least = least;
@@ -86,11 +82,14 @@ memory_owners(PyObject *module, PyObject *args)
     const int keep[] = {order.before, order.mark};
     PyObject *data = plus_heap_copy(work, &order, keep, seconds, &pause_ns);
 
-    if (data == NULL && order.mark >= 0) {
+    PyObject *result = data == NULL
+                           ? NULL
+                           : Py_BuildValue("(NKi)", data, (unsigned long long)pause_ns, order.mark);
+
+    if (result == NULL && order.mark >= 0) {
         close(order.mark);
     }
-    return data == NULL ? NULL
-                        : Py_BuildValue("(NKi)", data, (unsigned long long)pause_ns, order.mark);
+    return result;
 }
 
 static PyObject *

@@ -41,14 +41,16 @@ listed(PyObject *names)
     return text;
 }
 
+/* `first` is listed in any case: a collection that the list starts may set the field. */
 static int
-raise_missing(const struct plus_record_class *class, PyObject *op)
+raise_missing(const struct plus_record_class *class, PyObject *op, Py_ssize_t first)
 {
     PyObject *names = PyList_New(0), *text = NULL;
 
-    for (Py_ssize_t i = 0; names != NULL && i < class->count; i++) {
-        if (*plus_record_field(class, op, i) == NULL && plus_record_default(class, i) == NULL &&
-            PyList_Append(names, plus_record_name(class, i)) < 0) {
+    for (Py_ssize_t i = first; names != NULL && i < class->count; i++) {
+        bool missing =
+            *plus_record_field(class, op, i) == NULL && plus_record_default(class, i) == NULL;
+        if ((missing || i == first) && PyList_Append(names, plus_record_name(class, i)) < 0) {
             Py_CLEAR(names);
         }
     }
@@ -128,7 +130,7 @@ bind_defaults(const struct plus_record_class *class, PyObject *op, Py_ssize_t na
     for (Py_ssize_t i = nargs; i < class->count; i++) {
         PyObject **field = plus_record_field(class, op, i);
         if (*field == NULL && (*field = Py_XNewRef(plus_record_default(class, i))) == NULL) {
-            return raise_missing(class, op);
+            return raise_missing(class, op, i);
         }
     }
     return 0;

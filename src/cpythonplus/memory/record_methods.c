@@ -165,24 +165,13 @@ plus_record_replace(PyObject *op, PyObject *args, PyObject *changes)
         return NULL;
     }
     PyObject *fields = plus_record_asdict(op, NULL);
-    PyObject *nothing = fields != NULL ? PyTuple_New(0) : NULL;
-    if (nothing != NULL && (changes == NULL || PyDict_Update(fields, changes) == 0)) {
-        copy = PyObject_Call((PyObject *)Py_TYPE(op), nothing, fields);
+    PyObject *type = Py_NewRef(Py_TYPE(op));
+    if (fields != NULL && (changes == NULL || PyDict_Update(fields, changes) == 0)) {
+        copy = PyObject_Call(type, args, fields);
     }
-    Py_XDECREF(nothing);
+    Py_DECREF(type);
     Py_XDECREF(fields);
     return copy;
-}
-
-static bool
-is_complete(PyObject *op)
-{
-    for (PyObject **field = plus_record_fields(op); field < plus_record_end(op); field++) {
-        if (*field == NULL) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* (copyreg.__newobj__, (class,), values), so that an object is there before its fields are read, which may lead back to
@@ -195,14 +184,18 @@ plus_record_reduce(PyObject *op, PyObject *unused)
     if (state == NULL) {
         return NULL;
     }
-    PyObject *values = is_complete(op) ? values_of(op) : plus_record_asdict(op, NULL);
+    PyObject *values = values_of(op);
+    if (values == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        values = plus_record_asdict(op, NULL);
+    }
     return values == NULL ? NULL : Py_BuildValue("O(O)N", state->record_maker, Py_TYPE(op), values);
 }
 
 static void
-restore_field(PyObject *op, Py_ssize_t i, PyObject *value)
+restore_field(const struct plus_record_class *class, PyObject *op, Py_ssize_t i, PyObject *value)
 {
-    PyObject **field = plus_record_field(plus_record_class_of(op), op, i), *old = *field;
+    PyObject **field = plus_record_field(class, op, i), *old = *field;
 
     *field = Py_NewRef(value);
     Py_XDECREF(old);
@@ -222,7 +215,7 @@ restore_values(PyObject *op, PyObject *values)
         return -1;
     }
     for (Py_ssize_t i = 0; i < class->count; i++) {
-        restore_field(op, i,
+        restore_field(class, op, i,
                       i < count ? PyTuple_GET_ITEM(values, i) : plus_record_default(class, i));
     }
     return 0;
@@ -241,7 +234,7 @@ restore_named(PyObject *op, PyObject *dict)
         }
         if (value != NULL) {
             found++;
-            restore_field(op, i, value);
+            restore_field(class, op, i, value);
         }
     }
     if (found < PyDict_GET_SIZE(dict)) {

@@ -3,10 +3,20 @@
  *     RecordType        metaclass: a class with room for what plus_record_class has
  *     RecordBase        of Record: how instances live and what they can do
  *     FrozenRecordBase  in front of it for frozen classes
+ *     RecordCloser      what keeps a class without instances while it is made
  *
  * A class is made by type.__new__, with the fields as its slots, and gets a collector's header, since instances
  * with slots may be in cycles.  Then memory_seal_record() takes the header off it again, before there is an instance.  So
  * member descriptors, layout, inheritance and attribute access are the interpreter's own.
+ *
+ * type.__new__ calls the program: __set_name__ of what is in the class's body, then __init_subclass__.  An instance that
+ * they could make would have a header, and would be freed without.  So a closer stands first in the body, and its
+ * __set_name__ comes before all others: the class allocates no instance then, and shares its tp_free with none that has
+ * instances, so that no object is given the class by an assignment to __class__.
+ *
+ * Rejected: to close the class in a mro() of the metaclass, which comes earlier.  The interpreter does not cache the
+ * attributes of classes that have such a method.  A tp_new of the metaclass: type.__new__, which the __new__ of
+ * another metaclass beside it calls (ABCMeta), refuses a metaclass with a tp_new of its own.
  *
  * Rejected: a type from a PyType_Spec for the fields, without a header from the beginning, and the user's class on top of
  * it.  It would be a second class for each, in every MRO, and from 3.12 on a base whose metaclass has a
@@ -74,6 +84,77 @@ static PyType_Spec class_spec = {
     .slots = class_slots,
 };
 
+/* ---- classes without instances --------------------------------------------------------------------- */
+
+static PyObject *
+refuse_alloc(PyTypeObject *type, Py_ssize_t items)
+{
+    (void)items;
+    return plus_record_raise_unsealed(type);
+}
+
+static void
+refuse_free(void *op)
+{
+    (void)op;
+    Py_FatalError("a class of records that was not complete had an instance");
+}
+
+static void
+close_class(PyTypeObject *type)
+{
+    type->tp_alloc = refuse_alloc;
+    type->tp_free = refuse_free;
+}
+
+static bool
+is_closed(PyTypeObject *type)
+{
+    return type->tp_alloc == refuse_alloc;
+}
+
+/* The name goes again: `names` of type.__new__ is a copy, and the program does not see it. */
+static PyObject *
+closer_set_name(PyObject *self, PyObject *args)
+{
+    PyTypeObject *type;
+    PyObject *name;
+    const struct plus_memory_state *state = plus_memory_state_of_type(Py_TYPE(self));
+
+    if (state == NULL ||
+        !PyArg_ParseTuple(args, "O!U:__set_name__", state->record_type, &type, &name)) {
+        return NULL;
+    }
+    if (plus_record_is_sealed(type)) {
+        PyErr_SetString(PyExc_ValueError, "this class of records is complete");
+        return NULL;
+    }
+    close_class(type);
+    return PyType_Type.tp_setattro((PyObject *)type, name, NULL) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+PyDoc_STRVAR(set_name_doc, "__set_name__($self, owner, name, /)\n--\n\n"
+                           "Keep the class without instances until it is sealed.");
+PyDoc_STRVAR(closer_doc, "The first name in the body of a class of records.");
+
+static PyMethodDef closer_methods[] = {
+    {"__set_name__", closer_set_name, METH_VARARGS, set_name_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot closer_slots[] = {
+    {Py_tp_methods, closer_methods},
+    {Py_tp_doc, (void *)closer_doc},
+    {0, NULL},
+};
+
+static PyType_Spec closer_spec = {
+    .name = "cpythonplus._native.RecordCloser",
+    .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = closer_slots,
+};
+
 /* ---- the bases ------------------------------------------------------------------------------------ */
 
 PyObject *
@@ -105,6 +186,10 @@ swap(PyObject **one, PyObject **other, Py_ssize_t count)
 int
 plus_record_tp_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
+    if (!plus_record_is_sealed(Py_TYPE(op))) { /* type.__new__ alone made its class */
+        plus_record_raise_unsealed(Py_TYPE(op));
+        return -1;
+    }
     PyObject **fields = plus_record_fields(op);
     Py_ssize_t count = plus_record_class_of(op)->count;
 
@@ -167,6 +252,8 @@ static PyMethodDef base_methods[] = {
 };
 
 static PyType_Slot base_slots[] = {
+    {Py_tp_alloc, refuse_alloc},
+    {Py_tp_free, refuse_free},
     {Py_tp_new, plus_record_tp_new},
     {Py_tp_init, plus_record_tp_init},
     {Py_tp_dealloc, plus_record_dealloc},
@@ -272,6 +359,7 @@ static void
 take_header_off(PyTypeObject *type)
 {
     type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+    type->tp_alloc = PyType_GenericAlloc;
     type->tp_free = PyObject_Free;
     type->tp_dealloc = plus_record_dealloc;
     type->tp_traverse = plus_record_traverse;
@@ -328,7 +416,7 @@ memory_seal_record(PyObject *module, PyObject *args)
                           &PyTuple_Type, &names, &PyTuple_Type, &defaults, &post_init)) {
         return NULL;
     }
-    if (plus_record_is_sealed((PyTypeObject *)type) ||
+    if (plus_record_is_sealed((PyTypeObject *)type) || !is_closed((PyTypeObject *)type) ||
         !PyType_IsSubtype((PyTypeObject *)type, (PyTypeObject *)state->record_base) ||
         PyTuple_GET_SIZE(defaults) > PyTuple_GET_SIZE(names)) {
         PyErr_SetString(PyExc_ValueError, "memory_seal_record takes a new class of records");
@@ -367,7 +455,8 @@ plus_record_exec(PyObject *module)
 
     if (add_type(module, &state->record_type, &class_spec, (PyObject *)&PyType_Type) < 0 ||
         add_type(module, &state->record_base, &base_spec, NULL) < 0 ||
-        add_type(module, &state->frozen_record_base, &frozen_spec, state->record_base) < 0) {
+        add_type(module, &state->frozen_record_base, &frozen_spec, state->record_base) < 0 ||
+        add_type(module, &state->record_closer, &closer_spec, NULL) < 0) {
         return -1;
     }
     state->record_maker = plus_import_from("copyreg", "__newobj__");

@@ -57,19 +57,26 @@ compare_attribute(PyObject *name, const char *field, PyObject *value, void *arg)
     return 1;
 }
 
+/* Held: on 3.11 a tuple that is made may run the collector, and that whatever takes the name out of where it was. */
+static PyObject *
+label_with(const char *kind, PyObject *name)
+{
+    return Py_BuildValue("(sN)", kind, Py_NewRef(name));
+}
+
 static PyObject *
 attribute_label(PyObject *from, PyObject *to)
 {
     struct wanted wanted = {.target = to};
 
     if (plus_instance_dict(from) == to) {
-        return Py_BuildValue("(sO)", "dict", Py_None);
+        return label_with("dict", Py_None);
     }
     if (!plus_attributes_visit(from, compare_attribute, &wanted)) {
-        return Py_BuildValue("(sO)", "", Py_None);
+        return label_with("", Py_None);
     }
     if (wanted.name != NULL) {
-        return Py_BuildValue("(sO)", "attribute", wanted.name);
+        return label_with("attribute", wanted.name);
     }
     return Py_BuildValue("(ss)", "attribute", wanted.field);
 }
@@ -82,7 +89,7 @@ dict_label(PyObject *dict, PyObject *to)
 
     while (PyDict_Next(dict, &position, &key, &value)) {
         if (value == to) {
-            return Py_BuildValue("(sO)", "key", key);
+            return label_with("key", key);
         }
     }
     return NULL;

@@ -20,6 +20,7 @@
 
 #include "../_base/clock.h"
 #include "../_base/record_table.h"
+#include "../_interp/gc_objects.h"
 #include "../_interp/live_frames.h"
 #include "heap_copy.h"
 #include "heap_walk.h"
@@ -324,16 +325,21 @@ clear(struct search *search)
     plus_record_table_clear(&search->namespaces);
 }
 
-/* 0; or FOUND when each target has a path; or -ENOMEM. */
+/* 0; or FOUND when each target has a path; or an error. */
 static int
 search_all(struct search *search)
 {
-    int status = start(search);
+    int status = plus_gc_objects_begin();
 
+    if (status < 0) {
+        return status;
+    }
+    status = start(search);
     while (status == 0 && search->is_new) {
         search->level++;
         status = walk_once(search);
     }
+    plus_gc_objects_end();
     return status;
 }
 

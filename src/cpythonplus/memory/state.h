@@ -9,8 +9,8 @@ struct plus_memory_state {
     PyObject *shared_keys;                         /* the key sets that dicts share (key_sets.h) */
     PyTypeObject *compact_dict, *compact_iterator; /* compact_dict.h */
     PyTypeObject *compact_keys, *compact_values, *compact_items;
-    PyObject *record_type, *record_base, *frozen_record_base; /* types (record_py.c) */
-    PyObject *record_maker;                                   /* copyreg.__newobj__ */
+    PyObject *record_type, *record_base, *frozen_record_base, *record_closer; /* record_py.c */
+    PyObject *record_maker; /* copyreg.__newobj__ */
 };
 
 extern struct PyModuleDef plus_native_module; /* of the whole extension */

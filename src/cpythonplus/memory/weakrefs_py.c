@@ -22,6 +22,10 @@ clearing_init(struct clearing *this, PyObject *op, bool call)
     this->finalize = this->getweakrefs ? plus_import_from("weakref", "finalize") : NULL;
     this->references = PyList_New(0);
     this->callbacks = PyList_New(0);
+    if (this->finalize && !PyType_Check(this->finalize)) { /* the program has another one there */
+        PyErr_SetString(PyExc_TypeError, "weakref.finalize is no class");
+        return -1;
+    }
     return this->finalize && this->references && this->callbacks ? 0 : -1;
 }
 
@@ -44,6 +48,21 @@ detach(struct clearing *this, PyObject *callback)
     PyObject *detached = PyObject_CallMethod(callback, "detach", NULL);
     Py_XDECREF(detached);
     return detached == NULL ? -1 : 0;
+}
+
+/* The program may have put another function in the place of getweakrefs(). */
+static bool
+are_references(PyObject *found)
+{
+    bool are = PyList_CheckExact(found);
+
+    for (Py_ssize_t i = 0; are && i < PyList_GET_SIZE(found); i++) {
+        are = PyWeakref_Check(PyList_GET_ITEM(found, i));
+    }
+    if (!are) {
+        PyErr_SetString(PyExc_TypeError, "weakref.getweakrefs() must return weak references");
+    }
+    return are;
 }
 
 /* Keeps the references in `found` and their callbacks. */
@@ -82,7 +101,8 @@ clear_all(struct clearing *this)
     for (;;) {
         PyObject *found = PyObject_CallOneArg(this->getweakrefs, this->op);
 
-        if (found == NULL) {
+        if (found == NULL || !are_references(found)) {
+            Py_XDECREF(found);
             return -1;
         }
         Py_ssize_t count = PyList_GET_SIZE(found);

@@ -1,6 +1,7 @@
 """The forms of a report."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,28 @@ def test_fingerprints_stay_when_lines_move() -> None:
     assert set(fingerprints(text, "b.py")).isdisjoint(fingerprints(text))
     # Two that are equal but for their place.
     assert len(set(fingerprints(text.replace("if x: ", "if x:\n        ")))) == 2
+
+
+def calls_for(findings: int) -> int:
+    """Return how many functions are called for a file with so many findings."""
+    text = "".join(
+        f"def f{i}(a):\n    def g(): return g() + a\n    return g\n" for i in range(findings)
+    )
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        found = check_stdin(text.encode(), "a.py", Selection())[0]
+    finally:
+        sys.setprofile(None)
+    assert len(found.violations) == findings
+    return calls
+
+
+def test_work_grows_with_the_file_and_no_faster() -> None:
+    none = calls_for(0)
+    assert (calls_for(400) - none) < 5 * (calls_for(100) - none)

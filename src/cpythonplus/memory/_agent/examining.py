@@ -12,6 +12,7 @@ from importlib import import_module
 from types import CodeType, CoroutineType
 
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._interp import losses
 from cpythonplus.memory._agent.finding import children_of, command_of, resident_bytes, started_s
 from cpythonplus.memory._report.registry import EXAMINATIONS, asked, taken
 
@@ -46,6 +47,7 @@ def hello() -> Json:
         "when": time.strftime("%Y-%m-%d %H:%M:%S%z"),
         "started_s": round(started_s(os.getpid()), 1),
         "rss_bytes": resident_bytes(os.getpid()),
+        "losses": [each.as_json() for each in losses("doctor")],
         "examinations": [
             {"name": name, "title": each.title, "at": list(each.at)}
             for name, each in EXAMINATIONS.items()

@@ -8,6 +8,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from cpythonplus import _native
+from cpythonplus._interp import walk_losses
 from cpythonplus.memory._cycles.keys import key_text
 from cpythonplus.memory._cycles.looking import is_type, qualified_name
 from cpythonplus.memory._heap_census.naming import module_name, namespace_name
@@ -49,6 +50,7 @@ class Referrers(Examined):
     """What refers to the objects of a class, most references first.
 
     type: the class, by its qualified name. rows: the first few. more: how many there are beside.
+    losses: as of a census.
     """
 
     examination = "referrers"
@@ -56,6 +58,7 @@ class Referrers(Examined):
     type: str
     rows: tuple[Referrer, ...]
     more: int
+    losses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,13 @@ class ReferencePath(Examined):
 
     steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
     a module, or a variable of a function that is being executed; or "only C code, or garbage"
-    where nothing else refers to what stands behind it.
+    where nothing else refers to what stands behind it. losses: as of a census.
     """
 
     examination = "path"
 
     steps: tuple[PathStep, ...]
+    losses: tuple[str, ...] = ()
 
 
 def referrers(kind: str | type, top: int) -> Referrers:
@@ -97,7 +101,7 @@ def referrers(kind: str | type, top: int) -> Referrers:
         sums[words] = sums.get(words, 0) + references
     rows = sorted(sums.items(), key=lambda row: (-row[1], row[0]))
     shown = tuple(Referrer(name, count, *parts) for (name, *parts), count in rows[:top])
-    return Referrers(qualified_name(target), shown, len(rows) - len(shown))
+    return Referrers(qualified_name(target), shown, len(rows) - len(shown), walk_losses())
 
 
 def path(what: object, *, show_keys: bool = False) -> ReferencePath:
@@ -108,7 +112,8 @@ def path(what: object, *, show_keys: bool = False) -> ReferencePath:
     target = _class(what) if type(what) is str else what
     code = _caller()
     root, name, objects = _native.memory_root_path(target, is_type(target), code, _OWN)
-    return ReferencePath(tuple(path_steps(root, name, objects, show_keys=show_keys)))
+    steps = tuple(path_steps(root, name, objects, show_keys=show_keys))
+    return ReferencePath(steps, walk_losses())
 
 
 def _class(name: str) -> type:

@@ -68,6 +68,7 @@ class Census(_Counted):
     left_out: what could not be measured on this interpreter, "" for nothing.
     same_name: names that 20 classes or more have, `objects` being how many, and `size_bytes` what
     these classes take themselves: most often one that is made anew at each call.
+    losses: sentences on what was counted otherwise, since a fact about CPython does not hold here.
     """
 
     examination = "census"
@@ -84,6 +85,7 @@ class Census(_Counted):
     by_size_class: tuple[CensusRow, ...]
     left_out: str = ""
     same_name: tuple[CensusRow, ...] = ()
+    losses: tuple[str, ...] = ()
 
     def __sub__(self, before: "Census") -> "Difference":
         """Return what has been added since `before`, and what is gone."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from cpythonplus import _native
+from cpythonplus._interp import walk_losses
 from cpythonplus.memory._cycles.looking import qualified_name, type_module
 from cpythonplus.memory._heap_census.model import Census, CensusRow, largest_first
 from cpythonplus.memory._heap_census.naming import namespace_name, source_modules
@@ -77,6 +78,7 @@ def census() -> Census:
         by_size_class=largest_first(CensusRow(f"{limit:,} B", *sums) for limit, *sums in sizes),
         left_out=_left_out(keys=keys, values=values),
         same_name=_same_name(counted, names),
+        losses=walk_losses(),
     )
 
 

@@ -23,16 +23,14 @@ def key_sharing(*, worth_bytes: int = 64 * 1024, top: int = 20) -> KeySharing:
     Makes no dict of an instance, runs no code of the program and changes nothing.  Other threads
     wait meanwhile, about as long as for a collection.
 
-    Raises ValueError for numbers below 0, and UnsupportedPlatform on a free-threaded build.
+    Raises ValueError for numbers below 0, and UnsupportedPlatform on a free-threaded build and if
+    the interpreter's structures are not as they are known.
     """
     if worth_bytes < 0 or top < 0:
         raise ValueError("worth_bytes and top must not be negative")
     _native.memory_refuse_free_threaded()
     worth_bytes = max(worth_bytes, 1)
-    try:
-        found = _native.memory_walk_dicts(worth_bytes, top)
-    except RuntimeError as e:
-        return KeySharing((), (), 0, 0, left_out=(f"Key sharing: {e}.",))
+    found = _native.memory_walk_dicts(worth_bytes, top)
     classes, tables, count, size, rows, small, huge = found
     tables.sort(key=lambda row: row[4] - row[3])
     pairs = find_gains(rows, small, huge, worth_bytes=worth_bytes, top=top)

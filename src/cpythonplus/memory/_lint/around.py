@@ -17,7 +17,14 @@ from cpythonplus.memory._lint.keeping import (
     makes_exception,
 )
 from cpythonplus.memory._lint.scopes import parameters
-from cpythonplus.memory._lint.source import FUNCTIONS, Function, Source, last_name, own_nodes
+from cpythonplus.memory._lint.source import (
+    CALLED,
+    FUNCTIONS,
+    Function,
+    Source,
+    last_name,
+    own_nodes,
+)
 
 
 class Around:
@@ -66,14 +73,19 @@ class Around:
             )
         ]
 
-    def _catching(self, function: Function) -> frozenset[str]:
-        found = set()
+    @cached_property
+    def _catching_in(self) -> dict[int | None, frozenset[str]]:
+        """The names of those, by the id of the class whose methods may call them; None: by all."""
+        found: dict[int | None, set[str]] = {None: set()}
         for one in self._returning:
-            if one.owner is None and one.outer is None:
-                found.add(one.node.name)
-            elif one.owner is not None and one.owner is function.owner:
-                found.add(f"self.{one.node.name}")
-        return frozenset(found)
+            if one.owner is not None:
+                found.setdefault(id(one.owner), set()).add(f"self.{one.node.name}")
+            elif one.outer is None:
+                found[None].add(one.node.name)
+        return {owner: frozenset(names | found[None]) for owner, names in found.items()}
+
+    def _catching(self, function: Function) -> frozenset[str]:
+        return self._catching_in.get(id(function.owner), self._catching_in[None])
 
     @cached_property
     def _ending(self) -> frozenset[str]:
@@ -87,7 +99,8 @@ class Around:
     def calls_of_returning(self) -> list[int]:
         """The lines that may call such a function."""
         names = {one.node.name for one in self._returning}
-        return sorted({line for name in names for line in self._source.lines_with(f"{name}(")})
+        lines = enumerate(self._source.lines, 1) if names else ()
+        return [row for row, line in lines if not names.isdisjoint(CALLED.findall(line))]
 
 
 def _ends(statement: ast.stmt) -> bool:

@@ -12,14 +12,15 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from cpythonplus._base.contents import contents
 from cpythonplus.memory._lint.model import Violation
 from cpythonplus.memory._lint.running import FileResult
 
 _VERSION = 1
-_MOST_EQUAL = 1_000_000
+_MOST = 1_000_000
 _FIELDS = ("file", "code", "function", "line")
 
 
@@ -132,21 +133,25 @@ def identity(hit: Violation, line: str) -> tuple[str, str, str]:
 def load(path: str) -> Baseline:
     """Return the baseline in a file. Raises BaselineError."""
     try:
-        found: Any = json.loads(Path(path).read_text("utf-8"))
+        found: Any = json.loads(contents(path).decode())
     except OSError as error:
         raise BaselineError(f"cannot read {path!r}: {error.strerror}") from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, MemoryError):
         raise BaselineError(f"{path!r} is not a baseline: no JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("findings"), list):
         raise BaselineError(f"{path!r} is not a baseline: it has no 'findings'")
-    if found.get("version") != _VERSION:
-        raise BaselineError(f"{path!r} has version {found.get('version')!r}, expected {_VERSION}")
+    version = found.get("version")
+    if version != _VERSION:
+        shown = version if isinstance(version, int | str) else None
+        raise BaselineError(f"{path!r} has version {shown!r:.40}, expected {_VERSION}")
     counts: Counter[Entry] = Counter()
     for number, row in enumerate(found["findings"], 1):
         fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
         count: Any = row.get("count") if isinstance(row, dict) else None
-        is_count = type(count) is int and 0 < count <= _MOST_EQUAL
+        is_count = type(count) is int and 0 < count <= _MOST
         if not is_count or not all(isinstance(one, str) for one in fields):
             raise BaselineError(f"{path!r}: finding {number} is not one")
         counts[Entry(*fields)] += count
+    if counts.total() > _MOST:
+        raise BaselineError(f"{path!r} has more than {_MOST:,} findings")
     return Baseline(path, counts)

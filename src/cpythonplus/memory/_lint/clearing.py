@@ -13,8 +13,6 @@ The new text is parsed again, and must be the old tree with just that change in 
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -298,7 +296,8 @@ def _edit(
     if not unit or not _stand_alone(source, statements, first, last):
         return None
     ending = "\r\n" if source.lines[0].endswith("\r\n") else "\n"
-    kept = _lines_in_strings(source, first, last)
+    quoted = any(mark in line for line in lines for mark in ('"""', "'''", "\\"))
+    kept = source.lines_in_strings if quoted else set()
     result = [f"{indent}try:{ending}"]
     for number, line in enumerate(lines, first):
         moved = number not in kept and line.startswith(indent) and line.strip()
@@ -349,24 +348,6 @@ def _stand_alone(source: Source, statements: list[ast.stmt], first: int, last: i
     begins = first < statements[0].lineno or not head[: statements[0].col_offset].strip()
     continued = first > 1 and source.lines[first - 2].rstrip("\r\n").endswith("\\")
     return begins and not continued and (not tail or tail.startswith("#"))
-
-
-def _lines_in_strings(source: Source, first: int, last: int) -> set[int]:
-    """Lines that begin inside a string: their indentation is text."""
-    part = "".join(source.lines[first - 1 : last])
-    if '"""' not in part and "'''" not in part and "\\" not in part:
-        return set()
-    found: set[int] = set()
-    begun: list[int] = []  # f-strings, one inside another
-    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-        kind = tokenize.tok_name[token.type]
-        if kind == "STRING":
-            found.update(range(token.start[0] + 1, token.end[0] + 1))
-        elif kind in ("FSTRING_START", "TSTRING_START"):
-            begun.append(token.start[0])
-        elif kind in ("FSTRING_END", "TSTRING_END"):
-            found.update(range(begun.pop() + 1, token.end[0] + 1))
-    return found
 
 
 # ---- whether it is right ------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def _references(node: FunctionNode, found: dict[Inner, str], source: Source) -> 
     """Which of the inner functions' names each of them takes from the function around it."""
     own = names_of(node)
     names = {name for name in found.values() if name in own.bound}
-    if "nonlocal" in source.text:
+    if source.says("nonlocal"):
         said = _nonlocal_lines(source, node)
         names = {name for name in names if name not in said or not declared_nonlocal(node, name)}
     reached: dict[str, set[str]] = {name: set() for name in names}
@@ -138,16 +138,19 @@ def _is_wrapper(inner: Inner) -> bool:
 
 
 def _leads_to(start: str, goal: str, reached: dict[str, set[str]]) -> bool:
+    return goal in _all_from(start, reached)
+
+
+def _all_from(start: str, reached: dict[str, set[str]]) -> set[str]:
+    """All that a name leads to: itself only by a way back."""
     seen: set[str] = set()
     todo = list(reached.get(start, ()))
     while todo:
         name = todo.pop()
-        if name == goal:
-            return True
         if name not in seen:
             seen.add(name)
             todo.extend(reached.get(name, ()))
-    return False
+    return seen
 
 
 def _kept(
@@ -181,13 +184,10 @@ def _cycles(state: State, reached: dict[str, set[str]]) -> Iterator[tuple[Origin
     left = {name: names & held.keys() for name, names in reached.items() if name in held}
     done: set[str] = set()
     for name in held:
-        if name in done or not _leads_to(name, name, left):
+        every = set() if name in done else _all_from(name, left)
+        if name not in every:
             continue
-        group = [
-            other
-            for other in held
-            if other == name or (_leads_to(name, other, left) and _leads_to(other, name, left))
-        ]
+        group = [other for other in every if _leads_to(other, name, left)]
         done.update(group)
         yield tuple(sorted((held[one] for one in group), key=lambda one: one.node.lineno))
 

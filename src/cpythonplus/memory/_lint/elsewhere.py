@@ -8,12 +8,13 @@ time cannot be seen here; that somebody thought of it can, and is believed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from cpythonplus.memory._lint.scopes import names_of, parameters
 from cpythonplus.memory._lint.source import (
+    CALLED,
     Function,
     Source,
     dotted,
@@ -35,7 +36,7 @@ class _Clearing:
 
     path: str
     row: int
-    function: Function | None
+    function: Function
 
 
 class Elsewhere:
@@ -56,38 +57,31 @@ class Elsewhere:
 
     def _clears_attribute(self, function: Function, path: str) -> bool:
         attribute = path.rpartition(".")[2]
-        on_itself = path == f"{_itself(function)}.{attribute}"
+        owner = function.owner
+        on_itself = owner is not None and path == f"{_itself(function)}.{attribute}"
+        related = (owner.name, *_bases(owner)) if owner is not None and on_itself else ()
         return any(
-            one.function is not None
-            and one.function.node is not function.node
-            and one.function.node.name not in _BEGINNINGS
+            one.function.node is not function.node
             and not (on_itself and self._of_another_class(function, one))
-            for one in self._by_attribute.get(attribute, ())
+            for key in (("", *related) if on_itself else ("", "."))
+            for one in self._by_attribute.get((attribute, key), ())
         )
 
     def _of_another_class(self, function: Function, one: _Clearing) -> bool:
         """Whether it is another class's own attribute of that name that is cleared."""
-        other = one.function
-        while other is not None and other.owner is None:
-            other = other.outer
-        if other is None or other.owner is None or function.owner is None:
-            return False
-        if one.path.count(".") != 1 or not one.path.startswith(f"{_itself(other)}."):
-            return False
-        left, right = function.owner, other.owner
+        left, right = function.owner, _class_of_own(one)
         return (
-            left is not right and left.name not in _bases(right) and right.name not in _bases(left)
+            left is not None
+            and right is not None
+            and left is not right
+            and left.name not in _bases(right)
+            and right.name not in _bases(left)
         )
 
     def _caller_clears(self, function: Function, path: str) -> bool:
         """Whether a function that calls this one clears a variable of the parameter's name."""
-        name = function.node.name
-        return any(
-            one.function is not None
-            and one.function.node is not function.node
-            and f"{name}(" in self._text(one.function)
-            for one in self._by_name.get(path, ())
-        )
+        callers = self._callers.get((path, function.node.name), ())
+        return any(one.node is not function.node for one in callers)
 
     def _text(self, function: Function) -> str:
         node = function.node
@@ -100,8 +94,7 @@ class Elsewhere:
         while outer is not None and path not in names_of(outer.node).bound:
             outer = outer.outer
         return outer is not None and any(
-            one.function is not None and one.function.node is outer.node and one.row > end
-            for one in self._by_name.get(path, ())
+            row > end for row in self._rows.get((path, id(outer.node)), ())
         )
 
     # ---- all clearings --------------------------------------------------------------------------
@@ -115,19 +108,46 @@ class Elsewhere:
         ]
 
     @cached_property
-    def _by_attribute(self) -> dict[str, list[_Clearing]]:
-        return _grouped((one.path.rpartition(".")[2], one) for one in self._all if "." in one.path)
+    def _by_attribute(self) -> dict[tuple[str, str], list[_Clearing]]:
+        """By the attribute, and the names of a class and its bases whose own one it is.
+
+        Instead of these: "" for any object's; "." for all that are some class's own.
+        """
+        found: dict[tuple[str, str], list[_Clearing]] = {}
+        for one in self._all:
+            if "." in one.path and one.function.node.name not in _BEGINNINGS:
+                attribute, owner = one.path.rpartition(".")[2], _class_of_own(one)
+                for key in {""} if owner is None else {".", owner.name, *_bases(owner)}:
+                    found.setdefault((attribute, key), []).append(one)
+        return found
 
     @cached_property
-    def _by_name(self) -> dict[str, list[_Clearing]]:
-        return _grouped((one.path, one) for one in self._all if "." not in one.path)
+    def _callers(self) -> dict[tuple[str, str], list[Function]]:
+        """The functions that clear a variable, by its name and that of what they call."""
+        clearing = {(one.path, id(one.function)): one for one in self._all if "." not in one.path}
+        found: dict[tuple[str, str], list[Function]] = {}
+        for one in clearing.values():
+            for called in set(CALLED.findall(self._text(one.function))):
+                found.setdefault((one.path, called), []).append(one.function)
+        return found
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, int], list[int]]:
+        """The rows of what clears a variable, by its name and the id of the function's node."""
+        found: dict[tuple[str, int], list[int]] = {}
+        for one in self._all:
+            found.setdefault((one.path, id(one.function.node)), []).append(one.row)
+        return found
 
 
-def _grouped(pairs: Iterable[tuple[str, _Clearing]]) -> dict[str, list[_Clearing]]:
-    found: dict[str, list[_Clearing]] = {}
-    for name, one in pairs:
-        found.setdefault(name, []).append(one)
-    return found
+def _class_of_own(one: _Clearing) -> ast.ClassDef | None:
+    """The class whose method clears an attribute of its own object; None for any other object."""
+    other: Function | None = one.function
+    while other is not None and other.owner is None:
+        other = other.outer
+    if other is None or one.path.count(".") != 1 or not one.path.startswith(f"{_itself(other)}."):
+        return None
+    return other.owner
 
 
 def _itself(function: Function) -> str:

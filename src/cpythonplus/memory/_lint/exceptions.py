@@ -51,10 +51,10 @@ def _may_keep(source: Source, handler: ast.ExceptHandler) -> bool:
     return _KEEPS.search(source.excerpt(handler.body[0].lineno, last)) is not None
 
 
-def kept(source: Source, function: Function, around: Around | None = None) -> set[Origin]:
+def kept(source: Source, function: Function, around: Around) -> set[Origin]:
     """What a function still holds when it is left, on one way out at least."""
-    names = names_of(function.node).global_names if "global" in source.text else ()
-    about = (around or Around(source)).about(function)
+    names = names_of(function.node).global_names if source.says("global") else ()
+    about = around.about(function)
     domain = Keeping(source, frozenset(names), about=about)
     try:
         out = Flow(domain).run(function.node.body, initial_state(function.node))

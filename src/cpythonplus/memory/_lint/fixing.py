@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from cpythonplus.memory._lint import clearing, closures, exceptions
+from cpythonplus.memory._lint.around import Around
 from cpythonplus.memory._lint.flow import Origin
 from cpythonplus.memory._lint.model import Edit, Fix, Violation
 from cpythonplus.memory._lint.scopes import COMPREHENSIONS, Scope, free_names, names_of, parameters
@@ -34,12 +37,16 @@ def fixed(source: Source, violations: Iterable[Violation]) -> tuple[str, int]:
 
 def fixes(source: Source, violations: Sequence[Violation]) -> dict[Violation, Fix]:
     """Return the hits that can be fixed, with how."""
+    around = Around(source)
     found: dict[Violation, Fix] = {}
     for function, about_it in _by_function(source, violations):
         unread = _fix_unread(source, function, about_it)
         found.update(unread)
         own = [hit for hit in about_it if hit not in unread]
-        for codes, fix in ((exceptions.CODES, _fix_exceptions), (closures.CODES, _fix_closure)):
+        for codes, fix in (
+            (exceptions.CODES, partial(_fix_exceptions, around)),
+            (closures.CODES, _fix_closure),
+        ):
             hits = [hit for hit in own if hit.code in codes and hit.code != "CYC203"]
             # An edit of the whole function would overlap with the one of a line.
             answer = fix(source, function, hits) if hits and not unread else None
@@ -77,9 +84,9 @@ def _leave(around: list[Function], row: int) -> None:
 
 
 def _fix_exceptions(
-    source: Source, function: Function, hits: list[Violation]
+    around: Around, source: Source, function: Function, hits: list[Violation]
 ) -> tuple[list[Violation], Fix] | None:
-    origins = exceptions.kept(source, function)
+    origins = exceptions.kept(source, function, around)
     # What is not asked for, or silenced by a comment, stays as it is.
     asked = {(hit.row, hit.column, hit.code) for hit in hits}
     reported = {_variable(origin) for origin in origins if _place(origin) in asked}
@@ -88,7 +95,7 @@ def _fix_exceptions(
         return None
 
     def is_clean() -> bool:
-        left = exceptions.kept(source, function)
+        left = exceptions.kept(source, function, around)
         return not any(_variable(origin) in names for origin in left)
 
     healed = {_place(origin) for origin in origins if _variable(origin) in names}
@@ -184,11 +191,15 @@ def _fix_closure(
     source: Source, function: Function, hits: list[Violation]
 ) -> tuple[list[Violation], Fix] | None:
     found = closures.inner_functions(function.node)
+    in_row: dict[int, closures.Inner] = {}
+    for one in found:
+        in_row.setdefault(one.lineno, one)
+    uses = _Uses(function.node)
     names = []
     done = []
     for hit in hits:
-        inner = next((one for one in found if one.lineno == hit.row), None)
-        if hit.code == "CYC201" and inner is not None and _is_only_called(function.node, inner):
+        inner = in_row.get(hit.row)
+        if hit.code == "CYC201" and inner is not None and _is_only_called(uses, inner):
             names.append(found[inner])
             done.append(hit)
     if not names:
@@ -202,33 +213,37 @@ def _fix_closure(
     return None if fix is None else (done, fix)
 
 
-def _is_only_called(outer: FunctionNode, inner: ast.AST) -> bool:
+class _Uses:
+    """How a function uses the names of the functions that are made in it."""
+
+    def __init__(self, node: FunctionNode) -> None:
+        names = names_of(node)
+        self.looks = bool(names.loaded & _LOOKING) or _is_generator(node)
+        """Whether it may reach them in another way, or later."""
+        self.taken = Counter(name for one in names.inner for name in _free(one))
+        """How many inner scopes take a name from outside."""
+        self.handed_on: Counter[str] = Counter()
+        """How often a name is loaded but for a call; a walk meets the name that is called, too."""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+                self.handed_on[one.func.id] -= 1
+            elif isinstance(one, ast.Name):
+                self.handed_on[one.id] += 1
+
+
+def _is_only_called(outer: _Uses, inner: ast.AST) -> bool:
     """Whether an inner function is called by the outer one and by itself, at once, and no more.
 
     A generator runs later, a lambda too; what is returned or handed on may be called later.
     """
     if not isinstance(inner, ast.FunctionDef) or inner.decorator_list:
         return False
-    own, outside = names_of(inner), names_of(outer)
-    if outside.loaded & _LOOKING or _is_generator(inner) or _is_generator(outer):
-        return False
-    for names, body in ((own, inner), (outside, outer)):
-        if any(inner.name in _free(one) for one in names.inner if one is not inner):
-            return False
-        if not _calls_only(body, inner.name):
-            return False
-    return True
-
-
-def _calls_only(function: ast.AST, name: str) -> bool:
-    called = loaded = 0
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            called += node.func.id == name
-        elif isinstance(node, ast.Name) and node.id == name:
-            loaded += 1
-    # The walk meets each called name twice: as a call, and as the call's name.
-    return called == loaded
+    own, name = _Uses(inner), inner.name
+    return (
+        not (outer.looks or own.looks or outer.handed_on[name] or own.handed_on[name])
+        and not own.taken[name]
+        and outer.taken[name] == (name in _free(inner))
+    )
 
 
 def _is_generator(function: FunctionNode) -> bool:

@@ -20,6 +20,9 @@ _SWALLOWING = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
 _MAX_STEPS = 20_000
 """Statements visited in one function; deeply nested loops with `finally` multiply."""
 
+_PATHS_OF_A_STEP = 100
+"""Each statement goes over the whole state, so one in a large state counts more."""
+
 
 class TooComplexError(Exception):
     """A function that would take too long."""
@@ -143,7 +146,7 @@ class Flow:
         for statement in statements:
             if out.normal is None:
                 break
-            self._steps += 1
+            self._steps += 1 + len(out.normal) // _PATHS_OF_A_STEP
             if self._steps > _MAX_STEPS:
                 raise TooComplexError
             out.add(self._statement(statement, out.normal))

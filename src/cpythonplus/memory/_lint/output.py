@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from cpythonplus._base.visible import visible
 from cpythonplus.memory._lint.baseline import Compared, identity
 from cpythonplus.memory._lint.model import Fix
 from cpythonplus.memory._lint.rules import RULES, SYNTAX_ERROR, package_version
@@ -59,7 +60,8 @@ def text(results: Iterable[FileResult]) -> str:
 
 def _line(entry: _Entry) -> str:
     mark = ":" if entry.code == SYNTAX_ERROR else " [*]" if entry.fix is not None else ""
-    return f"{entry.path}:{entry.row}:{entry.column}: {entry.code}{mark} {entry.message}"
+    place = f"{entry.path}:{entry.row}:{entry.column}"
+    return visible(f"{place}: {entry.code}{mark} {entry.message}")
 
 
 def _closing(entries: Sequence[_Entry], fixed: int) -> Iterator[str]:
@@ -85,7 +87,7 @@ def baseline_notes(found: Compared, path: str) -> str:
         what = "entry is" if len(found.gone) == 1 else "entries are"
         lines.append(f"{len(found.gone)} baseline {what} gone; --write-baseline removes:")
         lines += [f"  {one.file}: {one.code} {one.function or 'module'}" for one in found.gone]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _s(number: int) -> str:
@@ -218,7 +220,7 @@ def _artifact(path: str) -> dict[str, str]:
         return {"uri": "stdin"}
     whole = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow links
     if whole.is_relative_to(Path.cwd()):
-        return {"uri": quote(whole.relative_to(Path.cwd()).as_posix()), "uriBaseId": _ROOT}
+        return {"uri": quote(os.fsencode(whole.relative_to(Path.cwd()))), "uriBaseId": _ROOT}
     return {"uri": whole.as_uri()}
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from cpythonplus._base.contents import contents
 from cpythonplus._base.files import replace_file
 from cpythonplus.memory._lint.checking import check, check_text
 from cpythonplus.memory._lint.fixing import MAX_ROUNDS, fixed
@@ -24,6 +25,7 @@ _CHUNK = 50
 """Files that a worker process gets at a time."""
 _FEW = 100
 """Up to here one process is quicker than starting others."""
+_NO_MEMORY = "cannot be checked: there is not enough memory"
 
 
 class WorkerEndedError(Exception):
@@ -48,12 +50,14 @@ def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileRes
     Whatever goes wrong is the file's problem: the others are still to be read.
     """
     try:
-        data = Path(path).read_bytes()
+        data = contents(path)
         result, text = _checked(data, path, selection, fix=fix)
         if result.fixed:
             _write(path, data, text)
     except UnreadableError as error:
         return FileResult(path, problem=error.problem)
+    except MemoryError:
+        message = _NO_MEMORY
     except OSError as error:
         verb = "read" if error.filename == path else "written"
         message = f"cannot be {verb}: {error.strerror}"
@@ -92,6 +96,8 @@ def check_stdin(
             return result, _encoded(data, text) if result.fixed else data
     except UnreadableError as error:
         return FileResult(name, problem=error.problem), data
+    except MemoryError:
+        return FileResult(name, problem=Problem(1, 0, _NO_MEMORY)), data
     except Exception as error:  # noqa: BLE001
         return FileResult(name, problem=_internal(error)), data
 

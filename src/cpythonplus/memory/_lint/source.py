@@ -23,6 +23,12 @@ from cpythonplus.memory._lint.model import Problem, Violation
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+CALLED = re.compile(r"(\w+)\(")
+"""What a line of text may call."""
+
+CALLED = re.compile(r"(\w+)\(")
+"""What a line of text may call."""
+
 _BODIES = ("body", "orelse", "handlers", "finalbody", "cases")
 _COOKIE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t\f]*#.*?coding[:=]", re.MULTILINE)
 
@@ -117,6 +123,7 @@ class Source:
         self.stores: dict[int, list[ast.Assign | ast.AnnAssign | ast.Expr]] = {}
         """By the id of a function's node: assignments to attributes and items, and calls."""
         self._imports: list[ast.Import | ast.ImportFrom] = []
+        self._said: dict[str, bool] = {}
         self._collect()
 
     @cached_property
@@ -124,16 +131,45 @@ class Source:
         """The lines with their ends, counted as the parser counts them."""
         return split(self.text)
 
+    def says(self, word: str) -> bool:
+        """Whether it stands anywhere in the text: asked for each function, looked for once."""
+        if word not in self._said:
+            self._said[word] = word in self.text
+        return self._said[word]
+
+    @cached_property
+    def lines_in_strings(self) -> set[int]:
+        """The lines that begin inside a string: their indentation is text."""
+        found: set[int] = set()
+        begun: list[int] = []  # f-strings, one inside another
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            kind = tokenize.tok_name[token.type]
+            if kind == "STRING":
+                found.update(range(token.start[0] + 1, token.end[0] + 1))
+            elif kind in ("FSTRING_START", "TSTRING_START"):
+                begun.append(token.start[0])
+            elif kind in ("FSTRING_END", "TSTRING_END"):
+                found.update(range(begun.pop() + 1, token.end[0] + 1))
+        return found
+
     def excerpt(self, first: int, last: int) -> str:
         """The lines from `first` to `last`, counted from 1."""
         return "".join(self.lines[first - 1 : last])
 
     def place(self, row: int) -> str:
         """The qualified name of the innermost function or class that has a line in it."""
+        return self._places[row] if row < len(self._places) else ""
+
+    @cached_property
+    def _places(self) -> list[str]:
+        """By the row: one walk of all functions and classes serves every finding."""
         every: list[FunctionNode | ast.ClassDef] = [one.node for one in self.functions]
         every += [one.node for one in self.classes]
-        around = [node for node in every if _has(node, row)]
-        return ".".join(one.name for one in sorted(around, key=lambda one: one.lineno))
+        places = [""] * (len(self.lines) + 2)
+        for node in sorted(every, key=lambda one: one.lineno):
+            for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                places[row] = f"{places[row]}.{node.name}" if places[row] else node.name
+        return places
 
     @property
     def is_generated(self) -> bool:
@@ -193,7 +229,7 @@ class Source:
 
     def lines_with(self, word: str) -> list[int]:
         """The numbers of the lines that have `word` in them, ascending."""
-        if word not in self.text:
+        if not self.says(word):
             return []
         return [number for number, line in enumerate(self.lines, 1) if word in line]
 
@@ -235,10 +271,6 @@ def own_nodes(
 
 def _is_function(node: ast.AST) -> bool:
     return isinstance(node, (*FUNCTIONS, ast.Lambda))
-
-
-def _has(node: FunctionNode | ast.ClassDef, row: int) -> bool:
-    return node.lineno <= row <= (node.end_lineno or node.lineno)
 
 
 def at(node: ast.stmt | ast.expr, code: str, text: str) -> Violation:

@@ -31,7 +31,7 @@ class Layer:
 
 def check(source: Source) -> Iterator[Violation]:
     """Yield the hits of a file."""
-    if "**" not in source.text:
+    if not source.says("**"):
         return
     layers = [layer for one in source.functions if (layer := _layer(source, one)) is not None]
     by_name = {name: layer for layer in layers for name in _names(layer.function)}

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cpythonplus._base import files
+from cpythonplus._base.contents import contents
+from cpythonplus._base.visible import visible
 from cpythonplus.memory._cycles.naming import is_named
 from cpythonplus.memory._cycles.report import Kind
 from cpythonplus.memory._no_cycles import allowing
@@ -78,16 +80,19 @@ def _where(file: str, root: Path) -> str:
 
 def read_baseline(path: Path) -> frozenset[str]:
     """Return the causes of a baseline; ValueError says what is wrong with it."""
+    name = visible(str(path))
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the baseline {path} cannot be read: {error}") from None
+        lines = contents(path).decode().splitlines()
+    except OSError as error:
+        raise ValueError(f"the baseline {name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the baseline {name} cannot be read: {error}") from None
     found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     for line in found:
         kind, _, rest = line.partition(" ")
         if kind not in {*Kind} or rest.count(":") < 2:  # noqa: PLR2004
             raise ValueError(
-                f"the baseline {path}: expected KIND WHERE:FUNCTION:VARIABLE, got {line!r}"
+                f"the baseline {name}: expected KIND WHERE:FUNCTION:VARIABLE, got {line!r}"
             )
     return frozenset(found)
 

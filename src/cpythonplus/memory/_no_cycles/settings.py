@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cpythonplus._base.visible import visible
 from cpythonplus.memory._cycles.report import Kind
 from cpythonplus.memory._no_cycles import allowing
 
@@ -120,7 +121,9 @@ def _baseline(config: pytest.Config) -> Path | None:
             raise ValueError("--no-cycles-write-baseline needs a file: --no-cycles-baseline FILE")
         return None
     if not writes and not isfile(path):  # noqa: PTH113  # which raises nothing
-        raise ValueError(f"there is no baseline {path}: --no-cycles-write-baseline makes it")
+        raise ValueError(
+            f"there is no baseline {visible(str(path))}: --no-cycles-write-baseline makes it"
+        )
     return path
 
 

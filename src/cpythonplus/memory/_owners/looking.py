@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
+from cpythonplus._interp import walk_losses
 from cpythonplus.memory._agent.finding import resident_bytes
 from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, Where
 from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled
@@ -37,16 +38,26 @@ class Mark:
         self.time_s = time.monotonic()
         malloc = _native.memory_malloc_bytes()
         found, self.pause_ns, self.file = _look(_NO_MARK, sys.maxsize, marks=True)
+        self._identity = _identity(self.file)
         self.c_heap_bytes = _unexplained(malloc, found)
 
     def close(self) -> None:
         """Let go of the file."""
-        if self.file >= 0:
+        if self._is_there():
             os.close(self.file)
-            self.file = -1
+        self.file = -1
+
+    def _is_there(self) -> bool:
+        """Whether the file is open; a program may close all, and give the number to another."""
+        try:
+            return _identity(self.file) == self._identity
+        except OSError:
+            return False
 
     def grown(self) -> Growth:
-        """Return what has grown since; raises what `owners()` does."""
+        """Return what has grown since; raises what `owners()` does, and LookupError."""
+        if not self._is_there():
+            raise LookupError("the program has closed the file of the first look")
         rss_bytes = _rss_bytes()
         seconds = time.monotonic() - self.time_s
         threads, descriptors = _threads(), _descriptors()
@@ -72,6 +83,7 @@ class Mark:
             frozen_objects=gc.get_freeze_count(),
             owners=_owners(found),
             classes=_classes(found["classes"]),
+            losses=walk_losses(),
         )
 
 
@@ -82,7 +94,8 @@ class growth:  # noqa: N801  # used like a function
 
     Each end of the block is looked at in a copy of the process that `fork()` makes. So the program
     is paused for as long as that takes, and the copy needs up to 150 bytes for each object.
-    Raises UnsupportedPlatform where the heap cannot be walked, OSError where there can be no copy.
+    Raises UnsupportedPlatform where the heap cannot be walked, OSError where there can be no copy,
+    LookupError where the block has closed all descriptors.
     """
 
     def __init__(self) -> None:
@@ -107,6 +120,11 @@ class growth:  # noqa: N801  # used like a function
         finally:
             if mark is not None:
                 mark.close()
+
+
+def _identity(file: int) -> tuple[int, int]:
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino
 
 
 def _look(before: int, least: int, *, marks: bool = False) -> tuple[dict[str, Any], int, int]:
@@ -135,6 +153,7 @@ def owners() -> Owners:
         frozen_objects=gc.get_freeze_count(),
         owners=_owners(found),
         classes=_classes(found["classes"]),
+        losses=walk_losses(),
     )
 
 

@@ -65,7 +65,8 @@ class Owners(Examined):
 
     pause_ns: how long the program was paused. c_heap_bytes: what malloc has handed out and no
     Python object explains; -1 where that cannot be told. collects: whether the collector is on;
-    frozen_objects: what it does not look at, after `gc.freeze()`.
+    frozen_objects: what it does not look at, after `gc.freeze()`. losses: sentences on what is told
+    otherwise, since a fact about CPython does not hold here.
     """
 
     examination = "owners"
@@ -78,6 +79,7 @@ class Owners(Examined):
     frozen_objects: int
     owners: tuple[Owner, ...]
     classes: tuple[ClassKept, ...]
+    losses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Growth(Examined):
     seconds: between the two. Of each sum there is what it is now, and what it was before:
     rss_bytes, objects, size_bytes, c_heap_bytes (as of Owners), threads, descriptors.
     pause_ns: how long the program was paused, the longer of two. collects: whether the collector
-    is on; frozen_objects: those that it does not look at since `gc.freeze()`.
+    is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
     """
 
     examination = "growth"
@@ -110,3 +112,4 @@ class Growth(Examined):
     frozen_objects: int
     owners: tuple[Owner, ...]
     classes: tuple[ClassKept, ...]
+    losses: tuple[str, ...] = ()

@@ -5,10 +5,10 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from cpythonplus._base.contents import opened
 from cpythonplus._base.data import Place
 from cpythonplus.memory._cycles.keys import key_text
 
@@ -23,6 +23,8 @@ _LIBRARIES: Final = tuple(
 """The last line of the program itself tells more than that of a library which it uses."""
 _CLASSES: Final = {"type", "abc.ABCMeta", "enum.EnumType", "enum.EnumMeta"}
 _MOST_SOURCE: Final = 4 << 20
+_MOST_OF_LINE: Final = 500
+"""Characters. The work of a pattern grows with the square: a table of data is one line, too."""
 _LOCAL: Final = "_thread._local"
 
 
@@ -199,7 +201,7 @@ def _find(file: str, patterns: list[str], first: int) -> int:
     for pattern in patterns:
         compiled = re.compile(pattern)
         for number in range(max(first, 1) - 1, len(lines)):
-            if compiled.search(lines[number]):
+            if compiled.search(lines[number], 0, _MOST_OF_LINE):
                 return number + 1
     return 0
 
@@ -207,7 +209,7 @@ def _find(file: str, patterns: list[str], first: int) -> int:
 @lru_cache(maxsize=16)
 def _lines(file: str) -> list[str]:
     try:
-        with Path(file).open(encoding="utf-8", errors="replace") as source:
-            return source.read(_MOST_SOURCE).splitlines()
+        with opened(file) as source:
+            return source.read(_MOST_SOURCE).decode(errors="replace").splitlines()
     except OSError:
         return []

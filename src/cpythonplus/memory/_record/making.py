@@ -1,6 +1,8 @@
 """How classes of records are made, and the one that all are derived from."""
 
+import gc
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, dataclass_transform
 
@@ -11,6 +13,8 @@ __all__ = ["Record", "RecordMeta"]
 
 Fields = dict[str, Any]
 """Names in their order, with defaults or MISSING."""
+_CLOSED: dict[str, Any] = {"__record_closer__": _native.RecordCloser()}
+"""In front of a class's body: hooks that run while the class is made cannot make an instance."""
 
 
 class RecordMeta(_native.RecordType):
@@ -26,19 +30,29 @@ class RecordMeta(_native.RecordType):
         **kwargs: Any,  # noqa: ANN401
     ) -> "RecordMeta":
         if {_native.RecordBase, _native.FrozenRecordBase} & {*bases}:  # one of the two below
-            return super().__new__(mcls, name, bases, namespace)
+            return super().__new__(mcls, name, bases, _CLOSED | namespace)
         _native.memory_refuse_free_threaded()
+        if mcls.mro is not type.mro:  # it comes before the closer
+            raise TypeError(f"the metaclass of {name} must not have an mro()")
         bases = _bases_for(name, bases, frozen=frozen)
         own = declared_fields(name, namespace)
         inherited = _inherited(bases)
         _check(name, bases, namespace, own, {**inherited, **own}, frozen=frozen)
         names, defaults = _split(name, {**inherited, **own})
-        namespace = {key: value for key, value in namespace.items() if key not in own}
+        namespace = _CLOSED | {key: value for key, value in namespace.items() if key not in own}
         namespace["__slots__"] = tuple(each for each in own if each not in inherited)
         namespace["__record_own__"] = own
         namespace["__record_fields__"] = names
         namespace.setdefault("__match_args__", names)
-        cls = super().__new__(mcls, name, bases, namespace, **kwargs)
+        # 3.11 collects at any allocation, in type.__new__ before it comes to the closer, too.
+        collects = sys.version_info < (3, 12) and gc.isenabled()
+        if collects:
+            gc.disable()
+        try:
+            cls = super().__new__(mcls, name, bases, namespace, **kwargs)
+        finally:
+            if collects:
+                gc.enable()
         post_init = "__post_init__" if hasattr(cls, "__post_init__") else None
         _native.memory_seal_record(cls, names, defaults, post_init)
         return cls
@@ -133,6 +147,7 @@ def _check(
 ) -> None:
     if "__slots__" in namespace:
         raise TypeError(f"{name} must not have __slots__: a Record's fields are its slots")
+    _check_names(name, namespace)
     for hook in ("__setattr__", "__delattr__"):
         if frozen and hook in namespace:
             raise TypeError(f"{name} is frozen and must not have {hook}")
@@ -143,6 +158,12 @@ def _check(
         _check_default(name, field, default)
     for cls in _classes(bases):
         _check_base(name, cls, fields)
+
+
+def _check_names(name: str, namespace: Mapping[str, Any]) -> None:
+    """Refuse what would run its own `__eq__` inside of type.__new__."""
+    if any(type(each) is not str for each in namespace):
+        raise TypeError(f"{name}: the names in its body and in its bases must be plain strings")
 
 
 def _check_default(name: str, field: str, default: object) -> None:
@@ -164,6 +185,7 @@ def _check_base(name: str, cls: type, fields: Fields) -> None:
         raise TypeError(f"{name}.{hidden[0]} is a field and an attribute of {owner}")
     if issubclass(cls, Record):
         return
+    _check_names(name, vars(cls))
     if (
         cls.__basicsize__ > object.__basicsize__
         or cls.__itemsize__

@@ -15,6 +15,7 @@ from cpythonplus._base.sizes import duration, format_size
 from cpythonplus._base.tables import Kind, shown, signed, table
 from cpythonplus.memory._report.labels import label
 from cpythonplus.memory._report.sections import (
+    losses,
     resident_parts,
     section,
     target_line,
@@ -75,7 +76,9 @@ def screen(examination: Examination, top: int, width: int) -> RenderableType:
         )
     if known(last, "pause_ns"):
         facts += f"   paused for {duration(amount(last, 'pause_ns'))}"
-    drawn: list[RenderableType] = [Text(target_line(examination), style="bold"), Text(facts)]
+    drawn: list[RenderableType] = [Text(target_line(examination), style="bold")]
+    drawn += [Text(f"! {each}", style="bold") for each in losses(examination)]
+    drawn.append(Text(facts))
     drawn += _map(last, width)
     grown = table("", _GROWTH, entries(last, "growth"), top)
     drawn += [

@@ -28,7 +28,7 @@ from cpythonplus._base.reading import (
 from cpythonplus.memory._report.cycle_graphs import cycle_cards
 from cpythonplus.memory._report.html import code, data_table, details, element, escaped
 from cpythonplus.memory._report.resident_map import arena_grid, part_swatch, resident_bar
-from cpythonplus.memory._report.sections import Section, sections, target_line
+from cpythonplus.memory._report.sections import Section, losses, sections, target_line
 from cpythonplus.memory._report.time_line import owner_lines, time_lines
 from cpythonplus.memory._report.treemap import owners_treemap, treemaps
 from cpythonplus.memory._report.verdict import Statement, statements
@@ -50,6 +50,7 @@ def write_page(examination: Examination, file: str | PathLike[str]) -> None:
 def page(examination: Examination) -> str:
     """Return the page of an examination: HTML that can be encoded as UTF-8, whatever is in it."""
     target = target_line(examination)
+    lost = "".join(element("p", escaped(each)) for each in losses(examination))
     found = sections(examination, _ROWS)
     links = "".join(f'<li><a href="#{s.key}">{escaped(s.title)}</a></li>' for s in found)
     style, script = _asset("style.css"), _asset("script.js")
@@ -66,7 +67,7 @@ def page(examination: Examination) -> str:
 <style>{style}</style>
 </head>
 <body>
-<header><h1>cpythonplus doctor</h1><p class="lead">{escaped(target)}</p></header>
+<header><h1>cpythonplus doctor</h1><p class="lead">{escaped(target)}</p>{lost}</header>
 <main>
 {_verdict(examination, is_empty=not found)}<nav aria-label="Sections"><ul>{links}</ul></nav>
 {"".join(_section(section, examination) for section in found)}

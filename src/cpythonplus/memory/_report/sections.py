@@ -30,6 +30,8 @@ __all__ = [
     "Section",
     "causes",
     "fullness",
+    "lacks_something",
+    "losses",
     "place",
     "resident_parts",
     "section",
@@ -55,6 +57,7 @@ _GIL_COUNTERS: Final = {
     "repeated_requests": "repeated",
     "protected_runs": "protected runs",
 }
+_MOST_LOSSES: Final = 16
 _MOST_PINS: Final = 12
 _MOST_STEPS: Final = 100
 _NOT_COUNTED: Final = (
@@ -109,6 +112,18 @@ def target_line(examination: Examination) -> str:
     version = words(target, "python").split(" ")[0]
     facts += [f"Python {version}" if version else "", words(target, "when")]
     return ", ".join(fact for fact in facts if fact)
+
+
+def losses(examination: Examination) -> list[str]:
+    """Return the sentences of the process on what does not work in it, or otherwise."""
+    rows = entries(part(examination, "target"), "losses")[:_MOST_LOSSES]
+    return [words(each, "text") for each in rows]
+
+
+def lacks_something(examination: Examination) -> bool:
+    """Whether something does not work in the process that would have been examined."""
+    rows = entries(part(examination, "target"), "losses")
+    return any(each.get("works") is not True for each in rows)
 
 
 def _shares(rows: Iterable[Part], name: str, whole: int) -> list[Part]:

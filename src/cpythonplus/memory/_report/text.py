@@ -2,9 +2,9 @@
 
 from textwrap import wrap
 
-from cpythonplus._base.reading import Examination, Part
+from cpythonplus._base.reading import Examination, Part, texts
 from cpythonplus._base.text_tables import WIDTH, layout_lines, wrapped
-from cpythonplus.memory._report.sections import section, sections, target_line
+from cpythonplus.memory._report.sections import losses, section, sections, target_line
 from cpythonplus.memory._report.verdict import statements
 
 __all__ = ["part_text", "report_text"]
@@ -21,7 +21,11 @@ def report_text(examination: Examination, top: int = 10) -> str:
     lines: list[str] = []
     target = target_line(examination)
     if target:
-        lines += [*wrap(target, WIDTH, break_on_hyphens=False), ""]
+        lines += wrap(target, WIDTH, break_on_hyphens=False)
+    for sentence in losses(examination):
+        lines += wrapped(sentence, "! ", "  ")
+    if lines:
+        lines.append("")
     lines += _verdict(examination)
     for found in sections(examination, top):
         lines += ["", found.title, "-" * len(found.title), *layout_lines(found.lines, found.tables)]
@@ -31,10 +35,11 @@ def report_text(examination: Examination, top: int = 10) -> str:
 def part_text(name: str, found: Part, top: int = 10) -> str:
     """Return the verdict and tables of one examination, without a heading."""
     examination = {name: found}
-    verdict = _verdict(examination)
+    said = [line for each in texts(found, "losses") for line in wrapped(each, "! ", "  ")]
+    said += _verdict(examination)
     body = section(examination, name, "", top)
-    between = [""] if verdict else []
-    return _joined([*verdict, *between, *layout_lines(body.lines, body.tables)])
+    between = [""] if said else []
+    return _joined([*said, *between, *layout_lines(body.lines, body.tables)])
 
 
 def _joined(lines: list[str]) -> str:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 __all__ = ["namespaces", "note"]
 
-_OURS = ("cpythonplus.memory", "cpythonplus._base")
+_OURS = ("cpythonplus.memory", "cpythonplus._base", "cpythonplus._interp")
 _brought: "set[str]" = set()
 
 
