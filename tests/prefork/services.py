@@ -64,7 +64,7 @@ class Client:
             env=child_environment(self._env),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr + self.server.text()
         return json.loads(done.stdout.splitlines()[-1])

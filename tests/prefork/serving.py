@@ -22,7 +22,7 @@ from tests.support import child_environment
 
 T = TypeVar("T")
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 """For everything that is waited for: far more than it takes."""
 
 APP = """

@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from tests.prefork.serving import APP, ASGI_APP, Server, running, until
-from tests.support import child_environment
+from tests.support import child_environment, run_child
 
 
 def ended_well(server: Server) -> None:
@@ -191,3 +191,24 @@ def test_temporary_files_of_workers(tmp_path: Path, command: tuple[str, ...]) ->
         assert kinds() == ["kept", "master"]
         ended_well(server)
     assert kinds() == ["kept"]
+
+
+def test_a_signal_in_a_destructor_ends_the_worker() -> None:
+    """The exception that ends it gets lost there, and 30 s later the worker was killed."""
+    pytest.importorskip("gunicorn")
+    child = run_child("""
+import atexit, os, signal, sys, time
+from cpythonplus.prefork._gunicorn_service import _end_well
+
+class Swallows:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+hooked = []
+sys.unraisablehook = hooked.append
+signal.signal(signal.SIGTERM, _end_well)
+atexit.register(lambda: print("ends", hooked))
+Swallows()
+time.sleep(50)
+""")
+    assert child.out == "ends []\n"

@@ -79,14 +79,15 @@ def test_a_connection_of_djangos_that_cannot_be_closed() -> None:
         name = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
         settings.configure(DATABASES={"default": name, "other": name})
         from django.db import connections
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._options import log
         logging.basicConfig(level=logging.INFO)
         closed = []
         def fail():
             raise SystemExit("cannot be closed")
         connections["default"].close = fail
         connections["other"].close = lambda: closed.append("other")
-        warming.warm_up([], print)
+        assert pools.close_known(log, warmed=False, whole=False) == ""
         assert closed == ["other"]
     """)
     assert "closing a connection of Django's before the fork failed: SystemExit" in done.err

@@ -15,6 +15,7 @@ CALLS = {
     "Budget": "prefork.Budget(5).spent; refused(ValueError, prefork.Budget, -1)",
     "statistics": "prefork.statistics()",
     "PrepareReport": "str(prefork.PrepareReport(True, 1, 2, {'x': 3}, 4, 5, 0.5, ''))",
+    "before_fork": "prefork.before_fork(print)",
     "install": "prefork.install(immortal=False)",
     "Options": "prefork.Options(warm_up='a:b'); refused(ValueError, refuse_option)",
     "uninstall": "prefork.uninstall()",

@@ -5,6 +5,7 @@ from cpythonplus.prefork._collector import keep_gc_off, let_gc_run
 from cpythonplus.prefork._exiting import fast_exit
 from cpythonplus.prefork._forking import child, install, uninstall
 from cpythonplus.prefork._options import Options
+from cpythonplus.prefork._pools import before_fork
 from cpythonplus.prefork._preparing import (
     Budget,
     PrepareReport,
@@ -27,6 +28,7 @@ __all__ = [
     "PrepareStatistics",
     "ProcessMemory",
     "Sharing",
+    "before_fork",
     "blame",
     "child",
     "fast_exit",

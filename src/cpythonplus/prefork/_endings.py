@@ -90,7 +90,7 @@ class OutOfMemoryKills:
     def _count(self) -> int:
         for path in self._sources:
             try:
-                lines = path.read_text().splitlines()
+                lines = path.read_bytes().decode(errors="replace").splitlines()
             except OSError:
                 continue
             for line in lines:
@@ -103,7 +103,7 @@ class OutOfMemoryKills:
 def _sources() -> tuple[Path, ...]:
     vmstat = _PROC / "vmstat"
     try:
-        groups = (_PROC / "self/cgroup").read_text().splitlines()
+        groups = os.fsdecode((_PROC / "self/cgroup").read_bytes()).split("\n")
     except OSError:
         return (vmstat,)
     own = [line[len("0::/") :] for line in groups if line.startswith("0::/")]

@@ -4,8 +4,10 @@ A server's module knows *when* its server forks and how a worker leaves; this on
 be done then.
 
     parent   before_fork   once: rehearse the GIL, open the port of the metrics, warm up
-                           always: prepare within the budget, describe the parent, let imports end
-    worker   start_worker  the GIL, the locks, a place on the board, the metrics
+                           always: the functions given to `prefork.before_fork`, prepare within the
+                           budget, describe the parent, let imports end
+    worker   start_worker  cut the parent's connections, the GIL, the locks, a place on the board,
+                           the metrics
              is_due        after a request or task: write the numbers; is it its turn to go
 """
 
@@ -14,6 +16,7 @@ be done then.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -24,6 +27,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus._base.sizes import format_size
+from cpythonplus._interp import LOSSES, losses
+from cpythonplus.prefork import _pools as pools
 from cpythonplus.prefork import _warming as warming
 from cpythonplus.prefork._activation import (
     gil_statistics,
@@ -32,6 +37,7 @@ from cpythonplus.prefork._activation import (
     use_native_locks,
 )
 from cpythonplus.prefork._board import Board, BoardError, MasterRow
+from cpythonplus.prefork._connections import Connections
 from cpythonplus.prefork._guarding import Guard
 from cpythonplus.prefork._importing import settle_imports
 from cpythonplus.prefork._options import Options, log
@@ -42,6 +48,7 @@ from cpythonplus.prefork._sharing import process_memory
 if TYPE_CHECKING:
     import socket
 
+    from cpythonplus._interp import Loss
     from cpythonplus.prefork._board import Slot
     from cpythonplus.prefork._preparing import PrepareReport
 
@@ -76,6 +83,7 @@ class Engine:
         self.board: Board | None = None
         self.opened = False
         """Whether `before_fork` was there: what comes once is done."""
+        self.connections = Connections()
         self._budget: Budget | None = None
         self._told_spent = False
         self._describes_at = 0.0
@@ -94,7 +102,8 @@ class Engine:
 
         application: WSGI or ASGI, what paths among the warm-ups are asked of.
         """
-        if not self.opened:
+        first = not self.opened
+        if first:
             self.opened = True
             self._open(application)
         report = None
@@ -102,12 +111,18 @@ class Engine:
             if self.board is not None:
                 with suppress(BoardError):
                     self.board.sweep()
+            # Later they may be pools that the program itself uses.
+            self.close_connections(known=first)
             report = self.prepare()
             self.describe()
             self._settle_imports()
         return report
 
     def _open(self, application: Any) -> None:
+        with Guard(self.log, "proving the facts about this interpreter"):
+            for each in self.losses():
+                if each.facts:  # what an old version never had is no surprise
+                    self.log.warning("%s", each)
         if self.options.max_private_memory or self.options.metrics:
             self.make_board(_SLOTS)
         self.rehearse()
@@ -120,6 +135,16 @@ class Engine:
             self.warm_up(application)
         except warming.Failed as error:
             self.log.warning("%s", error)
+
+    def losses(self) -> tuple[Loss, ...]:
+        """Return what the workers do without, since a fact about this interpreter does not hold."""
+        options = self.options
+        unasked = {
+            *(() if options.immortal else ("frames", "immortal", "inline-values")),
+            *(() if options.fill_pools else ("pools",)),
+            *(() if options.threads else ("dict-version",)),
+        }
+        return losses("serve", [name for name in LOSSES if name not in unasked])
 
     def make_board(self, slots: int) -> None:
         """Make the board on which the workers stand."""
@@ -136,9 +161,45 @@ class Engine:
                 rehearse_gil()
 
     def warm_up(self, application: Any) -> None:
-        """Do what the option says; warming.Failed where it fails."""
-        for answer in warming.warm_up(self.options.warm_up, application):
+        """Do what the option says; warming.Failed where it fails.
+
+        The connections that it opens are noted, so that a worker cuts them.
+        """
+        pools.reopen(self.log)
+        if self.options.warm_up:
+            self.note_open()
+        for answer in warming.warm_up(self.options.warm_up, application, self.note_opened):
             (self.log.info if answer.good else self.log.warning)("%s", answer)
+
+    def note_open(self) -> None:
+        """Remember what is open now, so that it is not cut: the program itself has opened it."""
+        with self._looking():
+            self.connections.begin()
+
+    def note_opened(self, origin: str) -> None:
+        """Note what was opened since the last time, by `origin`."""
+        with self._looking():
+            self.connections.look(origin)
+
+    def _looking(self) -> Guard:
+        return Guard(self.log, "looking for connections that workers would share", catch=Exception)
+
+    def close_connections(self, *, known: bool) -> None:
+        """Call what was given to `before_fork`, and say which connections are left, to be cut.
+
+        known: close those of known pools between the two; only Django's, where nothing was warmed.
+        """
+        pools.call_before_fork(self.log)
+        whole = self.connections.whole
+        if known:
+            closed = pools.close_known(
+                self.log, warmed=whole or bool(self.options.warm_up), whole=whole
+            )
+            if closed:
+                self.log.info("closed before the fork: %s", closed)
+                gc.collect()  # sockets in cycles close with it
+        with self._looking():
+            self.connections.tell(self.log)
 
     def prepare(self) -> PrepareReport | None:
         """Prepare, within the budget: not at every fork, for what is immortal is never freed."""
@@ -196,7 +257,9 @@ class Engine:
 
     def start_worker(self) -> None:
         """Do a worker's part, in the worker; not its end: see `forking.child`."""
+        self.cut_connections()
         with Guard(self.log, "starting a worker", catch=Exception):
+            self.reopen()
             self.activate()
             self.claim()
             self.watch()
@@ -204,6 +267,16 @@ class Engine:
                 self._slot.ready()
             self.serve_metrics()
             self.is_due()
+
+    def cut_connections(self) -> None:
+        """Cut what this worker must not share with its parent, before anything else."""
+        with Guard(self.log, "cutting the parent's connections", catch=Exception):
+            self.connections.cut()
+
+    def reopen(self) -> None:
+        """Open pools and connect logs that do not do so by themselves."""
+        pools.reopen(self.log)
+        pools.reconnect_logs(self.log)
 
     def activate(self) -> None:
         """Schedule the GIL and patch the locks of this process, as far as that is wanted."""

@@ -58,6 +58,12 @@ class Overseer(Arbiter):
                 self.worker_class = getattr(gunicorn_workers, require().worker)
         self._taken_over = True
 
+    def start(self) -> None:
+        """Begin; an application that cannot be loaded has ended the start by now, with one line."""
+        with Guard(self.log, "proving the facts about this interpreter"):
+            SERVICE.tell_losses(self.log, self.cfg)
+        super().start()
+
     def reload(self) -> None:
         """HUP: take over a new configuration; one that cannot be read or used changes nothing.
 
@@ -96,6 +102,7 @@ class Overseer(Arbiter):
         try:
             return super().spawn_worker()
         finally:
+            SERVICE.forked()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def reap_workers(self) -> None:

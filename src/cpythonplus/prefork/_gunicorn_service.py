@@ -2,8 +2,10 @@
 
     master   setup         our hooks beside those of the configuration, our gthread worker
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      once: board, port of the metrics, warm-up; prepare, within the budget
-    worker   post_fork     forget what is the master's, schedule the GIL
+             pre_fork      once: board, port of the metrics, warm-up; close known pools; prepare,
+                           within the budget
+    worker   (fork)        cut the master's connections: before all else
+             post_fork     forget what is the master's, schedule the GIL
              post_worker_init   metrics, watch the private memory
              worker_exit   say why, fast exit
     master   child_exit    count why it ended
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["SERVICE", "Service", "rehearse_requests"]
 
 _LOOK_INTERVAL_S = 1.0
+_AGAIN_S = 0.01
 _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
 _LEAST_SLOTS = 128
@@ -77,6 +80,11 @@ class Service(Engine):
         self._user = os.geteuid()  # the master's
         self._reloaded_age = 0
         self._signals = EarlySignals()
+        self._forking = 0  # the thread that forks a worker now
+        # Everything connected that this process opens from now on is cut in its workers.
+        self.connections.whole = True
+        super().note_open()
+        os.register_at_fork(after_in_child=self._after_fork)
         self._statuses: dict[int, int] = {}
         self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
         self._listens_at: str | None = None  # what options.metrics was then
@@ -88,6 +96,12 @@ class Service(Engine):
     def patch_threads(self) -> None:
         """Use the native locks, or not: before the application is imported."""
         self.threads_problem = use_native_locks(wanted=self.options.threads)
+
+    def tell_losses(self, log: Any, cfg: Any) -> None:
+        """Say what the workers are not going to share: in front of all else in the log."""
+        if cfg.preload_app:  # else it says itself that nothing is shared
+            for each in self.losses():
+                log.warning("%s", each)
 
     def on_starting(self, server: Any) -> None:
         """Settle what the whole life of the master needs."""
@@ -120,6 +134,8 @@ class Service(Engine):
         with Guard(server.log, "preparing the fork"):
             flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
             flag[0] = 0
+            self.note_opened("the master")
+            self.close_connections(known=True)
             if server.cfg.preload_app:
                 self.prepare()
             self.describe()
@@ -127,10 +143,25 @@ class Service(Engine):
         worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
         self._signals.block()
+        self._forking = threading.get_ident()
+
+    def forked(self) -> None:
+        """The worker is there, or the fork has failed: other forks are not gunicorn's."""
+        self._forking = 0
+
+    def _after_fork(self) -> None:
+        """Cut the connections in a worker; other children of the master keep them."""
+        if self._forking == threading.get_ident():
+            self._forking = 0
+            self.cut_connections()
+
+    def note_open(self) -> None:
+        """Nothing: all is noted since the start."""
 
     def _open_for(self, server: Any) -> None:
         """Do what comes once, before the first fork; HaltServer where it cannot be done."""
         self.pid = os.getpid()
+        self.note_opened("the application while it was loaded")
         self._tell("native locks are not used", self.threads_problem)
         self.make_board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
         with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
@@ -233,6 +264,7 @@ class Service(Engine):
     def post_fork(self, _server: Any, _worker: Any) -> None:
         """Begin as a worker."""
         self._signals.keep()
+        self.reopen()
         if self.options.fast_exit:
             prefork.child()
         self.claim()
@@ -405,7 +437,22 @@ def _leave(worker: Any) -> None:
 
 
 def _end_well(_signal: int, _frame: object) -> NoReturn:
+    """End, if not here, then soon: a destructor or a callback of a weak reference may run now.
+
+    An exception that is raised in those gets no farther than sys.unraisablehook.
+    """
     _ignore_further()
+    hook = sys.unraisablehook
+
+    def raise_again(lost: sys.UnraisableHookArgs) -> None:
+        if not isinstance(lost.exc_value, SystemExit):
+            hook(lost)
+            return
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGTERM, _end_well)
+        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    sys.unraisablehook = raise_again
     raise SystemExit(0)
 
 

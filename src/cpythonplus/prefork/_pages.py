@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from cpythonplus._base.proc import is_hidden
+from cpythonplus._base.proc import is_hidden, stat_fields
 
 __all__ = [
     "PAGE_BYTES",
@@ -103,10 +103,19 @@ def stack_pointers(pid: int) -> list[int]:
     return found
 
 
+def _is_zombie(pid: int) -> bool:
+    """Whether the process has ended, and was not waited for."""
+    try:
+        return stat_fields(pid)[0] == b"Z"
+    except (OSError, IndexError):
+        return False
+
+
 def _explained(error: OSError, pid: int) -> OSError:
     """Return the error with a sentence about what was wanted and what would help."""
-    gone = isinstance(error, FileNotFoundError | ProcessLookupError)
-    if isinstance(error, PermissionError) or (gone and is_hidden(pid)):
+    ended = _is_zombie(pid)  # the kernel lets only root open the memory that it had
+    gone = ended or isinstance(error, FileNotFoundError | ProcessLookupError)
+    if (isinstance(error, PermissionError) and not ended) or (gone and is_hidden(pid)):
         return PermissionError(
             errno.EACCES,
             f"cannot read the memory of process {pid}: it must belong to the same user, must not "

@@ -40,7 +40,15 @@ try:
 except ImportError as error:  # not Linux
     raise UnsupportedPlatform(f"the extension module of cpythonplus is missing: {error}") from None
 
-__all__ = ["Budget", "PrepareReport", "PrepareStatistics", "has_grown", "prepare", "statistics"]
+__all__ = [
+    "Budget",
+    "PrepareReport",
+    "PrepareStatistics",
+    "has_grown",
+    "instances_of",
+    "prepare",
+    "statistics",
+]
 
 # What may have been added since the last time before it is worth another pass: this many memory
 # blocks, or this share of all.
@@ -406,14 +414,14 @@ atexit.register(_flush_at_end)
 
 def _remember_files() -> None:
     """Remember the open files that the collector lists: not the frozen ones."""
-    files = _instances_of(_FILE_TYPE)
+    files = instances_of(_FILE_TYPE)
     known = [reference for reference in _files if reference() is not None]
     ids = {id(reference()) for reference in known}
     new = [each for each in files if id(each) not in ids and not _is_closed(each)]
     _files[:] = known + [weakref.ref(each) for each in new]
 
 
-def _instances_of(root: type) -> list[Any]:
+def instances_of(root: type) -> list[Any]:
     """Return those of this type and its subclasses that the collector lists and has not frozen."""
     try:
         return _native.prefork_instances_of(root)
@@ -498,7 +506,7 @@ def _in_cycles() -> list[object]:
     """
     connection_type = getattr(sys.modules.get("_sqlite3"), "Connection", None)
     found: list[object] = []
-    for connection in _instances_of(connection_type) if connection_type is not None else ():
+    for connection in instances_of(connection_type) if connection_type is not None else ():
         for cache in gc.get_referents(connection):
             if type(cache) is _LRU_CACHE:
                 dicts = [each for each in gc.get_referents(cache) if type(each) is dict]

@@ -4,17 +4,15 @@ A path is asked for through the application's own interface, WSGI or ASGI: no so
 the code that answers a request has run, its bytecode is specialised and its caches are filled when
 the memory becomes shared.
 
-What it does not do: run an ASGI application's lifespan (what that opens, connections and tasks,
-belongs to a worker), follow redirects, or send a body.  A connection to a database that a request
-opened must not be used by two processes: Django's are closed afterwards, others are the
-application's affair.
+A warm-up does not run an ASGI application's lifespan (what that opens, connections and tasks,
+belongs to a worker), follow redirects, or send a body.  Connections that a request opened must not
+be used by two processes: see `_pools` and `_connections`.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import resolve_name
@@ -23,8 +21,8 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote_to_bytes, urlsplit
 from wsgiref.util import setup_testing_defaults
 
-from cpythonplus.prefork._guarding import Guard, in_one_line, passes_through
-from cpythonplus.prefork._options import is_path, log
+from cpythonplus.prefork._guarding import in_one_line, passes_through
+from cpythonplus.prefork._options import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,24 +64,29 @@ class Answer:
 
 
 def warm_up(
-    targets: Sequence[str | Callable[[], object]], application: Callable[..., Any] | None = None
+    targets: Sequence[str | Callable[[], object]],
+    application: Callable[..., Any] | None = None,
+    after: Callable[[str], object] = lambda _: None,
 ) -> list[Answer]:
     """Carry out `targets` in their order; returns what the paths among them were answered.
 
-    application: what paths are asked of.
+    application: what paths are asked of.  after: called after each, with its name, also where it
+    has failed.
 
     Raises Failed where a callable cannot be found, or where it or the application raises: whatever
     that is, SystemExit too, which commands of Django raise.
     """
     answers = []
     for target in targets:
-        if is_path(target):
-            if application is None:
-                raise Failed(f"the warm-up of {target}: no application was found")
-            answers.append(_ask(application, str(target)))
-        else:
-            _call(target)
-    _close_connections()
+        try:
+            if is_path(target):
+                if application is None:
+                    raise Failed(f"the warm-up of {target}: no application was found")
+                answers.append(_ask(application, str(target)))
+            else:
+                _call(target)
+        finally:
+            after(f"the warm-up {_named(target)}")
     return answers
 
 
@@ -103,7 +106,7 @@ def _ask(application: Callable[..., Any], target: str) -> Answer:
 
 
 def _call(target: str | Callable[[], object]) -> None:
-    name = target if isinstance(target, str) else getattr(target, "__qualname__", repr(target))
+    name = _named(target)
     pid, step = os.getpid(), "cannot be imported:"
     try:
         function = _found(target) if isinstance(target, str) else target
@@ -116,6 +119,10 @@ def _call(target: str | Callable[[], object]) -> None:
         if passes_through(error, pid):
             raise
         raise Failed(f"the warm-up {name} {step} {_told(error)}") from error
+
+
+def _named(target: str | Callable[[], object]) -> str:
+    return target if isinstance(target, str) else getattr(target, "__qualname__", repr(target))
 
 
 def _found(target: str) -> Callable[[], object] | None:
@@ -131,29 +138,6 @@ def _found(target: str) -> Callable[[], object] | None:
 
 def _told(error: BaseException) -> str:
     return in_one_line(error, __file__)
-
-
-def _close_connections() -> None:
-    """Close Django's connections to data bases: a child would share them with its siblings.
-
-    Raises nothing.  Django may be there without being used (Sentry looks for it, for example): as
-    long as it is not configured no connection can be open, and asking for them would raise.
-    """
-    database, conf = sys.modules.get("django.db"), sys.modules.get("django.conf")
-    with Guard(log, "closing Django's connections before the fork"):
-        if database is None or conf is None or not conf.settings.configured:
-            return
-        for connection in _connections(database.connections):
-            # One that cannot be closed must not keep the others open.
-            with Guard(log, "closing a connection of Django's before the fork"):
-                connection.close()
-
-
-def _connections(connections: Any) -> Iterable[Any]:  # noqa: ANN401  # Django's
-    try:
-        return cast("Iterable[Any]", connections.all(initialized_only=True))
-    except TypeError:  # before Django 4.1
-        return cast("Iterable[Any]", connections.all())
 
 
 # ---- one request --------------------------------------------------------------------------------

@@ -373,6 +373,7 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ss
 
     /* What the referents' visit asks for, and goes without where it does not hold.  Before anything is counted: a proof
      * makes objects, some of which only the garbage collector frees. */
+    (void)plus_fact_refusal(PLUS_FACT_GC_HEADER);
     (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
     Py_ssize_t *counts = save_counts(spared);
 

@@ -2,6 +2,7 @@
 #include "binding.h"
 #include "heap.h"
 
+#include "../_base/raise.h"
 #include "../_interp/facts.h"
 #include "../_interp/gc_objects.h"
 #include "../_interp/immortal.h"
@@ -10,11 +11,9 @@
 static const char *
 why_not(void)
 {
-    static const enum plus_fact needed[] = {PLUS_FACT_GC_HEADER, PLUS_FACT_GC_RINGS,
-                                            PLUS_FACT_FRAMES};
     const char *refusal = plus_immortal_refusal();
 
-    return refusal != NULL ? refusal : plus_facts_refusal(needed, sizeof needed / sizeof needed[0]);
+    return refusal != NULL ? refusal : plus_fact_refusal(PLUS_FACT_FRAMES);
 }
 
 static PyObject *
@@ -80,22 +79,24 @@ select_instance(PyObject *op, bool frozen, void *arg)
     return PyList_Append(selection->found, op) < 0 ? -1 : 0;
 }
 
-/* Why not gc.get_objects(): it has a reference to everything for a moment, in which another thread may go on
+/* Why not gc.get_objects() in Python: it has a reference to everything for a moment, in which another thread may go on
  * filling a tuple, and fail (heap.c). */
 static PyObject *
 prefork_instances_of(PyObject *module, PyObject *root)
 {
-    const char *refusal = plus_fact_refusal(PLUS_FACT_GC_RINGS);
-
-    if (refusal != NULL) {
-        return PyErr_Format(PyExc_RuntimeError, "the heap cannot be walked: %s", refusal);
+    if (plus_refuses_free_threaded()) {
+        return NULL;
     }
+    (void)plus_fact_refusal(PLUS_FACT_GC_RINGS);
     if (!PyType_Check(root)) {
         PyErr_SetString(PyExc_TypeError, "prefork_instances_of takes a type");
         return NULL;
     }
     struct selection selection = {(PyTypeObject *)root, PyList_New(0)};
     if (selection.found != NULL && plus_gc_objects_visit(select_instance, &selection) < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_NoMemory();
+        }
         Py_CLEAR(selection.found);
     }
     return selection.found;

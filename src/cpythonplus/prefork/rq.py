@@ -41,6 +41,12 @@ class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is 
             self._prepare()
         super().fork_work_horse(job, queue)
 
+    def main_work_horse(self, job: "Job", queue: "Queue") -> None:
+        """Be a work horse: without the connections of this worker's warm-up."""
+        if self._engine is not None:
+            self._engine.cut_connections()
+        super().main_work_horse(job, queue)
+
     def _prepare(self) -> None:
         if self._engine is None:
             own = {} if self.warm_up is None else {"warm_up": self.warm_up}

@@ -58,7 +58,9 @@ def _install(process: Engine) -> None:
     _add_post_fork_hook(lambda: _start_worker(process))
     if process.options.max_private_memory or process.options.metrics:
         _chain("after_req_hook", lambda: _after_request(process))
+    process.note_open()
     application = _load_application()
+    process.note_opened("the application while it was loaded")
     report = process.before_fork(application)
     if report is not None:
         print(f"cpythonplus prefork: {report}", file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,146 @@
+"""Renewing descriptors without a peer in a worker: epoll, eventfd, timerfd, inotify.
+
+A fork copies the number, not what is behind it.  A shared epoll watches the *parent's* sockets, and
+wakes every worker for a connection that one of them has added.  What one worker reads from a shared
+eventfd or timerfd, the others miss.
+
+A new descriptor gets the state of the old one, as /proc/self/fdinfo shows it:
+
+    epoll     what it watches, each with its events and its 64 bits of data, which may be a pointer
+              of a C library.  Watches are added by number, after all sockets were replaced: an
+              event loop that the parent made wakes, and hears that its connections are lost
+    eventfd   its count
+    timerfd   the time left, and the interval
+    inotify   nothing: the kernel does not show paths, and the thread that reads it is not here
+
+Tried: the loops of asyncio and selectors continue with such an epoll; gevent makes a new one after
+each fork, whatever it finds.  Rejected: an empty epoll, in which asyncio's loop never wakes again;
+a dead socket, on which the loop raises for ever.
+
+ctypes is used because Python has no timerfd before 3.13, no inotify, and chooses the data of an
+epoll itself.  `load` imports it in the parent, so that workers share its pages.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["NAMES", "State", "kind", "load", "read", "renew"]
+
+NAMES = ("epoll", "eventfd", "timerfd", "inotify")
+_LINKS = {
+    "anon_inode:[eventpoll]": "epoll",
+    "anon_inode:[eventfd]": "eventfd",
+    "anon_inode:[timerfd]": "timerfd",
+    "anon_inode:inotify": "inotify",
+}
+_EPOLL_CTL_ADD = 1
+# struct epoll_event: packed on x86-64 only.
+_EVENT = "=IQ" if platform.machine() == "x86_64" else "=I4xQ"
+
+_libc: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state of a descriptor.
+
+    values: the lines of fdinfo.  watches: of an epoll, (number, struct epoll_event).
+    """
+
+    kind: str
+    flags: int
+    values: dict[str, str]
+    watches: tuple[tuple[int, bytes], ...]
+
+
+def kind(link: str) -> str:
+    """Return which of NAMES a link in /proc/self/fd shows; or nothing."""
+    return _LINKS.get(link.partition(" ")[0], "")
+
+
+def load() -> None:
+    """Import ctypes; without it a dead socket replaces all but eventfds."""
+    global _libc  # noqa: PLW0603
+    if _libc is None:
+        with suppress(ImportError, OSError):
+            import ctypes
+
+            _libc = ctypes.CDLL(None)
+
+
+def read(name: str, number: int) -> State:
+    """Return the state of the descriptor `number`, of kind `name`."""
+    values: dict[str, str] = {}
+    watches = []
+    with suppress(OSError), open(f"/proc/self/fdinfo/{number}", encoding="ascii") as file:  # noqa: PTH123
+        for line in file:
+            first, _, rest = line.partition(":")
+            values[first] = rest.strip()
+            words = line.replace(":", " ").split()
+            if first == "tfd" and _is_watched(int(words[1]), words):
+                event = struct.pack(_EVENT, int(words[3], 16), int(words[5], 16))
+                watches.append((int(words[1]), event))
+    return State(name, int(values.get("flags", "0"), 8), values, tuple(watches))
+
+
+def _is_watched(number: int, words: list[str]) -> bool:
+    """Whether the epoll watches what is behind `number` now, not a copy of what was there."""
+    # tfd 5 events 19 data 5 pos 0 ino 2f sdev 8; before Linux 4.13 without the last three
+    with suppress(OSError, IndexError):
+        inode = int(words[words.index("ino") + 1], 16) if "ino" in words else None
+        return inode in {None, os.fstat(number).st_ino}
+    return False
+
+
+def renew(states: dict[int, State], dead: int) -> None:
+    """Put new descriptors on the numbers, with the states; `dead` where that cannot be done."""
+    for number, state in states.items():
+        new = -1
+        with suppress(OSError, KeyError, ValueError, AttributeError):
+            new = _MAKE[state.kind](state)
+        os.dup2(new if new >= 0 else dead, number, inheritable=os.get_inheritable(number))
+        if new >= 0:
+            os.close(new)
+    for number, state in states.items():
+        for watched, event in state.watches if _libc is not None else ():
+            _libc.epoll_ctl(number, _EPOLL_CTL_ADD, watched, event)
+
+
+def _epoll(_: State) -> int:
+    new: int = _libc.epoll_create1(0)
+    return new
+
+
+def _eventfd(state: State) -> int:
+    flags = state.flags & os.O_NONBLOCK
+    if state.values.get("eventfd-semaphore") == "1":
+        flags |= os.EFD_SEMAPHORE
+    return os.eventfd(int(state.values["eventfd-count"], 16), flags)
+
+
+def _timerfd(state: State) -> int:
+    new: int = _libc.timerfd_create(int(state.values["clockid"]), state.flags & os.O_NONBLOCK)
+    interval, left = (
+        [int(part) for part in state.values[name].strip("()").split(",")]
+        for name in ("it_interval", "it_value")
+    )
+    if not any(left) and int(state.values["ticks"]):
+        left = [0, 1]  # it has expired, and nobody has read it
+    if new >= 0:
+        # A relative time, even if the timer was set to a date.
+        _libc.timerfd_settime(new, 0, struct.pack("=4q", *interval, *left), None)
+    return new
+
+
+def _inotify(state: State) -> int:
+    new: int = _libc.inotify_init1(state.flags & os.O_NONBLOCK)
+    return new
+
+
+_MAKE = {"epoll": _epoll, "eventfd": _eventfd, "timerfd": _timerfd, "inotify": _inotify}
