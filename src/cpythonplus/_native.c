@@ -1,6 +1,7 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "_base/compat.h"
 #include "_base/exec_watch.h"
+#include "_base/unseen.h"
 #include "_interp/binding.h"
 #include "gil/binding.h"
 #include "memory/binding.h"
@@ -21,7 +22,8 @@ native_exec(PyObject *module)
         return -1;
     }
     if (PyModule_AddFunctions(module, plus_exec_watch_methods) < 0 ||
-        plus_interp_exec(module) < 0 || PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_unseen_methods) < 0 || plus_interp_exec(module) < 0 ||
+        PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_owners_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_walk_methods) < 0 ||

@@ -11,12 +11,14 @@ from collections.abc import (
     ValuesView,
 )
 from contextvars import Context
+from importlib.machinery import ModuleSpec
 from types import (
     CellType,
     CodeType,
     FrameType,
     GenericAlias,
     MappingProxyType,
+    ModuleType,
     TracebackType,
 )
 from typing import (
@@ -52,13 +54,22 @@ _T = TypeVar("_T")
 _V = TypeVar("_V")
 
 def exec_watch(function: Callable[..., object] | None, /) -> bool: ...
+def unseen_finder(
+    names: set[str], function: Callable[..., ModuleSpec | None], /
+) -> Callable[..., ModuleSpec | None]: ...
+def unseen_loader(
+    before: Callable[[ModuleType], object],
+    load: Callable[[ModuleType], object],
+    after: Callable[[ModuleType], object],
+    /,
+) -> Callable[[ModuleType], object]: ...
 
 # ---- interp -------------------------------------------------------------------------------------
 
 _FactState: TypeAlias = Literal["proven", "refused", "not asked", "absent"]
 
 def interp_facts(
-    ask: bool, /
+    ask: bool | tuple[str, ...], /
 ) -> list[tuple[str, tuple[int, int], tuple[int, int], str, str, str, _FactState, str]]: ...
 
 # Only in builds with -Dlies=true.
@@ -328,6 +339,10 @@ class RecordBase:
 
 class FrozenRecordBase(RecordBase): ...
 
+@final
+class RecordCloser:
+    def __set_name__(self, owner: RecordType, name: str, /) -> None: ...
+
 def memory_seal_record(
     cls: RecordType,
     names: tuple[str, ...],
@@ -361,6 +376,8 @@ class Lock:
     def acquire_timeout(self, timeout: float | None, /) -> AcquireTimeout: ...
     def statistics(self) -> WaitStatistics: ...
     def _at_fork_reinit(self) -> None: ...
+
+LockType = Lock  # before 3.13 a type derived from it, which cannot be called
 
 class RLock:
     def __enter__(self) -> bool: ...
@@ -506,6 +523,7 @@ def tasklets_capture(
 def tasklets_restore(
     tasklet: tasklet, frames: object, handled: object, value: object, /
 ) -> None: ...
+def channel_waiting(channel: channel, /) -> tuple[int, tuple[tasklet, ...]]: ...
 def channel_restore(channel: channel, tasklets: object, direction: int, /) -> None: ...
 def generator_capture(generator: object, error: type[Exception], /) -> _Anything: ...
 def generator_function(generator: object, /) -> _Anything: ...
@@ -558,7 +576,10 @@ def io_running_loops(
 def tasklets_get_ident() -> int: ...
 def tasklets_abandon(tasklet: tasklet, /) -> None: ...
 def io_own_hub(tasklet: tasklet | None, /) -> None: ...
-def io_loops(new: Loops = ..., /) -> Loops | None: ...
+@overload
+def io_loops() -> Loops | None: ...
+@overload
+def io_loops(new: Loops, /) -> Loops: ...
 
 @final
 class io_delivery:  # noqa: N801

@@ -4,9 +4,11 @@ Everything runs in child processes, with the installed package.
 """
 
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +20,15 @@ TIMEOUT = 60
 
 
 def _python() -> str:
-    """Return the interpreter as the console script's first line names it, so that paths agree."""
+    """Return the interpreter as the console script names it, so that paths agree."""
     try:
-        first_line = CONSOLE_SCRIPT.read_text().partition("\n")[0]
+        first_line, second_line, *_ = CONSOLE_SCRIPT.read_text().splitlines()
     except FileNotFoundError:
         return sys.executable
-    words = first_line.removeprefix("#!").split()
+    if first_line == "#!/bin/sh":  # pip's form for a path with spaces: 'exec' "PYTHON" "$0" "$@"
+        words = shlex.split(second_line)[1:2]
+    else:
+        words = first_line.removeprefix("#!").split()
     return words[0] if len(words) == 1 and Path(words[0]).exists() else sys.executable
 
 
@@ -100,3 +105,11 @@ def assert_refused(result: Result, *parts: str) -> None:
     assert result.err.startswith("cpythonplus")
     for part in parts:
         assert part in result.err
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Wait for the main thread to sleep, so that the traceback has always the same place."""
+    limit = time.monotonic() + 20
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < limit
+        time.sleep(0.001)

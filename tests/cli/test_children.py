@@ -1,5 +1,6 @@
 """What becomes of the interpreters that a program under `cpythonplus run` starts."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_what_ignores_the_environment_ignores_this(options: list[str], tmp_path:
     # Nor does it by what the variable could know: exec keeps the pid.
     values = carried(features=features, pid=123).replace("pid=123", "pid=$$")
     words = " ".join(options)
-    shell = f'CPYTHONPLUS_RUN="{values}" exec {PYTHON} {words} -c "{LOADED}"'
+    shell = f'CPYTHONPLUS_RUN="{values}" exec {shlex.quote(PYTHON)} {words} -c "{LOADED}"'
     result = execute(["/bin/sh", "-c", shell])
     assert (result.status, result.out, result.err) == (0, loaded, "")
     assert not written.exists()
@@ -123,7 +124,7 @@ def test_installation_by_another_path(tmp_path: Path) -> None:
 
 def test_run_inside_of_run(tmp_path: Path) -> None:
     """The inner one counts, as a whole."""
-    inner = f"{PYTHON} -m cpythonplus run"
+    inner = f"{shlex.quote(PYTHON)} -m cpythonplus run"
     code = "import os, sys; sys.exit(os.system(sys.argv[1]) >> 8)"
     environment = "import os; print(os.environ.get('CPYTHONPLUS_RUN'))"
 
@@ -132,6 +133,7 @@ def test_run_inside_of_run(tmp_path: Path) -> None:
         assert (result.status, result.err) == (0, "")
         return result.out
 
+    starts = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'])"
     assert nested("", ACTIVE) == SCHEDULED
     assert nested("--no-gil", ACTIVE) == "False\n"
     assert nested(" ".join(NOTHING), environment) == "None\n"
@@ -141,7 +143,7 @@ def test_run_inside_of_run(tmp_path: Path) -> None:
         "gil": {"policy": "slice_us=2000"},
         "doctor": {},
     }
-    assert nested("", f"import os; os.system('{PYTHON} -c pass'); {ACTIVE}") == SCHEDULED
+    assert nested("", f"{starts}; {ACTIVE}") == SCHEDULED
 
 
 def test_program_that_starts_itself_again() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -102,6 +103,7 @@ def test_console_script() -> None:
     [
         (["rum"], ["unknown command 'rum'", "did you mean run?"]),
         (["xyzzy"], ["unknown command 'xyzzy'"]),
+        (["app.py"], ["unknown command 'app.py' (did you mean run app.py?)"]),
         (["--versoin"], ["unknown option", "--version?"]),
         (["a\nb"], [r"'a\nb'"]),
     ],
@@ -113,17 +115,9 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        ([], ["expected a script, -m MODULE, -c CODE or -"]),
-        (["--stats"], ["expected a script, -m MODULE, -c CODE or -"]),
-        (["--"], ["expected a script, -m MODULE, -c CODE or -"]),
         (["--stat", "x.py"], ["unknown option '--stat'", "--stats?"]),
         (["--polcy=slice_us=3", "x.py"], ["unknown option '--polcy'", "--policy?"]),
-        (["-z", "x.py"], ["unknown option '-z'"]),
-        (["-Vz"], ["unknown option '-Vz'"]),
         (["--policy"], ["--policy: expected a value"]),
-        (["-c"], ["-c: expected a value"]),
-        (["-m"], ["-m: expected a value"]),
-        (["-W"], ["-W: expected a value"]),
         (["--policy", "slice_us=soon", "-c", ""], ["--policy: slice_us: ", "'soon'"]),
         (["--policy", "batch_share=x", "-c", ""], ["--policy: batch_share: ", "'x'"]),
         (["--policy=spin_us=1.5", "-c", ""], ["--policy: spin_us: ", "'1.5'"]),
@@ -135,11 +129,6 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["--no-threads=1", "-c", ""], ["--no-threads takes no value"]),
         (["--no-thread", "-c", ""], ["unknown option '--no-thread'", "--no-threads?"]),
         (["--stats=1", "-c", ""], ["--stats takes no value"]),
-        (["does_not_exist.py"], ["'does_not_exist.py' does not exist"]),
-        (["no/such/folder/x.py"], ["does not exist"]),
-        (["-m", "does_not_exist"], ["no module named 'does_not_exist'"]),
-        (["-m", "does_not_exist.sub"], ["no module named"]),
-        (["-um", "does_not_exist"], ["no module named"]),
         (["-S", "-c", ""], ["-S", " ".join(NOTHING)]),
         (["--stats", "--output", "", "-c", ""], ["--output: "]),
         (["--stats", "--output", "/", "-c", ""], ["--output: "]),
@@ -167,7 +156,7 @@ def test_show() -> None:
     default = ",".join(f"{name}={value}" for name, value in asdict(gil.Policy()).items())
     assert f"--policy {default} (default)\n" in run("--show").out
     assert "--no-gil switches it off" in result.out
-    assert result.out.endswith(f"{PYTHON} -O -m http.server 80\n")
+    assert result.out.endswith(f"{shlex.quote(PYTHON)} -O -m http.server 80\n")
     assert "--no-threads switches it off" in result.out
     assert "gil         off" in run("--show", "--no-gil").out
     switched_off = run("--show", "--no-threads", "--policy", "spin_us=7")

@@ -30,6 +30,7 @@ from cpythonplus.memory._agent import client, finding
 from cpythonplus.memory._agent.client import Client
 from cpythonplus.memory._agent.finding import Process, Unreachable
 from tests.cli.support import run
+from tests.damage import damaged
 from tests.memory import examinations
 
 pytestmark = pytest.mark.any_version
@@ -345,6 +346,17 @@ def test_any_bytes_are_no_traceback(agent: Agent, data: bytes, has_head: bool) -
 
 
 # ---- who takes his time -------------------------------------------------------------------------
+
+
+def test_damaged_answers_are_one_line(agent: Agent) -> None:
+    """Cut at many places, and with bits flipped, also of the length."""
+    right = wire(json.dumps({"rows": [], "before_bytes": 5, "after_bytes": 3}).encode())
+    for data in damaged(right, most=len(right)):
+        agent.answers({"*": data}, hangs_up=True)
+        status, out, err = agent.asked("trim")
+        assert status in (0, 1), data
+        assert err.count("\n") == status, (data, err)
+        assert bool(out) != bool(status)
 
 
 def test_one_deadline_for_a_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,107 +1,25 @@
 """`cpythonplus run` beside `python`: standard output, standard error and status, byte by byte."""
 
 import os
-import re
 import signal
 import subprocess
-import time
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import CONSOLE_SCRIPT, PYTHON, Result, environment, execute
+from tests.cli.programs import FACTS, assert_same, write_programs
+from tests.cli.support import (
+    CONSOLE_SCRIPT,
+    PYTHON,
+    Result,
+    environment,
+    execute,
+    wait_until_asleep,
+)
 
 pytestmark = pytest.mark.slow  # all together
-
-FACTS = """\
-import os, signal, sys, __main__
-print("argv", sys.argv, sys.orig_argv)
-print("path", sys.path)
-print("flags", sys.flags, sys._xoptions, sys.warnoptions)
-print("main", sorted(vars(__main__)), __name__, __package__, __spec__)
-print("file", globals().get("__file__"), globals().get("__cached__"))
-print("where", sys.executable, sys.prefix, sys.base_prefix, os.getcwd())
-for stream in (sys.stdin, sys.stdout, sys.stderr):
-    print("stream", stream and (stream.encoding, stream.errors, stream.line_buffering,
-                                stream.write_through, stream.isatty()))
-print("coding", sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-    print("signal", number, signal.getsignal(number))
-print("mask", signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-print("descriptors", [fd for fd in range(64) if os.path.exists(f"/proc/self/fd/{fd}")])
-for item in sorted(os.environ.items()):
-    if item[0] not in ("CPYTHONPLUS_RUN", "_"):
-        print("environment", item)
-print("sitecustomize" in sys.modules, "__main__" in sys.modules, "faulthandler" in sys.modules)
-print("docs", __doc__, __debug__)
-sys.stderr.write("and standard error\\n")
-"""
-
-FILES = {
-    "facts.py": FACTS,
-    "-dash.py": FACTS,
-    "fails.py": "def f():\n    return 1 / 0\n\nf()\n",
-    "chained.py": "try:\n    {}['x']\nexcept KeyError:\n    raise ValueError('y')\n",
-    "syntax.py": "x = (\n",
-    "latin.py": "# -*- coding: latin-1 -*-\nprint('\\xe9')\n",
-    "first.py": "this line is skipped by -x\nprint('second')\n",
-    "folder/__main__.py": FACTS,
-    "folder/beside.py": "",
-    "hollow/nothing.txt": "",
-    "package/__init__.py": "print('package')\n",
-    "package/__main__.py": "import package\n" + FACTS,
-    "package/module.py": FACTS,
-    "package/broken.py": "import does_not_exist\n",
-    "bare/__init__.py": "",
-    "module.py": FACTS,
-    "broken.py": "import does_not_exist\n",
-    "late.py": """\
-import atexit, threading, time
-atexit.register(print, "atexit")
-started = threading.Event()
-def work():
-    print("thread")
-    started.set()
-    threading.main_thread().join()
-    print("thread ends")
-threading.Thread(target=work).start()
-started.wait()
-threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
-print("main ends")
-""",
-    "thread_fails.py": """\
-import threading
-thread = threading.Thread(target=lambda: 1 / 0, name="x")
-thread.start(); thread.join()
-""",
-    "spawn.py": """\
-import multiprocessing, os, sys
-def work(x):
-    print("child", x, sys.argv, sys.flags.optimize, __name__, flush=True)
-    sys.exit(x)
-if __name__ == "__main__":
-    for method in "spawn", "fork", "forkserver":
-        child = multiprocessing.get_context(method).Process(target=work, args=(3,))
-        print(method, flush=True)
-        child.start(); child.join()
-        print(child.exitcode, flush=True)
-""",
-    "becomes.py": """\
-import inspect, os, posix
-for function in os.execv, os.execve:
-    print(function, type(function), inspect.signature(function), function in os.supports_fd)
-print(os.execv is posix.execv, os.execve is posix.execve, flush=True)
-os.execlp("echo", "echo", "another")
-""",
-    "children.py": """\
-import subprocess, sys
-done = subprocess.run([sys.executable, "-O", "facts.py", "x"], capture_output=True, text=True)
-print(done.returncode, done.stdout, done.stderr)
-""",
-}
 
 
 @dataclass(frozen=True)
@@ -134,6 +52,11 @@ CASES = [
     Case("stdin, arguments", ["-", "a", "-b"], stdin=FACTS.encode()),
     Case("stdin fails", ["-"], stdin=b"def f():\n    1/0\nf()\n"),
     Case("stdin read by the program", ["-c", "print(input(), input())"], stdin=b"a\nb\n"),
+    Case("stdin, no program", ["--"], stdin=FACTS.encode()),
+    Case("missing script", ["no.py"]),
+    Case("missing module", ["-m", "no"]),
+    Case("wrong option", ["-Oz", "facts.py"]),
+    Case("option without a value", ["-c"]),
     Case("folder", ["folder", "x"]),
     Case("zip file", ["program.zip", "x"]),
     Case("folder without __main__", ["hollow"]),
@@ -253,12 +176,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(text.encode("latin-1"))
-    with zipfile.ZipFile(folder / "program.zip", "w") as archive:
-        archive.writestr("__main__.py", FACTS)
+    write_programs(folder)
     return folder
 
 
@@ -287,18 +205,6 @@ def start(case: Case, folder: Path, words: Sequence[str]) -> Result:
     return execute(command, cwd=folder, stdin=case.stdin, env={"COLUMNS": "80", **case.env})
 
 
-def assert_same(ours: Result, stock: Result) -> None:
-    """Assert that nothing differs but addresses of objects."""
-    for name in ("stdout", "stderr"):
-        text, expected = (
-            re.sub(rb" at 0x[0-9a-f]+", b" at 0x0", getattr(result, name)).splitlines()
-            for result in (ours, stock)
-        )
-        # Line by line: pytest shows long differences best so.
-        assert text == expected, name
-    assert ours.status == stock.status
-
-
 each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
@@ -324,14 +230,6 @@ def test_the_cases_tell_something(folder: Path, stock: Callable[[Case], Result])
             assert b"argv ['facts.py'" in stock(case).stdout
 
 
-def wait_until_asleep(pid: int) -> None:
-    """Wait for the main thread to sleep, so that the traceback has always the same place."""
-    limit = time.monotonic() + 20
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
-        assert time.monotonic() < limit
-        time.sleep(0.001)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("program", ["import time; print(1, flush=True); time.sleep(50)"])
 def test_signal_from_outside(number: signal.Signals, program: str, folder: Path) -> None:
@@ -352,7 +250,7 @@ def test_signal_from_outside(number: signal.Signals, program: str, folder: Path)
             _, stderr = child.communicate(timeout=60)
         ends.append((child.returncode, stderr))
     assert ends[0] == ends[1]
-    assert ends[0][0] == -number
+    assert ends[0][0] == (0 if signal.getsignal(number) == signal.SIG_IGN else -number)  # nohup
 
 
 def test_pid_stays(folder: Path) -> None:

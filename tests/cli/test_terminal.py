@@ -60,12 +60,19 @@ def test_lines_of_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (
         ["x" + NAME],
         ["doctor", NAME],
-        ["run", NAME],
+        ["run", f"--{NAME}"],
     ):
         assert main(words) == 2
         told = "".join(capsys.readouterr())
-        assert "title" in told
+        assert "title" in told.lower()
         assert is_plain(told)
+
+
+def test_a_program_that_is_missing(tmp_path: Path) -> None:
+    done = execute([*MODULE, "run", NAME], cwd=tmp_path)  # python's own line
+    assert done.status == 2
+    assert "title" in done.err
+    assert is_plain(done.err)
 
 
 def test_reports_at_exit(tmp_path: Path) -> None:

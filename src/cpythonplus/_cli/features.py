@@ -10,7 +10,7 @@ by its `activate`.
 """
 
 # Importing pathlib would cost more than all of this.
-# ruff: noqa: PTH100, PTH112, PTH118, PTH120
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH120
 
 import os
 
@@ -70,6 +70,7 @@ class Feature:
         defaults: "Callable[[], Mapping[str, object]]" = dict,
         command: str = COMMAND,
         prepare: "Callable[[dict[str, str], MutableMapping[str, str]], None] | None" = None,
+        refusal: "Callable[[], str | None]" = str,
     ) -> None:
         """Describe a feature.
 
@@ -80,6 +81,7 @@ class Feature:
         command: the one that offers it, and that messages begin with.
         prepare: called by the runner with the carried texts and the environment that the program is
             going to have: it may change both. ValueError says what is wrong.
+        refusal: returns why this interpreter cannot have it, for `--show`; nothing if it can.
         """
         self.name = name
         self.summary = summary
@@ -89,6 +91,7 @@ class Feature:
         self.defaults = defaults
         self.command = command
         self.prepare = prepare
+        self.refusal = refusal
 
     @property
     def switch_off(self) -> str:
@@ -242,7 +245,10 @@ def output_file(text: str) -> str:
         raise ValueError(f"expected a file name, got {text!r}")
     if not os.path.isdir(folder):
         raise ValueError(f"the folder {folder!r} does not exist")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    # A stream, a device or a pipe is written to; a file is replaced by another one of its folder.
+    target = os.path.join(folder, name)
+    stays = folder in ("/dev", "/dev/fd", "/proc/self/fd") or not os.path.isfile(target)
+    if not os.access(folder, os.W_OK | os.X_OK) and not (stays and os.access(target, os.W_OK)):
         raise ValueError(f"the folder {folder!r} is not writable")
     return path
 
@@ -295,6 +301,21 @@ def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # no
 
     # At once, not by a finder: what is missing here is to be told before the program begins.
     sys.modules["stackless"] = stackless
+
+
+def _tasklets_refusal() -> "str | None":
+    from cpythonplus._base.errors import UnsupportedPlatform
+
+    try:
+        import cpythonplus.tasklets  # noqa: F401
+    except UnsupportedPlatform as error:
+        return str(error)
+    return None
+
+
+def _dump_refusal() -> "str | None":
+    refusal = _tasklets_refusal()
+    return f"only the threads' stacks are printed, because {refusal}" if refusal else None
 
 
 def _activate_dump(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -440,6 +461,7 @@ FEATURES = (
         "`import stackless` provides tasklets and channels",
         _activate_stackless,
         options=(Option("--stackless", "switch", _STACKLESS),),
+        refusal=_tasklets_refusal,
     ),
     Feature(
         "doctor",
@@ -452,6 +474,7 @@ FEATURES = (
         "the stack of each thread and tasklet, printed on a signal",
         _activate_dump,
         options=(_DUMP_ON,),
+        refusal=_dump_refusal,
     ),
     Feature(
         "malloc",

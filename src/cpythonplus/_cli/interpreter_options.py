@@ -1,6 +1,6 @@
 """The command line of `python` itself, read as CPython's own getopt reads it (3.11 to 3.15)."""
 
-FLAGS = frozenset("bBdEiIJOPqRsStuvVx?h")
+FLAGS = frozenset("bBdEhiIOPqRsStuvVx?")
 """Short options without a value."""
 WITH_VALUE = frozenset("WX")
 """Short options with a value, attached or as the next word."""
@@ -17,7 +17,8 @@ class Options:
     program: the words from the program on, `-c CODE ...`, `-um MODULE ...`, a script or `-` and its
     arguments; kind: what it is, "-c", "-m", "-", "script" or "" for none; name: the code, the
     module or the script; mixed_in: flags in the word that begins the program, the `u` of `-um`.
-    telling: whether the interpreter tells its version or the like, and runs nothing.
+    telling: whether the interpreter prints its version, what is wrong with an option or the like,
+    and runs nothing.
     """
 
     __slots__ = ("kind", "letters", "mixed_in", "name", "program", "telling", "words")
@@ -34,8 +35,9 @@ class Options:
     def set_script(self, words: list[str]) -> None:
         """Note that `words` are the program: a script or `-`, perhaps behind `--`."""
         self.program = list(words)
-        self.name = words[words[0] == "--"]
-        self.kind = "-" if self.name == "-" else "script"
+        if words != ["--"]:
+            self.name = words[words[0] == "--"]
+            self.kind = "-" if self.name == "-" else "script"
 
 
 def of_this_process(original: list[str]) -> Options:
@@ -62,40 +64,44 @@ def take(words: list[str], result: Options) -> int:
 
     Returns how many words were used. 0: the first is no interpreter option. Where the program
     begins, all the words are used and `result.program` holds it; that can be inside of a word, as
-    in `-um http.server`. ValueError: expected a value.
+    in `-um http.server`. It is the same for a word that `python` will refuse: `result.telling`.
     """
     word = words[0]
     if word in LONG_TELLING or word == LONG_WITH_VALUE:
-        taken = [word] if word in LONG_TELLING else [word, _value(word, "", words)]
-        result.words += taken
         result.telling |= word in LONG_TELLING
-        return len(taken)
+        return _take_option(1 if word in LONG_TELLING else 2, words, result)
     if word.startswith("--") or not word.startswith("-") or word == "-":
         return 0
     for position, letter in enumerate(word[1:], start=1):
         attached = word[position + 1 :]
         if letter in ("c", "m"):
-            value = _value(f"-{letter}", attached, words)
-            result.kind, result.name = f"-{letter}", value
+            if not attached and not words[1:]:
+                break
+            result.kind, result.name = f"-{letter}", attached or words[1]
             result.mixed_in = word[1:position]
             result.program = list(words)
             return len(words)
         if letter in WITH_VALUE:
-            result.words.append(word)
-            if not attached:
-                result.words.append(_value(f"-{letter}", attached, words))
-            return 1 if attached else 2
+            return _take_option(1 if attached else 2, words, result)
         if letter not in FLAGS:
-            return 0
+            break
         result.letters.add(letter)
         result.telling |= letter == "V"
-    result.words.append(word)
-    return 1
+    else:
+        return _take_option(1, words, result)
+    return _refused(words, result)
 
 
-def _value(option: str, attached: str, words: list[str]) -> str:
-    if attached:
-        return attached
-    if not words[1:]:
-        raise ValueError(f"{option}: expected a value")
-    return words[1]
+def _take_option(count: int, words: list[str], result: Options) -> int:
+    """Take an option of `count` words."""
+    if len(words) < count:
+        return _refused(words, result)
+    result.words += words[:count]
+    return count
+
+
+def _refused(words: list[str], result: Options) -> int:
+    """Leave the words to the interpreter, which says what is wrong with the first of them."""
+    result.telling = True
+    result.program = list(words)
+    return len(words)

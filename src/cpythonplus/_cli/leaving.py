@@ -20,12 +20,13 @@ and the others may not be of the version that the extension is built for).
 # What the program has done to the standard library must not matter, and it is asked at a moment
 # when nothing may be raised.
 # ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120
-# ruff: noqa: PTH121, PTH123
+# ruff: noqa: PTH121
 
 import os
 import site
 import sys
 
+from cpythonplus._base.contents import contents, opened
 from cpythonplus._cli import interpreter_options
 from cpythonplus._cli.features import COMMAND, OUTSIDE_SITE, VARIABLE
 
@@ -126,7 +127,7 @@ def of_first_line(path: str, environment: "Mapping[str, str]") -> "Words | None"
 def first_bytes(path: str) -> bytes:
     """Return how a file begins, nothing of one that cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             return file.read(LONGEST_FIRST_LINE)
     except OSError:
         return b""
@@ -187,10 +188,10 @@ def prefixes_of(
     folder = os.path.dirname(python)
     for place in (folder, os.path.dirname(folder)):
         try:
-            with open(os.path.join(place, "pyvenv.cfg"), encoding="utf-8") as file:
-                settings = [text.partition("=") for text in file]
+            text = contents(os.path.join(place, "pyvenv.cfg")).decode()
         except (OSError, ValueError):
             continue
+        settings = [line.partition("=") for line in text.splitlines()]
         values = {key.strip().lower(): value.strip().lower() for key, _, value in settings}
         with_base = values.get("include-system-site-packages") == "true"
         own = os.path.dirname(folder)

@@ -82,7 +82,10 @@ def without_command(words: list[str]) -> int:
     if words[0] == "--version":
         return show(version_line())
     kind = "option" if words[0].startswith("-") else "command"
-    return complain("cpythonplus", str(unknown(kind, words[0], [*COMMANDS, "--version"], NAME)))
+    known = [*COMMANDS, "--version"]
+    if words[0].endswith(".py"):
+        known = [f"run {words[0]}"]
+    return complain("cpythonplus", str(unknown(kind, words[0], known, NAME)))
 
 
 def call_of_sites(command: str, arguments: list[str]) -> int:

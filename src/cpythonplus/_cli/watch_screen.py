@@ -23,6 +23,7 @@ from cpythonplus._base.visible import visible
 from cpythonplus.memory._agent.finding import Unreachable
 from cpythonplus.memory._agent.watched import Watched
 from cpythonplus.memory._report.live import line, screen
+from cpythonplus.memory._report.sections import lacks_something, losses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,12 +48,15 @@ def watch(
     watched = Watched(client)
     out = Console(highlight=False)
     watched.keep_target()
+    target = watched.examination()
     end, terminated = "", False
     before = signal.signal(signal.SIGTERM, _raise_terminated)
     try:
         if out.is_terminal:
             _on_terminal(watched, interval_s, top, out)
         else:
+            for sentence in losses(target):
+                print(f"! {sentence}", flush=True)
             _as_lines(watched, interval_s)
     except KeyboardInterrupt:
         pass
@@ -69,7 +73,7 @@ def watch(
         signal.raise_signal(signal.SIGTERM)
     if end:
         print(visible(end))
-    return 0
+    return int(lacks_something(target))
 
 
 class _TerminatedError(Exception):

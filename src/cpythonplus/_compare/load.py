@@ -68,4 +68,7 @@ def run(settings: Settings) -> Load:
             raise ComparisonError(f"the load generator failed: {program.last_words()}")
         # Beside it there may be warnings of the interpreter.
         lines = program.output().splitlines()
-        return Load(**json.loads(next(line for line in lines if line.startswith(b"{"))))
+        found = next((line for line in lines if line.startswith(b"{")), None)
+        if found is None:
+            raise ComparisonError(f"the load generator gave no result: {program.last_words()}")
+        return Load(**json.loads(found))

@@ -68,7 +68,9 @@ class Program:
 
     def last_words(self) -> str:
         """Return the last lines of what it has written, ` / ` between them."""
-        text = self.output()[-_LAST_BYTES:].decode(errors="backslashreplace")
+        descriptor = self._output.fileno()
+        begin = max(0, os.fstat(descriptor).st_size - _LAST_BYTES)
+        text = os.pread(descriptor, _LAST_BYTES, begin).decode(errors="backslashreplace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " / ".join(lines[-_LAST_LINES:]) or "it printed nothing"
 

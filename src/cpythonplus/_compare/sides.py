@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from cpythonplus._base.contents import opened
 from cpythonplus._compare.errors import ComparisonError
 
 Side = Literal["stock", "plus"]
@@ -52,8 +53,11 @@ def sides(words: Sequence[str], plus: str = "run") -> dict[Side, list[str]]:
 
 def _of_script(path: str) -> tuple[str, list[str]]:
     """Return the interpreter of a console script, and what it is given."""
-    with Path(path).open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+    try:
+        with opened(path) as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise ComparisonError(f"cannot read {path!r}: {error.strerror}") from None
     long_path = _LONG_PATH.search(head)
     if long_path is not None:
         words = [next(filter(None, long_path.groups())).decode(errors="surrogateescape")]
@@ -65,7 +69,7 @@ def _of_script(path: str) -> tuple[str, list[str]]:
     python = shutil.which(words[0]) if words else None
     if python is None or not _PYTHON.fullmatch(Path(python).name):
         raise ComparisonError(
-            f"{path} is not a Python program: give `python SCRIPT` or `python -m MODULE`"
+            f"{path!r} is not a Python program: give `python SCRIPT` or `python -m MODULE`"
         )
     if Path(path).name == "cpythonplus":
         raise ComparisonError("give the program as it runs without cpythonplus")

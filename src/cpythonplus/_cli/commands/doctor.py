@@ -1,6 +1,13 @@
 """`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
 
-from cpythonplus._cli.arguments import unknown
+# On the start-up path: importing pathlib would cost more than all of this.
+# ruff: noqa: PTH109, PTH116
+
+import os
+import sys
+
+from cpythonplus._cli import interpreter_options
+from cpythonplus._cli.arguments import UsageError, unknown
 from cpythonplus._cli.commands import run
 from cpythonplus._cli.features import FEATURES, HELP_OPTION, Feature, Option
 from cpythonplus._cli.terminal import show
@@ -65,6 +72,8 @@ OWN_OPTIONS = (
     HELP_OPTION,
 )
 
+NOTHING_TO_RUN = "expected a script, -m MODULE, -c CODE or -"
+
 
 def main(arguments: list[str]) -> int:
     """Do the examination that is asked for; returns the exit status."""
@@ -109,12 +118,56 @@ def _run(word: str, arguments: list[str]) -> int:
 
         more = f"\n{help_text(CYCLES)}" if word == CYCLES.name else ""
         return show(f"{program_help_text(word)}{more}")
+    if not request.python.telling:
+        check_program(request.python)
     given = request.values.setdefault(feature.name, {})
     # What is looked at is the program, so nothing of it is changed that need not be.
     request.off.update({"gil", "threads", "doctor"} - request.given)
     if "children" not in given:
         request.given.add(run.NO_CHILDREN.field)
     return run.become(request)
+
+
+def check_program(options: interpreter_options.Options) -> None:
+    """UsageError if there is plainly nothing to run, and so nothing to report on.
+
+    Only what is certain: a script that is not there, a module whose first name no finder knows.
+    The rest (a folder without `__main__.py`, a sub-module, a file that may not be read) is told by
+    Python itself, in one line: finding out here would mean importing the program's packages twice.
+    """
+    if not options.kind:
+        raise UsageError(NOTHING_TO_RUN)
+    if options.kind == "-m":
+        check_module(options.name, safe_path=bool(options.letters & {"I", "P"}))
+    elif options.kind == "script":
+        try:
+            os.stat(options.name)
+        except (FileNotFoundError, NotADirectoryError):
+            raise UsageError(f"the script {options.name!r} does not exist") from None
+        except (OSError, ValueError):
+            return
+
+
+def check_module(name: str, *, safe_path: bool) -> None:
+    """UsageError if no finder knows the first name of the dotted `name`, as `python -m` would look.
+
+    Nothing is imported, so a parent package that extends its own path stays its own business.
+    """
+    top = name.partition(".")[0]
+    if not top or top in sys.modules:
+        return
+    saved = sys.path
+    # The first entry is this command's own: the current folder (-m) or the console script's.
+    path = list(saved) if sys.flags.safe_path else saved[1:]
+    sys.path = path if safe_path or sys.flags.safe_path else [os.getcwd(), *path]
+    try:
+        found = any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
+    except Exception:  # noqa: BLE001  # somebody's import hook: for Python to tell
+        found = True
+    finally:
+        sys.path = saved
+    if not found:
+        raise UsageError(f"there is no module named {name!r}")
 
 
 def _feature(word: str) -> Feature:

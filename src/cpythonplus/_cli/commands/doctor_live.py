@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpythonplus._cli.arguments import UsageError, take_value, unknown
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 COMMAND = "cpythonplus doctor"
 FAILED_STATUS = 1
-"""The process cannot be looked at."""
+"""The process cannot be looked at, or a part of it: a fact about CPython does not hold there."""
 INTERRUPTED_STATUS = 130
 TOP = 10
 _NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
@@ -237,7 +236,7 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
 
     found = examine(client)
     client.close()  # the process waits for others while this is drawn
-    return _tell_report(found, request)
+    return _status(found, _tell_report(found, request))
 
 
 # ---- the smaller questions ----------------------------------------------------------------------
@@ -273,15 +272,16 @@ def _compare(files: list[str], request: Request) -> int:
 
 
 def _read_report(file: str) -> dict[str, object]:
+    """Read a saved report as if a process had answered it: what is no answer is no report."""
+    from cpythonplus._base.contents import contents
+    from cpythonplus.memory._agent.decoding import NoAnswerError, decoded
+
     try:
-        found = json.loads(Path(file).read_text(encoding="utf-8"))
+        return decoded(contents(file))
     except OSError as error:
         raise UsageError(f"cannot read {file!r}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{file!r} is no JSON") from None
-    if not isinstance(found, dict):
-        raise UsageError(f"{file!r} is no report")
-    return found
+    except NoAnswerError as error:
+        raise UsageError(f"{file!r} is no report: {error}") from None
 
 
 def _growth(client: Client, request: Request) -> int:
@@ -361,6 +361,13 @@ def _tell_report(found: dict[str, object], request: Request) -> int:
     if request.get("format") == "html":
         return tell(page(found), request)
     return tell(report_text(found, top=request.get("top", TOP)), request)
+
+
+def _status(found: dict[str, object], status: int) -> int:
+    """Return FAILED_STATUS for a report that lacks what does not work in the process."""
+    from cpythonplus.memory._report.sections import lacks_something
+
+    return status or (FAILED_STATUS if lacks_something(found) else 0)
 
 
 def _tell_json(content: dict[str, object], request: Request) -> int:

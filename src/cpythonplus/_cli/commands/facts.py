@@ -43,4 +43,6 @@ def _table(found: Sequence[_interp.Fact]) -> str:
         lines.append(row)
         if fact.refusal:
             lines += wrapped(fact.refusal, "    ", "    ")
+            for each in _interp.sentences(fact.name):
+                lines += wrapped(each, "    ", "      ")
     return "\n".join(lines) + "\n"

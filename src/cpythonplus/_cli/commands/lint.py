@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cpythonplus._base.contents import MOST_BYTES
 from cpythonplus._base.visible import visible_lines
 from cpythonplus._cli.arguments import UsageError
 from cpythonplus._cli.parser import Parser
@@ -149,7 +150,12 @@ def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
     if sys.stdin is None:
         raise UsageError("standard input is closed")
     known = _baseline(options)
-    data = sys.stdin.buffer.read()
+    try:
+        data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read standard input: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"standard input is longer than {MOST_BYTES >> 20} MiB")
     result, text = lint.check_stdin(data, name, selection, fix=options.fix)
     if not options.fix:
         return _finish(options, selection, known, [result])

@@ -13,8 +13,11 @@ sys.modules; the native types of the threads room, and its finder in front of sy
 function of atexit, called last; with `--stackless` a module of that name and a builtin
 TaskletExit, with `--dump-on` a signal's action,
 with `--malloc` LD_PRELOAD and the allocator's settings;
-under the console script, `sys.orig_argv[0]` as that script's first line has it. A missing script or
-module ends with status 2 and a line of ours (`python -m` says 1).
+under the console script, `sys.orig_argv[0]` as that script's first line has it.
+
+The interpreter says itself what is wrong with its options and its program, and without a program it
+reads standard input or prompts. Rejected: looking for the script or the module here, for one line
+and status 2. `python -m` says 1, and the module would be looked for twice.
 
 Children. Interpreters of the same installation that the program starts (multiprocessing,
 subprocess with sys.executable) inherit the environment and so the features; `--no-children` takes
@@ -29,7 +32,7 @@ With CPYTHONPLUS_DISABLE set (_base/switch.py) no feature is on: it is `python` 
 """
 
 # On the start-up path: importing pathlib would cost more than all of this.
-# ruff: noqa: PTH109, PTH110, PTH112, PTH115, PTH116, PTH118, PTH120, PTH121, PTH123
+# ruff: noqa: PTH110, PTH112, PTH115, PTH118, PTH120, PTH121, PTH123
 
 import os
 import sys
@@ -59,12 +62,13 @@ if TYPE_CHECKING:
     Known = dict[str, tuple[Feature | None, Option | None]]
 
 HELP = """\
-usage: cpythonplus run [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+usage: cpythonplus run [options] [SCRIPT | -m MODULE | -c CODE | -] [arguments ...]
 
 Runs a program exactly as `python` would, with these features switched on.
 
   cpythonplus run app.py --port 8000     `python app.py --port 8000`
   cpythonplus run -m gunicorn app:app    `python -m gunicorn app:app`
+  cpythonplus run < app.py               `python < app.py`; at a terminal, `run` alone prompts
   cpythonplus run --show app.py          what would be switched on, and the command
   cpythonplus doctor PID                 what such a process keeps in memory, and why
 
@@ -80,8 +84,8 @@ other options:
 advanced:
 {advanced}
 
-  -X, -W, -O, -u, -I, -E, -B, -P, -V and similar options are passed on to `python`, and so are those
-  of the interpreter that runs this command.
+  All options of `python` but -h and --help are passed on to it, and so are those of the interpreter
+  that runs this command.
 """
 NO_CHILDREN = Option(
     "--no-children", "no_children", "the same features in the Python processes that it starts"
@@ -90,7 +94,6 @@ OWN_OPTIONS = (
     Option("--show", "show", "show what would be switched on and run, and exit"),
     HELP_OPTION,
 )
-NOTHING_TO_RUN = "expected a script, -m MODULE, -c CODE or -"
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
@@ -145,12 +148,7 @@ def become(request: Request) -> "NoReturn":
     """Become the program that is asked for (does not return); UsageError if it cannot be."""
     inherit_options(request)
     if switch_off(request):
-        # What is wrong with the program is told by Python, in its words and with its status.
-        if not request.python.kind and not request.python.telling:
-            raise UsageError(NOTHING_TO_RUN)
         switch.tell(f"{switch.VARIABLE} is set: this is stock Python")
-    elif not request.python.telling:
-        check_program(request.python)
     start(request)
 
 
@@ -183,8 +181,7 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
     while words:
         word = words[0]
         if word in ("--", "-") or not word.startswith("-"):
-            if words != ["--"]:
-                request.python.set_script(words)
+            request.python.set_script(words)
             break
         flag = word.partition("=")[0]
         if word == "-h":
@@ -194,10 +191,7 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
             value = take_value(flag, words, wanted=option is not None and bool(option.metavar))
             _note(request, feature, option, flag, value)
             continue
-        try:
-            used = interpreter_options.take(words, request.python)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+        used = interpreter_options.take(words, request.python)
         if request.python.letters & {"h", "?"}:
             request.given.add("help")
         if used == 0:
@@ -235,48 +229,6 @@ def _note(
             request.values.setdefault(feature.name, {})[option.field] = option.check(value)
         except ValueError as error:
             raise UsageError(f"{flag}: {error}") from None
-
-
-def check_program(options: interpreter_options.Options) -> None:
-    """UsageError if there is plainly nothing to run.
-
-    Only what is certain: a script that is not there, a module whose first name no finder knows.
-    The rest (a folder without `__main__.py`, a sub-module, a file that may not be read) is told by
-    Python itself, in one line: finding out here would mean importing the program's packages twice.
-    """
-    if not options.kind:
-        raise UsageError(NOTHING_TO_RUN)
-    if options.kind == "-m":
-        check_module(options.name, safe_path=bool(options.letters & {"I", "P"}))
-    elif options.kind == "script":
-        try:
-            os.stat(options.name)
-        except (FileNotFoundError, NotADirectoryError):
-            raise UsageError(f"the script {options.name!r} does not exist") from None
-        except (OSError, ValueError):
-            return
-
-
-def check_module(name: str, *, safe_path: bool) -> None:
-    """UsageError if no finder knows the first name of the dotted `name`, as `python -m` would look.
-
-    Nothing is imported, so a parent package that extends its own path stays its own business.
-    """
-    top = name.partition(".")[0]
-    if not top or top in sys.modules:
-        return
-    saved = sys.path
-    # The first entry is this command's own: the current folder (-m) or the console script's.
-    path = list(saved) if sys.flags.safe_path else saved[1:]
-    sys.path = path if safe_path or sys.flags.safe_path else [os.getcwd(), *path]
-    try:
-        found = any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
-    except Exception:  # noqa: BLE001  # somebody's import hook: for Python to tell
-        found = True
-    finally:
-        sys.path = saved
-    if not found:
-        raise UsageError(f"there is no module named {name!r}")
 
 
 def start(request: Request) -> "NoReturn":
@@ -435,21 +387,26 @@ def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" =
 
 def _refused_facts() -> list[str]:
     from cpythonplus import _interp
+    from cpythonplus._base.text_tables import wrapped
 
-    return [
-        f"refused     {fact.name}: {fact.refusal} ({fact.features})"
-        for fact in _interp.facts()
-        if fact.state == "refused"
-    ]
+    lines: list[str] = []
+    for fact in _interp.facts():
+        if fact.state == "refused":
+            lines.append(f"refused     {fact.name}: {fact.refusal}")
+            for each in _interp.sentences(fact.name):
+                lines += wrapped(each, " " * 12, " " * 14)
+    return lines
 
 
 def show_text(request: Request) -> str:
     """Return what `--show` prints: each feature, on or off, its values, and the command."""
     enabled = request.enabled()
-    lines: list[str] = []
+    lines = _refused_facts()
     for feature in offered():
         on = feature.name in enabled
         lines.append(f"{feature.name:<10}  {'on ' if on else 'off'}  {feature.summary}")
+        if on and (refusal := feature.refusal()):
+            lines.append(f"            does not work here: {refusal}")
         if not on:
             continue
         given = enabled[feature.name]
@@ -462,11 +419,9 @@ def show_text(request: Request) -> str:
                 lines.append(f"            {option.flag} {defaults[option.field]} (default)")
         if feature.by_default:
             lines.append(f"            {feature.switch_off} switches it off")
-    lines += _refused_facts()
     lines.append(f"children    {'off' if NO_CHILDREN.field in request.given else 'on'}")
-    command = [sys.executable, *request.python.words, *request.python.program]
-    if request.python.program:
-        import shlex
+    import shlex
 
-        lines.append(f"command     {shlex.join(command)}")
+    command = shlex.join([sys.executable, *request.python.words, *request.python.program])
+    lines.append(f"command     {command}")
     return "\n".join(lines) + "\n"

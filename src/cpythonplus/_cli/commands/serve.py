@@ -109,7 +109,6 @@ def serve_stock(request: run.Request, arguments: list[str]) -> NoReturn:
     else:
         # Its second choice: after USR2 it would begin anew as a file, beside which `http` lies.
         request.python.program = ["-m", "gunicorn", *words]
-    request.python.kind = "script"
     run.become(request)
 
 
