@@ -5,9 +5,11 @@
 #   PYTEST_ARGS=...  more arguments for pytest in `test` and `sanitize`
 #   BENCH_ARGS=...   more arguments for the benchmarks in `bench` and `demo`; SUITES: which of them
 #   COMPAT_ARGS=...  packages and options for `compat`
+#   CPYTHON_ARGS=... options for `cpython-tests`: '--whole --part 3/8'
 #   SOAK_ARGS=...    options for `soak`
 #   FUZZ_SECONDS=... how long `fuzz` goes on
 #   FUZZ_CALLS=...   how many calls `fuzz-calls` makes
+#   SECONDS=...      how long `signal-stress` goes on, and each kind of `search`; KIND=... one kind; SEED=...
 #   LOCK_ARGS=...    options for `lock`
 #   DIST_ARGS=...    options for `dist`: --only 3.13, --release
 
@@ -23,8 +25,12 @@ SUITES ?= giltest threads testserver tasklets tasklet-io memory
 COMPAT_ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_CALLS ?= 10000000
+SECONDS ?= 60
+KIND ?=
+SEED ?= 0
 LOCK_ARGS ?=
 DIST_ARGS ?=
+CPYTHON_ARGS ?=
 in_env := tools/in_env.sh
 
 .PHONY: help
@@ -47,6 +53,10 @@ test: ## build, install and run the quick tests, in parallel
 .PHONY: test-all
 test-all: ## all tests but those that build a server first (PYTEST_ARGS="-m builds")
 	@$(in_env) --group test -- python -m pytest $(workers) -m 'not builds' $(PYTEST_ARGS)
+
+.PHONY: facts
+facts: ## what is proven of the interpreter's private structures
+	@$(in_env) -- cpythonplus facts
 
 .PHONY: check
 check: ## linters, types, formats, and the rooms' dependencies
@@ -75,7 +85,7 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 
 .PHONY: test-lies
 test-lies: ## each fact about CPython's private structures made false: every feature must refuse
-	@$(in_env) --variant lies --group test -- python -m pytest $(workers) tests/interp/test_lies.py $(PYTEST_ARGS)
+	@$(in_env) --variant lies --group test -- python -m pytest $(workers) tests/interp/test_lies.py tests/interp/test_losses.py $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_SECONDS (60)
@@ -85,13 +95,25 @@ fuzz: ## the parser of the doctor's requests under clang's libFuzzer, for FUZZ_S
 fuzz-calls: ## random calls of the whole API of tasklets, FUZZ_CALLS (10 million) of them
 	@$(in_env) --group test -- python tools/fuzz_calls.py --calls $(FUZZ_CALLS)
 
+.PHONY: pickle-damage
+pickle-damage: ## pickles of tasklets damaged in every place: an error or a run, never a crash
+	@$(in_env) --group test -- python -m tools.pickle_damage
+
+.PHONY: signal-stress
+signal-stress: ## signal handlers beside waits for the same things, at 1 kHz, for SECONDS (60)
+	@$(in_env) --group test -- python tools/signal_stress.py --seconds $(SECONDS)
+
+.PHONY: search
+search: ## crashes, hangs, leaks and skipped `finally`, for SECONDS (60); KIND=collect|memory|signals|tracing
+	@$(in_env) --group test -- python -m tools.search $(addprefix --kind ,$(KIND)) --seconds $(SECONDS) --seed $(SEED)
+
 .PHONY: musl
 musl: ## the extension compiled and linked against musl, and the C test programs there
 	@$(in_env) --group test -- tools/musl.sh $(PYTEST_ARGS)
 
 .PHONY: cpython-tests
-cpython-tests: ## CPython's own thread tests under the hook; CPYTHON_TESTS=quick for the short list
-	@$(in_env) --group test -- python tools/cpython_tests.py
+cpython-tests: ## CPython's own tests of threads under `run`; CPYTHON_TESTS=quick; CPYTHON_ARGS=--whole
+	@$(in_env) --group test -- python tools/cpython_tests.py $(CPYTHON_ARGS)
 
 .PHONY: cpython-tests-tasklets
 cpython-tests-tasklets: ## CPython's own tests with tasklets' patches; CPYTHON_TESTS=quick likewise
@@ -116,6 +138,7 @@ docs: ## rewrite the generated parts of docs/reference, the tables of docs/bench
 	@$(in_env) --group test -- python -m tools.stack_pictures
 	@$(in_env) --group test -- python -m tools.cpython_tests_page
 	@$(in_env) --group test -- python -m tools.lies_page
+	@$(in_env) --group test -- python -m tools.builds_page
 	@$(in_env) --group test -- python -m tools.compat_serve.page
 	@$(in_env) --group test -- python -m tools.compat.page
 
@@ -164,6 +187,10 @@ sites-zipapp: ## cpythonplus-sites as one file for a gateway, dist/cpythonplus-s
 .PHONY: sites-old-pythons
 sites-old-pythons: ## the tests of cpythonplus-sites on Python 3.9 and 3.10, where they are installed
 	@$(in_env) -- python -m tools.sites_old_pythons
+
+.PHONY: nightly
+nightly: ## everything that .ci/run takes in turns, one after another: hours
+	@.ci/run --all
 
 .PHONY: clean
 clean: ## remove everything that was built, and the environments

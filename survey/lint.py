@@ -91,8 +91,14 @@ def _unpack(archive: Path, folder: Path) -> None:
                     wheel.extract(name, folder)
         return
     with tarfile.open(archive) as source:
-        wanted = [member for member in source if member.name.endswith(".py")]
-        source.extractall(folder, members=wanted, filter="data")
+        for member in source:
+            target = (folder / member.name).resolve()
+            # By hand: extractall() has no filter before 3.11.4.
+            if member.name.endswith(".py") and folder.resolve() in target.parents:
+                file = source.extractfile(member)
+                if file is not None:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(file.read())
 
 
 def surveyed(package: str, folder: Path) -> Row:

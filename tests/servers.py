@@ -26,7 +26,7 @@ from tests.support import child_environment
 T = TypeVar("T")
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "cpythonplus-tests")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 INSTALL_S = 280.0
 NEEDED = "CPYTHONPLUS_NEED_SERVERS"
 

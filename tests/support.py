@@ -1,6 +1,7 @@
 """What tests of several rooms share: programs in processes of their own, C compiled on the spot."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,12 @@ WITHOUT_GIL = "needs an interpreter that is built with a GIL"
 
 AT_START = ["cpythonplus", "cpythonplus._start"] if sys.version_info >= (3, 15) else []
 """What of the package every interpreter loads, also for nothing (`cpythonplus.start`)."""
+
+LOAD, LONGEST_S = 5, 500
+"""How much longer than their tests say children may take, since a limit only ends what hangs.
+
+The most seconds are below faulthandler_timeout.
+"""
 
 WITH_CTRL_C = ("env", "--default-signal=INT")
 """In front of a command that is to be interrupted: under nohup it would inherit that it is not."""
@@ -100,9 +107,13 @@ def start_child(
 
 
 def finish_child(process: subprocess.Popen[str], *, timeout: float) -> Child:
-    """Wait for its end; after `timeout` seconds fail with the stacks of all its threads."""
+    """Wait for its end; a child that hangs fails the test with the stacks of all its threads.
+
+    timeout: the most seconds that it takes on a machine without other load.
+    """
+    limit = min(LOAD * timeout, LONGEST_S)
     try:
-        out, err = process.communicate(timeout=timeout)
+        out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGABRT)  # faulthandler prints the stacks
         try:
@@ -111,7 +122,7 @@ def finish_child(process: subprocess.Popen[str], *, timeout: float) -> Child:
             _kill_session(process)
             out, err = process.communicate()
         ended = Child(process.returncode, out, err)
-        pytest.fail(f"the child did not end within {timeout:g} s\n{ended}")
+        pytest.fail(f"the child did not end within {limit:g} s\n{ended}")
     finally:
         _kill_session(process)
     return Child(process.returncode, out, err)
@@ -132,8 +143,8 @@ def run_child(
 ) -> Child:
     """Run `code` as a script of its own, since it may crash or hang.
 
-    timeout: seconds.  status: the exit status that it must have; None: any.  Whatever goes wrong
-    fails the test with the child's output.
+    timeout: see finish_child.  status: the exit status that it must have; None: any.  Whatever
+    goes wrong fails the test with the child's output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "program.py")
@@ -146,12 +157,12 @@ def run_child(
 
 def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
     """Compile C sources of the checkout or of a test with the system's compiler."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
+    compiler = shlex.split(os.environ.get("CC", "cc"))  # it may have arguments: "ccache gcc"
+    if shutil.which(compiler[0]) is None:
         pytest.skip("no C compiler")
     # No sanitizer's library inside the compiler.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    command = [compiler, "-std=c11", "-O1", "-g", f"-I{SOURCES}", *map(str, sources)]
+    command = [*compiler, "-std=c11", "-O1", "-g", f"-I{SOURCES}", *map(str, sources)]
     done = subprocess.run(
         [*command, *flags, "-pthread", "-ldl", "-o", str(output)],
         capture_output=True,
@@ -164,6 +175,13 @@ def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
     return output
 
 
+def interp_sources() -> list[Path]:
+    """Return the C of `_interp` and of what it needs, without its binding."""
+    room = [path for path in (SOURCES / "_interp").glob("*.c") if path.name != "facts_py.c"]
+    names = ("address_table", "granules", "own_memory", "raise", "record_table", "segments")
+    return [*room, *(SOURCES / "_base" / f"{name}.c" for name in names)]
+
+
 def run_c_program(name: str, env: Mapping[str, str] | None = None) -> None:
     """Run a C test program that was built beside the wheel, `room/test_what`."""
     program = Path(BUILD or "", "tests", name.replace("/", "_"))
@@ -174,7 +192,7 @@ def run_c_program(name: str, env: Mapping[str, str] | None = None) -> None:
         [program],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env=environment | dict(env or {}),
     )

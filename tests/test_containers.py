@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,25 @@ def in_mounts(*commands: str) -> tuple[str, ...]:
     return ("unshare", "-m", "sh", "-c", script, "sh")
 
 
+NEEDED = {Path(each).resolve() for each in (sys.prefix, sys.base_prefix, sys.executable)}
+"""The environment and the interpreter, which may lie below a folder that a test covers."""
+
+
+def cover(folder: str | Path, *, mode: str = "1777") -> str:
+    """A command of a shell: `folder` becomes empty, but for what this Python needs there."""
+    stage = "/sys"  # is everywhere, and no Python is in it
+    commands = [f"mount -t tmpfs -o mode={mode} none {stage}"]
+    below = {path for path in NEEDED if path.is_relative_to(folder)}
+    for path in (path for path in below if below.isdisjoint(path.parents)):
+        place = Path(stage, path.relative_to(folder))
+        made = place if path.is_dir() else place.parent
+        commands.append(f"mkdir -p {shlex.quote(str(made))}")
+        if not path.is_dir():
+            commands.append(f": > {shlex.quote(str(place))}")
+        commands.append(f"mount --bind {shlex.quote(str(path))} {shlex.quote(str(place))}")
+    return " && ".join([*commands, f"mount --move {stage} {shlex.quote(str(folder))}"])
+
+
 # ---- seccomp ------------------------------------------------------------------------------------
 
 
@@ -115,7 +135,7 @@ def test_system_calls_that_profiles_refuse_are_not_needed(error: str) -> None:
 
 # ---- a read-only root ---------------------------------------------------------------------------
 
-READ_ONLY = ("mount -t tmpfs -o ro none /tmp", "mount -o remount,ro,bind /")
+READ_ONLY = (cover("/tmp"), "mount -o remount,ro /tmp", "mount -o remount,ro,bind /")
 
 
 def test_a_read_only_root_costs_the_doctor_only(root: None) -> None:
@@ -132,7 +152,7 @@ def test_a_read_only_root_costs_the_doctor_only(root: None) -> None:
 
 
 def test_with_a_writable_tmp_the_doctor_is_there(root: None) -> None:
-    mounts = ("mount -t tmpfs -o mode=1777 none /tmp", "mount -o remount,ro,bind /")
+    mounts = (cover("/tmp"), "mount -o remount,ro,bind /")
     with program(*in_mounts(*mounts)) as (pid, *_):
         done = doctor(pid)
         assert done.returncode == 0, done
@@ -174,19 +194,9 @@ def test_serve_needs_a_folder_for_gunicorn(root: None, tmp_path: Path) -> None:
 @pytest.fixture
 def opened(root: None) -> tuple[str, ...]:
     """What begins a command line so that another user can read this Python: homes are closed."""
-    closed = next(
-        (each for each in reversed(Path(sys.executable).resolve().parents) if is_closed(each)), None
-    )
-    if closed is None:
-        return in_mounts()
-    below = Path(sys.base_prefix).resolve().relative_to(closed).parts[0]
-    aside = Path(tempfile.mkdtemp())
-    return in_mounts(
-        f"mount --bind {closed / below} {aside}",
-        f"mount -t tmpfs -o mode=755 none {closed}",
-        f"mkdir {closed / below}",
-        f"mount --move {aside} {closed / below}",
-    )
+    folders = (next(filter(is_closed, reversed(path.parents)), None) for path in NEEDED)
+    closed = {each for each in folders if each is not None}
+    return in_mounts(*(cover(each, mode="755") for each in sorted(closed)))
 
 
 def is_closed(folder: Path) -> bool:
@@ -219,7 +229,7 @@ def test_a_process_of_another_pid_namespace_is_found_by_its_number_here(root: No
 
 
 def test_a_container_with_its_own_tmp_is_reached_from_outside(root: None) -> None:
-    own = in_mounts("mount -t proc proc /proc", "mount -t tmpfs -o mode=1777 none /tmp")
+    own = in_mounts("mount -t proc proc /proc", cover("/tmp"))
     with program("unshare", "-mpf", *own[2:]) as (pid, inner, *_):
         assert inner == 1
         assert doctor(pid).returncode == 0
@@ -240,8 +250,7 @@ def test_hidepid_hides_nothing_of_ones_own(opened: tuple[str, ...]) -> None:
 
 
 def test_no_shell_and_no_compiler_are_needed(root: None) -> None:
-    empty = "mount -t tmpfs none /usr/sbin && mount -t tmpfs none /usr/bin"
-    with program(*in_mounts(empty)) as (pid, *said):
+    with program(*in_mounts(cover("/usr/sbin"), cover("/usr/bin"))) as (pid, *said):
         assert said[2:5] == [True, True, []]
         assert doctor(pid).returncode == 0
 

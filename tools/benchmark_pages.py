@@ -64,9 +64,9 @@ _OPTIONAL = {
 _IN_ONE_ROW = {"requests": "p50 / p99, ms", "crowds": "CPU / wall, ms"}
 """Scenarios with many cases, of which each has one row for all its targets; and what it shows."""
 
-_OTHERS = ("healing-", "compat-", "cpython-tests-", "lies-")
+_OTHERS = ("healing-", "compat-", "cpython-tests-", "cpython-whole-", "lies-", "builds")
 """How results begin that have pages of their own: of benchmarks/sites/healing,
-tools/compat/farm.py, tools/cpython_tests.py, and tests/interp/test_lies.py."""
+tools/compat/farm.py, tools/cpython_tests.py, tools/builds_page.py and tests/interp/test_lies.py."""
 
 
 # ---- reading ------------------------------------------------------------------------------------

@@ -1,7 +1,11 @@
-# Helpers of .ci/run. shellcheck shell=bash
+# Helpers of .ci/run and tools/ci_parts.sh. shellcheck shell=bash
+
+reports=$PWD/build/reports
+names=()
+versions=()
+failed=()
 
 # step NAME COMMAND...: runs it, says how long it took, and remembers a failure.
-failed=()
 step() {
     local name=$1 start=$SECONDS status=0
     shift
@@ -15,17 +19,8 @@ step() {
     fi
 }
 
-# When the last part may begin, and when the last one is ended.
-latest=${CI_LATEST_SECONDS:-4200}
+# When the run as a whole is ended. One that is cut off from outside says nothing at all.
 deadline=${CI_DEADLINE_SECONDS:-5100}
-left_out=()
-
-# in_time NAME: whether a part that may be left out is still begun.
-in_time() {
-    [ "$SECONDS" -ge "$latest" ] || return 0
-    left_out+=("$1")
-    return 1
-}
 
 # limited COMMAND...: ends it where it hangs, as even pytest's own watchdog cannot, or when the time of all is up.
 limited() {
@@ -34,7 +29,15 @@ limited() {
     timeout --kill-after=10 "$((most > 1 ? most : 1))" "$@"
 }
 
-# survived COMMAND...: fails also where pytest's process crashed and the test passed when it was run once more.
+# run_tests NAME COMMAND...: runs tests that write their report into $reports/NAME.xml, which is counted at the end.
+# A process that crashed fails the run, also where pytest ran the rest of its tests in another one.
+run_tests() {
+    local name=$1
+    shift
+    names+=("$reports/$name.xml")
+    step "$name" survived "$@"
+}
+
 survived() {
     local log status=0
     log=$(mktemp)
@@ -45,13 +48,6 @@ survived() {
     fi
     rm -f "$log"
     return "$status"
-}
-
-# timed NAME COMMAND...: a step with a limit, if it is in time.
-timed() {
-    local name=$1
-    shift
-    ! in_time "$name" || step "$name" limited "$@"
 }
 
 # 'X.Y.Z' of an interpreter, with 't' for a free-threaded one; nothing when it does not run.
@@ -81,4 +77,14 @@ local_pythons() {
         seen+="$minor "
         echo "$version $python"
     done
+}
+
+# The rooms whose C has changed since $CI_BASE, by default since the last commit that is six hours older than HEAD:
+# what one session of work has done.
+changed_rooms() {
+    local base=${CI_BASE-}
+    [ -n "$base" ] || base=$(git rev-list -1 --before="@$(($(git log -1 --format=%ct) - 21600))" HEAD)
+    [ -z "$base" ] ||
+        git diff --name-only "$base" HEAD -- 'src/cpythonplus/*.[ch]' 'tests/*.[ch]' |
+        sed -E 's#^src/cpythonplus/_?([a-z]+)/.*#\1#; s#^tests/([a-z]+)/.*#\1#' | grep -E '^[a-z]+$' | sort -u
 }

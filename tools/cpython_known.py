@@ -36,8 +36,6 @@ _FRAMES = (
 # all the same, and in docs/reference/cpython-tests-under-run.md.  One more can hang, plain too, on
 # CPython 3.12 before 3.12.8 and on 3.13.0: test_processes_terminate of test_concurrent_futures.
 KNOWN_RUN = {
-    "test.test_subprocess.POSIXProcessTestCase.test_pass_fds_redirected":
-        "counts a child's open files; each process under run has one more, the doctor's socket",
     "test.test_threading.ThreadJoinOnShutdown.test_3_join_in_forked_from_thread":
         "forks while the main thread ends; that comes first, as a fork waits for the doctor's"
         " thread, and before 3.12.3 no thread may begin any more then (gh-113964)",
@@ -47,9 +45,10 @@ KNOWN_RUN = {
         _FRAMES,
     "test.test_queue.CSimpleQueueTest.test_simplequeue_sizeof":
         "compares with the size of CPython's own structure; ours has another",
-    "test.test_threading.ThreadTests.test_disallow_instantiation":
-        "before 3.13 the type behind threading.Lock() cannot be called; ours can be",
 }  # fmt: skip
+
+# Of the whole, where the children that tests start with -E or -I are plain Python.
+KNOWN_WHOLE: dict[str, str] = {}
 
 # ---- with the locks, sockets and sleeping of tasklets -------------------------------------------
 

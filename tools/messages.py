@@ -40,7 +40,7 @@ CALLS = {"complain", "tell", "_tell", "_say", "warn", "warning", "error", "criti
 C_CALLS = re.compile(
     r"\b(?:PyErr_SetString|PyErr_Format|PyErr_Warn\w+|fprintf|send_refusal|refuse|say|\w*FatalError"
     r"|plus_above\.deadlock)\s*\(|\bsnprintf\((?:\w+->)?reason\b"
-    r"|\breturn(?:\s[^(]*|.*\? NULL\s*:\s*)?$|\bwhy = $|static const char \w+\[\] = $"
+    r"|\breturn(?:\s[^(]*|[^;]*\? NULL\s*:\s*)?$|\bwhy = $|static const char \w+\[\] = $"
 )
 C_ARGUMENT_ERRORS = re.compile(r"PyExc_(Type|Value|Attribute|Overflow|Deprecation)(Error|Warning)")
 C_STRING = r'"(?:[^"\\\n]|\\.)*"'

@@ -27,6 +27,7 @@ from cpythonplus import _interp
 from cpythonplus._cli import main
 from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run, serve
 from cpythonplus._cli.features import FEATURES
+from cpythonplus._interp import LOSSES
 from cpythonplus.gil._limits import LIMITS
 from cpythonplus.memory._lint import RULES
 from cpythonplus.prefork._options import OPTIONS
@@ -326,6 +327,17 @@ def facts_table() -> str:
     return table(rows)
 
 
+def losses_table() -> str:
+    """Return what each command does without a fact."""
+    rows = [("fact", "command", "without it")]
+    for name in LOSSES:
+        for sentence in _interp.sentences(name):
+            face, _, text = sentence.partition(": ")
+            command = "run --show" if face == "run" else face
+            rows.append((f"`{name}`", f"`{command}`", text))
+    return table(rows)
+
+
 RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
     "main help": lambda: fenced(main.help_text()),
@@ -341,6 +353,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "lint rules": lint_rules,
     "environment keys": environment_keys,
     "facts": facts_table,
+    "losses": losses_table,
     "serve options": serve_options,
 }
 

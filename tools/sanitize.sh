@@ -26,7 +26,7 @@ address() {
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     PYTHONMALLOC=malloc \
     CPYTHONPLUS_SANITIZER=address \
-        python -m pytest -o faulthandler_timeout=540 -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
+        python -m pytest -o faulthandler_timeout=1800 -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
         --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' --ignore tests/memory/lint \
         --ignore tests/threads/test_model_lock.py --ignore tests/test_layering.py "$@"
 }

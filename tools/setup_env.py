@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -122,7 +123,7 @@ def lock_file(group: str) -> Path:
 
 def check_compiler() -> None:
     """SetupError where no compiler is found, or one without the C library's headers."""
-    compiler = os.environ.get("CC", "cc").split()
+    compiler = shlex.split(os.environ.get("CC", "cc"))
     probe = [*compiler, "-E", "-include", "stdio.h", "-x", "c", os.devnull]
     try:
         works = subprocess.run(probe, capture_output=True, check=False).returncode == 0
@@ -161,7 +162,8 @@ class Environment:
     def variables(self) -> dict[str, str]:
         """What a command that runs in it finds in os.environ."""
         # A PYTHONPATH would hide the installed package; a stray start-up hook would run in pip.
-        dropped = {"PYTHONHOME", "PYTHONPATH", "CPYTHONPLUS_RUN"}
+        # Without bytecode on disk each child of a test would compile all that it imports.
+        dropped = {"PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "CPYTHONPLUS_RUN"}
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         return kept | {
             "PATH": f"{self.folder / 'bin'}{os.pathsep}{kept.get('PATH', os.defpath)}",

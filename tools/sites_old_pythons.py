@@ -111,7 +111,8 @@ def _below_docstring(source: str, tree: ast.Module) -> str:
 def copy_tests() -> None:
     """Put what the tests are, and look at, into the folder."""
     shutil.rmtree(FOLDER / "copy", ignore_errors=True)
-    for path in [*(SITES / "tests").rglob("*"), ROOT / "tests" / "support.py"]:
+    shared = [ROOT / "tests" / name for name in ("damage.py", "support.py")]
+    for path in [*(SITES / "tests").rglob("*"), *shared]:
         copied = FOLDER / "copy" / path.relative_to(ROOT)
         if path.suffix in {".py", ".ini"} and path.name not in LEFT_OUT:
             copied.parent.mkdir(parents=True, exist_ok=True)

@@ -65,8 +65,9 @@ def test_a_server_answers(name: str, side: Side) -> None:
     assert 0 < outcome.latency.p50_ms <= outcome.latency.max_ms
     assert outcome.rate > 0
     assert outcome.figures["per_cpu_s"] > 0
-    assert 0 < outcome.figures["server_percent"] < 1000
-    assert 0 < outcome.figures["client_percent"] < 200
+    # The kernel counts in ticks: a few milliseconds may be none.
+    assert 0 <= outcome.figures["server_percent"] < 1000
+    assert 0 <= outcome.figures["client_percent"] < 200
 
 
 @pytest.mark.parametrize("side", scenario.SLEEPERS)

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -216,12 +217,13 @@ def test_a_compiler_that_fails_is_one_line(go_path: Path) -> None:
 
 def test_the_program_is_compiled_once_and_without_the_network(go_path: Path) -> None:
     program = go_path / "program"
-    program.write_text(
-        f"#!{sys.executable}\n"
+    code = (
         "import json, pathlib, sys\n"
         "parameters = json.loads(sys.argv[1])\n"
         "pathlib.Path(parameters['result']).write_text('{\"rate\": 7}')\n"
     )
+    command = shlex.join([sys.executable, "-c", code])
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     program.chmod(0o755)
     built = go_path / "built"
     write_go(go_path, f'echo "$GOPROXY $GOTOOLCHAIN" >> {built}; cp -p {program} "$3"')

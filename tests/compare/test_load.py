@@ -1,7 +1,9 @@
 """The load generator, against a server that answers as its path says."""
 
 import asyncio
+import shutil
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from cpythonplus._compare import generator, load
+from cpythonplus._compare.errors import ComparisonError
 from cpythonplus._compare.load import Load, Settings
 
 ANSWERS = {
@@ -187,3 +190,9 @@ def test_in_a_process_of_its_own(server: Server) -> None:
     found = load.run(Settings("localhost", port, "/ok", 100, 0.05, 3))
     assert len(found.latencies_ns) == 5
     assert found.errors == {}
+
+
+def test_a_generator_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))
+    with pytest.raises(ComparisonError, match="gave no result: it printed nothing"):
+        load.run(Settings("127.0.0.1", 9, "/", 1.0))

@@ -77,6 +77,13 @@ def test_what_is_kept_of_the_output() -> None:
         assert program.last_words() == "it printed nothing"
 
 
+def test_only_the_end_of_a_terabyte_is_read() -> None:
+    code = "import os; os.ftruncate(2, 1 << 40); os.lseek(2, 0, 2); os.write(2, b'\\nlast')"
+    with started(python(code)) as program:
+        program.wait()
+        assert program.last_words().endswith(" / last")
+
+
 def test_standard_input_is_empty() -> None:
     with started(python("import sys; sys.exit(len(sys.stdin.read()))")) as program:
         assert program.wait().status == 0

@@ -1,12 +1,16 @@
 """The page of messages and the sources: each message has an entry, each entry a message."""
 
+from functools import cache
+
 import pytest
 
 from tools import messages as sources
 
+messages = cache(sources.messages)  # reads all sources
+
 
 def test_page_and_sources_agree() -> None:
-    wrong = sources.differences(sources.messages(), sources.PAGE.read_text("utf-8"))
+    wrong = sources.differences(messages(), sources.PAGE.read_text("utf-8"))
     assert not wrong, (
         "docs/reference/troubleshooting.md does not fit the sources; change the fragments in the "
         "first column (python -m tools.messages prints the same):\n" + "\n".join(wrong)
@@ -28,11 +32,11 @@ def test_a_message_and_an_entry_that_are_alone_are_reported_with_what_is_near() 
     "place", ["_cli/", "_compare/", "gil/", "memory/", "prefork/", "tasklets/", "threads/"]
 )
 def test_every_room_has_messages(place: str) -> None:
-    assert any(each.place.startswith(place) for each in sources.messages())
+    assert any(each.place.startswith(place) for each in messages())
 
 
 def test_messages_of_both_languages_are_found() -> None:
-    texts = {each.text for each in sources.messages()}
+    texts = {each.text for each in messages()}
     assert any("the GIL cannot be scheduled here" in text for text in texts)
     assert any("another library has redirected" in text for text in texts)
 
@@ -48,4 +52,4 @@ def test_messages_of_both_languages_are_found() -> None:
     ids=["a setting", "returned", "a constant", "a note"],
 )
 def test_messages_of_each_form_are_found(text: str) -> None:
-    assert any(text in each.text for each in sources.messages())
+    assert any(text in each.text for each in messages())

@@ -1,5 +1,6 @@
 """The tool that counts what patterns leave behind, and what it wrote into the documentation."""
 
+import shlex
 import sys
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from survey import patterns
 from tests.docs import pages
 
+PYTHON = shlex.quote(sys.executable)
 TITLES = {pattern.title: pattern.kind for pattern in patterns.patterns()}
 
 
@@ -31,7 +33,7 @@ def test_every_pattern_was_counted_on_every_version() -> None:
 
 def test_clean_patterns_leave_nothing_and_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "WORKER_OPTIONS", {"JOBS": 200, "LIVE_CONTAINERS": 2})
-    result = patterns.measured(sys.executable)
+    result = patterns.measured(PYTHON)
     assert patterns.minor(result["python"]) == sys.version_info[:2]
     clean = {title for title, kind in TITLES.items() if kind == "clean"}
     # What the standard library's own patterns leave depends on its version.
@@ -54,8 +56,8 @@ def test_new_results_replace_those_of_the_same_version() -> None:
     ("command", "message"),
     [
         ("/nonexistent/python", "No such file"),
-        (f"{sys.executable} -c 'raise SystemExit(\"no\")'", "no$"),
-        (f"{sys.executable} -c pass", "Expecting value"),
+        (f"{PYTHON} -c 'raise SystemExit(\"no\")'", "no$"),
+        (f"{PYTHON} -c pass", "Expecting value"),
     ],
 )
 def test_an_interpreter_that_fails_is_one_line(command: str, message: str) -> None:

@@ -3,7 +3,7 @@
     python -m tools.dist [--only 3.13]... [--release]
 
 The source archive has what git has, less what .gitattributes leaves out.  Each wheel is made from
-that archive, by its own interpreter: those of this machine, and Debian sid's where tools/sid.sh has
+that archive, by its own interpreter: those of this machine, and Debian sid's where tools/debian_folder.sh has
 made them.  auditwheel gives a wheel the tag of the oldest C library that it runs with; target.py
 installs it where no compiler is, and tries it.
 """
@@ -82,10 +82,10 @@ def sid_interpreters() -> list[str]:
     found = []
     for minor in SID:
         try:
-            run("tools/sid.sh", "version", f"python{minor}")
+            run("tools/debian_folder.sh", "sid", "version", f"python{minor}")
             found.append(minor)
         except DistError:
-            say(f"Debian sid's {minor} is left out: it is not there (tools/sid.sh make)")
+            say(f"Debian sid's {minor} is left out: it is not there (tools/debian_folder.sh sid make)")
     return found
 
 
@@ -164,18 +164,18 @@ def wheels_in_sid(minors: Sequence[str], sdist: Path) -> list[Row]:
     """Wheels by the interpreters of Debian sid, which work on a copy of the checkout in there."""
     rows = []
     folder = RAW.relative_to(ROOT)
-    run("tools/sid.sh", "put", sdist, folder / sdist.name)
+    run("tools/debian_folder.sh", "sid", "put", sdist, folder / sdist.name)
     for minor in minors:
         tag = f"cp{minor.replace('.', '')}"
         name = f"{sdist.name.removesuffix('.tar.gz')}-{tag}-{tag}-linux_{os.uname().machine}.whl"
         lock = lock_file("build").relative_to(ROOT)
-        inside = ("tools/sid.sh", "run", f"python{minor}", TARGET)
+        inside = ("tools/debian_folder.sh", "sid", "run", f"python{minor}", TARGET)
         run(*inside, "build", folder / sdist.name, lock, folder)
         (RAW / minor).mkdir(parents=True)
-        run("tools/sid.sh", "fetch", folder / name, RAW / minor / name)
+        run("tools/debian_folder.sh", "sid", "fetch", folder / name, RAW / minor / name)
         wheel = repair(RAW / minor / name)
         row = Row(wheel, check_wheel(wheel, sdist))
-        run("tools/sid.sh", "put", wheel, folder / wheel.name)
+        run("tools/debian_folder.sh", "sid", "put", wheel, folder / wheel.name)
         row.checks.append(run(*inside, "check", folder / wheel.name, EXTRA))
         rows.append(row)
         say(wheel.name)
