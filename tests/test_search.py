@@ -31,11 +31,11 @@ def library() -> Iterator[Path]:
 
 
 def searched(
-    kind: str, lines: Mapping[str, str], library: Path, more: str = ""
+    kind: str, lines: Mapping[str, str], library: Path, more: str = "", seconds: int = 5
 ) -> search.Searching:
     names, _ = ROOMS["tasklets"]
     searching = search.Searching(kind, {"tasklets": (names + more, lines)})
-    searching.visit("tasklets", 1, 5, library)
+    searching.visit("tasklets", 1, seconds, library)
     return searching
 
 
@@ -54,6 +54,9 @@ def skip(task):
 @pytest.mark.parametrize("what", PLANTED)
 def test_what_is_planted_is_found(what: str, library: Path) -> None:
     searching = searched("tracing", {what: PLANTED[what]}, library, SKIP)
+    for seconds in (20, 80):  # a loaded machine does not get as far in the same time
+        if not searching.counts[what]:
+            searching = searched("tracing", {what: PLANTED[what]}, library, SKIP, seconds)
     assert searching.counts[what] > 0, searching.summary()
     assert all(repr(what) in each for each in searching.found)
 
