@@ -74,7 +74,8 @@ main(void)
     start(false);
     pthread_mutex_unlock(&mutex);
     CHECK(pthread_create(&threads[0], NULL, sleeper, NULL) == 0);
-    usleep(100 * 1000); /* it has asked and sleeps in the queue now; if it does not, the test shows less */
+    /* It has asked then, and sleeps in the queue; if it does not, the test shows less. */
+    usleep(100 * 1000);
     pthread_mutex_lock(&mutex);
     plus_sched_acquired(); /* so nobody has asked this holder */
     pthread_mutex_unlock(&mutex);
