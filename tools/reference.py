@@ -310,8 +310,8 @@ def serve_options() -> str:
         (f"`{f'{word} {shape}'.strip()}`", text, "", "", "") for word, shape, text in serve.OWN
     ]
     for each in OPTIONS:
-        default = "on" if each.default is True else f"{each.default or 'none'}"
-        text = each.text if each.shape else f"Turn off: {each.text}"
+        default = str(each.default or "none") if each.shape else "on" if each.is_on else "off"
+        text = f"Turn off: {each.text}" if each.is_on else each.text
         names = (f"`{each.setting}`", f"`{each.variable}`")
         rows.append((f"`{f'{each.word} {each.shape}'.strip()}`", text, default, *names))
     return table(rows)

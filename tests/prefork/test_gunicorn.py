@@ -133,14 +133,15 @@ def test_a_silent_worker_is_counted_as_timed_out(tmp_path: Path) -> None:
 
 def test_after_hup_no_replacement_is_missing_for_an_old_worker() -> None:
     run_child("""
-        import mmap
         from types import SimpleNamespace
+        from cpythonplus.prefork._channel import Channel
         from cpythonplus.prefork._gunicorn_service import Service
         service = Service()
         server = SimpleNamespace(num_workers=2, worker_age=2)
         server.WORKERS = {100 + age: SimpleNamespace(age=age) for age in (1, 2)}
-        service._flags[1] = mmap.mmap(-1, 1)
-        service._flags[1][0] = 1
+        service.lines[1], worker = Channel.pair()
+        worker.send("leaving")
+        service.hear()
         assert service.leaving(server) == 1
         service.on_reload(server)
         server.WORKERS.update({100 + age: SimpleNamespace(age=age) for age in (3, 4)})
@@ -410,7 +411,7 @@ def test_a_worker_of_another_user_says_what_memory_it_has() -> None:
             service._user = user
             service.board = Board(1)
             service._slot = service.board.claim(os.getpid())
-            worker = SimpleNamespace(wsgi=print, notify=lambda: None, alive=True, nr=0)
+            worker = SimpleNamespace(wsgi=print, run=print, notify=lambda: None, alive=True, nr=0)
             worker.ppid = os.getppid()
             service.post_worker_init(worker)
             worker.notify()

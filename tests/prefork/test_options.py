@@ -74,6 +74,8 @@ ASKED = {
     "metrics": "9100",
     "prepare_again": "1M",
     "max_private_memory": "1M",
+    "refork": True,
+    "refork_after": 1000,
     "fast_exit": False,
 }
 
@@ -108,7 +110,7 @@ def table() -> str:
     lines = ["| option | default | what it does | environment | `cpythonplus serve` |"]
     lines.append("|---|---|---|---|---|")
     for each in OPTIONS:
-        default = {True: "on", 0: "0", None: "none", (): "none"}[each.default]  # type: ignore[index]
+        default = "on" if each.is_on else "off" if not each.shape else _shown(each.default)
         lines.append(
             f"| `{each.name}` | {default} | {each.text} | `{each.variable}` | `{each.word}"
             f"{' ' + each.shape if each.shape else ''}` |"
@@ -127,6 +129,10 @@ def table() -> str:
         for name, why in names.items()
     ]
     return "\n".join(lines)
+
+
+def _shown(default: object) -> str:
+    return str(default) if isinstance(default, int) else str(default or "none")
 
 
 def _is_refused(name: str, server: str) -> bool:

@@ -105,12 +105,16 @@ class _Seen:
 class Connections:
     """The descriptors that a parent has opened since `begin`; the copy in a worker cuts them.
 
-    whole: cut also what was opened after the last `look`, up to the fork.
+    whole: cut also what was opened after the last `look`, up to the fork.  mine: the descriptor of
+    a socket that the next worker is to have; -1 for none.
     """
 
     whole: bool = False
+    mine: int = -1
     _pid: int = 0
     _before: frozenset[str] | None = None
+    _first: frozenset[str] = frozenset()
+    """What was open at the first `begin`."""
     _found: dict[str, _Found] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
     _kept: dict[int, str] = field(default_factory=dict)
@@ -129,6 +133,17 @@ class Connections:
             self._kept = {each: _identity(each) for each in (dead, spare, os.dup(spare))}
         before.update(self._kept.values())
         self._before = frozenset(before - self._found.keys())
+        self._first = self._first or self._before
+
+    def begin_again(self, mine: int) -> None:
+        """In a worker that is going to fork itself: let alone what was open at the first `begin`.
+
+        mine: a socket of its own, not for those that it forks; they close it.  Raises OSError.
+        """
+        self._found.clear()
+        self._kept.clear()
+        self.begin()
+        self._before = self._first | {_identity(mine), *self._kept.values()}
 
     def look(self, origin: str) -> None:
         """Note what is new, as opened by `origin`; raises OSError."""
@@ -181,6 +196,7 @@ class Connections:
             identity: numbers
             for identity, numbers in now.items()
             if (identity not in before if self.whole else identity in found)
+            and self.mine not in numbers
         }
         # Read first, replace later: an epoll's list shows the sockets that are replaced.
         states = {

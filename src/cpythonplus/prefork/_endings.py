@@ -19,6 +19,7 @@ REASONS = (
     "timeout",
     "boot_error",
     "reload",
+    "refork",
 )
 """What restarts are counted under.
 

@@ -67,7 +67,7 @@ def _typed(check: Callable[[object], object]) -> Callable[[str], str]:
 def _add_option(setting: Any, parser: Any) -> None:
     """Add an option of ours; gunicorn's method would show the default, which is always nothing."""
     kind = {}
-    if setting.action != "store_false":
+    if setting.meta:
         kind = {"metavar": setting.meta, "type": _typed(setting.validator)}
     parser.add_argument(
         *setting.cli,
@@ -77,6 +77,12 @@ def _add_option(setting: Any, parser: Any) -> None:
         help=setting.short,
         **kind,
     )
+
+
+def _action(option: Option, *, repeated: bool) -> str:
+    if option.shape:
+        return "append" if repeated else "store"
+    return "store_false" if option.is_on else "store_true"
 
 
 def _add_setting(option: Option) -> None:
@@ -90,13 +96,13 @@ def _add_setting(option: Option) -> None:
         "name": option.setting,
         "section": SECTION,
         "cli": [option.word],
-        "action": "store_false" if not option.shape else "append" if repeated else "store",
+        "action": _action(option, repeated=repeated),
         "meta": option.shape,
         "validator": check,
         "default": None,
-        "desc": option.text
-        if option.shape
-        else f"Do not {option.text[0].lower()}{option.text[1:]}",
+        "desc": f"Do not {option.text[0].lower()}{option.text[1:]}"
+        if option.is_on
+        else option.text,
         "add_option": _add_option,
     }
     # Its class adds it to those that gunicorn knows.

@@ -23,6 +23,7 @@ from gunicorn.errors import HaltServer
 
 from cpythonplus.prefork._guarding import Guard, passes_through, tell
 from cpythonplus.prefork._gunicorn_hooks import compose
+from cpythonplus.prefork._gunicorn_mold import Molding, become, deliver
 from cpythonplus.prefork._gunicorn_service import SERVICE
 from cpythonplus.prefork._gunicorn_versions import require
 
@@ -100,10 +101,38 @@ class Overseer(Arbiter):
         """Fork a worker that is not deaf while it starts; see `early_signals`."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
-            return super().spawn_worker()
+            return self._spawn()
         finally:
             SERVICE.forked()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def _spawn(self) -> Any:
+        """Have the mold fork, or fork here; see `_gunicorn_mold` for who comes by.
+
+        The loop is for a worker that becomes the mold, and for its helpers: the stack does not grow
+        with the generations.
+        """
+        if SERVICE.reforking is not None and SERVICE.reforking.spawn(self):
+            return None
+        while True:
+            try:
+                pid = super().spawn_worker()
+                if SERVICE.helper_pid != os.getpid():
+                    return pid
+                deliver(SERVICE, self)
+            except Molding:
+                pass
+            except BaseException as error:
+                if SERVICE.helper_pid != os.getpid():
+                    raise
+                deliver(SERVICE, self, error)
+            become(SERVICE, self)
+
+    def kill_workers(self, sig: int) -> None:
+        """Send a signal to all workers, and to the processes that only fork them."""
+        super().kill_workers(sig)
+        if SERVICE.reforking is not None:
+            SERVICE.reforking.signal(sig)
 
     def reap_workers(self) -> None:
         """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
@@ -124,6 +153,9 @@ class Overseer(Arbiter):
         """Start what is missing.  A worker that only serves old connections counts as missing."""
         leaving = 0
         with Guard(self.log, "looking at workers that are leaving"):
+            SERVICE.hear()
+            if SERVICE.reforking is not None:
+                SERVICE.reforking.look(self)
             leaving = SERVICE.leaving(self)
         with Guard(self.log, "describing the master"):
             SERVICE.describe()

@@ -4,9 +4,10 @@
              pre_exec      USR2: hand the port of the metrics on
              pre_fork      once: board, port of the metrics, warm-up; close known pools; prepare,
                            within the budget
-    worker   (fork)        cut the master's connections: before all else
+    worker   (fork)        its line to the master; cut the master's connections: before all else
              post_fork     forget what is the master's, schedule the GIL
              post_worker_init   metrics, watch the private memory
+             notify        say what is new, hear what the master wants
              worker_exit   say why, fast exit
     master   child_exit    count why it ended
 
@@ -19,7 +20,6 @@ One Service for each process, made when this module is imported: a master has on
 from __future__ import annotations
 
 import functools
-import mmap
 import os
 import signal
 import socket
@@ -33,13 +33,17 @@ from gunicorn.errors import HaltServer
 
 import cpythonplus
 from cpythonplus import prefork
+from cpythonplus.prefork import _gunicorn_mold as molding
 from cpythonplus.prefork import _metrics as metrics
 from cpythonplus.prefork import _warming as warming
 from cpythonplus.prefork._activation import schedule_gil, use_native_locks
+from cpythonplus.prefork._channel import Channel
 from cpythonplus.prefork._early_signals import EarlySignals
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
+from cpythonplus.prefork._gunicorn_lingering import Lingering
+from cpythonplus.prefork._gunicorn_reforking import Reforking, refusal
 from cpythonplus.prefork._options import is_path, log, read
 
 if TYPE_CHECKING:
@@ -79,18 +83,33 @@ class Service(Engine):
         self.threads_problem = ""
         self._user = os.geteuid()  # the master's
         self._reloaded_age = 0
-        self._signals = EarlySignals()
+        self.signals = EarlySignals()
+        self.reforking: Reforking | None = None
+        self.lines: dict[int, Channel] = {}
+        """The master's ends of the lines to its workers, by their age."""
+        self._said: dict[int, dict[str, list[str]]] = {}  # by age and first word, what came with it
+        self._other_end: Channel | None = None  # of the worker that is forked now
         self._forking = 0  # the thread that forks a worker now
         # Everything connected that this process opens from now on is cut in its workers.
         self.connections.whole = True
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
         self._statuses: dict[int, int] = {}
-        self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
+        self.channel: Channel | None = None
+        """Its end of the line to the master."""
+        self.generation = 0
+        """Which generation it is the mold of, or was forked from."""
+        self._is_chosen = False
+        self._lingering = Lingering()
+        self.helper_pid = 0
+        """In a mold's helper, which only forks a worker: its own number."""
+        self._reopen_listeners: Callable[[], object] = int
         self._asgi_requests = 0
         self._noted = ""
+        self._is_ready = False
+        self._unraisable_hook = sys.unraisablehook
         self._look_failed = False  # then not again: each time would be a line in the log
 
     def patch_threads(self) -> None:
@@ -115,6 +134,9 @@ class Service(Engine):
     def on_reload(self, server: Any) -> None:
         """After HUP: a new configuration, and workers that are all going to be replaced."""
         self._reloaded_age = server.worker_age
+        if self.reforking is not None:
+            with Guard(server.log, "ending the molds"):
+                self.reforking.reset()
         for step in (self._listen, self._warm_up) if self.opened else ():
             try:
                 # What runs is better than nothing.
@@ -132,27 +154,35 @@ class Service(Engine):
             self._open_for(server)
             self.opened = True
         with Guard(server.log, "preparing the fork"):
-            flag = self._flags[worker.age] = mmap.mmap(-1, mmap.PAGESIZE)
-            flag[0] = 0
+            self.lines[worker.age], self._other_end = Channel.pair()
+            self.connections.mine = self._other_end.fileno()
             self.note_opened("the master")
             self.close_connections(known=True)
             if server.cfg.preload_app:
                 self.prepare()
             self.describe()
             self._settle_imports()
-        worker.init_signals = functools.partial(self._signals.hand_over, worker.init_signals)
+        worker.init_signals = functools.partial(self.signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
-        self._signals.block()
+        self.signals.block()
         self._forking = threading.get_ident()
 
     def forked(self) -> None:
         """The worker is there, or the fork has failed: other forks are not gunicorn's."""
         self._forking = 0
+        if self._other_end is not None:
+            self._other_end.close()
+            self._other_end = None
 
     def _after_fork(self) -> None:
         """Cut the connections in a worker; other children of the master keep them."""
         if self._forking == threading.get_ident():
             self._forking = 0
+            for each in (*self.lines.values(), self.channel):
+                if each is not None:
+                    each.close()
+            self.lines.clear()
+            self.channel, self._other_end = self._other_end, None
             self.cut_connections()
 
     def note_open(self) -> None:
@@ -169,6 +199,17 @@ class Service(Engine):
         self.rehearse()
         with Guard(server.log, "the warm-up", passing=(HaltServer,)):
             self._warm_up(server)
+        with Guard(server.log, "reforking"):
+            self._begin_reforking(server)
+
+    def _begin_reforking(self, server: Any) -> None:
+        why = refusal(server) if self.options.refork else ""
+        if why:
+            server.log.warning("no reforking: %s", why)
+        elif self.options.refork:
+            reforking = Reforking(self)
+            reforking.begin()
+            self.reforking = reforking
 
     def _listen(self, server: Any) -> None:
         """Open the port of the metrics, if one was chosen; HaltServer where it cannot be had."""
@@ -216,12 +257,43 @@ class Service(Engine):
 
     def look_at_the_dead(self, server: Any) -> None:
         """Note the statuses of workers that have ended, and leave them to be reaped."""
+        if self.reforking is not None:
+            self.reforking.look_at_the_dead(server)
         for pid in list(server.WORKERS):
             with suppress(ChildProcessError):
                 how = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if how is not None:
                     exited = how.si_code == os.CLD_EXITED
                     self._statuses[pid] = how.si_status << 8 if exited else how.si_status
+
+    def hear(self) -> None:
+        """Take what workers have said since the last time."""
+        for age, line in self.lines.items():
+            with suppress(OSError, EOFError):  # it has ended, and is going to be reaped
+                while (message := line.receive()) is not None:
+                    self._said.setdefault(age, {})[message[0][0]] = message[0][1:]
+
+    def said(self, age: int) -> dict[str, list[str]]:
+        """Return all that a worker has said: first words, and what came with them."""
+        return self._said.get(age, {})
+
+    def is_leaving(self, worker: Any) -> bool:
+        """Whether a worker serves old connections only."""
+        return "leaving" in self.said(worker.age)
+
+    def ask(self, age: int, *words: object) -> bool:
+        """Tell a worker what the master wants; whether it can be told."""
+        with suppress(OSError, KeyError):
+            self.lines[age].send(*words)
+            return True
+        return False
+
+    def forget(self, age: int) -> None:
+        """End the line to a worker."""
+        self._said.pop(age, None)
+        line = self.lines.pop(age, None)
+        if line is not None:
+            line.close()
 
     def leaving(self, server: Any) -> int:
         """Return how many workers serve old connections only, and are to be replaced already.
@@ -233,22 +305,16 @@ class Service(Engine):
         leaving = [
             pid
             for pid, worker in workers
-            if worker.age > self._reloaded_age and self._is_leaving(worker)
+            if worker.age > self._reloaded_age and self.is_leaving(worker)
         ]
         beyond: int = max(len(leaving) - server.num_workers, 0)
         for pid in leaving[:beyond]:
             server.kill_worker(pid, signal.SIGTERM)
         return len(leaving) - beyond
 
-    def _is_leaving(self, worker: Any) -> bool:
-        flag = self._flags.get(worker.age)
-        return flag is not None and flag[0] != 0
-
     def child_exit(self, _server: Any, worker: Any) -> None:
         """Count why a worker ended."""
-        flag = self._flags.pop(worker.age, None)
-        if flag is not None:
-            flag.close()
+        self.forget(worker.age)
         # One that ended after the look, while others were reaped: if it left in good order it has
         # noted so, which wins over the status.
         how: int | str = self._statuses.pop(worker.pid, signal.SIGKILL)
@@ -261,9 +327,10 @@ class Service(Engine):
 
     # ---- in a worker ----------------------------------------------------------------------------
 
-    def post_fork(self, _server: Any, _worker: Any) -> None:
+    def post_fork(self, _server: Any, worker: Any) -> None:
         """Begin as a worker."""
-        self._signals.keep()
+        self.signals.keep()
+        molding.wait_for_parent(worker)
         self.reopen()
         if self.options.fast_exit:
             prefork.child()
@@ -277,11 +344,12 @@ class Service(Engine):
         # After --user none may look at another one: each says itself what it has.
         self.watch(always=self.options.metrics is not None and os.geteuid() != self._user)
         if hasattr(worker, "on_draining"):
-            worker.on_draining = functools.partial(self._announce, worker)
+            worker.on_draining = functools.partial(self.say, worker.ppid, "leaving")
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             # uvicorn's: it catches the signal, serves to the end, restores what was there, and
             # raises it again. So the worker would die of it, without its hooks and atexit handlers.
             signal.signal(signal.SIGTERM, _end_well)
+        self._lingering.watch(worker, functools.partial(self.say, worker.ppid, "leaving"))
         config: Any = getattr(worker, "config", None)
         if getattr(config, "timeout_notify", 0) > _LOOK_INTERVAL_S:
             config.timeout_notify = _LOOK_INTERVAL_S
@@ -298,6 +366,8 @@ class Service(Engine):
                 worker.log.warning("this worker is no longer watched: %s", in_one_line(error))
 
         worker.notify = notify
+        self._unraisable_hook = sys.unraisablehook
+        worker.run = functools.partial(molding.serve_then_mold, worker.run, self.is_chosen)
         if self._slot is not None:
             self._slot.ready()
 
@@ -326,9 +396,53 @@ class Service(Engine):
     def _look(self, worker: Any) -> None:
         """Put this worker's numbers on the board, and leave when there is too much memory."""
         self._write(worker)
+        if not self._is_ready:
+            self._is_ready = True
+            self.say(worker.ppid, "ready")
         if worker.alive and self.is_due():
             self._note("private_memory")
-            _leave(worker)
+            self._leave(worker)
+        message = None
+        with suppress(EOFError):  # the master is gone, which the worker finds out itself
+            message = self.channel.receive() if self.channel is not None else None
+        if message is not None and worker.alive:
+            self._obey(worker, *message[0])
+
+    def _obey(self, worker: Any, what: str, *words: str) -> None:
+        """Leave, as the master wants it; what: `mold` or `leave`."""
+        self._note("refork")
+        if what == "mold":
+            self._is_chosen, self.generation = True, int(words[0])
+            self._reopen_listeners = molding.keep_listeners(worker.sockets)
+        self._leave(worker)
+
+    def _leave(self, worker: Any) -> None:
+        self._lingering.begin()
+        _leave(worker)
+
+    def is_chosen(self) -> bool:
+        """Whether this worker is to become the mold."""
+        return self._is_chosen
+
+    def say(self, master: int, *words: object) -> None:
+        """Tell the master something, and wake it."""
+        with suppress(OSError):
+            if self.channel is not None:
+                self.channel.send(*words)
+                # It looks at its workers then, also where nobody is dead.
+                os.kill(master, signal.SIGCHLD)
+
+    def forget_worker(self) -> None:
+        """Let those that are forked from this worker, a mold now, not go on as it did."""
+        self._reopen_listeners()
+        self._lingering.end()
+        self._noted, self._asgi_requests = "", 0
+        self._slot = self._recycler = None
+        self._is_chosen = self._is_ready = self._look_failed = False
+        self.signals = EarlySignals()
+        sys.unraisablehook = self._unraisable_hook
+        if self.channel is not None:
+            self.connections.begin_again(self.channel.fileno())
 
     def _write(self, worker: Any, *, now: bool = False) -> None:
         requests = self._requests(worker)
@@ -337,22 +451,13 @@ class Service(Engine):
         self.write_waits(now=now)
 
     def _requests(self, worker: Any) -> int:
-        return max(int(worker.nr), self._asgi_requests)
+        return max(int(worker.nr), self._asgi_requests, self._lingering.requests())
 
     def _note(self, reason: str) -> None:
         """Say why this worker leaves; the first reason counts."""
         if not self._noted and self._slot is not None:
             self._noted = reason
             self._slot.leaves(reason)
-
-    def _announce(self, worker: Any) -> None:
-        """Have this worker replaced while it serves its last connections."""
-        flag = self._flags.get(worker.age)
-        if flag is not None:
-            flag[0] = 1
-            with suppress(ProcessLookupError, PermissionError):
-                # Wakes the master, which finds nobody dead and looks at its workers.
-                os.kill(worker.ppid, signal.SIGCHLD)
 
     def worker_abort(self, _worker: Any) -> None:
         """SIGABRT: the master has not heard of this worker for too long."""
@@ -369,7 +474,7 @@ class Service(Engine):
             return
         _ignore_further()
         error = sys.exc_info()[1]
-        if not isinstance(error, SystemExit):
+        if not isinstance(error, SystemExit) or isinstance(error, molding.Molding):
             return
         self._write(worker, now=True)
         if self._requests(worker) >= worker.max_requests:

@@ -48,6 +48,13 @@ def _size(value: object) -> int:
     return size
 
 
+def _count(value: object) -> int:
+    text = str(value)
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 31:
+        raise ValueError(f"expected a number from 1 on, got {value!r}")
+    return int(text)
+
+
 def _policy(value: object) -> str | None:
     return None if value is None else checked_policy(str(value))
 
@@ -139,8 +146,13 @@ class Option:
 
     @property
     def word(self) -> str:
-        """Its name on the command line."""
-        return f"--{'' if self.shape else 'no-'}{self.name.replace('_', '-')}"
+        """Its name on the command line: for a switch, what turns it over."""
+        return f"--{'no-' if self.is_on else ''}{self.name.replace('_', '-')}"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is a switch that is on by default."""
+        return not self.shape and bool(self.default)
 
 
 def _option(text: str, read: Callable[[object], object], shape: str = "", *, default: Any) -> Any:  # noqa: ANN401  # the type of the field
@@ -179,6 +191,17 @@ class Options:
         _place,
         "PATH_OR_ADDRESS",
         default=None,
+    )
+    refork: bool = _option(
+        "Have a worker that has served requests fork the next ones, which share its memory.",
+        _switch,
+        default=False,
+    )
+    refork_after: int = _option(
+        "Refork when a worker has served COUNT requests, then at twice, four times ... as many.",
+        _count,
+        "COUNT",
+        default=500,
     )
     prepare_again: int = _option(
         "Make up to SIZE more immortal if the parent has grown since the first fork; 0: prepare"
@@ -224,33 +247,44 @@ PATH = " at a path"
 """Behind the name of an option: only a value that is a path of a web application."""
 
 _ENDS_LIGHTLY = "its children end by os._exit in any case"
+_ONLY_GUNICORN = "only the workers of `cpythonplus serve`, gunicorn's, can be reforked"
 _NO_WEB = "there is no web application to ask"
 
 SERVERS: Mapping[str, Mapping[str, str]] = {
     "gunicorn": {},
     "uWSGI": {
+        "refork": _ONLY_GUNICORN,
+        "refork_after": _ONLY_GUNICORN,
         "prepare_again": "uWSGI forks in C without calling Python first: the"
         " master is prepared once",
         "metrics" + PATH: "uWSGI reads the application from its module itself: give a port",
     },
     "celery": {
+        "refork": _ONLY_GUNICORN,
+        "refork_after": _ONLY_GUNICORN,
         "warm_up" + PATH: _NO_WEB,
         "metrics" + PATH: _NO_WEB,
         "fast_exit": _ENDS_LIGHTLY,
     },
     "RQ": {
+        "refork": _ONLY_GUNICORN,
+        "refork_after": _ONLY_GUNICORN,
         "warm_up" + PATH: _NO_WEB,
         "metrics": "a work horse lives for one job, and between two jobs nothing could answer",
         "max_private_memory": "a work horse lives for one job",
         "fast_exit": _ENDS_LIGHTLY,
     },
     "multiprocessing": {
+        "refork": _ONLY_GUNICORN,
+        "refork_after": _ONLY_GUNICORN,
         "warm_up" + PATH: _NO_WEB,
         "metrics" + PATH: _NO_WEB,
         "max_private_memory": "a pool calls nothing between two tasks; use maxtasksperchild",
         "fast_exit": _ENDS_LIGHTLY,
     },
     "os.fork": {
+        "refork": _ONLY_GUNICORN,
+        "refork_after": _ONLY_GUNICORN,
         "warm_up" + PATH: _NO_WEB,
         "metrics" + PATH: _NO_WEB,
         "max_private_memory": "only the program knows when a child of its own may end",

@@ -1,0 +1,264 @@
+"""The mold: a worker that has served for a while, and from then on only forks.
+
+Objects that the application makes in its first requests, caches, compiled templates, connections'
+classes, are in each worker's own memory.  Forked from a worker that has them, the next workers
+share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork, docs/REFORKING.md.
+
+    master            worker that was chosen      helper                 new worker
+      | mold             |
+      |----------------->| serves what it has begun; run() returns
+      |          molding | SystemExit of class Molding, up to Overseer.spawn_worker
+      |<-----------------|
+      |                  | closes pools, looks for threads, prepares
+      |             mold |
+      |<-----------------| waits
+      | fork AGE         |
+      |----------------->| forks --------------------> |
+      |       worker PID, descriptors                  | gunicorn's spawn_worker() forks -> |
+      |<-----------------------------------------------| ends           waits for that <----|
+      |           forked |                                                                  |
+      |<-----------------| has waited for the helper                 now the master's child |
+
+The kernel gives the new worker to the master when the helper ends, for the master is a child
+subreaper (prctl(2)).  A worker is so always the master's child, and gunicorn manages it as ever.
+
+The mold ends when its line to the master does, or when the master is not its parent any more.
+
+Rejected: clone(CLONE_PARENT), which makes a child of the master in one step.  It runs no fork
+handlers, neither of the C library nor of Python.
+"""
+
+# What gunicorn's classes are differs from version to version.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cpythonplus import prefork
+from cpythonplus._base.sizes import format_size
+from cpythonplus.prefork._guarding import Guard, in_one_line
+from cpythonplus.prefork._sharing import process_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cpythonplus.prefork._channel import Channel
+    from cpythonplus.prefork._gunicorn_service import Service
+
+__all__ = [
+    "GROWN_SHARE",
+    "Molding",
+    "become",
+    "deliver",
+    "keep_listeners",
+    "serve_then_mold",
+    "wait_for_parent",
+]
+
+GROWN_SHARE = 0.5
+"""A later generation may not have more memory of its own than this share of what it shares."""
+
+_TURN_S = 1.0
+_THREADS_END_S = 2.0
+_HELPER_S = 20.0
+_PARENT_S = 5.0
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_OWN_THREADS = ("cpythonplus",)
+
+
+class Molding(SystemExit):
+    """Ends the part of a worker that serves, in the one that becomes the mold.
+
+    A SystemExit, which no version of gunicorn takes for a failure on its way.
+    """
+
+
+class _End(BaseException):
+    """The mold is to end."""
+
+
+def serve_then_mold(run: Callable[[], object], is_chosen: Callable[[], bool]) -> None:
+    """Let a worker serve by `run`; raise Molding when that ends, if it was chosen meanwhile."""
+    try:
+        run()
+    except SystemExit as error:
+        if not is_chosen() or error.code not in {None, 0}:
+            raise
+    if is_chosen():
+        raise Molding(0)
+
+
+def keep_listeners(listeners: list[Any]) -> Callable[[], None]:
+    """Return what opens the listening sockets again that a worker closes as it stops serving."""
+    kept = [(each, each.sock.dup()) for each in listeners if getattr(each, "sock", None)]
+
+    def reopen() -> None:
+        for listener, copy in kept:
+            with suppress(OSError):
+                if listener.sock is not None:
+                    listener.sock.close()
+            listener.sock = copy
+
+    return reopen
+
+
+def wait_for_parent(worker: Any) -> None:
+    """In a new worker: wait until the helper that has forked it is gone.
+
+    A worker ends whose parent is not the master.
+    """
+    end = time.monotonic() + _PARENT_S
+    while os.getppid() != worker.ppid and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def become(service: Service, server: Any) -> None:
+    """Be the mold, until the process ends.  Returns in each helper, which is to fork a worker."""
+    try:
+        service.say(server.pid, "molding")
+        _handle_signals(server)
+        why = "it could not be prepared"
+        with Guard(server.log, "making this process a mold", passing=(_End,)):
+            why = _prepare(service, server)
+        channel = service.channel
+        if why or channel is None:
+            service.say(server.pid, "refused", why)
+            _leave()
+        service.say(server.pid, "mold", *_memory())
+        while _fork_next(service, server, channel):
+            pass
+    except (_End, EOFError, OSError):
+        _leave()
+
+
+def _leave() -> NoReturn:
+    for number in _ENDING:
+        signal.signal(number, lambda *_: None)
+    prefork.fast_exit(0)
+
+
+def _prepare(service: Service, server: Any) -> str:
+    """Forget the worker, close what must not be shared, prepare; return what forbids to fork."""
+    server.WORKERS.clear()
+    service.forget_worker()
+    service.close_connections(known=True)
+    why = _unfit(service.generation)
+    if not why:
+        service.prepare_anew()
+        service.prepare()
+    return why
+
+
+def _unfit(generation: int) -> str:
+    end = time.monotonic() + _THREADS_END_S
+    while (names := _other_threads()) and time.monotonic() < end:
+        time.sleep(0.05)
+    if names:
+        return f"it has threads that a fork would lose: {', '.join(names)}"
+    resident, private = _memory()
+    shared = max(resident - private, 1)
+    if generation > 1 and private > GROWN_SHARE * shared:
+        kinds = Counter(map(type, gc.get_objects())).most_common(4)
+        most = ", ".join(f"{count:,} {kind.__qualname__}" for kind, count in kinds)
+        return (
+            f"it has {format_size(private)} of its own beside {format_size(shared)} that are"
+            f" shared; most of its new objects: {most}"
+        )
+    return ""
+
+
+def _other_threads() -> list[str]:
+    return [
+        each.name
+        for each in threading.enumerate()
+        if each is not threading.current_thread() and not each.name.startswith(_OWN_THREADS)
+    ]
+
+
+def _memory() -> tuple[int, int]:
+    """Return resident and private bytes of this process; zeros where they are not to be had."""
+    with suppress(OSError, RuntimeError):
+        memory = process_memory(os.getpid())
+        return memory.resident_bytes, memory.private_bytes
+    return 0, 0
+
+
+def _handle_signals(server: Any) -> None:
+    """Take what the master sends to all its workers; see `Reforking.signal`."""
+
+    def end(*_: object) -> NoReturn:
+        raise _End
+
+    def reopen(*_: object) -> None:
+        server.log.reopen_files()
+
+    signal.set_wakeup_fd(-1)
+    for number in _ENDING:
+        signal.signal(number, end)
+    signal.signal(signal.SIGUSR1, reopen)
+    for number in (signal.SIGHUP, signal.SIGWINCH):
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGCHLD, signal.SIGABRT, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _fork_next(service: Service, server: Any, channel: Channel) -> bool:
+    """Wait for the master and do what it says; False in a helper.  EOFError: the master is gone."""
+    message = channel.receive(_TURN_S)
+    if message is None:
+        if os.getppid() != server.pid:
+            raise EOFError
+        return True
+    words, _ = message
+    if words[0] != "fork":
+        return True
+    age = int(words[1])
+    pid = os.fork()
+    if pid == 0:
+        service.helper_pid = os.getpid()
+        server.worker_age = age - 1
+        return False
+    _wait_for(pid)
+    channel.send("forked", age)
+    return True
+
+
+def _wait_for(pid: int) -> None:
+    """Wait until a helper has ended; one that hangs, in somebody's fork handler, is killed."""
+    end = time.monotonic() + _HELPER_S
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return
+        time.sleep(0.001)
+
+
+def deliver(service: Service, server: Any, error: BaseException | None = None) -> NoReturn:
+    """End a helper: hand the worker over to the master, or say why there is none."""
+    try:
+        _deliver(service, server, error)
+    except Exception as problem:  # noqa: BLE001  # this process may not go on in any case
+        server.log.error("a new worker is lost: %s", in_one_line(problem))  # noqa: TRY400
+    finally:
+        os._exit(0)
+
+
+def _deliver(service: Service, server: Any, error: BaseException | None) -> None:
+    channel = service.channel
+    if channel is None:
+        return
+    if error is not None:
+        channel.send("failed", in_one_line(error))
+        return
+    ((pid, worker),) = server.WORKERS.items()
+    line = service.lines[worker.age]
+    channel.send("worker", pid, descriptors=(worker.tmp.fileno(), line.fileno()))

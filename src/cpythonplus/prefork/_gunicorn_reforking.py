@@ -1,0 +1,429 @@
+"""Reforking, in gunicorn's master: which worker becomes the mold, and who is forked from it.
+
+    chosen      the worker with the most requests, when it has served enough
+    mold        it serves no more, and forks: see `_gunicorn_mold`
+    renewed     the workers of the generation before leave one after another, each as when it is
+                recycled: no request is refused, and the next one leaves when the last is replaced
+
+A mold is in use when a worker that it forked has served its first turn.  Until then the one before
+stays, and is used again if this one fails.  With none at all the master forks, as without
+reforking.
+
+Generation 0 are the workers that the master forks.
+"""
+
+# What gunicorn's classes are differs from version to version.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus._base.sizes import format_size
+from cpythonplus.prefork._channel import Channel
+from cpythonplus.prefork._guarding import Guard
+from cpythonplus.prefork._sharing import private_bytes
+
+if TYPE_CHECKING:
+    from cpythonplus.prefork._gunicorn_service import Service
+
+__all__ = ["Reforking", "refusal"]
+
+_PR_SET_CHILD_SUBREAPER = 36
+_ANSWER_S = 30.0
+_PREPARE_S = 120.0
+_MEASURE_S = 30.0
+_END_S = 2.0
+_LOOK_S = 0.01
+_GROWN_BYTES = 32 << 20
+_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp")
+
+
+def refusal(server: Any) -> str:
+    """Return why this server cannot refork; or nothing."""
+    cfg = server.cfg
+    homes = [kind.__module__ for kind in server.worker_class.__mro__]
+    others = ("gevent", "eventlet", "tornado")
+    if not any(home.startswith(_MODULES) for home in homes) or any(
+        word in home for home in homes for word in others
+    ):
+        return f"workers of class {cfg.worker_class_str} cannot be reforked"
+    if not cfg.preload_app:
+        return "the application is loaded in each worker (preload_app is off)"
+    if cfg.initgroups and cfg.uid != os.geteuid():
+        return "initgroups needs root, and a worker that has served is another user"
+    if not hasattr(ctypes.CDLL(None), "prctl"):
+        return "prctl is missing"
+    return ""
+
+
+@dataclass(slots=True)
+class _Mold:
+    pid: int
+    line: Channel
+    generation: int
+    good: bool = False
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """A worker that is to become the mold.
+
+    serving: it has not said yet that it serves no more.  until: when it is given up, on the
+    monotonic clock.
+    """
+
+    pid: int
+    age: int
+    until: float
+    serving: bool = True
+
+
+@dataclass(slots=True)
+class Reforking:
+    """What a master knows of its molds; nothing of it is used in other processes."""
+
+    service: Service
+    generation: int = 0
+    """The generation of the workers that are forked now."""
+    _generations: dict[int, int] = field(default_factory=dict)  # of each worker, by age
+    _mold: _Mold | None = None
+    _before: _Mold | None = None
+    _chosen: _Chosen | None = None
+    _reforks: int = 0  # since the configuration was read
+    _failures: int = 0
+    _asked: int = 0  # the age of the worker that is to leave now
+    _asked_until: float = 0.0
+    _count: int = 0  # generations there ever were
+    _measured_at: float = 0.0
+    _private_bytes: int = 0  # of a worker, when its generation began
+
+    def begin(self) -> None:
+        """Have the kernel give the master those whose parent has ended; OSError."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+    def look(self, server: Any) -> None:
+        """Take one step: called at least once a second."""
+        for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
+            del self._generations[age]
+        self._follow(server)
+        if self._chosen is None and not self._renew(server) and self._is_time(server):
+            self._choose(server)
+
+    # ---- molds ----------------------------------------------------------------------------------
+
+    def _is_time(self, server: Any) -> bool:
+        workers = list(server.WORKERS.values())
+        if len(workers) < server.num_workers or not all(self._is_current(each) for each in workers):
+            return False
+        wanted = self.service.options.refork_after << min(self._reforks + self._failures, 32)
+        if server.cfg.max_requests:
+            wanted = min(wanted, server.cfg.max_requests * 3 // 4)  # none lives for longer
+        return max(self._requests(server).values(), default=0) >= wanted or self._have_grown(server)
+
+    def _is_current(self, worker: Any) -> bool:
+        of = self._generations.get(worker.age, 0)
+        return of == self.generation and "ready" in self.service.said(worker.age)
+
+    def _requests(self, server: Any) -> dict[int, int]:
+        board = self.service.board
+        rows = board.snapshot().workers if board is not None else ()
+        return {row.pid: row.requests for row in rows if row.pid in server.WORKERS}
+
+    def _have_grown(self, server: Any) -> bool:
+        """Whether the workers' own memory has grown much since their generation began."""
+        if monotonic() < self._measured_at + _MEASURE_S or self._failures:
+            return False
+        self._measured_at = monotonic()
+        sizes = []
+        for pid in server.WORKERS:
+            with suppress(OSError, RuntimeError):
+                sizes.append(private_bytes(pid))
+        mean = sum(sizes) // max(len(sizes), 1)
+        if not self._private_bytes:
+            self._private_bytes = mean
+        return mean > self._private_bytes + _GROWN_BYTES
+
+    def _choose(self, server: Any) -> None:
+        requests = self._requests(server)
+        pid = max(server.WORKERS, key=lambda each: requests.get(each, 0))
+        age = server.WORKERS[pid].age
+        if not self.service.ask(age, "mold", self._count + 1):
+            return
+        limit = server.cfg.graceful_timeout + _PREPARE_S
+        self._chosen = _Chosen(pid, age, monotonic() + limit)
+        server.log.info(
+            "worker %d has served %d requests and becomes the mold of the next workers",
+            pid,
+            requests.get(pid, 0),
+        )
+
+    def _follow(self, server: Any) -> None:
+        """Hear what the chosen worker says, and give it up when it takes too long."""
+        chosen = self._chosen
+        if chosen is None:
+            return
+        said = self.service.said(chosen.age)
+        if chosen.serving and "molding" in said:
+            chosen.serving = False
+            self._take_off(server, chosen)
+        if "mold" in said:
+            self._chosen = None
+            self._use(server, chosen, *map(int, said["mold"][:2]))
+        elif "refused" in said:
+            self._give_up(server, " ".join(said["refused"]))
+        elif chosen.serving and chosen.pid not in server.WORKERS:
+            self._failures -= 1  # by max_requests, say
+            self._give_up(server, "it has ended")
+        elif monotonic() > chosen.until:
+            with suppress(ProcessLookupError):
+                os.kill(chosen.pid, signal.SIGKILL)
+            self._give_up(server, "it took too long")
+
+    def _take_off(self, server: Any, chosen: _Chosen) -> None:
+        """Have a worker that serves no more not count as one; its place is filled at once."""
+        worker = server.WORKERS.pop(chosen.pid, None)
+        if worker is not None:
+            worker.tmp.close()
+        if self.service.board is not None:
+            self.service.board.ended(chosen.pid, "refork")
+
+    def _use(self, server: Any, chosen: _Chosen, resident: int, private: int) -> None:
+        self._count += 1
+        self._reforks += 1
+        if self._mold is not None and self._mold.good:
+            self._end(self._before)
+            self._before = self._mold
+        else:
+            self._end(self._mold)
+        line = self.service.lines.pop(chosen.age)
+        self._mold = _Mold(chosen.pid, line, self._count)
+        self.generation = self._count
+        self._measured_at, self._private_bytes = monotonic(), 0
+        server.log.info(
+            "workers of generation %d are forked from process %d (%s, %s of it its own)",
+            self.generation,
+            chosen.pid,
+            format_size(resident),
+            format_size(private),
+        )
+
+    def _give_up(self, server: Any, why: str) -> None:
+        chosen, self._chosen = self._chosen, None
+        self._failures += 1
+        if chosen is not None:
+            self.service.forget(chosen.age)
+            server.log.warning(
+                "worker %d does not become the mold: %s. Workers are forked as before",
+                chosen.pid,
+                why,
+            )
+
+    def _fail(self, server: Any, why: str) -> None:
+        """Use the mold before the current one, or else the master."""
+        mold, self._mold = self._mold, self._before
+        self._before = None
+        if mold is None:
+            return
+        self._failures += 1
+        self._end(mold, signal.SIGKILL)
+        self.generation = self._mold.generation if self._mold is not None else 0
+        server.log.warning(
+            "the mold, process %d, is given up: %s. Workers are forked from %s",
+            mold.pid,
+            why,
+            self._source(),
+        )
+
+    def _source(self) -> str:
+        return f"process {self._mold.pid}" if self._mold is not None else "the master"
+
+    @staticmethod
+    def _end(mold: _Mold | None, number: int = signal.SIGTERM) -> None:
+        if mold is not None:
+            mold.line.close()
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(mold.pid, number)
+
+    # ---- workers --------------------------------------------------------------------------------
+
+    def spawn(self, server: Any) -> bool:
+        """Have the mold fork a worker; False where there is none, or it cannot."""
+        while self._mold is not None:
+            with Guard(server.log, "forking a worker from the mold"):
+                try:
+                    self._spawn(server, self._mold)
+                except (OSError, EOFError, TimeoutError, RuntimeError) as error:
+                    self._fail(server, str(error))
+                else:
+                    return True
+        return False
+
+    def _spawn(self, server: Any, mold: _Mold) -> None:
+        age = server.worker_age + 1
+        mold.line.send("fork", age)
+        pid, descriptors, forked = 0, [], False
+        end = monotonic() + _ANSWER_S
+        while not forked:
+            message = mold.line.receive(max(end - monotonic(), 0.001))
+            if message is None:
+                raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
+            words, received = message
+            if words[0] == "worker":
+                pid, descriptors = int(words[1]), received
+            elif words[0] == "failed":
+                raise RuntimeError(" ".join(words[1:]))
+            forked = words[:2] == ["forked", str(age)]
+        if not pid:
+            raise RuntimeError("its helper ended without a worker")
+        server.worker_age = age
+        worker = server.worker_class(
+            age,
+            server.pid,
+            server.LISTENERS,
+            server.app,
+            server.timeout / 2.0,
+            server.cfg,
+            server.log,
+        )
+        file, line = descriptors
+        worker.tmp.close()
+        worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
+        worker.pid = pid
+        self.service.lines[age] = Channel.of(line)
+        self._generations[age] = mold.generation
+        server.WORKERS[pid] = worker
+        if hasattr(server, "_stats"):
+            server._stats["workers_spawned"] += 1  # noqa: SLF001  # gunicorn 25 on
+        with suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return
+        # Reaped already, by a signal handler, as nobody's.
+        del server.WORKERS[pid]
+        worker.tmp.close()
+        raise RuntimeError("its worker has ended at once")
+
+    def _renew(self, server: Any) -> bool:
+        """Have one worker after another leave that is older than the mold; False: none is left."""
+        workers = sorted(server.WORKERS.values(), key=lambda each: each.age)
+        mold = self._mold
+        if mold is not None and not mold.good:
+            of_it = [each for each in workers if self._is_current(each)]
+            if of_it:
+                mold.good = True
+                self._failures = 0
+                self._end(self._before)
+                self._before = None
+        old = [each for each in workers if self._generations.get(each.age, 0) != self.generation]
+        waited = [each for each in old if each.age == self._asked]
+        if waited and not self.service.is_leaving(waited[0]):
+            if monotonic() > self._asked_until:
+                self._asked_until = monotonic() + server.cfg.graceful_timeout
+                server.kill_worker(waited[0].pid, signal.SIGTERM)
+            return True
+        staying = [each for each in old if not self.service.is_leaving(each)]
+        serving = [each for each in workers if not self.service.is_leaving(each)]
+        if (
+            staying
+            and len(serving) >= server.num_workers
+            and all("ready" in self.service.said(each.age) for each in serving)
+        ):
+            self._asked = staying[0].age
+            self._asked_until = monotonic() + server.cfg.graceful_timeout
+            self.service.ask(self._asked, "leave")
+        return bool(staying)
+
+    # ---- ends -----------------------------------------------------------------------------------
+
+    def look_at_the_dead(self, server: Any) -> None:
+        """Reap what gunicorn may not see: it would take their statuses for those of workers.
+
+        That is molds, workers that a mold has forked in vain, and whatever the kernel has given to
+        this process because its parent has ended.
+        """
+        _reap_strangers(server, self._pids())
+        for each in (self._mold, self._before):
+            if each is not None and _reap(each.pid) is not None:
+                if each is self._mold:
+                    self._fail(server, "it has ended")
+                else:
+                    self._before = None
+        if (
+            self._chosen is not None
+            and not self._chosen.serving
+            and (_reap(self._chosen.pid) is not None)
+        ):
+            self.service.hear()
+            self._follow(server)
+            if self._chosen is not None:
+                self._give_up(server, "it has ended")
+        if self._mold is None or self._mold.good:
+            return
+        for pid, worker in list(server.WORKERS.items()):
+            early = "ready" not in self.service.said(worker.age)
+            if self._generations.get(worker.age) != self.generation or not early:
+                continue
+            status = _reap(pid)
+            if status is not None:
+                del server.WORKERS[pid]
+                worker.tmp.close()
+                server.cfg.child_exit(server, worker)
+                self._fail(server, f"its worker {pid} ended before it served (status {status})")
+                return
+
+    def signal(self, number: int) -> None:
+        """Send the molds what gunicorn sends to all workers; SIGKILL when they had time to end."""
+        end = monotonic() + _END_S
+        for pid in self._pids():
+            while number == signal.SIGKILL and _reap(pid) is None and monotonic() < end:
+                sleep(_LOOK_S)
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def _pids(self) -> list[int]:
+        """Return the processes that only fork, or are about to."""
+        pids = [each.pid for each in (self._mold, self._before) if each is not None]
+        if self._chosen is not None and not self._chosen.serving:
+            pids.append(self._chosen.pid)
+        return pids
+
+    def reset(self) -> None:
+        """Forget all molds, whose configuration is an old one."""
+        self._end(self._mold)
+        self._end(self._before)
+        if self._chosen is not None and not self._chosen.serving:
+            with suppress(ProcessLookupError):
+                os.kill(self._chosen.pid, signal.SIGTERM)
+        self._mold = self._before = self._chosen = None
+        self._generations.clear()
+        self.generation = self._reforks = self._failures = 0
+
+
+def _reap_strangers(server: Any, known: list[int]) -> None:
+    others = {*known, *server.WORKERS, server.reexec_pid, getattr(server, "dirty_arbiter_pid", 0)}
+    with suppress(ChildProcessError):
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid in others:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def _reap(pid: int) -> int | None:
+    """Return the status of a child that has ended, as exit codes are told; None of one that runs.
+
+    -1 where somebody else has reaped it.
+    """
+    try:
+        found, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return -1
+    return os.waitstatus_to_exitcode(status) if found else None

@@ -1,0 +1,171 @@
+"""Reforking: new workers are forked from one that has served, and no request is refused."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.prefork.serving import DEADLINE_S, Clients, Server, running, until
+
+FIRST = """
+    import os, threading, time
+    served_by = []
+    def app(environ, start_response):
+        path = environ["PATH_INFO"]
+        served_by.append(os.getpid())
+        if path == "/thread":
+            threading.Thread(target=time.sleep, args=(1e6,), daemon=True, name="ticker").start()
+        body = str(served_by[0] if path == "/first" else os.getpid()).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+ASGI = """
+    import os
+    served_by = []
+    async def app(scope, receive, send):
+        if scope["type"] == "lifespan":
+            while True:
+                kind = (await receive())["type"]
+                await send({"type": kind + ".complete"})
+                if kind == "lifespan.shutdown":
+                    return
+        served_by.append(os.getpid())
+        first = scope["path"] == "/first"
+        body = str(served_by[0] if first else os.getpid()).encode()
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+"""
+AIOHTTP = """
+    import os
+    from aiohttp import web
+    served_by = []
+    async def answer(request):
+        served_by.append(os.getpid())
+        return web.Response(text=str(served_by[0] if request.path == "/first" else os.getpid()))
+    app = web.Application()
+    app.router.add_get("/{any:.*}", answer)
+"""
+REFORK = ("--workers", "2", "--refork", "--refork-after", "10")
+
+
+def generation(server: Server) -> int:
+    found = re.findall(r"workers of generation (\d+)", server.output())
+    return int(found[-1]) if found else 0
+
+
+def molds(server: Server) -> list[int]:
+    return [int(each) for each in re.findall(r"are forked from process (\d+)", server.output())]
+
+
+def is_renewed(server: Server) -> bool:
+    """Whether the workers are of one generation: what the first one served with is a mold's."""
+    return {int(server.get("/first")) for _ in range(8)} <= {*molds(server), *first_molds(server)}
+
+
+def first_molds(server: Server) -> list[int]:
+    return [int(each) for each in re.findall(r"worker (\d+) has served", server.output())]
+
+
+@pytest.mark.parametrize("kind", ["sync", "gthread", "uvicorn", "aiohttp"])
+def test_workers_are_renewed_without_a_refused_request(tmp_path: Path, kind: str) -> None:
+    app, words = FIRST, ("--worker-class", kind)
+    if kind == "uvicorn":
+        pytest.importorskip("uvicorn_worker")
+        app, words = ASGI, ("--worker-class", "uvicorn_worker.UvicornWorker")
+    if kind == "aiohttp":
+        pytest.importorskip("aiohttp")
+        app, words = AIOHTTP, ("--worker-class", "aiohttp.GunicornWebWorker")
+    with running(tmp_path, *REFORK, *words, app=app) as server:
+        with Clients(server, count=4) as clients:
+            until(lambda: generation(server) >= 3 or clients.failures, "three generations")
+        assert clients.failures == []
+        until(lambda: is_renewed(server), "the last one to be in use")
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+        assert "Traceback" not in server.output()
+
+
+def test_gunicorns_signals_go_on_working(tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    with running(tmp_path, *REFORK, "--pid", str(pidfile), app=FIRST) as server:
+        with Clients(server) as clients:
+            until(lambda: generation(server) >= 1 or clients.failures, "a mold")
+            until(lambda: is_renewed(server), "renewed workers")
+            server.signal(signal.SIGTTIN)
+            until(lambda: len(server.workers() - {molds(server)[-1]}) == 3, "three workers")
+            server.signal(signal.SIGTTOU)
+            until(lambda: len(server.workers() - {molds(server)[-1]}) == 2, "two workers")
+            before = {molds(server)[-1], *server.workers()}
+            server.signal(signal.SIGHUP)
+            until(lambda: not before & server.workers() or clients.failures, "other workers")
+        assert clients.failures == []
+        assert pidfile.read_text().strip() == str(server.process.pid)
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_a_mold_that_is_killed_is_told_and_the_service_goes_on(tmp_path: Path) -> None:
+    words = ("--workers", "2", "--refork", "--refork-after", "30", "--max-requests", "200")
+    with running(tmp_path, *words, app=FIRST) as server:
+        with Clients(server) as clients:
+            until(lambda: generation(server) >= 1 or clients.failures, "a mold")
+            os.kill(molds(server)[0], signal.SIGKILL)
+            until(lambda: "is given up" in server.output() or clients.failures, "a line")
+            count = len(clients.pids)
+            until(lambda: len(clients.pids) > count + 2 or clients.failures, "more workers")
+        assert clients.failures == []
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_nothing_is_left_of_a_master_that_is_killed(tmp_path: Path) -> None:
+    with running(tmp_path, *REFORK, app=FIRST) as server:
+        with Clients(server) as clients:
+            until(lambda: generation(server) >= 1 or clients.failures, "a mold")
+            until(lambda: is_renewed(server), "renewed workers")
+        server.process.kill()
+        server.process.wait(DEADLINE_S)
+        until(server.nothing_left, "the end of all")
+
+
+def test_a_worker_with_a_thread_does_not_become_a_mold(tmp_path: Path) -> None:
+    with running(tmp_path, *REFORK, app=FIRST) as server:
+        with Clients(server, path="/thread") as clients:
+            until(lambda: "does not become the mold" in server.output(), "a refusal")
+            time.sleep(0)
+        assert clients.failures == []
+        assert "threads that a fork would lose: ticker" in server.output()
+        assert generation(server) == 0
+        assert server.stop() == 0, server.output()
+
+
+def test_a_generation_that_cannot_begin_is_given_up(tmp_path: Path) -> None:
+    config = """
+        import os
+        from pathlib import Path
+        def post_fork(server, worker):
+            if os.environ.get("SERVED"):
+                raise SystemExit(3)
+    """
+    app = FIRST.replace("served_by.append(os.getpid())", 'os.environ["SERVED"] = "1"')
+    app = app.replace("served_by[0]", "os.getpid()")
+    words = (*REFORK, "-c", "config.py")
+    with running(tmp_path, *words, app=app, files={"config.py": config}) as server:
+        with Clients(server) as clients:
+            until(lambda: "is given up" in server.output() or clients.failures, "the end of a mold")
+            count = len(clients.pids)
+            until(lambda: clients.pids and count and server.workers(), "workers")
+        assert clients.failures == []
+        assert server.process.poll() is None
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_what_cannot_refork_says_so(tmp_path: Path) -> None:
+    with running(tmp_path, *REFORK, "--reload", app=FIRST) as server:
+        until(lambda: "no reforking: " in server.output(), "a line")
+        assert server.stop() == 0, server.output()
