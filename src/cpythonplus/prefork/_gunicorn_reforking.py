@@ -100,6 +100,7 @@ class Reforking:
     _failures: int = 0
     _asked: int = 0  # the age of the worker that is to leave now
     _asked_until: float = 0.0
+    _is_ending: bool = False  # all workers were told to end, and the molds with them
     _count: int = 0  # generations there ever were
     _measured_at: float = 0.0
     _private_bytes: int = 0  # of a worker, when its generation began
@@ -350,21 +351,26 @@ class Reforking:
         this process because its parent has ended.
         """
         _reap_strangers(server, self._pids())
+        if self._is_ending:
+            return
+        self._look_at_molds(server)
+        self._look_at_new_workers(server)
+
+    def _look_at_molds(self, server: Any) -> None:
         for each in (self._mold, self._before):
             if each is not None and _reap(each.pid) is not None:
                 if each is self._mold:
                     self._fail(server, "it has ended")
                 else:
                     self._before = None
-        if (
-            self._chosen is not None
-            and not self._chosen.serving
-            and (_reap(self._chosen.pid) is not None)
-        ):
+        chosen = self._chosen
+        if chosen is not None and not chosen.serving and _reap(chosen.pid) is not None:
             self.service.hear()
             self._follow(server)
             if self._chosen is not None:
                 self._give_up(server, "it has ended")
+
+    def _look_at_new_workers(self, server: Any) -> None:
         if self._mold is None or self._mold.good:
             return
         for pid, worker in list(server.WORKERS.items()):
@@ -381,6 +387,7 @@ class Reforking:
 
     def signal(self, number: int) -> None:
         """Send the molds what gunicorn sends to all workers; SIGKILL when they had time to end."""
+        self._is_ending |= number in {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
         end = monotonic() + _END_S
         for pid in self._pids():
             while number == signal.SIGKILL and _reap(pid) is None and monotonic() < end:
@@ -405,6 +412,7 @@ class Reforking:
         self._mold = self._before = self._chosen = None
         self._generations.clear()
         self.generation = self._reforks = self._failures = 0
+        self._is_ending = False
 
 
 def _reap_strangers(server: Any, known: list[int]) -> None:

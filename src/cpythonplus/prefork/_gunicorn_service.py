@@ -399,7 +399,9 @@ class Service(Engine):
         if not self._is_ready:
             self._is_ready = True
             self.say(worker.ppid, "ready")
-        if worker.alive and self.is_due():
+        if worker.alive and os.getppid() != worker.ppid:
+            self._leave(worker)  # a sync worker that always finds a client does not look itself
+        elif worker.alive and self.is_due():
             self._note("private_memory")
             self._leave(worker)
         message = None
