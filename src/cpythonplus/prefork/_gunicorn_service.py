@@ -40,6 +40,7 @@ from cpythonplus.prefork._early_signals import EarlySignals
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
+from cpythonplus.prefork._hung_workers import HungWorkers
 from cpythonplus.prefork._options import is_path, log, read
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class Service(Engine):
     The master writes everything but what `post_fork` and later hooks write in the worker's copy.
     """
 
+    thread_advice = (
+        "Start them in a post_fork hook, or when they are first needed; or stop them in a pre_fork"
+        " hook."
+    )
+
     def __init__(self) -> None:
         self.defaults = read("gunicorn")
         """What the environment says, over which all else goes."""
@@ -85,6 +91,7 @@ class Service(Engine):
         self.connections.whole = True
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
+        self._hung = HungWorkers()
         self._statuses: dict[int, int] = {}
         self._flags: dict[int, mmap.mmap] = {}  # by worker age; byte 0: it is leaving
         self._listens_at: str | None = None  # what options.metrics was then
@@ -136,6 +143,7 @@ class Service(Engine):
             flag[0] = 0
             self.note_opened("the master")
             self.close_connections(known=True)
+            self.end_threads(tell=True)
             if server.cfg.preload_app:
                 self.prepare()
             self.describe()
@@ -205,14 +213,6 @@ class Service(Engine):
             raise HaltServer(str(error), _FAILED_STATUS) from None
         with Guard(server.log, "rehearsing requests"):
             rehearse_requests(server.cfg)
-        names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
-        if names:
-            server.log.warning(
-                "threads of the master: %s. No worker will have them, and a lock that such a"
-                " thread holds when a worker is forked stays locked in that worker. Start them in a"
-                " post_fork hook, or when they are first needed; or stop them in a pre_fork hook.",
-                ", ".join(names),
-            )
 
     def look_at_the_dead(self, server: Any) -> None:
         """Note the statuses of workers that have ended, and leave them to be reaped."""
@@ -222,6 +222,18 @@ class Service(Engine):
                 if how is not None:
                     exited = how.si_code == os.CLD_EXITED
                     self._statuses[pid] = how.si_status << 8 if exited else how.si_status
+
+    def look_at_hung(self, server: Any, pid: int) -> None:
+        """Say what a worker hangs in, which is going to be killed for it."""
+        rows = self.board.snapshot().workers if self.board is not None else ()
+        requests = {row.pid: row.requests for row in rows}
+        self._hung.look(
+            server.log,
+            pid,
+            served=any(requests.values()),
+            first=requests.get(pid) == 0,
+            enough=2 * server.num_workers,
+        )
 
     def leaving(self, server: Any) -> int:
         """Return how many workers serve old connections only, and are to be replaced already.
