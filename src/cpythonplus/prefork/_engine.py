@@ -4,8 +4,8 @@ A server's module knows *when* its server forks and how a worker leaves; this on
 be done then.
 
     parent   before_fork   once: rehearse the GIL, open the port of the metrics, warm up
-                           always: the functions given to `prefork.before_fork`, end OpenMP's threads,
-                           prepare within the budget, describe the parent, let imports end
+                           always: the functions given to `prefork.before_fork`, end OpenMP's
+                           threads, prepare within the budget, describe the parent, let imports end
     worker   start_worker  cut the parent's connections, the GIL, the locks, a place on the board,
                            the metrics
              is_due        after a request or task: write the numbers; is it its turn to go

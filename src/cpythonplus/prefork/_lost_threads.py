@@ -8,8 +8,8 @@ Some come back in a worker by themselves, since their library has a fork handler
 OpenTelemetry, datadog.  Some are started again here, when the worker next needs them:
 
     ThreadPoolExecutor  it would count on its lost threads, and never do what is given to it
-    QueueListener       nobody would take records out of its queue; not of a queue of multiprocessing,
-                        whose records the parent's thread takes
+    QueueListener       nobody would take records out of its queue; not if that is one of
+                        multiprocessing, whose records the parent's thread takes
     sentry_sdk          its next thread would miss the wake-up: a lost one is still in the line
 
 What they had still to do is the parent's to do, so it is dropped in the worker.
@@ -169,9 +169,7 @@ def _renew_sentry(worker: Any) -> None:  # noqa: ANN401
     type(worker).__init__(worker, worker._queue.maxsize)  # noqa: SLF001
 
 
-_LIBRARIES: dict[
-    str, tuple[str, str, Callable[[Any], list[Any]], Callable[[Any], object]]
-] = {
+_LIBRARIES: dict[str, tuple[str, str, Callable[[Any], list[Any]], Callable[[Any], object]]] = {
     "executors": (
         "concurrent.futures.thread",
         "ThreadPoolExecutor",

@@ -60,8 +60,8 @@ def threads_of(pid: int = 0) -> list[Thread]:
     pid: 0 for this process, and then the calling thread is left out.  Of another process, whose
     memory this one has to be allowed to read, a thread is taken for Python's by its stack.
 
-    Raises nothing; what cannot be read is not there.  Takes about a millisecond for each thread, and
-    at most 100 ms more where threads run.
+    Raises nothing; what cannot be read is not there.  Takes about a millisecond for each thread,
+    and at most 100 ms more where threads run.
     """
     process = Path("/proc", str(pid or os.getpid()))
     try:
@@ -143,7 +143,7 @@ def _at(address: int, mappings: list[_Mapping]) -> _Mapping | None:
 def _interpreter(process: Path) -> str:
     with suppress(OSError):
         return os.readlink(process / "exe")  # noqa: PTH115
-    return os.path.realpath(sys.executable)  # noqa: PTH118
+    return os.path.realpath(sys.executable)
 
 
 def _place(task: Path, tries: int) -> tuple[int, int, int]:

@@ -1,9 +1,9 @@
 """Ending the threads of OpenMP before a fork.
 
-An OpenMP runtime keeps a pool of threads for each thread that computes with it.  A child has none of
-the pool's threads, but libgomp goes on believing in them: its first parallel region there waits for
-ever.  `omp_pause_resource_all(omp_pause_hard)` ends the calling thread's pool, and its next region
-begins another one.  So does the child's.
+An OpenMP runtime keeps a pool of threads for each thread that computes with it.  A child has none
+of the pool's threads, but libgomp goes on believing in them: its first parallel region there waits
+for ever.  `omp_pause_resource_all(omp_pause_hard)` ends the calling thread's pool, and its next
+region begins another one.  So does the child's.
 
 It may be called whatever other threads compute.  A child has the calling thread only, so no other
 pool matters, and none is touched: libgomp has one for each thread that computes, and LLVM's runtime

@@ -37,7 +37,14 @@ from cpythonplus.prefork._preparing import instances_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["before_fork", "call_before_fork", "close_known", "instances", "reconnect_logs", "reopen"]
+__all__ = [
+    "before_fork",
+    "call_before_fork",
+    "close_known",
+    "instances",
+    "reconnect_logs",
+    "reopen",
+]
 
 _F = TypeVar("_F", bound="Callable[[], object]")
 
