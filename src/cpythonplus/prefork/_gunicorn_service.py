@@ -2,13 +2,14 @@
 
     master   setup         our hooks beside those of the configuration, our gthread worker
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      once: board, port of the metrics, warm-up; close known pools; prepare,
-                           within the budget
+             pre_fork      once: board, port of the metrics, warm-up; close known pools; end
+                           OpenMP's threads; prepare, within the budget
     worker   (fork)        cut the master's connections: before all else
              post_fork     forget what is the master's, schedule the GIL
              post_worker_init   metrics, watch the private memory
              worker_exit   say why, fast exit
-    master   child_exit    count why it ended
+    master   kill_worker   say what one hangs in
+             child_exit    count why it ended
 
 One Service for each process, made when this module is imported: a master has one gunicorn.
 """
