@@ -4,8 +4,8 @@ A server's module knows *when* its server forks and how a worker leaves; this on
 be done then.
 
     parent   before_fork   once: rehearse the GIL, open the port of the metrics, warm up
-                           always: the functions given to `prefork.before_fork`, prepare within the
-                           budget, describe the parent, let imports end
+                           always: the functions given to `prefork.before_fork`, end OpenMP's
+                           threads, prepare within the budget, describe the parent, let imports end
     worker   start_worker  cut the parent's connections, the GIL, the locks, a place on the board,
                            the metrics
              is_due        after a request or task: write the numbers; is it its turn to go
@@ -40,6 +40,7 @@ from cpythonplus.prefork._board import Board, BoardError, MasterRow
 from cpythonplus.prefork._connections import Connections
 from cpythonplus.prefork._guarding import Guard
 from cpythonplus.prefork._importing import settle_imports
+from cpythonplus.prefork._lost_threads import LostThreads, restart
 from cpythonplus.prefork._options import Options, log
 from cpythonplus.prefork._preparing import Budget, statistics
 from cpythonplus.prefork._recycling import Recycler
@@ -75,6 +76,11 @@ class Engine:
     min_age_s = 10.0
     """For how long, in seconds, a fresh worker is not replaced: a limit can be too low."""
 
+    thread_advice = (
+        "Start them in the worker, or when they are first needed; or stop them in a function given"
+        " to cpythonplus.prefork.before_fork."
+    )
+
     def __init__(self, options: Options) -> None:
         self.pid = os.getpid()
         self.options = options
@@ -84,6 +90,7 @@ class Engine:
         self.opened = False
         """Whether `before_fork` was there: what comes once is done."""
         self.connections = Connections()
+        self.threads = LostThreads()
         self._budget: Budget | None = None
         self._told_spent = False
         self._describes_at = 0.0
@@ -113,6 +120,8 @@ class Engine:
                     self.board.sweep()
             # Later they may be pools that the program itself uses.
             self.close_connections(known=first)
+            # Later they may be the program's own, or those of a pool that replaces a child.
+            self.end_threads(tell=first)
             report = self.prepare()
             self.describe()
             self._settle_imports()
@@ -201,6 +210,10 @@ class Engine:
         with self._looking():
             self.connections.tell(self.log)
 
+    def end_threads(self, *, tell: bool) -> None:
+        """End OpenMP's threads; tell: name those that no worker will have."""
+        self.threads.end(self.log, self.thread_advice if tell else None)
+
     def prepare(self) -> PrepareReport | None:
         """Prepare, within the budget: not at every fork, for what is immortal is never freed."""
         options, refused = self.options, statistics().refused
@@ -274,8 +287,9 @@ class Engine:
             self.connections.cut()
 
     def reopen(self) -> None:
-        """Open pools and connect logs that do not do so by themselves."""
+        """Open pools, connect logs and start threads that do not do so by themselves."""
         pools.reopen(self.log)
+        restart(self.log)
         pools.reconnect_logs(self.log)
 
     def activate(self) -> None:

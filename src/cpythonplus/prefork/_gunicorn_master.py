@@ -134,6 +134,13 @@ class Overseer(Arbiter):
         if SERVICE.reforking is not None:
             SERVICE.reforking.signal(sig)
 
+    def kill_worker(self, pid: int, sig: int) -> None:
+        """Send a signal to a worker; SIGABRT to one that hangs, after a look at what it does."""
+        if sig == signal.SIGABRT:
+            with Guard(self.log, "looking at a worker that hangs"):
+                SERVICE.look_at_hung(self, pid)
+        super().kill_worker(pid, sig)
+
     def reap_workers(self) -> None:
         """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
         with Guard(self.log, "looking at workers that have ended"):

@@ -2,14 +2,15 @@
 
     master   setup         our hooks beside those of the configuration, our gthread worker
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      once: board, port of the metrics, warm-up; close known pools; prepare,
-                           within the budget
+             pre_fork      once: board, port of the metrics, warm-up; close known pools; end
+                           OpenMP's threads; prepare, within the budget
     worker   (fork)        its line to the master; cut the master's connections: before all else
              post_fork     forget what is the master's, schedule the GIL
              post_worker_init   metrics, watch the private memory
              notify        say what is new, hear what the master wants
              worker_exit   say why, fast exit
-    master   child_exit    count why it ended
+    master   kill_worker   say what one hangs in
+             child_exit    count why it ended
 
 One Service for each process, made when this module is imported: a master has one gunicorn.
 """
@@ -44,6 +45,7 @@ from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
 from cpythonplus.prefork._gunicorn_lingering import Lingering
 from cpythonplus.prefork._gunicorn_reforking import Reforking, refusal
+from cpythonplus.prefork._hung_workers import HungWorkers
 from cpythonplus.prefork._options import is_path, log, read
 
 if TYPE_CHECKING:
@@ -76,6 +78,11 @@ class Service(Engine):
     The master writes everything but what `post_fork` and later hooks write in the worker's copy.
     """
 
+    thread_advice = (
+        "Start them in a post_fork hook, or when they are first needed; or stop them in a pre_fork"
+        " hook."
+    )
+
     def __init__(self) -> None:
         self.defaults = read("gunicorn")
         """What the environment says, over which all else goes."""
@@ -94,6 +101,7 @@ class Service(Engine):
         self.connections.whole = True
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
+        self._hung = HungWorkers()
         self._statuses: dict[int, int] = {}
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
@@ -158,6 +166,7 @@ class Service(Engine):
             self.connections.mine = self._other_end.fileno()
             self.note_opened("the master")
             self.close_connections(known=True)
+            self.end_threads(tell=True)
             if server.cfg.preload_app:
                 self.prepare()
             self.describe()
@@ -246,14 +255,6 @@ class Service(Engine):
             raise HaltServer(str(error), _FAILED_STATUS) from None
         with Guard(server.log, "rehearsing requests"):
             rehearse_requests(server.cfg)
-        names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
-        if names:
-            server.log.warning(
-                "threads of the master: %s. No worker will have them, and a lock that such a"
-                " thread holds when a worker is forked stays locked in that worker. Start them in a"
-                " post_fork hook, or when they are first needed; or stop them in a pre_fork hook.",
-                ", ".join(names),
-            )
 
     def look_at_the_dead(self, server: Any) -> None:
         """Note the statuses of workers that have ended, and leave them to be reaped."""
@@ -294,6 +295,18 @@ class Service(Engine):
         line = self.lines.pop(age, None)
         if line is not None:
             line.close()
+
+    def look_at_hung(self, server: Any, pid: int) -> None:
+        """Say what a worker hangs in, which is going to be killed for it."""
+        rows = self.board.snapshot().workers if self.board is not None else ()
+        requests = {row.pid: row.requests for row in rows}
+        self._hung.look(
+            server.log,
+            pid,
+            served=any(requests.values()),
+            first=requests.get(pid) == 0,
+            enough=2 * server.num_workers,
+        )
 
     def leaving(self, server: Any) -> int:
         """Return how many workers serve old connections only, and are to be replaced already.

@@ -37,7 +37,14 @@ from cpythonplus.prefork._preparing import instances_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["before_fork", "call_before_fork", "close_known", "reconnect_logs", "reopen"]
+__all__ = [
+    "before_fork",
+    "call_before_fork",
+    "close_known",
+    "instances",
+    "reconnect_logs",
+    "reopen",
+]
 
 _F = TypeVar("_F", bound="Callable[[], object]")
 
@@ -86,7 +93,7 @@ def close_known(log: Any, *, warmed: bool, whole: bool) -> str:  # noqa: ANN401 
         if close is _close_psycopg and not whole:
             continue
         with Guard(log, f"closing connections of {name} before the fork"):
-            for pool in _instances(name, getattr(sys.modules.get(module), class_name, None)):
+            for pool in instances(name, getattr(sys.modules.get(module), class_name, None)):
                 # One that cannot be closed must not keep the others open.
                 with Guard(log, f"closing a connection of {name} before the fork"):
                     count += close(pool)
@@ -106,7 +113,8 @@ def reopen(log: Any) -> None:  # noqa: ANN401  # what a Guard has
             _closed.pop().open()
 
 
-def _instances(name: str, kind: object) -> Iterator[Any]:
+def instances(name: str, kind: object) -> Iterator[Any]:
+    """Yield the instances of a class, also those that were found under `name` and then frozen."""
     if not isinstance(kind, type):
         return
     known = [each for each in _pools.get(name, ()) if each() is not None]
