@@ -217,7 +217,7 @@ def test_what_a_warm_up_forks_ends_as_it_wants_to() -> None:
             assert os.waitstatus_to_exitcode(os.wait()[1]) == 6
             raise KeyError("in the parent")
         try:
-            warming.warm_up([warm], print)
+            warming.warm_up(warming.WarmUp(targets=[warm]), print)
         except warming.Failed as error:
             assert "KeyError" in str(error)
         else:

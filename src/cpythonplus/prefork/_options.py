@@ -225,7 +225,7 @@ class Options:
     warm_up_failure: str | None = _option(
         "What follows when a warm-up fails: stop ends the start, continue logs it and goes on.",
         _failure,
-        "stop|continue",
+        "ACTION",
         default=None,
     )
     max_private_memory: int = _option(
