@@ -196,9 +196,7 @@ def test_an_asgi_application_gets_it_all(file: Path) -> None:
     async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:  # noqa: ANN401
         assert scope["type"] == "http"
         headers = dict(scope["headers"])
-        asked.append(
-            (scope["method"], scope["query_string"], headers[b"cookie"], await receive())
-        )
+        asked.append((scope["method"], scope["query_string"], headers[b"cookie"], await receive()))
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 

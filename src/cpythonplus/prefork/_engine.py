@@ -218,9 +218,7 @@ class Engine:
         pools.call_before_fork(self.log)
         whole = self.connections.whole
         if known:
-            closed = pools.close_known(
-                self.log, warmed=whole or self._is_warmed, whole=whole
-            )
+            closed = pools.close_known(self.log, warmed=whole or self._is_warmed, whole=whole)
             if closed:
                 self.log.info("closed before the fork: %s", closed)
                 gc.collect()  # sockets in cycles close with it

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -189,8 +190,8 @@ def add_to_aiohttp(
 ) -> Any:  # noqa: ANN401
     """Return `app`, with GET and HEAD of what `path` returns answered by what `render` returns.
 
-    It counts all other requests.  An Application is changed, once.  Raises RuntimeError for one that
-    has been started: then it takes no middleware.
+    All other requests are counted.  An Application is changed, once.  Raises RuntimeError for one
+    that has been started: then it takes no middleware.
     """
     if not is_aiohttp_application(app):
 
@@ -209,9 +210,8 @@ def add_to_aiohttp(
 def _aiohttp_middleware(
     path: Callable[[], str | None], render: Render, count: Callable[[], object]
 ) -> Callable[..., Awaitable[Any]]:
-    from aiohttp import web
+    web: Any = import_module("aiohttp.web")
 
-    @web.middleware
     async def with_metrics(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
         if request.path != path() or request.method not in _METHODS:
             count()
@@ -220,7 +220,8 @@ def _aiohttp_middleware(
         return web.Response(body=body, headers=_headers(body))
 
     setattr(with_metrics, _OURS, True)
-    return with_metrics
+    marked: Callable[..., Awaitable[Any]] = web.middleware(with_metrics)
+    return marked
 
 
 def _headers(body: bytes) -> dict[str, str]:

@@ -57,7 +57,7 @@ def _size(value: object) -> int:
 def _file(value: object) -> str | None:
     text = "" if value is None else os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        raise ValueError(f"expected the name of a file, got {value!r}")  # noqa: TRY004
+        raise ValueError(f"expected the name of a file, got {value!r}")
     return text or None
 
 

@@ -205,20 +205,21 @@ class _Warming:
 
     def _answer(self, request: Request) -> Answer:
         session = self._opened(request)
-        repeats = self._plan.repeats or (REPEATS if request.is_safe else 1)
+        left = self._plan.repeats or (REPEATS if request.is_safe else 1)
         end, pid = monotonic() + ENOUGH_S, os.getpid()
         try:
-            for _ in range(repeats):
+            while True:
                 answer = Answer(str(request), *session.ask(request, self._plan.limit_s))
-                if not answer.good or (not self._plan.repeats and monotonic() > end):
-                    break
+                left -= 1
+                is_enough = not self._plan.repeats and monotonic() > end
+                if not left or is_enough or not answer.good:
+                    return answer
         except TooLong as error:
             raise Failed(f"the warm-up of {request} was ended: {error}") from error
         except BaseException as error:
             if passes_through(error, pid):
                 raise
             raise Failed(f"the warm-up of {request} raised {_told(error)}") from error
-        return answer
 
     def _opened(self, request: Request) -> _Session:
         if self._session is None:

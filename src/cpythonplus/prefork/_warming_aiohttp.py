@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AiohttpSession"]
 
-_INFORMAL = 200
+_FINAL = 200
+"""Answers below are followed by another one."""
 
 
 class AiohttpSession:
@@ -61,8 +63,7 @@ class AiohttpSession:
         return self._loop.run(self._ask(request), limit_s, request)
 
     async def _start(self) -> None:
-        from aiohttp import web
-
+        web: Any = import_module("aiohttp.web")
         made = self._application
         if not is_aiohttp_application(made):
             made = await made()
@@ -77,17 +78,7 @@ class AiohttpSession:
         try:
             writer.write(_message(request))
             await writer.drain()
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                status = int(head.split(maxsplit=2)[1])
-                if status >= _INFORMAL:
-                    break
-            length = 0
-            while piece := await reader.read(1 << 16):
-                length += len(piece)
-            return status, length
-        except asyncio.IncompleteReadError:
-            return 0, 0
+            return await _answer(reader)
         finally:
             writer.close()
             with suppress(OSError):
@@ -98,7 +89,7 @@ class AiohttpSession:
         try:
             if self._runner is not None:
                 self._loop.run(self._runner.cleanup(), limit_s)
-        except (Exception, TooLong) as error:
+        except (Exception, TooLong) as error:  # noqa: BLE001  # whatever it raises
             self._tell(f"the warm-up's clean-up of the application: {in_one_line(error)}")
         finally:
             self._loop.close()
@@ -122,6 +113,20 @@ def _restore(application: Any, keys: dict[Any, object]) -> None:  # noqa: ANN401
     for key, value in keys.items():
         if application.get(key) is not value:
             application[key] = value
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, int]:
+    status = 0
+    while status < _FINAL:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return 0, 0
+        status = int(head.split(maxsplit=2)[1])
+    length = 0
+    while piece := await reader.read(1 << 16):
+        length += len(piece)
+    return status, length
 
 
 def _connected() -> tuple[socket.socket, socket.socket]:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         def warning(self, msg: str, *args: object) -> None:
             """Write one line."""
 
-
     _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 __all__ = ["AsgiSession", "rehearsed"]
@@ -75,7 +74,7 @@ class AsgiSession:
         try:
             if self._lifespan is not None and self._lifespan.is_there:
                 self._loop.run(self._lifespan.stop(), limit_s)
-        except (Exception, TooLong) as error:
+        except (Exception, TooLong) as error:  # noqa: BLE001  # whatever it raises
             self._tell(f"the warm-up's shut-down of the application: {in_one_line(error)}")
         finally:
             self._loop.close()
@@ -102,33 +101,34 @@ class _Lifespan:
         }
         call = self._application(scope, self._receive, self._answered.put)
         self._task = asyncio.ensure_future(call)
-        self.is_there = await self._ask("startup")
+        # One that nobody asks for would be logged.
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self.is_there = await self._ask("startup", self._task)
 
     async def stop(self) -> None:
-        """Shut the application down."""
-        await self._ask("shutdown")
+        """Shut the application down; whatever it raises, or says, as at the start."""
         if self._task is not None:
+            await self._ask("shutdown", self._task)
             await self._task
 
     async def _receive(self) -> dict[str, str]:
         return {"type": f"lifespan.{await self._asked.get()}"}
 
-    async def _ask(self, what: str) -> bool:
-        """Whether the application answered; it may also end, or raise."""
-        assert self._task is not None
+    async def _ask(self, what: str, task: asyncio.Task[None]) -> bool:
+        """Whether the application answered, and did not end without a word."""
         self._asked.put_nowait(what)
-        answer = asyncio.ensure_future(self._answered.get())
+        answered = asyncio.ensure_future(self._answered.get())
         try:
-            await asyncio.wait({answer, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({answered, task}, return_when=asyncio.FIRST_COMPLETED)
+            if not answered.done():
+                return False
         finally:
-            answer.cancel()
-        if not answer.done() and self._answered.empty():
-            if what == "startup":
-                self._task.exception()  # seen: it has no lifespan
-            return False
-        message = answer.result() if answer.done() else self._answered.get_nowait()
+            answered.cancel()
+        message = answered.result()
         if message["type"] == f"lifespan.{what}.failed":
-            raise RuntimeError(message.get("message") or message["type"])
+            # Starlette's is a traceback.
+            lines = str(message.get("message", "")).strip().splitlines()
+            raise RuntimeError(lines[-1] if lines else message["type"])
         return True
 
 
@@ -239,6 +239,7 @@ async def _send_all(
     for request, count in kept.counts().items():
         if not request.is_safe:
             continue
+        why = ""
         for _ in range(count + 1):
             try:
                 status, _length = await _ask(application, request, state)

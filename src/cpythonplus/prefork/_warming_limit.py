@@ -22,7 +22,7 @@ _AGAIN_S = 1.0
 _LEAST_S = 1e-3
 
 
-class TooLong(BaseException):  # noqa: N818  # it names what happened
+class TooLong(BaseException):  # it names what happened
     """A request took longer than it may; no Exception, which an application would answer."""
 
 

@@ -78,7 +78,7 @@ class WarmLoop:
     def run(
         self, coroutine: Coroutine[Any, Any, _T], limit_s: float, request: Request | None = None
     ) -> _T:
-        """Run it to its end; TooLong after `limit_s` seconds, 0: never.  request: what it is for."""
+        """Run it to its end, for a request or not; TooLong after `limit_s` seconds, 0: never."""
         self._asking = request
         try:
             # It notices by itself, unless something in it blocks the loop.

@@ -105,7 +105,7 @@ class Found(NamedTuple):
 
 
 def read(path: str) -> Found:
-    """Return the requests of a file; OSError, or ValueError with what is wrong, without the name."""
+    """Return the requests of a file.  Raises OSError, and ValueError with what is wrong in it."""
     try:
         entries, is_archive = _entries(contents(path).decode("utf-8-sig"))
         requests = []
@@ -174,7 +174,7 @@ def _lines(text: str) -> list[tuple[str, Any]]:
 
 def _written(entry: Any, place: str) -> Request:  # noqa: ANN401  # JSON
     if not isinstance(entry, dict):
-        raise ValueError(f"expected an object with a path, got {_shown(entry)}")  # noqa: TRY004
+        raise ValueError(f"expected an object with a path, got {_shown(entry)}")
     unknown = entry.keys() - _KEYS
     if unknown:
         raise ValueError(f"unknown key {min(unknown)!r}; known: {', '.join(sorted(_KEYS))}")
@@ -196,7 +196,7 @@ def _recorded(entry: Any, place: str) -> Request | None:  # noqa: ANN401  # JSON
     """Return the request of an archive's entry; None for what is no request by HTTP."""
     request = entry.get("request") if isinstance(entry, dict) else None
     if not isinstance(request, dict):
-        raise ValueError("expected an object with a request")  # noqa: TRY004
+        raise ValueError("expected an object with a request")
     url = request.get("url")
     if isinstance(url, str) and not is_path(url):
         return None  # data:, blob:, ws:
@@ -209,7 +209,7 @@ def _recorded(entry: Any, place: str) -> Request | None:  # noqa: ANN401  # JSON
         headers += _cookie(_named(request.get("cookies", []), "cookies"))
     data = request.get("postData") or {}
     if not isinstance(data, dict):
-        raise ValueError(f"expected postData to be an object, got {_shown(data)}")  # noqa: TRY004
+        raise ValueError(f"expected postData to be an object, got {_shown(data)}")
     text, sent = data.get("text"), b""
     if isinstance(text, str) and data.get("encoding") == "base64":
         sent = base64.b64decode(text, validate=True)
@@ -251,7 +251,7 @@ def _cookie(cookies: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _pairs(given: Any, what: str) -> list[tuple[str, str]]:  # noqa: ANN401  # JSON
     pairs: Iterable[Any] = given.items() if isinstance(given, dict) else given
     if not isinstance(given, dict | list):
-        raise ValueError(f"expected {what} to be an object, got {_shown(given)}")  # noqa: TRY004
+        raise ValueError(f"expected {what} to be an object, got {_shown(given)}")
     found = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:  # noqa: PLR2004
