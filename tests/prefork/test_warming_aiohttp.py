@@ -88,9 +88,15 @@ def test_it_is_asked_between_start_up_and_clean_up(kind: str, folders: list[str]
         assert [answer.status for answer in answers] == [200, 404, 500, 200, 200], answers
         assert answers[0].length == len(str(os.getpid()))
         assert asked[:8] == [("GET", "/", "127.0.0.1", b"")] * 8
-        assert asked[-1] == ("PUT", "/?a=b", "127.0.0.1", b"sent")
+        assert asked[-3:] == [
+            ("PUT", "/?a=b", "127.0.0.1", b"sent"),
+            ("GET", "/", "127.0.0.1", b""),
+            ("GET", "/part/", "127.0.0.1", b""),
+        ]
         ends = [each for each in lives if isinstance(each, str) and each != "of a part"]
-        assert sorted(ends[:2]) == ["enter", "start"] and sorted(ends[2:]) == ["clean", "leave"]
+        for at in (0, 4):  # and once more, to prove that a worker can
+            assert sorted(ends[at : at + 2]) == ["enter", "start"], ends
+            assert sorted(ends[at + 2 : at + 4]) == ["clean", "leave"], ends
         """,
         folders,
     )
@@ -109,14 +115,14 @@ def test_an_application_that_was_started_starts_again(folders: list[str]) -> Non
             app["before"] = "kept"
             warming.warm_up(warming.WarmUp(targets=["/"], repeats=1), app)
             assert dict(app) == {"before": "kept"}, dict(app)
-        assert [lives.count(each) for each in ("start", "clean", "enter", "leave")] == [2] * 4
+        assert [lives.count(each) for each in ("start", "clean", "enter", "leave")] == [4] * 4
 
         async def serve():
             runner = web.AppRunner(app)
             await runner.setup()
             await runner.cleanup()
         asyncio.run(serve())
-        assert [lives.count(each) for each in ("start", "clean", "enter", "leave")] == [3] * 4
+        assert [lives.count(each) for each in ("start", "clean", "enter", "leave")] == [5] * 4
         """,
         folders,
     )
@@ -157,8 +163,8 @@ def test_requests_of_a_file_and_a_failure_that_does_not_stop(
     folders: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "requests.json").write_text(json.dumps([{"path": "/?q=secret", "method": "POST"}]))
-    words = ("--warm-up", "app:none", "--warm-up-failure", "continue")
-    words += ("--warm-up-requests", "requests.json", "--warm-up-repeats", "3")
+    words = ["--warm-up", "app:none", "--warm-up-failure", "continue"]
+    words += ["--warm-up-requests", "requests.json", "--warm-up-repeats", "3"]
     env = environment(tmp_path, folders)
     with running(tmp_path, *WORDS, *words, app=INSTANCE, env=env) as server:
         output = server.output()

@@ -177,6 +177,7 @@ class Engine:
             file=options.warm_up_requests,
             repeats=options.warm_up_repeats,
             limit_s=options.warm_up_timeout,
+            lifespan=options.warm_up_lifespan,
         )
         answers = warming.warm_up(
             plan,

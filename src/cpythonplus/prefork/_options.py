@@ -222,6 +222,11 @@ class Options:
         "SECONDS",
         default=0.0,
     )
+    warm_up_lifespan: bool = _option(
+        "Start and shut down an ASGI application (lifespan) around the requests of the warm-up.",
+        _switch,
+        default=True,
+    )
     warm_up_failure: str | None = _option(
         "What follows when a warm-up fails: stop ends the start, continue logs it and goes on.",
         _failure,
@@ -292,6 +297,7 @@ _NO_REQUESTS = {
     "warm_up_requests": _NO_WEB,
     "warm_up_repeats": _NO_WEB,
     "warm_up_timeout": _NO_WEB,
+    "warm_up_lifespan": _NO_WEB,
     "warm_up_failure": _GOES_ON,
 }
 

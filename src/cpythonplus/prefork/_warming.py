@@ -81,13 +81,15 @@ class WarmUp:
 
     targets: paths, names and callables.  file: of requests, which come after them.  repeats: how
     often each request is sent; 0: up to `REPEATS` times within `ENOUGH_S`, and once where its
-    method may change something.  limit_s: for each request in seconds; 0: none.
+    method may change something.  limit_s: for each request in seconds; 0: none.  lifespan: whether
+    an ASGI application is started and shut down.
     """
 
     targets: Sequence[str | Callable[[], object]] = ()
     file: str | None = None
     repeats: int = 0
     limit_s: float = 0.0
+    lifespan: bool = True
 
 
 class _Session(Protocol):
@@ -133,7 +135,7 @@ def warm_up(
     """
     warming = _Warming(plan, application, after, tell, Kept() if kept is None else kept)
     try:
-        for step in [*warming.of_targets(), warming.of_file]:
+        for step in [*warming.of_targets(), warming.of_file, warming.prove]:
             try:
                 step()
             except Failed as error:
@@ -163,6 +165,8 @@ class _Warming:
         self._tell = tell
         self._kept = kept
         self._session: _Session | None = None
+        self._good: dict[Request, None] = {}
+        """Requests that were answered well, and may be sent again."""
 
     def of_targets(self) -> list[Callable[[], None]]:
         return [lambda target=target: self._of(target) for target in self._plan.targets]  # type: ignore[misc]
@@ -184,9 +188,41 @@ class _Warming:
         for each in found.requests:
             self._ask(each)
 
+    def prove(self) -> None:
+        """Ask once more as a worker will: in another event loop, after another start-up."""
+        if self._session is None or isinstance(self._session, _WsgiSession):
+            return
+        self.close()
+        for request in self._good:
+            why = self._why_not_again(request)
+            if why:
+                raise Failed(
+                    f"the warm-up of {request} spoils it for the workers: in another event loop,"
+                    f" which each of them has, it {why}. What belongs to an event loop is to be"
+                    " made in the start-up (lifespan), not at import or by the first request"
+                )
+
+    def _why_not_again(self, request: Request) -> str:
+        why, pid = "", os.getpid()
+        session = self._opened(request)
+        # Each may be a lost connection of the first loop.
+        for _ in range(self._kept.counts().get(request, 0) + 1):
+            try:
+                answer = Answer("", *session.ask(request, self._plan.limit_s))
+            except BaseException as error:
+                if passes_through(error, pid):
+                    raise
+                why = f"raised {_told(error)}"
+            else:
+                if answer.good:
+                    return ""
+                why = f"was answered {answer.status}"
+        return why
+
     def close(self) -> None:
         if self._session is not None:
-            self._session.close(self._plan.limit_s or _CLOSE_S)
+            session, self._session = self._session, None
+            session.close(self._plan.limit_s or _CLOSE_S)
 
     def _of(self, target: str | Callable[[], object]) -> None:
         if is_path(target):
@@ -199,7 +235,10 @@ class _Warming:
 
     def _ask(self, request: Request) -> None:
         try:
-            self.answers.append(self._answer(request))
+            answer = self._answer(request)
+            self.answers.append(answer)
+            if answer.good and request.is_safe:
+                self._good[request] = None
         finally:
             self._after(f"the warm-up {request}")
 
@@ -237,7 +276,7 @@ class _Warming:
         if is_asgi(application):
             from cpythonplus.prefork._warming_asgi import AsgiSession
 
-            return AsgiSession(application, self._kept, self._tell)
+            return AsgiSession(application, self._kept, self._tell, lifespan=self._plan.lifespan)
         return _WsgiSession(application)
 
 

@@ -50,14 +50,20 @@ class AsgiSession:
     """The application between its start-up and its shut-down, in one event loop.
 
     kept: what the requests leave open is noted there.  tell: is given what is wrong with the
-    shut-down, in one line.
+    shut-down, in one line.  lifespan: whether there are start-up and shut-down at all.
     """
 
     def __init__(
-        self, application: Callable[..., Any], kept: Kept, tell: Callable[[str], object]
+        self,
+        application: Callable[..., Any],
+        kept: Kept,
+        tell: Callable[[str], object],
+        *,
+        lifespan: bool = True,
     ) -> None:
         self._application = application
         self._tell = tell
+        self._has_lifespan = lifespan
         self._loop = WarmLoop(kept)
         self._lifespan: _Lifespan | None = None
 
@@ -65,7 +71,8 @@ class AsgiSession:
         """Return the status and the length of the answer; whatever the application raises."""
         if self._lifespan is None:
             self._lifespan = _Lifespan(self._application)
-            self._loop.run(self._lifespan.start(), limit_s)
+            if self._has_lifespan:
+                self._loop.run(self._lifespan.start(), limit_s)
         state = self._lifespan.state
         return self._loop.run(_ask(self._application, request, state), limit_s, request)
 
