@@ -198,8 +198,8 @@ class _Warming:
             if why:
                 raise Failed(
                     f"the warm-up of {request} spoils it for the workers: in another event loop,"
-                    f" which each of them has, it {why}. What belongs to an event loop is to be"
-                    " made in the start-up (lifespan), not at import or by the first request"
+                    f" which each of them has, it {why}. Make in the start-up (lifespan) what"
+                    " belongs to an event loop, and what the shut-down closes"
                 )
 
     def _why_not_again(self, request: Request) -> str:
