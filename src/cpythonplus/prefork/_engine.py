@@ -168,9 +168,8 @@ class Engine:
         """
         options = self.options
         pools.reopen(self.log)
-        if not self._is_warmed:
-            return
-        self.note_open()
+        if self._is_warmed:
+            self.note_open()
         stops = may_stop and options.warm_up_failure != "continue"
         plan = warming.WarmUp(
             targets=options.warm_up,
