@@ -233,8 +233,8 @@ def test_a_warm_up_that_fails_does_not_end_the_start(tmp_path: Path) -> None:
             r"\[WARNING\] the warm-up of /raises raised LookupError: on purpose .* goes on",
             r"\[WARNING\] the warm-up of /hangs was ended: it took longer than 0.5 s \(at .*app.py",
             r"warmed in",
-            r"warm-up of GET / \(request 1\): the application answered 200",
-            r"\[WARNING\] the warm-up of GET /raises \(request 2\) raised LookupError",
+            r"warm-up of GET / \(line 1\): the application answered 200",
+            r"\[WARNING\] the warm-up of GET /raises \(line 2\) raised LookupError",
         ):
             told(server, line)
         assert "secret" not in server.output()

@@ -12,8 +12,10 @@ has each worker use it before a client does.
 from __future__ import annotations
 
 import asyncio
+import threading
 import weakref
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpythonplus.prefork._warming_limit import TooLong, limit
@@ -45,6 +47,7 @@ _TURNS = 10
 """So many turns of the loop until a transport over TLS over another has told all protocols."""
 _CANCEL_S = 5.0
 _GRACE_S = 1.0
+_THREADS_S = 1.0
 
 
 class WarmLoop:
@@ -56,6 +59,7 @@ class WarmLoop:
         self._opened: weakref.WeakKeyDictionary[Any, Request | None] = weakref.WeakKeyDictionary()
         self._runner = asyncio.Runner(loop_factory=self._made)
         self._asking: Request | None = None
+        self._threads = set(threading.enumerate())
 
     def _made(self) -> asyncio.AbstractEventLoop:
         # Not set as the thread's: the program would have none at all afterwards.
@@ -88,11 +92,15 @@ class WarmLoop:
             self._asking = None
 
     def close(self) -> None:
-        """Cancel its tasks, abort what is open, and end it."""
+        """Cancel its tasks, abort what is open, end it, and wait for its threads to end."""
         try:
             self._runner.run(self._end())
         finally:
             self._runner.close()
+        # Those of anyio have been told to end; a fork may not come in between.
+        end = monotonic() + _THREADS_S
+        for thread in set(threading.enumerate()) - self._threads:
+            thread.join(max(end - monotonic(), 0))
 
     async def _end(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
