@@ -108,6 +108,8 @@ def test_what_a_first_loop_spoils_for_the_workers_fails() -> None:
     why = "the warm-up of / spoils it for the workers: .* it raised RuntimeError: Event loop is clo"
     with pytest.raises(warming.Failed, match=why):
         warm("/", of=application)
+    made.clear()
+    warming.warm_up(WarmUp(targets=["/"]), application, renew=made.clear)
 
 
 def test_a_start_up_that_fails_fails_the_warm_up() -> None:

@@ -184,10 +184,15 @@ class Engine:
             after=self.note_opened,
             tell=lambda line: self.log.warning("%s", line),
             failed=None if stops else self._go_on,
+            renew=self._renew_pools,
             kept=self.kept,
         )
         for answer in answers:
             (self.log.info if answer.good else self.log.warning)("%s", answer)
+
+    def _renew_pools(self) -> None:
+        pools.call_before_fork(self.log)
+        pools.close_known(self.log, warmed=True, whole=False)
 
     @property
     def _is_warmed(self) -> bool:

@@ -121,13 +121,15 @@ def warm_up(
     after: Callable[[str], object] = lambda _: None,
     tell: Callable[[str], object] = lambda _: None,
     failed: Callable[[Failed], object] | None = None,
+    renew: Callable[[], object] = lambda: None,
     kept: Kept | None = None,
 ) -> list[Answer]:
     """Carry out `plan`; returns what the application answered.
 
     application: what paths are asked of.  after: called after each target, with its name, also
     where it has failed.  tell: is given what is no failure and should be known, in one line.
-    failed: is given what has failed, and the rest is done; without it Failed is raised.  kept: the
+    failed: is given what has failed, and the rest is done; without it Failed is raised.  renew:
+    called between the event loop of the warm-up and the second one, as before a fork.  kept: the
     connections that an event loop has left open are noted there.
 
     Raises Failed where a callable cannot be found, or where it or the application raises: whatever
@@ -135,7 +137,7 @@ def warm_up(
     """
     warming = _Warming(plan, application, after, tell, Kept() if kept is None else kept)
     try:
-        for step in [*warming.of_targets(), warming.of_file, warming.prove]:
+        for step in [*warming.of_targets(), warming.of_file, lambda: warming.prove(renew)]:
             try:
                 step()
             except Failed as error:
@@ -188,11 +190,12 @@ class _Warming:
         for each in found.requests:
             self._ask(each)
 
-    def prove(self) -> None:
+    def prove(self, renew: Callable[[], object]) -> None:
         """Ask once more as a worker will: in another event loop, after another start-up."""
         if self._session is None or isinstance(self._session, _WsgiSession):
             return
         self.close()
+        renew()
         for request in self._good:
             why = self._why_not_again(request)
             if why:
