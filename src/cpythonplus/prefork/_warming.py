@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
 from time import monotonic
@@ -137,7 +138,9 @@ def warm_up(
     """
     warming = _Warming(plan, application, after, tell, Kept() if kept is None else kept)
     try:
-        for step in [*warming.of_targets(), warming.of_file, lambda: warming.prove(renew)]:
+        steps = warming.of_targets()
+        steps += [warming.of_file, partial(warming.prove, renew)]
+        for step in steps:
             try:
                 step()
             except Failed as error:
@@ -171,7 +174,7 @@ class _Warming:
         """Requests that were answered well, and may be sent again."""
 
     def of_targets(self) -> list[Callable[[], None]]:
-        return [lambda target=target: self._of(target) for target in self._plan.targets]  # type: ignore[misc]
+        return [partial(self._of, target) for target in self._plan.targets]
 
     def of_file(self) -> None:
         path = self._plan.file

@@ -39,7 +39,6 @@ _OF_CONNECTION = frozenset(
         "expect",
         "keep-alive",
         "proxy-connection",
-        "te",
         "trailer",
         "transfer-encoding",
         "upgrade",
