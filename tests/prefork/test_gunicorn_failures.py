@@ -207,6 +207,40 @@ def test_a_warm_up_that_fails_at_hup(tmp_path: Path) -> None:
         ends(server)
 
 
+def test_a_file_of_requests_that_is_damaged_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "requests").write_text('[{"path": 1}]')
+    why = r"ended with 1(.|\n)*Reason: the warm-up's requests requests: request 1: expected a path"
+    with (
+        pytest.raises(pytest.fail.Exception, match=why) as failed,
+        running(tmp_path, "--warm-up-requests", "requests"),
+    ):
+        pass
+    assert "Traceback" not in str(failed.value)
+
+
+def test_a_warm_up_that_fails_does_not_end_the_start(tmp_path: Path) -> None:
+    (tmp_path / "requests").write_text('{"path": "/?a=secret"}\n{"path": "/raises"}')
+    words = ["--warm-up-failure", "continue", "--warm-up-requests", "requests"]
+    for target in ("app:fails", "/raises", "/hangs", "app:warm"):
+        words += ["--warm-up", target]
+    app = dedent(APP).replace(
+        "    if path", "    if path == '/hangs': time.sleep(600)\n    if path", 1
+    )
+    with running(tmp_path, *METRICS, *words, "--warm-up-timeout", "0.5", app=app) as server:
+        server.ready(1)
+        for line in (
+            r"\[WARNING\] the warm-up app:fails raised ZeroDivisionError: .*; the start goes on",
+            r"\[WARNING\] the warm-up of /raises raised LookupError: on purpose .* goes on",
+            r"\[WARNING\] the warm-up of /hangs was ended: it took longer than 0.5 s \(at .*app.py",
+            r"warmed in",
+            r"warm-up of GET / \(line 1\): the application answered 200",
+            r"\[WARNING\] the warm-up of GET /raises \(line 2\) raised LookupError",
+        ):
+            told(server, line)
+        assert "secret" not in server.output()
+        ends(server)
+
+
 def test_what_a_warm_up_forks_ends_as_it_wants_to() -> None:
     run_child("""
         import os, sys
@@ -217,7 +251,7 @@ def test_what_a_warm_up_forks_ends_as_it_wants_to() -> None:
             assert os.waitstatus_to_exitcode(os.wait()[1]) == 6
             raise KeyError("in the parent")
         try:
-            warming.warm_up([warm], print)
+            warming.warm_up(warming.WarmUp(targets=[warm]), print)
         except warming.Failed as error:
             assert "KeyError" in str(error)
         else:

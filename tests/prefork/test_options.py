@@ -48,6 +48,15 @@ def test_the_environment_is_the_weakest(monkeypatch: pytest.MonkeyPatch) -> None
         ("warm_up", [":b"], "or a callable, got ':b'"),
         ("warm_up", [""], "or a callable, got ''"),
         ("warm_up", 3, "or a callable, got 3"),
+        ("warm_up_requests", 3, "expected the name of a file, got 3"),
+        ("warm_up_repeats", "often", "expected a number of 0 or more, got 'often'"),
+        ("warm_up_repeats", -1, "expected a number of 0 or more, got -1"),
+        ("warm_up_repeats", "9" * 5000, "expected a number of 0 or more, got "),
+        ("warm_up_timeout", "soon", "expected a number of seconds, 0 or more, got 'soon'"),
+        ("warm_up_timeout", "nan", "expected a number of seconds"),
+        ("warm_up_timeout", "inf", "expected a number of seconds"),
+        ("warm_up_timeout", -1, "expected a number of seconds"),
+        ("warm_up_failure", "ignore", "expected stop or continue, got 'ignore'"),
         ("keep_mortal", "a.b", "expected package.module:callable, got 'a.b'"),
     ],
 )
@@ -77,6 +86,11 @@ ASKED = {
     "refork": True,
     "refork_after": 1000,
     "fast_exit": False,
+    "warm_up_requests": "requests.har",
+    "warm_up_repeats": 3,
+    "warm_up_timeout": 2.5,
+    "warm_up_lifespan": False,
+    "warm_up_failure": "stop",
 }
 
 

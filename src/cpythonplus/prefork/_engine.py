@@ -45,6 +45,7 @@ from cpythonplus.prefork._options import Options, log
 from cpythonplus.prefork._preparing import Budget, statistics
 from cpythonplus.prefork._recycling import Recycler
 from cpythonplus.prefork._sharing import process_memory
+from cpythonplus.prefork._warming_kept import Kept
 
 if TYPE_CHECKING:
     import socket
@@ -91,6 +92,8 @@ class Engine:
         """Whether `before_fork` was there: what comes once is done."""
         self.connections = Connections()
         self.threads = LostThreads()
+        self.kept = Kept()
+        """What the warm-up has left open in the application."""
         self._budget: Budget | None = None
         self._told_spent = False
         self._describes_at = 0.0
@@ -140,10 +143,7 @@ class Engine:
                 from cpythonplus.prefork import _metrics as metrics
 
                 self._port = metrics.listen(self.options.metrics)
-        try:
-            self.warm_up(application)
-        except warming.Failed as error:
-            self.log.warning("%s", error)
+        self.warm_up(application)
 
     def losses(self) -> tuple[Loss, ...]:
         """Return what the workers do without, since a fact about this interpreter does not hold."""
@@ -169,16 +169,47 @@ class Engine:
             if self.options.gil:
                 rehearse_gil()
 
-    def warm_up(self, application: Any) -> None:
-        """Do what the option says; warming.Failed where it fails.
+    def warm_up(self, application: Any, *, may_stop: bool = False) -> None:
+        """Do what the options say; what fails is logged.
 
-        The connections that it opens are noted, so that a worker cuts them.
+        may_stop: warming.Failed is raised, unless the options say to continue.  The connections
+        that it opens are noted, so that a worker cuts them.
         """
+        options = self.options
         pools.reopen(self.log)
-        if self.options.warm_up:
+        if self._is_warmed:
             self.note_open()
-        for answer in warming.warm_up(self.options.warm_up, application, self.note_opened):
+        stops = may_stop and options.warm_up_failure != "continue"
+        plan = warming.WarmUp(
+            targets=options.warm_up,
+            file=options.warm_up_requests,
+            repeats=options.warm_up_repeats,
+            limit_s=options.warm_up_timeout,
+            lifespan=options.warm_up_lifespan,
+        )
+        answers = warming.warm_up(
+            plan,
+            application,
+            after=self.note_opened,
+            tell=lambda line: self.log.warning("%s", line),
+            failed=None if stops else self._go_on,
+            renew=self._renew_pools,
+            kept=self.kept,
+        )
+        for answer in answers:
             (self.log.info if answer.good else self.log.warning)("%s", answer)
+
+    def _renew_pools(self) -> None:
+        pools.call_before_fork(self.log)
+        pools.close_known(self.log, warmed=True, whole=False)
+
+    @property
+    def _is_warmed(self) -> bool:
+        return bool(self.options.warm_up) or self.options.warm_up_requests is not None
+
+    def _go_on(self, error: warming.Failed) -> None:
+        self.log.warning("%s; the start goes on", error)
+        self.log.debug("the warm-up failed here:", exc_info=error.__cause__ or error)
 
     def note_open(self) -> None:
         """Remember what is open now, so that it is not cut: the program itself has opened it."""
@@ -201,9 +232,7 @@ class Engine:
         pools.call_before_fork(self.log)
         whole = self.connections.whole
         if known:
-            closed = pools.close_known(
-                self.log, warmed=whole or bool(self.options.warm_up), whole=whole
-            )
+            closed = pools.close_known(self.log, warmed=whole or self._is_warmed, whole=whole)
             if closed:
                 self.log.info("closed before the fork: %s", closed)
                 gc.collect()  # sockets in cycles close with it

@@ -38,6 +38,7 @@ from cpythonplus.prefork import _gunicorn_mold as molding
 from cpythonplus.prefork import _metrics as metrics
 from cpythonplus.prefork import _warming as warming
 from cpythonplus.prefork._activation import schedule_gil, use_native_locks
+from cpythonplus.prefork._applications import is_aiohttp, is_aiohttp_application, is_asgi
 from cpythonplus.prefork._channel import Channel
 from cpythonplus.prefork._early_signals import EarlySignals
 from cpythonplus.prefork._engine import Engine
@@ -248,8 +249,11 @@ class Service(Engine):
         if not server.cfg.preload_app:
             server.log.warning("the workers share no memory: preload_app is off")
             return
+        application = server.app.wsgi()
+        if is_aiohttp_application(application):
+            self._count_aiohttp(application)
         try:
-            self.warm_up(server.app.wsgi())
+            self.warm_up(application, may_stop=True)
         except warming.Failed as error:
             server.log.debug("the warm-up failed here:", exc_info=error.__cause__ or error)
             raise HaltServer(str(error), _FAILED_STATUS) from None
@@ -389,13 +393,37 @@ class Service(Engine):
         # gunicorn's own ASGI worker has it under this name.
         place = "asgi" if hasattr(worker, "asgi") else "wsgi"
         application = getattr(worker, place)
-        asgi = _is_asgi_worker(worker) or warming.is_asgi(application)
+        if is_aiohttp(application):
+            self.serve_metrics()
+            setattr(worker, place, self._count_aiohttp(application))
+            return
+        asgi = _is_asgi_worker(worker) or is_asgi(application)
         where = self.options.metrics
         if where is not None and is_path(where) and self.board is not None:
             wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
             application = wrap(application, where, self.render)
         self.serve_metrics()
-        setattr(worker, place, self._counted(application) if asgi else application)
+        if asgi:
+            from cpythonplus.prefork._warming_asgi import rehearsed
+
+            application = self._counted(rehearsed(application, self.kept, worker.log))
+        setattr(worker, place, application)
+
+    def _count_aiohttp(self, application: Any) -> Any:
+        """Have what aiohttp's worker gets count its requests, and answer for the metrics."""
+        if self.options.metrics is None:
+            return application
+
+        def count() -> None:
+            self._asgi_requests += 1
+
+        try:
+            return metrics.add_to_aiohttp(
+                application, lambda: self.options.metrics, self.render, count
+            )
+        except RuntimeError as error:  # started by somebody already
+            self.log.warning("no metrics of aiohttp's requests: %s", in_one_line(error))
+            return application
 
     def _counted(self, application: Callable[..., Any]) -> Callable[..., Any]:
         """Count an ASGI application's requests: its worker does not."""

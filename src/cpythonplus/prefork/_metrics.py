@@ -10,15 +10,18 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
+from cpythonplus.prefork._applications import is_aiohttp_application
 from cpythonplus.prefork._board import Board, WorkerRow
 from cpythonplus.prefork._options import host_and_port
 from cpythonplus.prefork._sharing import ProcessMemory, process_memory
 
 __all__ = [
     "CONTENT_TYPE",
+    "add_to_aiohttp",
     "asgi_middleware",
     "listen",
     "render",
@@ -50,6 +53,7 @@ _REQUEST_S = 2.0
 _RETRY_S = 0.1
 _PATHS = ("/", "/metrics")
 _METHODS = ("GET", "HEAD")
+_OURS = "_of_cpythonplus"
 
 _log = logging.getLogger("cpythonplus.prefork")
 
@@ -176,6 +180,48 @@ def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
         await send({"type": "http.response.body", "body": shown})
 
     return with_metrics
+
+
+def add_to_aiohttp(
+    app: Any,  # noqa: ANN401  # aiohttp's, or a coroutine function that makes one
+    path: Callable[[], str | None],
+    render: Render,
+    count: Callable[[], object],
+) -> Any:  # noqa: ANN401
+    """Return `app`, with GET and HEAD of what `path` returns answered by what `render` returns.
+
+    All other requests are counted.  An Application is changed, once.  Raises RuntimeError for one
+    that has been started: then it takes no middleware.
+    """
+    if not is_aiohttp_application(app):
+
+        async def made() -> Any:  # noqa: ANN401
+            found = await app()
+            inner = found if is_aiohttp_application(found) else found.app
+            add_to_aiohttp(inner, path, render, count)
+            return found
+
+        return made
+    if not any(hasattr(each, _OURS) for each in app.middlewares):
+        app.middlewares.insert(0, _aiohttp_middleware(path, render, count))
+    return app
+
+
+def _aiohttp_middleware(
+    path: Callable[[], str | None], render: Render, count: Callable[[], object]
+) -> Callable[..., Awaitable[Any]]:
+    web: Any = import_module("aiohttp.web")
+
+    async def with_metrics(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
+        if request.path != path() or request.method not in _METHODS:
+            count()
+            return await handler(request)
+        body = render().encode()
+        return web.Response(body=body, headers=_headers(body))
+
+    setattr(with_metrics, _OURS, True)
+    marked: Callable[..., Awaitable[Any]] = web.middleware(with_metrics)
+    return marked
 
 
 def _headers(body: bytes) -> dict[str, str]:

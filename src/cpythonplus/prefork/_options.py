@@ -7,6 +7,7 @@ in a configuration file of gunicorn or celery prefork_name; for `cpythonplus ser
 
 import dataclasses
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +32,11 @@ class _Named(logging.LoggerAdapter[logging.Logger]):
 log = _Named(logging.getLogger("cpythonplus.prefork"))
 
 
+_DIGITS = 9
+_MOST_SECONDS = 1e6
+_FAILURES = ("stop", "continue")
+
+
 # ---- what values are read by; ValueError says what is wrong -------------------------------------
 
 
@@ -48,11 +54,41 @@ def _size(value: object) -> int:
     return size
 
 
-def _count(value: object) -> int:
+def _positive(value: object) -> int:
     text = str(value)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 31:
         raise ValueError(f"expected a number from 1 on, got {value!r}")
     return int(text)
+
+
+def _file(value: object) -> str | None:
+    text = "" if value is None else os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise ValueError(f"expected the name of a file, got {value!r}")
+    return text or None
+
+
+def _count(value: object) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
+        raise ValueError(f"expected a number of 0 or more, got {value!r}")
+    return int(text)
+
+
+def _seconds(value: object) -> float:
+    try:
+        seconds = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        seconds = math.nan
+    if isinstance(value, bool) or not 0 <= seconds <= _MOST_SECONDS:
+        raise ValueError(f"expected a number of seconds, 0 or more, got {value!r}")
+    return seconds
+
+
+def _failure(value: object) -> str | None:
+    if value not in {None, *_FAILURES}:
+        raise ValueError(f"expected {' or '.join(_FAILURES)}, got {value!r}")
+    return None if value is None else str(value)
 
 
 def _policy(value: object) -> str | None:
@@ -179,6 +215,36 @@ class Options:
         "PATH_OR_NAME",
         default=(),
     )
+    warm_up_requests: str | None = _option(
+        "Before the fork, send the application the requests that FILE lists (JSON or HAR).",
+        _file,
+        "FILE",
+        default=None,
+    )
+    warm_up_repeats: int = _option(
+        "Send each request of the warm-up N times; 0: up to 8 times within a second, and once where"
+        " its method may change something.",
+        _count,
+        "N",
+        default=0,
+    )
+    warm_up_timeout: float = _option(
+        "A request of the warm-up that takes longer than SECONDS has failed; 0: no limit.",
+        _seconds,
+        "SECONDS",
+        default=0.0,
+    )
+    warm_up_lifespan: bool = _option(
+        "Start and shut down an ASGI application (lifespan) around the requests of the warm-up.",
+        _switch,
+        default=True,
+    )
+    warm_up_failure: str | None = _option(
+        "What follows when a warm-up fails: stop ends the start, continue logs it and goes on.",
+        _failure,
+        "ACTION",
+        default=None,
+    )
     max_private_memory: int = _option(
         "Recycle workers whose private memory exceeds SIZE (bytes, 300M, 1G), one at a time;"
         " 0: never.",
@@ -199,7 +265,7 @@ class Options:
     )
     refork_after: int = _option(
         "Refork when a worker has served COUNT requests, then at twice, four times ... as many.",
-        _count,
+        _positive,
         "COUNT",
         default=500,
     )
@@ -249,12 +315,22 @@ PATH = " at a path"
 _ENDS_LIGHTLY = "its children end by os._exit in any case"
 _ONLY_GUNICORN = "only the workers of `cpythonplus serve`, gunicorn's, can be reforked"
 _NO_WEB = "there is no web application to ask"
+_GOES_ON = "a warm-up that fails is logged, and the start goes on"
+_NO_REQUESTS = {
+    "warm_up" + PATH: _NO_WEB,
+    "warm_up_requests": _NO_WEB,
+    "warm_up_repeats": _NO_WEB,
+    "warm_up_timeout": _NO_WEB,
+    "warm_up_lifespan": _NO_WEB,
+    "warm_up_failure": _GOES_ON,
+}
 
 SERVERS: Mapping[str, Mapping[str, str]] = {
     "gunicorn": {},
     "uWSGI": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
+        "warm_up_failure": _GOES_ON,
         "prepare_again": "uWSGI forks in C without calling Python first: the"
         " master is prepared once",
         "metrics" + PATH: "uWSGI reads the application from its module itself: give a port",
@@ -262,14 +338,14 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "celery": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
-        "warm_up" + PATH: _NO_WEB,
+        **_NO_REQUESTS,
         "metrics" + PATH: _NO_WEB,
         "fast_exit": _ENDS_LIGHTLY,
     },
     "RQ": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
-        "warm_up" + PATH: _NO_WEB,
+        **_NO_REQUESTS,
         "metrics": "a work horse lives for one job, and between two jobs nothing could answer",
         "max_private_memory": "a work horse lives for one job",
         "fast_exit": _ENDS_LIGHTLY,
@@ -277,7 +353,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "multiprocessing": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
-        "warm_up" + PATH: _NO_WEB,
+        **_NO_REQUESTS,
         "metrics" + PATH: _NO_WEB,
         "max_private_memory": "a pool calls nothing between two tasks; use maxtasksperchild",
         "fast_exit": _ENDS_LIGHTLY,
@@ -285,7 +361,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "os.fork": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
-        "warm_up" + PATH: _NO_WEB,
+        **_NO_REQUESTS,
         "metrics" + PATH: _NO_WEB,
         "max_private_memory": "only the program knows when a child of its own may end",
     },

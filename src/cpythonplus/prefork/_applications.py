@@ -1,0 +1,45 @@
+"""What kind of web application something is: by looking at it, without calling it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["is_aiohttp", "is_aiohttp_application", "is_asgi"]
+
+
+def is_asgi(application: object) -> bool:
+    """Whether it is called the ASGI way: a coroutine function of three arguments."""
+    call = getattr(application, "__call__", None)  # noqa: B004  # the method, not whether it is there
+    is_coroutine = inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(call)
+    return is_coroutine and not _is_factory(application)
+
+
+def is_aiohttp(application: object) -> bool:
+    """Whether it is an Application of aiohttp, or a coroutine function that makes one."""
+    return is_aiohttp_application(application) or _is_factory(application)
+
+
+def is_aiohttp_application(application: object) -> bool:
+    """Whether it is an Application of aiohttp itself."""
+    web: Any = sys.modules.get("aiohttp.web")
+    return web is not None and isinstance(application, web.Application)
+
+
+def _is_factory(application: Any) -> bool:  # noqa: ANN401  # anything
+    """Whether it is a coroutine function that needs no arguments, and does not take ASGI's."""
+    if not inspect.iscoroutinefunction(application):
+        return False
+    return _takes(application) and not _takes(application, "scope", "receive", "send")
+
+
+def _takes(function: Callable[..., object], *arguments: str) -> bool:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except (TypeError, ValueError):
+        return False
+    return True

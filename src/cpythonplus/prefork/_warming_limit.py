@@ -1,0 +1,53 @@
+"""A time limit for code that runs in the main thread and does not look at a clock.
+
+SIGALRM interrupts it, wherever it is.  Code in C that does not come back to the interpreter is not
+interrupted.  The signal's handler and timer are the program's own again afterwards.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+__all__ = ["TooLong", "limit"]
+
+_AGAIN_S = 1.0
+_LEAST_S = 1e-3
+
+
+class TooLong(BaseException):  # it names what happened
+    """A request took longer than it may; no Exception, which an application would answer."""
+
+
+@contextmanager
+def limit(limit_s: float) -> Iterator[None]:
+    """Raise TooLong in a `with` block that takes longer than `limit_s` seconds; 0: no limit.
+
+    Raised again each second where the block goes on.  Without effect outside of the main thread.
+    """
+    if not limit_s or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_signal: int, frame: FrameType | None) -> None:
+        place = f" (at {frame.f_code.co_filename}, line {frame.f_lineno})" if frame else ""
+        raise TooLong(f"it took longer than {limit_s:g} s{place}")
+
+    begun = monotonic()
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    left_s, interval_s = signal.setitimer(signal.ITIMER_REAL, limit_s, _AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
+        if left_s:
+            left_s = max(left_s - (monotonic() - begun), _LEAST_S)
+            signal.setitimer(signal.ITIMER_REAL, left_s, interval_s)
