@@ -20,6 +20,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus.prefork._warming_aiohttp import forget_loop
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -70,7 +72,8 @@ class Lingering:
         """
         app, self._runner = getattr(self._runner, "app", None), None
         with suppress(AttributeError):
-            _forget_loop(app)
+            if app is not None:
+                forget_loop(app)
 
     def _noted(self, setup: Any) -> Any:
         @functools.wraps(setup)
@@ -100,13 +103,6 @@ class Lingering:
             self._on_draining = int
             self._worker.tmp.notify()
             await asyncio.sleep(_TURN_S)
-
-
-def _forget_loop(app: Any) -> None:
-    if app is not None:
-        app._loop = None  # noqa: SLF001  # there is no public way
-        for each in app._subapps:  # noqa: SLF001
-            _forget_loop(each)
 
 
 async def _close_uvicorn(server: Any) -> bool:

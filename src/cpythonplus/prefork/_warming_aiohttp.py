@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cpythonplus.prefork._warming_kept import Kept
     from cpythonplus.prefork._warming_requests import Request
 
-__all__ = ["AiohttpSession"]
+__all__ = ["AiohttpSession", "forget_loop"]
 
 _FINAL = 200
 """Answers below are followed by another one."""
@@ -94,17 +94,17 @@ class AiohttpSession:
         finally:
             self._loop.close()
             if is_aiohttp_application(self._application):
-                _forget_loop(self._application)
+                forget_loop(self._application)
                 _restore(self._application, self._keys)
 
 
-def _forget_loop(application: Any) -> None:  # noqa: ANN401  # aiohttp's
+def forget_loop(application: Any) -> None:  # noqa: ANN401  # aiohttp's
     """Let another loop start it, and its start-up functions set keys again."""
     application._loop = None  # noqa: SLF001
     application._frozen = False  # noqa: SLF001
     application.cleanup_ctx._exits.clear()  # noqa: SLF001  # else they are left a second time
     for each in application._subapps:  # noqa: SLF001
-        _forget_loop(each)
+        forget_loop(each)
 
 
 def _restore(application: Any, keys: dict[Any, object]) -> None:  # noqa: ANN401  # aiohttp's
