@@ -150,6 +150,7 @@ def _prepare(service: Service, server: Any) -> str:
     server.WORKERS.clear()
     service.forget_worker()
     service.close_connections(known=True)
+    service.end_threads(tell=False)  # here, for each helper is forked from this process
     why = _unfit(service.generation)
     if not why:
         service.prepare_anew()
