@@ -1024,8 +1024,8 @@ plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter
     plus_threads_visit(reset_waiting, NULL);
     note_holder();
     S.running = true;
-    /* Whoever still sleeps in the queue has not seen that we had stopped.  The warden may have: it took the GIL
-     * meanwhile, and looks after nobody. */
+    /* A waiter that still sleeps in the queue has not seen the stop.  The warden may have taken the GIL meanwhile, and
+     * has no timer any more. */
     atomic_store_explicit(&S.warden, plus_ready_last(&S.ready), memory_order_relaxed);
     wake_all_but(NULL);
     S.holder->acquired_ns = plus_now_ns();

@@ -273,7 +273,7 @@ receive(void)
     return got > 0 && plus_now_ns() <= client->deadline_ns;
 }
 
-/* What comes next for the client; false when nothing does, or the threads are to end. */
+/* Takes the next step for the client; false when nothing does, or the threads are to end. */
 static bool
 step(void)
 {
@@ -376,7 +376,7 @@ tell_opened(int error)
     pthread_mutex_unlock(&agent.lock);
 }
 
-/* What goes through the box. */
+/* The descriptors that go through the box. */
 static struct plus_own_fd *const carried[] = {&agent.socket.listening, &agent.socket.waking.fd,
                                               &agent.client.fd};
 

@@ -24,10 +24,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 CALLED = re.compile(r"(\w+)\(")
-"""What a line of text may call."""
-
-CALLED = re.compile(r"(\w+)\(")
-"""What a line of text may call."""
+"""Finds the names that a line of text may call."""
 
 _BODIES = ("body", "orelse", "handlers", "finalbody", "cases")
 _COOKIE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t\f]*#.*?coding[:=]", re.MULTILINE)
