@@ -1,6 +1,7 @@
 /* The scheduler stops and starts again before a sleeper has seen it, and the one who looked after the waiters has the
  * GIL: the sleeper must still come to ask.  The mutex decides the order: whoever has it makes its steps, and the
  * sleeper, which needs it, sees what is left of them. */
+#define _GNU_SOURCE
 #include "check.h"
 
 #include "_base/clock.h"

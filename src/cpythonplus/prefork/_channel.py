@@ -13,7 +13,7 @@ from contextlib import suppress
 
 __all__ = ["Channel"]
 
-_LONGEST = 4096
+_LONGEST = 2048
 _MOST_DESCRIPTORS = 4
 
 
