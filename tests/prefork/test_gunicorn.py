@@ -326,6 +326,28 @@ def test_reload_beside_the_one_line_does_not_preload(tmp_path: Path) -> None:
         ended_well(server)
 
 
+def test_preload_off_in_a_file_is_obeyed_and_hup_then_loads_new_code(tmp_path: Path) -> None:
+    files = {"conf.py": "preload_app = False\nprefork_refork = True\n"}
+    with running(tmp_path, "-c", "conf.py", files=files) as server:
+        output = server.output()
+        assert "serve: preload_app is off: the application is loaded in each worker" in output
+        assert "no reforking: the application is loaded in each worker" in output
+        assert "preload_app is on" not in output
+        text = (tmp_path / "app.py").read_text().replace("str(os.getpid())", "'new code'")
+        (tmp_path / "app.py").write_text(text)
+        server.signal(signal.SIGHUP)
+        until(lambda: server.get() == "new code", "new code")
+        ended_well(server)
+
+
+def test_one_line_lists_the_settings_that_are_not_gunicorns(tmp_path: Path) -> None:
+    with running(tmp_path, "--threads", "2") as server:
+        line = "other settings than gunicorn's: preload_app is on, "
+        assert line in server.output()
+        assert "worker_class gthread is a subclass" in server.output()
+        ended_well(server)
+
+
 def test_settings_are_names_in_a_configuration_file(tmp_path: Path) -> None:
     text = 'prefork_metrics = "/metrics"\nprefork_warm_up = "/missing"\nprefork_immortal = False\n'
     with running(tmp_path, "-c", "conf.py", files={"conf.py": text}) as server:

@@ -17,21 +17,24 @@ from cpythonplus.prefork._gunicorn_versions import TESTED, require
 pytestmark = pytest.mark.any_version
 PYPROJECT = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
 OTHER = f"{TESTED[-1].below[0]}.{TESTED[-1].below[1]}.1"
-MESSAGE = f"gunicorn {OTHER} is installed; tested versions are 22.0 to below 24.0, "
+MESSAGE = f"gunicorn {OTHER} is installed; tested versions are 20.1 to below 21.0, "
 
 
-@pytest.mark.parametrize("version", ["22.0.0", "23.0.0", "24.0.0", "25.1.dev3", "27.9"])
+@pytest.mark.parametrize(
+    "version", ["20.1.0", "21.2.0", "22.0.0", "23.0.0", "24.0.0", "25.1.dev3", "27.9"]
+)
 def test_a_tested_version_has_its_row(version: str) -> None:
     major = int(version.partition(".")[0])
-    assert require(version).worker == ("ThreadWorker22" if major < 24 else "ThreadWorker24")
+    kind = 20 if major < 21 else 22 if major < 24 else 24
+    assert require(version).worker == f"ThreadWorker{kind}"
 
 
-@pytest.mark.parametrize("version", ["21.2.0", "20.1.0", OTHER, "?"])
+@pytest.mark.parametrize("version", ["20.0.4", "19.9.0", OTHER, "?"])
 def test_another_version_is_refused(version: str) -> None:
     with pytest.raises(UnsupportedPlatform) as refused:
         require(version)
     assert str(refused.value).startswith(
-        f"gunicorn {version} is installed; tested versions are 22.0 to "
+        f"gunicorn {version} is installed; tested versions are 20.1 to "
     )
 
 

@@ -169,3 +169,34 @@ def test_what_cannot_refork_says_so(tmp_path: Path) -> None:
     with running(tmp_path, *REFORK, "--reload", app=FIRST) as server:
         until(lambda: "no reforking: " in server.output(), "a line")
         assert server.stop() == 0, server.output()
+
+
+LISTENING = """
+    import logging, logging.handlers, os, queue
+    records = queue.SimpleQueue()
+    logger = logging.getLogger("app")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(logging.handlers.QueueHandler(records))
+    listener = logging.handlers.QueueListener(records, logging.FileHandler("records"))
+    started = []
+    def app(environ, start_response):
+        if not started:
+            listener.start()
+            started.append(os.getpid())
+        logger.info("%d", os.getpid())
+        body = str(os.getpid()).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+
+
+def test_a_worker_whose_threads_come_back_becomes_a_mold(tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    with running(tmp_path, *REFORK, app=LISTENING) as server:
+        with Clients(server) as clients:
+            until(lambda: generation(server) >= 2 or clients.failures, "two generations")
+            pid = int(server.get())
+            until(lambda: str(pid) in records.read_text().split(), "what a forked worker logs")
+        assert clients.failures == []
+        assert "does not become the mold" not in server.output()
+        assert server.stop() == 0, server.output()

@@ -42,10 +42,11 @@ INTRODUCTION = """\
 Serve the WSGI or ASGI application APP (module:callable) with gunicorn, in workers that share
 memory. All options of gunicorn, GUNICORN_CMD_ARGS and configuration files work as usual."""
 GROUP = """\
-The application is always loaded once, by the master, before the workers are forked (gunicorn's
---preload): otherwise there is nothing to share. SIGHUP therefore starts new workers with a new
-configuration, but with the same code. To load new code, restart, or use SIGUSR2. --reload, for
-development, loads the application in each worker and shares nothing."""
+The application is loaded once, by the master, before the workers are forked (gunicorn's --preload):
+otherwise there is nothing to share. SIGHUP therefore starts new workers with a new configuration,
+but with the same code. To load new code, restart, or use SIGUSR2. With --reload, for development,
+and with preload_app = False in a configuration file, each worker loads the application, and no
+memory is shared."""
 
 
 # ---- settings -----------------------------------------------------------------------------------
@@ -144,6 +145,19 @@ class _Config(config.Config):
     words: Sequence[str] = ()
     others: Others = ()
 
+    def __init__(self, usage: str | None, prog: str | None) -> None:
+        """Begin with gunicorn's defaults."""
+        super().__init__(usage, prog=prog)
+        self.given: set[str] = set()
+        """The names of the settings that somebody has given."""
+        self.changed: list[str] = []
+        """The names of those that have another default here than gunicorn's."""
+
+    def set(self, name: str, value: object) -> None:
+        """Take what the command line, the environment or a file says."""
+        super().set(name, value)
+        self.given.add(name)
+
     def parser(self) -> argparse.ArgumentParser:
         """Return the parser for the command line and GUNICORN_CMD_ARGS."""
         parser = _Parser(usage=USAGE, prog=PROG, description=INTRODUCTION, allow_abbrev=True)
@@ -179,9 +193,6 @@ class Application(WSGIApplication):
         self.cfg = _Config(self.usage, prog=self.prog)
         self.cfg.words = self._words
         self.cfg.others = self._others
-        if "control_socket_disable" in self.cfg.settings:
-            # Its thread runs in the master while it forks, and can hold a lock for ever then.
-            self.cfg.settings["control_socket_disable"].value = True
 
     def do_load_config(self) -> None:
         """Load everything; what is wrong is told in one line, with gunicorn's status."""
@@ -202,11 +213,20 @@ class Application(WSGIApplication):
         SERVICE.options = replace(SERVICE.options, **chosen)
         SERVICE.patch_threads()
         if self.cfg.reload:
-            _say("--reload: the application is loaded in each worker, and no memory is shared")
-        self.cfg.set("preload_app", not self.cfg.reload)
-        socket = settings.get("control_socket")
-        if socket is not None and socket.value != socket.default:
-            settings["control_socket_disable"].value = False
+            settings["preload_app"].value = False
+        else:
+            self._default("preload_app")
+        if not self.cfg.preload_app:
+            why = "--reload" if self.cfg.reload else "preload_app is off"
+            _say(f"{why}: the application is loaded in each worker, and no memory is shared")
+        # Its thread runs in the master while it forks, and can hold a lock for ever then.
+        self._default("control_socket_disable", unless="control_socket")
+
+    def _default(self, name: str, *, unless: str = "") -> None:
+        """Switch a setting of gunicorn on, if it has it; not where it, or `unless`, was given."""
+        if name in self.cfg.settings and not self.cfg.given & {name, unless}:
+            self.cfg.settings[name].value = True
+            self.cfg.changed.append(name)
 
     def load(self) -> Any:
         """Return the application; one that cannot be loaded ends the start with one line."""

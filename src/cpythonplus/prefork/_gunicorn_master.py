@@ -63,6 +63,11 @@ class Overseer(Arbiter):
         """Begin; an application that cannot be loaded has ended the start by now, with one line."""
         with Guard(self.log, "proving the facts about this interpreter"):
             SERVICE.tell_losses(self.log, self.cfg)
+        changed = [f"{name} is on" for name in getattr(self.cfg, "changed", ())]
+        if self.worker_class.__module__.startswith("cpythonplus."):
+            changed.append("worker_class gthread is a subclass")
+        if changed:
+            self.log.info("other settings than gunicorn's: %s", ", ".join(changed))
         super().start()
 
     def reload(self) -> None:

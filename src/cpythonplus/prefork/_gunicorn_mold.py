@@ -36,7 +36,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -45,6 +44,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cpythonplus import prefork
 from cpythonplus._base.sizes import format_size
 from cpythonplus.prefork._guarding import Guard, in_one_line
+from cpythonplus.prefork._lost_threads import lost
 from cpythonplus.prefork._sharing import process_memory
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ _THREADS_END_S = 2.0
 _HELPER_S = 20.0
 _PARENT_S = 5.0
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-_OWN_THREADS = ("cpythonplus",)
 
 
 class Molding(SystemExit):
@@ -160,10 +159,10 @@ def _prepare(service: Service, server: Any) -> str:
 
 def _unfit(generation: int) -> str:
     end = time.monotonic() + _THREADS_END_S
-    while (names := _other_threads()) and time.monotonic() < end:
+    while (threads := lost()) and time.monotonic() < end:
         time.sleep(0.05)
-    if names:
-        return f"it has threads that a fork would lose: {', '.join(names)}"
+    if threads:
+        return f"it has threads that a fork would lose: {', '.join(map(str, threads))}"
     resident, private = _memory()
     shared = max(resident - private, 1)
     if generation > 1 and private > GROWN_SHARE * shared:
@@ -174,14 +173,6 @@ def _unfit(generation: int) -> str:
             f" shared; most of its new objects: {most}"
         )
     return ""
-
-
-def _other_threads() -> list[str]:
-    return [
-        each.name
-        for each in threading.enumerate()
-        if each is not threading.current_thread() and not each.name.startswith(_OWN_THREADS)
-    ]
 
 
 def _memory() -> tuple[int, int]:

@@ -167,7 +167,8 @@ class Service(Engine):
             self.connections.mine = self._other_end.fileno()
             self.note_opened("the master")
             self.close_connections(known=True)
-            self.end_threads(tell=True)
+            if self.helper_pid != os.getpid():  # a helper's mold has done so
+                self.end_threads(tell=True)
             if server.cfg.preload_app:
                 self.prepare()
             self.describe()

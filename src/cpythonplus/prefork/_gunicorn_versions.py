@@ -30,7 +30,8 @@ class Tested:
 
 
 TESTED = (
-    Tested((22, 0), (24, 0), "ThreadWorker22"),
+    Tested((20, 1), (21, 0), "ThreadWorker20"),
+    Tested((21, 0), (24, 0), "ThreadWorker22"),
     Tested((24, 0), (28, 0), "ThreadWorker24"),
 )
 """In their order, without gaps; pyproject.toml has the first and the last bound."""

@@ -10,7 +10,7 @@ So a leaving worker
     3. closes idle connections when their keepalive has run out, as it would have done anyway;
     4. ends when none is left, at the latest after graceful_timeout.
 
-gunicorn 22 and 23 close everything at once, 24 to 26 what was idle when the last answer was sent,
+gunicorn 20 to 23 close everything at once, 24 to 26 what was idle when the last answer was sent,
 27 everything after two seconds.  The sync worker needs none of this: it answers one request for
 each connection, and says so.
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["ThreadWorker22", "ThreadWorker24"]
+__all__ = ["ThreadWorker20", "ThreadWorker22", "ThreadWorker24"]
 
 STOP_LINGER_S = 2.0
 _TURN_S = 1.0
@@ -157,7 +157,7 @@ class ThreadWorker24(_Leaving):
 
 
 class ThreadWorker22(_Leaving):
-    """For gunicorn 22 and 23: the pool's threads put connections back themselves, under a lock."""
+    """For gunicorn 21 to 23: the pool's threads put connections back themselves, under a lock."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -230,3 +230,11 @@ class ThreadWorker22(_Leaving):
 
     def _idle(self) -> Any:
         return self._keep
+
+
+class ThreadWorker20(ThreadWorker22):
+    """For gunicorn 20.1: a new connection goes to the pool before anything has come in."""
+
+    def on_client_socket_readable(self, conn: Any, client: Any) -> None:
+        """Serve the next request of a connection: the name that it has from 21 on."""
+        self.reuse_connection(conn, client)

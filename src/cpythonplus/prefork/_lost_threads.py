@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from cpythonplus.prefork._native_threads import Thread
 
-__all__ = ["LostThreads", "comes_back", "is_ours", "restart"]
+__all__ = ["LostThreads", "comes_back", "is_ours", "lost", "restart"]
 
 _COME_BACK = re.compile(
     r"lib(scipy_)?openblas.*|libomp\b.*|libiomp5\b.*|OtelBatch.*|OtelPeriodic.*|DogStatsd_.*"
@@ -54,8 +54,18 @@ def comes_back(thread: Thread) -> bool:
 
 
 def is_ours(thread: Thread) -> bool:
-    """Whether it is one of this package's own threads, which are ended at a fork."""
-    return thread.name == "cpythonplus" and not thread.is_python
+    """Whether it is one of this package's own threads: a child has those that it needs."""
+    return thread.name.startswith("cpythonplus")
+
+
+def lost() -> list[Thread]:
+    """Return the threads of this process that no child has: neither by themselves nor renewed."""
+    restarted = _restarted()
+    return [
+        each
+        for each in native_threads.threads_of()
+        if not comes_back(each) and each.tid not in restarted
+    ]
 
 
 class LostThreads:

@@ -305,6 +305,8 @@ class Watch:
         if self.running:
             raise RuntimeError("the watch is already running")
         _native.memory_refuse_free_threaded()
+        # Looking for hoards asks for it, and its proof leaves a class to the collector.
+        _native.interp_facts(("inline-values",))
         if self._collect:
             gc.collect()
         self._tallies.clear()
