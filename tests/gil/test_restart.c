@@ -47,7 +47,16 @@ sleeper(void *unused)
     return unused;
 }
 
-/* Asks at once, and takes the GIL from the first holder, which stops the scheduler before it lets go. */
+static void
+await_question(void)
+{
+    for (unsigned i = 0; i < 3000 && !atomic_load(&has_asked); i++) {
+        usleep(10 * 1000);
+    }
+}
+
+/* Asks at once, and takes the GIL from the first holder, which stops the scheduler before it lets go.  No thread ends
+ * while it has the GIL. */
 static void *
 second_holder(void *unused)
 {
@@ -61,6 +70,10 @@ second_holder(void *unused)
     atomic_store(&interval_ns, INTERVAL_NS);
     start(false);
     restarted = true;
+    pthread_mutex_unlock(&mutex);
+    await_question();
+    pthread_mutex_lock(&mutex);
+    plus_sched_released(&mutex);
     pthread_mutex_unlock(&mutex);
     return unused;
 }
@@ -81,9 +94,7 @@ main(void)
     plus_sched_acquired(); /* so nobody has asked this holder */
     pthread_mutex_unlock(&mutex);
     CHECK(pthread_create(&threads[1], NULL, second_holder, NULL) == 0);
-    for (unsigned i = 0; i < 3000 && !atomic_load(&has_asked); i++) {
-        usleep(10 * 1000);
-    }
+    await_question();
     CHECK(atomic_load(&has_asked));
     CHECK(pthread_join(threads[0], NULL) == 0);
     CHECK(pthread_join(threads[1], NULL) == 0);
