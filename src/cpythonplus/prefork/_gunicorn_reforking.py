@@ -119,6 +119,14 @@ class Reforking:
         if self._chosen is None and not self._renew(server) and self._is_time(server):
             self._choose(server)
 
+    def generation_of(self, age: int) -> int:
+        """Return which generation a worker is of."""
+        return self._generations.get(age, 0)
+
+    def molds(self) -> dict[int, int]:
+        """Return the molds that are there, by their generation: the current one, that before."""
+        return {each.generation: each.pid for each in (self._mold, self._before) if each}
+
     # ---- molds ----------------------------------------------------------------------------------
 
     def _is_time(self, server: Any) -> bool:
@@ -131,8 +139,8 @@ class Reforking:
         return max(self._requests(server).values(), default=0) >= wanted or self._have_grown(server)
 
     def _is_current(self, worker: Any) -> bool:
-        of = self._generations.get(worker.age, 0)
-        return of == self.generation and "ready" in self.service.said(worker.age)
+        is_ready = "ready" in self.service.said(worker.age)
+        return is_ready and self.generation_of(worker.age) == self.generation
 
     def _requests(self, server: Any) -> dict[int, int]:
         board = self.service.board
@@ -323,7 +331,7 @@ class Reforking:
                 self._failures = 0
                 self._end(self._before)
                 self._before = None
-        old = [each for each in workers if self._generations.get(each.age, 0) != self.generation]
+        old = [each for each in workers if self.generation_of(each.age) != self.generation]
         waited = [each for each in old if each.age == self._asked]
         if waited and not self.service.is_leaving(waited[0]):
             if monotonic() > self._asked_until:
@@ -375,7 +383,7 @@ class Reforking:
             return
         for pid, worker in list(server.WORKERS.items()):
             early = "ready" not in self.service.said(worker.age)
-            if self._generations.get(worker.age) != self.generation or not early:
+            if self.generation_of(worker.age) != self.generation or not early:
                 continue
             status = _reap(pid)
             if status is not None:

@@ -103,6 +103,7 @@ class Service(Engine):
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
         self._hung = HungWorkers()
+        self._workers: dict[int, Any] = {}  # gunicorn's own, by pid
         self._statuses: dict[int, int] = {}
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
@@ -136,6 +137,7 @@ class Service(Engine):
         if not log.logger.hasHandlers():
             log.logger.handlers = server.log.error_log.handlers
         self.log = server.log
+        self._workers = server.WORKERS
         if "-m" in sys.orig_argv[:-1] and sys.argv[0].endswith("__main__.py"):
             # USR2 would start the file, whose folder would come first on sys.path.
             server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
@@ -286,6 +288,16 @@ class Service(Engine):
     def is_leaving(self, worker: Any) -> bool:
         """Whether a worker serves old connections only."""
         return "leaving" in self.said(worker.age)
+
+    def generations(self) -> list[tuple[int, int]]:
+        """Return in the master the number and the generation of each worker, the oldest first."""
+        of = self.reforking.generation_of if self.reforking is not None else lambda _age: 0
+        workers = sorted(self._workers.items(), key=lambda item: item[1].age)
+        return [(pid, of(worker.age)) for pid, worker in workers]
+
+    def molds(self) -> dict[int, int]:
+        """Return in the master the molds that it can fork workers from, by their generation."""
+        return self.reforking.molds() if self.reforking is not None else {}
 
     def ask(self, age: int, *words: object) -> bool:
         """Tell a worker what the master wants; whether it can be told."""

@@ -159,6 +159,14 @@ register(
     needs="prefork",
 )
 register(
+    "generations",
+    "Workers of this server",
+    _from("prefork._generations", "generations"),
+    ("pid",),
+    layout=_from("prefork._generations", "layout"),
+    needs="prefork._gunicorn_service",
+)
+register(
     "blame",
     "Private pages and their causes",
     _from("prefork", "blame"),

@@ -1,0 +1,50 @@
+"""What the doctor says of a master: generations, and what its workers do not share."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.prefork.serving import Clients, Server, running, until
+from tests.support import child_environment
+
+APP = """
+    import os
+    rows = []
+    def app(environ, start_response):
+        if not rows:
+            rows.extend({"id": i} for i in range(20_000))
+        body = str(os.getpid()).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+
+
+def processes(server: Server) -> list[dict[str, Any]]:
+    words = ["doctor", str(server.process.pid), "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "cpythonplus", *words],
+        env=child_environment({}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: list[dict[str, Any]] = json.loads(done.stdout)["generations"]["processes"]
+    return found
+
+
+def test_a_master_names_its_mold_and_what_its_workers_do_not_share(tmp_path: Path) -> None:
+    words = ("--workers", "2", "--refork", "--refork-after", "10", "--metrics", "/metrics")
+    with running(tmp_path, *words, app=APP) as server:
+        with Clients(server):
+            until(lambda: "workers of generation 1" in server.output(), "a mold")
+            until(lambda: all(each["generation"] for each in processes(server)[1:]), "its workers")
+        found = processes(server)
+        assert [each["role"] for each in found] == ["master", "mold", "worker", "worker"]
+        assert found[0]["pid"] == server.process.pid
+        assert f"forked from process {found[1]['pid']} " in server.output()
+        for worker in found[2:]:
+            assert 0 < worker["private_bytes"] < worker["resident_bytes"]
+            assert worker["causes"]
+        assert sum(each["requests"] for each in found[2:]) > 0
