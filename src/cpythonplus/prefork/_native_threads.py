@@ -33,6 +33,9 @@ _MOST_TRIES = 100
 _ANYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|python[\d.]+\w*|stdc\+\+|gcc_s)|ld)[.-].*\.?so")
 """Libraries that are on every stack, by the names of their files."""
 _OURS = re.compile(r"_native(\.[\w-]+)?\.so")
+_C_LIBRARY = re.compile(r"(lib(c|pthread)|ld-musl)[.-]")
+_SAVED_WORDS = 8
+"""An address of the interpreter so close before one of the C library is in a saved register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def _read(process: Path, tids: list[int], *, own: bool) -> list[Thread]:
             path, in_python = _innermost(addresses, mappings, interpreter)
             if own:
                 in_python = tid in names or any(pointer < each < end for each in ends)
-            library = os.path.basename(path)  # noqa: PTH119  # a name, not a file
+            library = _name(path)
             found.append(Thread(tid, names.get(tid, name), library, path, in_python))
     finally:
         if memory >= 0:
@@ -179,14 +182,22 @@ def _innermost(
     if not code:
         return "", False
     lowest, highest = code[0].start, code[-1].end
+    found = [
+        (place, _at(address, code))
+        for place, address in enumerate(addresses)
+        if lowest <= address < highest
+    ]
+    names = [(place, each.path, _name(each.path)) for place, each in found if each is not None]
+    waiting = [place for place, _, name in names if _C_LIBRARY.match(name)]
     library = ""
-    for address in addresses:
-        found = _at(address, code) if lowest <= address < highest else None
-        if found is None:
-            continue
-        name = os.path.basename(found.path)  # noqa: PTH119
-        if found.path == interpreter or name.startswith("libpython"):
-            return library, True
-        if not library and not _ANYWHERE.match(name) and not _OURS.fullmatch(name):
-            library = found.path
+    for place, path, name in names:
+        if path == interpreter or name.startswith("libpython"):
+            if not any(place < each <= place + _SAVED_WORDS for each in waiting):
+                return library, True
+        elif not library and not _ANYWHERE.match(name) and not _OURS.fullmatch(name):
+            library = path
     return library, False
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path)  # noqa: PTH119  # a name, not a file
