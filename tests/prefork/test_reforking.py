@@ -80,7 +80,7 @@ def test_workers_are_renewed_without_a_refused_request(tmp_path: Path, kind: str
         pytest.importorskip("aiohttp")
         app, words = AIOHTTP, ("--worker-class", "aiohttp.GunicornWebWorker")
     with running(tmp_path, *REFORK, *words, app=app) as server:
-        with Clients(server, count=4) as clients:
+        with Clients(server, count=4, keep_alive=kind != "sync") as clients:
             until(lambda: generation(server) >= 3 or clients.failures, "three generations")
         assert clients.failures == []
         until(lambda: is_renewed(server), "the last one to be in use")

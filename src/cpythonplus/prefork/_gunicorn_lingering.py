@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lingering"]
 
+_CLOSE = (b"connection", b"close")
 _TURN_S = 0.05
 _QUIET = 3
 
@@ -106,22 +107,32 @@ class Lingering:
 
 
 async def _close_uvicorn(server: Any) -> bool:
-    """Accept no more, keep no connection alive; whether any is left."""
+    """Accept no more, have each connection's next answer close it; whether any is left."""
     for each in server.servers:
         each.close()
-    for connection in list(server.server_state.connections):
-        cycle = getattr(connection, "cycle", None)
-        if cycle is not None and not cycle.response_complete:
-            connection.shutdown()  # after its answer
+    headers = server.server_state.default_headers
+    if _CLOSE not in headers:
+        headers.append(_CLOSE)  # it reads its own headers, and closes the connection
     return bool(server.server_state.connections)
 
 
 async def _close_aiohttp(runner: Any) -> bool:
-    """Accept no more, keep no connection alive; whether any is left."""
+    """Accept no more, have each connection's next answer close it; whether any is left."""
     for site in list(runner.sites):
         await site.stop()
     connections = runner.server.connections if runner.server is not None else ()
     for connection in list(connections):
-        if getattr(connection, "_current_request", None) is not None:
-            connection.keep_alive(False)  # noqa: FBT003  # aiohttp's
+        make = connection._request_factory  # noqa: SLF001  # of an object that ends with this worker
+        if not isinstance(make, _LastRequest):
+            connection._request_factory = _LastRequest(make)  # noqa: SLF001
     return bool(connections)
+
+
+class _LastRequest:
+    """Makes aiohttp's requests as if their client wanted the connection closed after the answer."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+
+    def __call__(self, message: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._make(message._replace(should_close=True), *args, **kwargs)
