@@ -82,7 +82,10 @@ def child(code, number, every, told):
     sys.unraisablehook = lambda info: None
     threading.excepthook = lambda info: None
     signal.alarm(LIMIT_S)
-    said = attempt(code, number, every)
+    try:
+        said = attempt(code, number, every)
+    except MemoryError:  # raised later still
+        said = ""
     first = (lib.failing_first() or b"").decode()
     os.write(told, json.dumps([calls, first, said]).encode())
 

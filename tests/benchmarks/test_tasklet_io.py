@@ -85,8 +85,9 @@ def test_sleepers_all_wake(side: Side) -> None:
 def test_threads_hand_over(name: str, side: Side) -> None:
     needs(name, side)
     outcome = case_called(name).measure(COMMANDS, side, Settings(1, 0.05))
-    assert outcome.rate > 0
     assert outcome.latency is not None
+    assert outcome.latency.count > 0
+    assert outcome.rate >= 0  # between the first and the last, of which there may be one
     assert (outcome.scheduled, outcome.patched) == (side == "scheduled", side == "scheduled")
 
 

@@ -26,6 +26,7 @@ __all__ = ["Thread", "loaded_libraries", "threads_of"]
 
 _MOST_THREADS = 256
 _STACK_BYTES = 64 << 10
+_LARGEST_STACK_BYTES = 1 << 30
 _WORD = struct.calcsize("P")
 _RUNNING = b"running"
 _AGAIN_S = 0.001
@@ -96,33 +97,56 @@ def _read(process: Path, tids: list[int], *, own: bool) -> list[Thread]:
     mappings = _mappings(process)
     interpreter = _interpreter(process)
     names = {each.native_id: each.name for each in threading.enumerate()} if own else {}
-    # Where glibc and musl have the number of a thread: at the upper end of its stack.
-    ends = set(sys._current_frames()) if own else set()  # noqa: SLF001
-    found, tries = [], _MOST_TRIES
+    places = _places(process, tids)
+    python = _pythons(places) if own else set()
+    found = []
     memory = -1
     with suppress(OSError):
         memory = os.open(process / "mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for tid in tids:
-            task = process / "task" / str(tid)
-            try:
-                name = (task / "comm").read_text(errors="replace").strip()
-            except OSError:  # it has ended
-                continue
-            instruction, pointer, tried = _place(task, tries)
-            tries -= tried
+        for tid, (name, instruction, pointer) in places.items():
             stack = _at(pointer, mappings)
             end = stack.end if stack is not None else pointer
             addresses = (instruction, *_words(memory, pointer, end)) if pointer else ()
             path, in_python = _innermost(addresses, mappings, interpreter)
             if own:
-                in_python = tid in names or any(pointer < each < end for each in ends)
-            library = _name(path)
-            found.append(Thread(tid, names.get(tid, name), library, path, in_python))
+                in_python = tid in names or tid in python
+            found.append(Thread(tid, names.get(tid, name), _name(path), path, in_python))
     finally:
         if memory >= 0:
             os.close(memory)
     return found
+
+
+def _places(process: Path, tids: list[int]) -> dict[int, tuple[str, int, int]]:
+    """Return of each thread its name, where it is and its stack pointer."""
+    places, tries = {}, _MOST_TRIES
+    for tid in tids:
+        task = process / "task" / str(tid)
+        try:
+            name = (task / "comm").read_text(errors="replace").strip()
+        except OSError:  # it has ended
+            continue
+        instruction, pointer, tried = _place(task, tries)
+        tries -= tried
+        places[tid] = name, instruction, pointer
+    return places
+
+
+def _pythons(places: dict[int, tuple[str, int, int]]) -> set[int]:
+    """Return which of these threads of this process run Python, also unknown to `threading`.
+
+    Python has a thread's address at the upper end of its stack, with glibc and musl.  It belongs to
+    the thread with the closest stack pointer below: stacks may lie side by side in one mapping.
+    """
+    pointers = sorted((pointer, tid) for tid, (_, _, pointer) in places.items() if pointer)
+    ends = set(sys._current_frames()) - {threading.get_ident()}  # noqa: SLF001
+    below = [(end, bisect_right(pointers, (end, 0)) - 1) for end in ends]
+    return {
+        pointers[place][1]
+        for end, place in below
+        if place >= 0 and end - pointers[place][0] < _LARGEST_STACK_BYTES
+    }
 
 
 def _mappings(process: Path) -> list[_Mapping]:
