@@ -91,6 +91,26 @@ def test_a_worker_with_too_much_private_memory_is_replaced(tmp_path: Path) -> No
         ended_well(server)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sync", "gthread"])
+def test_an_old_worker_is_replaced_without_a_refused_request(tmp_path: Path, kind: str) -> None:
+    words = ("--worker-class", kind, "--max-worker-lifetime", "1")
+    with running(tmp_path, *WORKERS, *words, "--max-worker-lifetime-jitter", "0.5") as server:
+        with Clients(server) as clients:
+            until(
+                lambda: (
+                    server.metric("worker_restarts_total", reason="lifetime") >= 3
+                    or clients.failures
+                ),
+                "three replacements",
+            )
+        assert clients.failures == []
+        assert len(clients.pids) >= 4
+        assert "has lived for long enough and is recycled" in server.output()
+        assert server.metric("worker_restarts_total", reason="exit") == 0
+        ended_well(server)
+
+
 def test_a_killed_worker_is_replaced_and_counted(tmp_path: Path) -> None:
     with running(tmp_path, *WORKERS) as server:
         server.ready(2)

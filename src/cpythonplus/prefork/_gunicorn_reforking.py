@@ -33,7 +33,7 @@ from cpythonplus.prefork._sharing import private_bytes
 if TYPE_CHECKING:
     from cpythonplus.prefork._gunicorn_service import Service
 
-__all__ = ["Reforking", "refusal"]
+__all__ = ["Reforking", "is_known", "refusal"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ANSWER_S = 30.0
@@ -42,17 +42,24 @@ _MEASURE_S = 30.0
 _END_S = 2.0
 _LOOK_S = 0.01
 _GROWN_BYTES = 32 << 20
-_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp")
+_OWN_ASGI = "gunicorn.workers.gasgi"
+_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp", _OWN_ASGI)
+
+
+def is_known(worker_class: type) -> bool:
+    """Whether it is known how such a worker serves its requests: in threads, or with asyncio."""
+    homes = [kind.__module__ for kind in worker_class.__mro__]
+    others = ("gevent", "eventlet", "tornado")
+    return any(home.startswith(_MODULES) for home in homes) and not any(
+        word in home for home in homes for word in others
+    )
 
 
 def refusal(server: Any) -> str:
     """Return why this server cannot refork; or nothing."""
     cfg = server.cfg
     homes = [kind.__module__ for kind in server.worker_class.__mro__]
-    others = ("gevent", "eventlet", "tornado")
-    if not any(home.startswith(_MODULES) for home in homes) or any(
-        word in home for home in homes for word in others
-    ):
+    if not is_known(server.worker_class) or _OWN_ASGI in homes:
         return f"workers of class {cfg.worker_class_str} cannot be reforked"
     if not cfg.preload_app:
         return "the application is loaded in each worker (preload_app is off)"
