@@ -234,7 +234,7 @@ def test_a_worker_that_grows_in_a_request_is_ended(tmp_path: Path, words: tuple[
     with running(tmp_path, *words, app=APP) as server:
         log = ends(server, "/grow", "hard_private_memory")
     assert re.search(
-        r"worker \d+ is ended at once: it has \d+ MiB of private memory; hard_private_memory is"
+        r"worker \d+ is ended at once: it has [\d.]+ MiB of private memory; hard_private_memory is"
         r" 90 MiB",
         log,
     )
