@@ -66,10 +66,10 @@ def test_wrong_numbers(limit_bytes: int, interval_s: float, min_age_s: float) ->
         Recycler(limit_bytes, Board(1), interval_s=interval_s, min_age_s=min_age_s)
 
 
-@pytest.mark.parametrize("numbers", [{"lifetime_s": -1}, {"lifetime_s": 1, "jitter_s": -1}])
-def test_wrong_lifetimes(numbers: dict[str, float]) -> None:
+@pytest.mark.parametrize(("lifetime_s", "jitter_s"), [(-1, 0), (1, -1)])
+def test_wrong_lifetimes(lifetime_s: float, jitter_s: float) -> None:
     with pytest.raises(ValueError, match="above zero"):
-        Recycler(1, Board(1), **numbers)
+        Recycler(1, Board(1), lifetime_s=lifetime_s, jitter_s=jitter_s)
 
 
 def test_a_worker_leaves_when_it_is_old_enough(world: World) -> None:

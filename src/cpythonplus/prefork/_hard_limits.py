@@ -232,7 +232,7 @@ def _frames_of(key: Key) -> list[FrameType]:
         return _stack(key)
     if _current_task(key) is key:
         return _stack(threading.main_thread().ident)
-    frames = []
+    frames: list[FrameType] = []
     awaited: Any = key.get_coro()
     while awaited is not None and len(frames) < sys.getrecursionlimit():
         for kind in ("cr", "gi", "ag"):

@@ -190,8 +190,8 @@ def add_to_aiohttp(
 ) -> Any:  # noqa: ANN401
     """Return `app`, with GET and HEAD of what `path` returns answered by what `render` returns.
 
-    All other requests are given to `answer`, with what answers them.  An Application is changed, once.  Raises RuntimeError for one
-    that has been started: then it takes no middleware.
+    All other requests are given to `answer`, with what answers them.  An Application is changed,
+    once.  Raises RuntimeError for one that has been started: then it takes no middleware.
     """
     if not is_aiohttp_application(app):
 

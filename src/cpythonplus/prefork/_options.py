@@ -350,7 +350,7 @@ _NO_REQUESTS = {
     "warm_up_lifespan": _NO_WEB,
     "warm_up_failure": _GOES_ON,
 }
-_ONLY_SERVE = "only the workers of `cpythonplus serve`, gunicorn's, are watched so"
+_ONLY_SERVE = "only the workers of `cpythonplus serve`, gunicorn's, have it"
 _ONE_JOB = "a work horse lives for one job"
 _NO_LIMITS = {
     "hard_private_memory": _ONLY_SERVE,

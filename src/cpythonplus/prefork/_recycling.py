@@ -28,11 +28,12 @@ _HOPELESS = 10
 class Recycler:
     """Tells a worker that it is too large or too old, and that it is its turn to leave.
 
-    What counts as its size is *private* memory (Private_Clean + Private_Dirty): what would be free again if
-    the worker left.  Resident memory would be wrong: it contains what the worker shares with the
-    master, which for a prepared heap is nearly all (263 MB of which 10 are private), and does not
-    come back by replacing the worker.  Private memory that has been swapped out does not count.
-    A page that the master gives up while only one worker still shares it becomes private then.
+    What counts as its size is *private* memory (Private_Clean + Private_Dirty): what would be free
+    again if the worker left.  Resident memory would be wrong: it contains what the worker shares
+    with the master, which for a prepared heap is nearly all (263 MB of which 10 are private), and
+    does not come back by replacing the worker.  Private memory that has been swapped out does not
+    count.  A page that the master gives up while only one worker still shares it becomes private
+    then.
 
     Make it in the master or in the worker; each process has its own state.  Call `poll` often: once
     right after the start, then after each request or in the server's own loop.
@@ -52,12 +53,12 @@ class Recycler:
     ) -> None:
         """Allow `limit_bytes` of private memory to a worker, and `lifetime_s`; 0: no limit.
 
-        jitter_s: each worker lives for up to so much longer.  interval_s: time between two readings of the memory; longer where a reading is slow, so that
-        reading takes a hundredth of the time at most.  min_age_s: a worker is left alone for this
-        long, and until it has served a request (if it counts them): else, with a limit below what a
-        fresh worker needs, a server would do nothing but replace workers.  One that is above the
-        limit at the first poll already is left alone ten times as long, and logged once.
-        read, clock: for tests.
+        jitter_s: each worker lives for up to so much longer.  interval_s: time between two readings
+        of the memory; longer where a reading is slow, so that reading takes a hundredth of the time
+        at most.  min_age_s: a worker is not too large for this long, and until it has served a
+        request (if it counts them): else, with a limit below what a fresh worker needs, a server
+        would do nothing but replace workers.  One that is above the limit at the first poll already
+        is left alone ten times as long, and logged once.  read, clock: for tests.
 
         Raises ValueError unless one limit and the interval are above zero, and no number is below.
         """
