@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.prefork.serving import ASGI_APP, Clients, Server, metric, running, until
+from tests.prefork.serving import APP, ASGI_APP, Clients, Server, metric, running, until
 from tests.support import run_child
 
 SOON = "from cpythonplus.prefork._gunicorn_service import SERVICE\nSERVICE.min_age_s = 0.0\n"
@@ -92,11 +92,15 @@ def test_a_worker_with_too_much_private_memory_is_replaced(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sync", "gthread"])
+@pytest.mark.parametrize("kind", ["sync", "gthread", "uvicorn_worker.UvicornWorker"])
 def test_an_old_worker_is_replaced_without_a_refused_request(tmp_path: Path, kind: str) -> None:
+    is_asgi = kind.startswith("uvicorn")
+    if is_asgi:
+        pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
     words = ("--worker-class", kind, "--max-worker-lifetime", "1")
-    with running(tmp_path, *WORKERS, *words, "--max-worker-lifetime-jitter", "0.5") as server:
-        with Clients(server) as clients:
+    words = (*WORKERS, *words, "--max-worker-lifetime-jitter", "0.5")
+    with running(tmp_path, *words, app=ASGI_APP if is_asgi else APP) as server:
+        with Clients(server, keep_alive=kind == "gthread") as clients:
             until(
                 lambda: (
                     server.metric("worker_restarts_total", reason="lifetime") >= 3
