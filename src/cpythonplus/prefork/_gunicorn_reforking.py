@@ -275,23 +275,27 @@ class Reforking:
                     return True
         return False
 
+    @staticmethod
+    def _forked(line: Channel, age: int) -> tuple[int, list[int]]:
+        """Have a mold fork a worker; returns its number, and its file's and line's descriptors."""
+        line.send("fork", age)
+        found: list[tuple[int, list[int]]] = []
+        try:
+            _wait_for_fork(line, age, found)
+        except BaseException:
+            for pid, descriptors in found:  # it would serve, and nobody would know it
+                for each in descriptors:
+                    os.close(each)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            raise
+        if not found:
+            raise RuntimeError("its helper ended without a worker")
+        return found[0]
+
     def _spawn(self, server: Any, mold: _Mold) -> None:
         age = server.worker_age + 1
-        mold.line.send("fork", age)
-        pid, descriptors, forked = 0, [], False
-        end = monotonic() + _ANSWER_S
-        while not forked:
-            message = mold.line.receive(max(end - monotonic(), 0.001))
-            if message is None:
-                raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
-            words, received = message
-            if words[0] == "worker":
-                pid, descriptors = int(words[1]), received
-            elif words[0] == "failed":
-                raise RuntimeError(" ".join(words[1:]))
-            forked = words[:2] == ["forked", str(age)]
-        if not pid:
-            raise RuntimeError("its helper ended without a worker")
+        pid, (file, line) = self._forked(mold.line, age)
         server.worker_age = age
         worker = server.worker_class(
             age,
@@ -302,7 +306,6 @@ class Reforking:
             server.cfg,
             server.log,
         )
-        file, line = descriptors
         worker.tmp.close()
         worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
         worker.pid = pid
@@ -420,6 +423,20 @@ class Reforking:
         self._generations.clear()
         self.generation = self._reforks = self._failures = 0
         self._is_ending = False
+
+
+def _wait_for_fork(line: Channel, age: int, found: list[tuple[int, list[int]]]) -> None:
+    """Put the worker that a mold forks into `found`, and wait until its helper has ended."""
+    end = monotonic() + _ANSWER_S
+    while (message := line.receive(max(end - monotonic(), 0.001))) is not None:
+        words, descriptors = message
+        if words[0] == "worker":
+            found.append((int(words[1]), descriptors))
+        elif words[0] == "failed":
+            raise RuntimeError(" ".join(words[1:]))
+        elif words[:2] == ["forked", str(age)]:
+            return
+    raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
 
 
 def _reap_strangers(server: Any, known: list[int]) -> None:
