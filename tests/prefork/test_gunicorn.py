@@ -97,8 +97,8 @@ def test_an_old_worker_is_replaced_without_a_refused_request(tmp_path: Path, kin
     is_asgi = kind.startswith("uvicorn")
     if is_asgi:
         pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
-    words = ("--worker-class", kind, "--max-worker-lifetime", "1")
-    words = (*WORKERS, *words, "--max-worker-lifetime-jitter", "0.5")
+    limits = ("--max-worker-lifetime", "1", "--max-worker-lifetime-jitter", "0.5")
+    words = (*WORKERS, "--worker-class", kind, *limits)
     with running(tmp_path, *words, app=ASGI_APP if is_asgi else APP) as server:
         with Clients(server, keep_alive=kind == "gthread") as clients:
             until(

@@ -50,6 +50,10 @@ ASGI_APP = """
         time.sleep(2e6)
     async def hogs():
         spins()
+    async def in_a_task():
+        await asyncio.sleep(3e6)
+    def calls():
+        time.sleep(4e6)
     tasks = []
     async def app(scope, receive, send):
         if scope["type"] != "http":
@@ -61,6 +65,11 @@ ASGI_APP = """
             await asyncio.to_thread(in_a_thread)
         if path == "/blocks":
             spins()
+        if path == "/task":
+            await asyncio.gather(in_a_task())
+        if path == "/call":
+            asyncio.get_running_loop().call_soon(calls)
+            await nap()
         if path == "/beside":
             tasks.append(asyncio.ensure_future(hogs()))
             await nap()
@@ -179,22 +188,25 @@ def test_a_task_that_takes_too_long_is_named_with_its_line(tmp_path: Path, kind:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ["/blocks", "/beside", "/thread"])
+@pytest.mark.parametrize("path", ["/blocks", "/beside", "/task", "/call", "/thread"])
 def test_what_an_event_loop_waits_for_is_named(tmp_path: Path, path: str) -> None:
     pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
     words = ("--worker-class", "uvicorn_worker.UvicornWorker")
     with running(tmp_path, *WORDS, *words, app=ASGI_APP) as server:
         log = ends(server, path)
     assert f"is ended at once: GET {path} for 0." in log
+    inner = {
+        "/beside": ("task", "time.sleep(2e6)", "spins"),
+        "/task": ("task", "await asyncio.sleep(3e6)", "in_a_task"),
+        "/call": ("thread", "time.sleep(4e6)", "calls"),
+        "/thread": ("thread", "time.sleep(1e6)", "in_a_thread"),
+    }
     if path == "/blocks":
         assert f"s, at {place(tmp_path, 'time.sleep(2e6)', 'spins')} < " in log
-    elif path == "/beside":
-        assert f" < {place(tmp_path, 'await asyncio.sleep(1e6)', 'nap')} < " in log
-        where = place(tmp_path, "time.sleep(2e6)", "spins")
-        assert f"which is ended: the event loop, at {where} < " in log
-    else:
-        where = place(tmp_path, "time.sleep(1e6)", "in_a_thread")
-        assert re.search(rf"which is ended: thread \S+, at {re.escape(where)} < ", log), log
+        return
+    kind, code, function = inner[path]
+    where = re.escape(place(tmp_path, code, function))
+    assert re.search(rf"which is ended: {kind} \S+, at (\S+ \(sleep\) < )?{where}", log), log
 
 
 @pytest.mark.slow

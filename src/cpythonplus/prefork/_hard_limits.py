@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from itertools import islice
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,7 +40,7 @@ __all__ = ["HardLimits"]
 _TURN_S = 1.0
 _READING_SHARE = 0.01  # of the time at most: a reading takes 1 ms for each 100 MB
 _MOST_FRAMES = 24
-_MOST_REQUESTS = 20
+_MOST_LINES = 40
 _MOST_TEXT = 200
 _JOIN_S = 1.0
 _FAILED_STATUS = 1
@@ -181,7 +182,7 @@ class HardLimits:
     def _end(self, reason: str, why: str, without: Key | None = None) -> NoReturn:
         try:
             self._log.error("worker %d is ended at once: %s", os.getpid(), why)
-            for line in self._others(without):
+            for line in islice(self._others(without), _MOST_LINES):
                 self._log.error("in worker %d, which is ended: %s", os.getpid(), line)
             if self._slot is not None:
                 self._slot.leaves(reason)
@@ -198,22 +199,21 @@ class HardLimits:
     def _others(self, key: Key | None) -> Iterator[str]:
         """Yield what else ends with the worker, or may be what a request waits for."""
         running = self._running.copy()
-        others = [each for each in running.items() if each[0] != key]
-        for each in others[:_MOST_REQUESTS]:
-            yield self._told(*each)
-        if len(others) > _MOST_REQUESTS:
-            yield f"{len(others) - _MOST_REQUESTS} more requests"
+        for each in running.items():
+            if each[0] != key:
+                yield self._told(*each)
         tasks = [each for each in running if not isinstance(each, int)]
         if not tasks:
             return
-        main = threading.main_thread()
-        now = _current_task(tasks[0])
-        if now is not None and now not in tasks:
-            yield f"the event loop, at {_place(_stack(main.ident))}"
-        # A function that the application runs in a thread, and awaits.
+        # What a request awaits, and what keeps the event loop from going on with it.
+        for task in asyncio.all_tasks(tasks[0].get_loop()) - set(tasks):
+            frames = _frames_of(task)
+            if any(map(_is_application, frames)):
+                yield f"task {task.get_name()}, at {_place(frames)}"
+        told = threading.main_thread() if _current_task(tasks[0]) is not None else None
         for thread in threading.enumerate():
             frames = _stack(thread.ident)
-            if thread is not main and any(map(_is_application, frames)):
+            if thread is not told and any(map(_is_application, frames)):
                 yield f"thread {thread.name}, at {_place(frames)}"
 
 
