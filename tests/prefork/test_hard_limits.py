@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.prefork.serving import Clients, Server, running, until
+from tests.support import run_child
 
 pytest.importorskip("gunicorn", reason="gunicorn is not installed")
 
@@ -207,6 +208,44 @@ def test_what_an_event_loop_waits_for_is_named(tmp_path: Path, path: str) -> Non
     kind, code, function = inner[path]
     where = re.escape(place(tmp_path, code, function))
     assert re.search(rf"which is ended: {kind} \S+, at (\S+ \(sleep\) < )?{where}", log), log
+
+
+def test_a_request_whose_place_cannot_be_told_is_ended_all_the_same() -> None:
+    child = run_child(
+        """
+        import time
+        from types import SimpleNamespace
+        from cpythonplus.prefork import _hard_limits as hard_limits
+        from cpythonplus.prefork._options import Options
+        def fails(key):
+            raise LookupError(key)
+        hard_limits._frames_of = fails
+        limits = hard_limits.HardLimits()
+        log = SimpleNamespace(error=lambda text, *args: print(text % args, flush=True))
+        assert limits.start(Options(request_timeout=0.01), None, log)
+        limits.begin(1, "GET", "/a\\x1b[0m\\n")
+        time.sleep(1e6)
+        """,
+        status=1,
+    )
+    line = r"worker \d+ is ended at once: GET /a\\x1b\[0m\\n for 0.0 s, at an unknown place; .*\n"
+    assert re.fullmatch(line, child.out), child.out
+
+
+def test_a_process_that_is_no_longer_watched_goes_on() -> None:
+    run_child(
+        """
+        from types import SimpleNamespace
+        from cpythonplus.prefork import _hard_limits as hard_limits
+        from cpythonplus.prefork._options import Options
+        limits, written = hard_limits.HardLimits(), []
+        slot = SimpleNamespace(write=lambda looked_ns: written.append(looked_ns))
+        assert not limits.start(Options(), slot, None)
+        assert limits.start(Options(hard_private_memory="1G"), slot, None)
+        limits.stop()
+        assert written and written[-1] == 0, written
+        """
+    )
 
 
 @pytest.mark.slow

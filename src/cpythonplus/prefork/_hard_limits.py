@@ -194,7 +194,12 @@ class HardLimits:
     def _told(self, key: Key, entry: tuple[float, str, str]) -> str:
         began_s, *request = entry
         words = " ".join(ascii(each)[1:-1][:_MOST_TEXT] for each in request)
-        return f"{words} for {monotonic() - began_s:.1f} s, at {_place(_frames_of(key))}"
+        place = "an unknown place"
+        with suppress(
+            Exception
+        ):  # what is awaited can be anything; the worker is ended all the same
+            place = _place(_frames_of(key))
+        return f"{words} for {monotonic() - began_s:.1f} s, at {place}"
 
     def _others(self, key: Key | None) -> Iterator[str]:
         """Yield what else ends with the worker, or may be what a request waits for."""
@@ -234,19 +239,15 @@ def _frames_of(key: Key) -> list[FrameType]:
         return _stack(threading.main_thread().ident)
     frames: list[FrameType] = []
     awaited: Any = key.get_coro()
-    while awaited is not None and len(frames) < sys.getrecursionlimit():
+    for _ in range(sys.getrecursionlimit()):  # no object that awaits itself is followed for ever
         for kind in ("cr", "gi", "ag"):
             frame = getattr(awaited, f"{kind}_frame", None)
             if frame is not None:
                 frames.append(frame)
-        awaited = next(
-            (
-                getattr(awaited, name)
-                for name in ("cr_await", "gi_yieldfrom", "ag_await")
-                if hasattr(awaited, name)
-            ),
-            None,
-        )
+        inner = (getattr(awaited, name, None) for name in ("cr_await", "gi_yieldfrom", "ag_await"))
+        awaited = next((each for each in inner if each is not None), None)
+        if awaited is None:
+            break
     return _inside(frames[::-1])
 
 
