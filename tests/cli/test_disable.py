@@ -208,8 +208,8 @@ def test_which_words_are_left() -> None:
     kept = ["app:app", "-w", "8", "--bind=:80", "--max-requests", "9", "--ma", "--wor", "1", "x y"]
     assert stock_words(kept) == kept
     first, last = (
-        ["--no-gil", "--keep-mortal=a:b", "--warm", "/x"],
-        ["--metrics", "/m", "--warm=/y"],
+        ["--no-gil", "--keep-mortal=a:b", "--prepare-ag", "1M"],
+        ["--metrics", "/m", "--prepare-ag=2M"],
     )
     assert stock_words([*first, *kept, *last]) == kept
     assert stock_words(["--no-gil", "--", "--no-gil"]) == ["--", "--no-gil"]
