@@ -148,6 +148,33 @@ def test_resident_memory_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.any_version
+@pytest.mark.parametrize("stock", [False, True], ids=["private", "stock"])
+def test_celerys_own_limit_counts_private_memory(tmp_path: Path, *, stock: bool) -> None:
+    """Every child is above it from the start, if what children share is counted."""
+    settings = {"worker_max_memory_per_child": 45 * 1024}
+    if stock:
+        settings["prefork_max_private_memory"] = 0
+    with worker(tmp_path, "-c", "1", **settings) as shop:
+        answers = shop.ask("answer = [shop.look.delay(n).get(timeout=60) for n in range(10)]")
+        assert min(answer["resident_kib"] for answer in answers) > 45 * 1024
+        assert len({answer["pid"] for answer in answers}) == (10 if stock else 1)
+        line = "worker_max_memory_per_child (45 MiB) counts private memory"
+        assert shop.server.text().count(line) == (not stock)
+        if not stock:
+            grown, after = shop.ask("""
+                import time
+                grown, after = shop.grow.delay(200).get(timeout=60), 0
+                end = time.monotonic() + 60
+                while after in {0, grown} and time.monotonic() < end:
+                    after = shop.look.delay(1).get(timeout=60)["pid"]
+                answer = [grown, after]
+            """)
+            assert grown == answers[0]["pid"] != after
+        shop.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.any_version
 def test_a_wrong_setting_is_one_line_and_work_goes_on(tmp_path: Path) -> None:
     settings = {
         "prefork_max_private_memory": "much",

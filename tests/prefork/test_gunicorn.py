@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.prefork.serving import ASGI_APP, Clients, Server, metric, running, until
+from tests.prefork.serving import APP, ASGI_APP, Clients, Server, metric, running, until
 from tests.support import run_child
 
 SOON = "from cpythonplus.prefork._gunicorn_service import SERVICE\nSERVICE.min_age_s = 0.0\n"
@@ -88,6 +88,30 @@ def test_a_worker_with_too_much_private_memory_is_replaced(tmp_path: Path) -> No
         assert clients.failures == []
         assert len(clients.pids) >= 3
         assert "private memory" in server.output()
+        ended_well(server)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sync", "gthread", "uvicorn_worker.UvicornWorker"])
+def test_an_old_worker_is_replaced_without_a_refused_request(tmp_path: Path, kind: str) -> None:
+    is_asgi = kind.startswith("uvicorn")
+    if is_asgi:
+        pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
+    limits = ("--max-worker-lifetime", "1", "--max-worker-lifetime-jitter", "0.5")
+    words = (*WORKERS, "--worker-class", kind, *limits)
+    with running(tmp_path, *words, app=ASGI_APP if is_asgi else APP) as server:
+        with Clients(server, keep_alive=kind == "gthread") as clients:
+            until(
+                lambda: (
+                    server.metric("worker_restarts_total", reason="lifetime") >= 3
+                    or clients.failures
+                ),
+                "three replacements",
+            )
+        assert clients.failures == []
+        assert len(clients.pids) >= 4
+        assert "has lived for long enough and is recycled" in server.output()
+        assert server.metric("worker_restarts_total", reason="exit") == 0
         ended_well(server)
 
 

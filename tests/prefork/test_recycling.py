@@ -31,10 +31,21 @@ class World:
         self.now_s += self.reading_s
         return ProcessMemory(pid, "worker", 10**9, 30, 20, self.private_bytes)
 
-    def recycler(self, board: Board, *, interval_s: float = 1.0, min_age_s: float = 0) -> Recycler:
+    def recycler(
+        self,
+        board: Board,
+        *,
+        limit: int = LIMIT,
+        lifetime_s: float = 0,
+        jitter_s: float = 0,
+        interval_s: float = 1.0,
+        min_age_s: float = 0,
+    ) -> Recycler:
         return Recycler(
-            LIMIT,
+            limit,
             board,
+            lifetime_s=lifetime_s,
+            jitter_s=jitter_s,
             interval_s=interval_s,
             min_age_s=min_age_s,
             read=self.read,
@@ -55,6 +66,59 @@ def test_wrong_numbers(limit_bytes: int, interval_s: float, min_age_s: float) ->
         Recycler(limit_bytes, Board(1), interval_s=interval_s, min_age_s=min_age_s)
 
 
+@pytest.mark.parametrize(("lifetime_s", "jitter_s"), [(-1, 0), (1, -1)])
+def test_wrong_lifetimes(lifetime_s: float, jitter_s: float) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        Recycler(1, Board(1), lifetime_s=lifetime_s, jitter_s=jitter_s)
+
+
+def test_a_worker_leaves_when_it_is_old_enough(world: World) -> None:
+    board = Board(1)
+    recycler = world.recycler(board, limit=0, lifetime_s=100)
+    for _ in range(100):
+        assert not recycler.poll()
+        world.now_s += 1
+    assert world.readings == 0
+    assert recycler.poll()
+    assert recycler.reason == "lifetime"
+    (row,) = board.snapshot().workers
+    assert row.leaving == "lifetime"
+    world.now_s += 1000
+    assert not recycler.poll()
+
+
+def test_old_workers_leave_one_at_a_time(world: World) -> None:
+    board = Board(2, replacement_s=0)
+    recycler = world.recycler(board, limit=0, lifetime_s=100)
+    recycler.poll()
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        try:
+            assert board.take_turn(other.pid)
+            world.now_s += 101
+            assert not recycler.poll()
+        finally:
+            other.kill()
+    world.now_s += 1
+    assert recycler.poll()
+
+
+def test_lifetimes_are_spread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+
+    def uniform(least: float, most: float) -> float:
+        drawn.append((least, most))
+        return 7.0
+
+    monkeypatch.setattr("random.uniform", uniform)
+    recycler = world.recycler(Board(1), lifetime_s=100, jitter_s=20)
+    assert not recycler.poll()
+    world.now_s += 106
+    assert not recycler.poll()
+    world.now_s += 2
+    assert recycler.poll()
+    assert drawn == [(0, 20)]
+
+
 def test_once_when_above_the_limit(world: World) -> None:
     board = Board(2)
     recycler = world.recycler(board)
@@ -65,6 +129,7 @@ def test_once_when_above_the_limit(world: World) -> None:
     world.private_bytes = LIMIT + 1
     world.now_s += 1
     assert recycler.poll()
+    assert recycler.reason == "private_memory"
     (row,) = board.snapshot().workers
     assert (row.leaving, board.snapshot().turn_pid) == ("private_memory", os.getpid())
     world.now_s += 1000

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.prefork.serving import DEADLINE_S, Clients, Server, running, until
+from tests.support import run_child
 
 FIRST = """
     import os, threading, time
@@ -120,6 +121,67 @@ def test_a_mold_that_is_killed_is_told_and_the_service_goes_on(tmp_path: Path) -
         assert clients.failures == []
         assert server.stop() == 0, server.output()
         assert server.nothing_left()
+
+
+LOST = """
+    import os, signal, time
+    from types import SimpleNamespace
+    from cpythonplus.prefork._channel import Channel
+    from cpythonplus.prefork import _gunicorn_mold, _gunicorn_reforking
+
+    def worker():
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(1e6)
+        return pid
+
+    def is_killed(pid):
+        return os.waitpid(pid, 0)[1] == signal.SIGKILL
+"""
+
+
+def test_a_worker_whose_mold_ends_before_it_has_said_so_is_not_left() -> None:
+    pytest.importorskip("gunicorn")
+    run_child(
+        LOST
+        + """
+    pid = worker()
+    master, mold = Channel.pair()
+    file, other = os.pipe()
+    mold.send("worker", pid, descriptors=(file, other))
+    mold.close()
+    before = set(os.listdir("/proc/self/fd"))
+    line = SimpleNamespace(send=lambda *_: None, receive=master.receive)
+    try:
+        _gunicorn_reforking.Reforking._forked(line, 1)
+    except EOFError:
+        pass
+    else:
+        raise AssertionError("no EOFError")
+    assert is_killed(pid)
+    assert set(os.listdir("/proc/self/fd")) == before
+    """
+    )
+
+
+def test_a_worker_that_cannot_be_handed_over_is_not_left() -> None:
+    pytest.importorskip("gunicorn")
+    run_child(
+        LOST
+        + """
+    pid = worker()
+    master, mold = Channel.pair()
+    master.close()
+    log = SimpleNamespace(error=print)
+    of = SimpleNamespace(age=1, tmp=SimpleNamespace(fileno=lambda: 0))
+    helper = os.fork()
+    if helper == 0:
+        service = SimpleNamespace(channel=mold, lines={1: SimpleNamespace(fileno=lambda: 0)})
+        _gunicorn_mold.deliver(service, SimpleNamespace(WORKERS={pid: of}, log=log))
+    os.waitpid(helper, 0)
+    assert is_killed(pid)
+    """
+    )
 
 
 def test_nothing_is_left_of_a_master_that_is_killed(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_an_application_that_takes_no_middleware_is_served(
     with running(tmp_path, *WORDS, "--metrics", "/metrics", app=app, env=env) as server:
         assert int(server.get("/")) in server.workers()
         assert server.get("/metrics").startswith("404")
-        assert "no metrics of aiohttp's requests: RuntimeError" in server.output()
+        assert "no metrics and no limits of aiohttp's requests: RuntimeError" in server.output()
 
 
 @pytest.mark.slow

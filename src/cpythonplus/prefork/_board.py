@@ -40,6 +40,7 @@ from cpythonplus.prefork._records import WORD_MAX, Record
 from cpythonplus.prefork._slots import (
     CLAIM,
     COUNTERS,
+    LOOKED_NS,
     NUMBERS,
     PRIVATE,
     PROPORTIONAL,
@@ -89,7 +90,8 @@ class WorkerRow:
 
     private_bytes, shared_bytes, proportional_bytes: as in `sharing`; 0 before the first reading.
     requests, gil_waits: since its start.  gil_wait_ns: how long all these waits together took.
-    leaving: the reason that it gave for leaving, or "".
+    leaving: the reason that it gave for leaving, or "".  looked_ns: when it has last looked at its
+    hard limits, on the monotonic clock; 0: it does not.
     """
 
     pid: int
@@ -102,6 +104,7 @@ class WorkerRow:
     gil_waits: int
     gil_wait_ns: int
     leaving: str
+    looked_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,7 @@ class Board:
         """Make a board for as many workers at a time as there are `slots`.
 
         Allow for those that are still leaving while their replacements start: twice the workers is
-        a good number; a slot takes about 230 bytes.
+        a good number; a slot takes about 250 bytes.
 
         replacement_s: how long the turn of a worker that has ended is kept for its replacement to
         be ready (a server may decide to start none).
@@ -548,6 +551,7 @@ def _row(index: int, owner: _Owner, values: list[int]) -> WorkerRow:
         gil_waits=values[WAITS],
         gil_wait_ns=values[WAIT_NS],
         leaving=REASONS[values[REASON] - 1] if values[REASON] else "",
+        looked_ns=values[LOOKED_NS],
     )
 
 

@@ -344,10 +344,17 @@ class Engine:
 
     def watch(self, *, always: bool = False) -> None:
         """Begin to measure the memory; always: also where there is no limit."""
-        limit = self.options.max_private_memory or (sys.maxsize if always else 0)
-        if limit and self.board is not None and self._slot is not None:
+        options = self.options
+        limit = options.max_private_memory or (sys.maxsize if always else 0)
+        limited = limit or options.max_worker_lifetime
+        if limited and self.board is not None and self._slot is not None:
             self._recycler = Recycler(
-                limit, self.board, interval_s=self.interval_s, min_age_s=self.min_age_s
+                limit,
+                self.board,
+                lifetime_s=options.max_worker_lifetime,
+                jitter_s=options.max_worker_lifetime_jitter,
+                interval_s=self.interval_s,
+                min_age_s=self.min_age_s,
             )
 
     def serve_metrics(self) -> None:
@@ -375,22 +382,26 @@ class Engine:
             waits, wait_ns = gil_statistics()
             self._slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
 
-    def is_due(self) -> bool:
-        """Whether this worker has to be replaced for its private memory, and now is its turn.
+    def is_due(self) -> str:
+        """Return why this worker is to be replaced, when it is its turn; one of REASONS, or "".
 
-        Asked between two requests or tasks, by any thread; True only once, so the worker has to end
-        then.
+        Asked between two requests or tasks, by any thread; a reason is returned only once, so the
+        worker has to end then.
         """
         if self._slot is None or not self._asking.acquire(blocking=False):
-            return False  # another thread of this worker is asking
+            return ""  # another thread of this worker is asking
         try:
             self.write_waits()
             if self._recycler is None or not self._recycler.poll():
-                return False
+                return ""
         finally:
             self._asking.release()
+        reason = self._recycler.reason
+        if reason == "lifetime":
+            self.log.info("worker %d has lived for long enough and is recycled", os.getpid())
+            return reason
         limit = format_size(self.options.max_private_memory)
         self.log.warning(
             "worker %d has more than %s of private memory and is recycled", os.getpid(), limit
         )
-        return True
+        return reason

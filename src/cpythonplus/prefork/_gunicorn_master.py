@@ -169,6 +169,8 @@ class Overseer(Arbiter):
             if SERVICE.reforking is not None:
                 SERVICE.reforking.look(self)
             leaving = SERVICE.leaving(self)
+        with Guard(self.log, "looking at workers that are silent"):
+            SERVICE.end_silent(self)
         with Guard(self.log, "describing the master"):
             SERVICE.describe()
         self._num_workers += leaving

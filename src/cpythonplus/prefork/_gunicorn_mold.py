@@ -239,6 +239,8 @@ def deliver(service: Service, server: Any, error: BaseException | None = None) -
     try:
         _deliver(service, server, error)
     except Exception as problem:  # noqa: BLE001  # this process may not go on in any case
+        for pid in server.WORKERS:  # it would serve, and nobody would know it
+            os.kill(pid, signal.SIGKILL)
         server.log.error("a new worker is lost: %s", in_one_line(problem))  # noqa: TRY400
     finally:
         os._exit(0)

@@ -33,7 +33,7 @@ from cpythonplus.prefork._sharing import private_bytes
 if TYPE_CHECKING:
     from cpythonplus.prefork._gunicorn_service import Service
 
-__all__ = ["Reforking", "refusal"]
+__all__ = ["Reforking", "is_known", "refusal"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ANSWER_S = 30.0
@@ -42,17 +42,24 @@ _MEASURE_S = 30.0
 _END_S = 2.0
 _LOOK_S = 0.01
 _GROWN_BYTES = 32 << 20
-_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp")
+_OWN_ASGI = "gunicorn.workers.gasgi"
+_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp", _OWN_ASGI)
+
+
+def is_known(worker_class: type) -> bool:
+    """Whether it is known how such a worker serves its requests: in threads, or with asyncio."""
+    homes = [kind.__module__ for kind in worker_class.__mro__]
+    others = ("gevent", "eventlet", "tornado")
+    return any(home.startswith(_MODULES) for home in homes) and not any(
+        word in home for home in homes for word in others
+    )
 
 
 def refusal(server: Any) -> str:
     """Return why this server cannot refork; or nothing."""
     cfg = server.cfg
     homes = [kind.__module__ for kind in server.worker_class.__mro__]
-    others = ("gevent", "eventlet", "tornado")
-    if not any(home.startswith(_MODULES) for home in homes) or any(
-        word in home for home in homes for word in others
-    ):
+    if not is_known(server.worker_class) or _OWN_ASGI in homes:
         return f"workers of class {cfg.worker_class_str} cannot be reforked"
     if not cfg.preload_app:
         return "the application is loaded in each worker (preload_app is off)"
@@ -276,23 +283,27 @@ class Reforking:
                     return True
         return False
 
+    @staticmethod
+    def _forked(line: Channel, age: int) -> tuple[int, list[int]]:
+        """Have a mold fork a worker; returns its number, and its file's and line's descriptors."""
+        line.send("fork", age)
+        found: list[tuple[int, list[int]]] = []
+        try:
+            _wait_for_fork(line, age, found)
+        except BaseException:
+            for pid, descriptors in found:  # it would serve, and nobody would know it
+                for each in descriptors:
+                    os.close(each)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            raise
+        if not found:
+            raise RuntimeError("its helper ended without a worker")
+        return found[0]
+
     def _spawn(self, server: Any, mold: _Mold) -> None:
         age = server.worker_age + 1
-        mold.line.send("fork", age)
-        pid, descriptors, forked = 0, [], False
-        end = monotonic() + _ANSWER_S
-        while not forked:
-            message = mold.line.receive(max(end - monotonic(), 0.001))
-            if message is None:
-                raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
-            words, received = message
-            if words[0] == "worker":
-                pid, descriptors = int(words[1]), received
-            elif words[0] == "failed":
-                raise RuntimeError(" ".join(words[1:]))
-            forked = words[:2] == ["forked", str(age)]
-        if not pid:
-            raise RuntimeError("its helper ended without a worker")
+        pid, (file, line) = self._forked(mold.line, age)
         server.worker_age = age
         worker = server.worker_class(
             age,
@@ -303,7 +314,6 @@ class Reforking:
             server.cfg,
             server.log,
         )
-        file, line = descriptors
         worker.tmp.close()
         worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
         worker.pid = pid
@@ -421,6 +431,20 @@ class Reforking:
         self._generations.clear()
         self.generation = self._reforks = self._failures = 0
         self._is_ending = False
+
+
+def _wait_for_fork(line: Channel, age: int, found: list[tuple[int, list[int]]]) -> None:
+    """Put the worker that a mold forks into `found`, and wait until its helper has ended."""
+    end = monotonic() + _ANSWER_S
+    while (message := line.receive(max(end - monotonic(), 0.001))) is not None:
+        words, descriptors = message
+        if words[0] == "worker":
+            found.append((int(words[1]), descriptors))
+        elif words[0] == "failed":
+            raise RuntimeError(" ".join(words[1:]))
+        elif words[:2] == ["forked", str(age)]:
+            return
+    raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
 
 
 def _reap_strangers(server: Any, known: list[int]) -> None:

@@ -6,10 +6,11 @@
                            OpenMP's threads; prepare, within the budget
     worker   (fork)        its line to the master; cut the master's connections: before all else
              post_fork     forget what is the master's, schedule the GIL
-             post_worker_init   metrics, watch the private memory
+             post_worker_init   metrics, watch the private memory and the hard limits
              notify        say what is new, hear what the master wants
              worker_exit   say why, fast exit
     master   kill_worker   say what one hangs in
+             manage_workers     kill one that cannot watch its hard limits
              child_exit    count why it ended
 
 One Service for each process, made when this module is imported: a master has one gunicorn.
@@ -20,7 +21,9 @@ One Service for each process, made when this module is imported: a master has on
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import inspect
 import os
 import signal
 import socket
@@ -45,7 +48,8 @@ from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
 from cpythonplus.prefork._gunicorn_lingering import Lingering
-from cpythonplus.prefork._gunicorn_reforking import Reforking, refusal
+from cpythonplus.prefork._gunicorn_reforking import Reforking, is_known, refusal
+from cpythonplus.prefork._hard_limits import HardLimits
 from cpythonplus.prefork._hung_workers import HungWorkers
 from cpythonplus.prefork._options import is_path, log, read
 
@@ -57,7 +61,7 @@ __all__ = ["SERVICE", "Service", "rehearse_requests"]
 _LOOK_INTERVAL_S = 1.0
 _AGAIN_S = 0.01
 _SPARE_SLOTS = 16
-# HUP and TTIN can ask for more workers than there were at the start; a slot takes 230 bytes.
+# HUP and TTIN can ask for more workers than there were at the start; a slot takes 250 bytes.
 _LEAST_SLOTS = 128
 _FAILED_STATUS = 1
 # What their functions do when the SystemExit of a worker passes is nothing.
@@ -104,6 +108,7 @@ class Service(Engine):
         os.register_at_fork(after_in_child=self._after_fork)
         self._hung = HungWorkers()
         self._workers: dict[int, Any] = {}  # gunicorn's own, by pid
+        self._killed: dict[int, str] = {}  # by the master, and why
         self._statuses: dict[int, int] = {}
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
@@ -113,6 +118,7 @@ class Service(Engine):
         """Which generation it is the mold of, or was forked from."""
         self._is_chosen = False
         self._lingering = Lingering()
+        self._limits = HardLimits()
         self.helper_pid = 0
         """In a mold's helper, which only forks a worker: its own number."""
         self._reopen_listeners: Callable[[], object] = int
@@ -148,7 +154,7 @@ class Service(Engine):
         if self.reforking is not None:
             with Guard(server.log, "ending the molds"):
                 self.reforking.reset()
-        for step in (self._listen, self._warm_up) if self.opened else ():
+        for step in (self._listen, self._warm_up, self._check_limits) if self.opened else ():
             try:
                 # What runs is better than nothing.
                 with Guard(server.log, "HUP", passing=(HaltServer,)):
@@ -214,6 +220,27 @@ class Service(Engine):
             self._warm_up(server)
         with Guard(server.log, "reforking"):
             self._begin_reforking(server)
+        with Guard(server.log, "checking the limits of a request"):
+            self._check_limits(server)
+
+    def _check_limits(self, server: Any) -> None:
+        options, cfg = self.options, server.cfg
+        if not self._has_hard_limits():
+            return
+        if not is_known(server.worker_class):
+            server.log.warning(
+                "no request_timeout, no hard_private_memory: workers of class %s cannot be watched",
+                cfg.worker_class_str,
+            )
+        elif cfg.worker_class_str == "sync" and 0 < cfg.timeout <= options.request_timeout:
+            server.log.warning(
+                "a sync worker is aborted after %d s (--timeout), before request_timeout (%g s)",
+                cfg.timeout,
+                options.request_timeout,
+            )
+
+    def _has_hard_limits(self) -> bool:
+        return bool(self.options.request_timeout or self.options.hard_private_memory)
 
     def _begin_reforking(self, server: Any) -> None:
         why = refusal(server) if self.options.refork else ""
@@ -325,6 +352,24 @@ class Service(Engine):
             enough=2 * server.num_workers,
         )
 
+    def end_silent(self, server: Any) -> None:
+        """Kill workers that cannot look at their hard limits, since C code keeps the GIL."""
+        if self.board is None or not self._has_hard_limits():
+            return
+        for row in self.board.snapshot().workers:
+            if row.pid not in server.WORKERS or row.pid in self._killed:
+                continue
+            why = self._hung.passed(row.pid, row.looked_ns, self.options)
+            if why:
+                self._killed[row.pid] = why
+                self.look_at_hung(server, row.pid)
+                server.log.error(
+                    "worker %d is killed: no Python code can run in it, and it has passed %s",
+                    row.pid,
+                    why,
+                )
+                server.kill_worker(row.pid, signal.SIGKILL)
+
     def leaving(self, server: Any) -> int:
         """Return how many workers serve old connections only, and are to be replaced already.
 
@@ -348,6 +393,7 @@ class Service(Engine):
         # One that ended after the look, while others were reaped: if it left in good order it has
         # noted so, which wins over the status.
         how: int | str = self._statuses.pop(worker.pid, signal.SIGKILL)
+        how = self._killed.pop(worker.pid, how)
         if worker.aborted:
             how = "timeout"
         elif worker.age <= self._reloaded_age:
@@ -379,6 +425,8 @@ class Service(Engine):
             # uvicorn's: it catches the signal, serves to the end, restores what was there, and
             # raises it again. So the worker would die of it, without its hooks and atexit handlers.
             signal.signal(signal.SIGTERM, _end_well)
+        if is_known(type(worker)) and self._limits.start(self.options, self._slot, worker.log):
+            self._limit_requests(worker)
         self._lingering.watch(worker, functools.partial(self.say, worker.ppid, "leaving"))
         config: Any = getattr(worker, "config", None)
         if getattr(config, "timeout_notify", 0) > _LOOK_INTERVAL_S:
@@ -400,6 +448,14 @@ class Service(Engine):
         worker.run = functools.partial(molding.serve_then_mold, worker.run, self.is_chosen)
         if self._slot is not None:
             self._slot.ready()
+
+    def _limit_requests(self, worker: Any) -> None:
+        """Have a worker of WSGI note which requests it serves; see `_counted` for ASGI."""
+        for name in ("handle_request", "handle_http2_request"):
+            handle = getattr(worker, name, None)
+            if handle is not None:  # the request comes first, or after the listener
+                place = 1 if next(iter(inspect.signature(handle).parameters)) == "listener" else 0
+                setattr(worker, name, self._limits.around(handle, place))
 
     def _add_metrics(self, worker: Any) -> None:
         """Put what answers for the metrics, and counts ASGI requests, around the application."""
@@ -424,28 +480,47 @@ class Service(Engine):
 
     def _count_aiohttp(self, application: Any) -> Any:
         """Have what aiohttp's worker gets count its requests, and answer for the metrics."""
-        if self.options.metrics is None:
+        if self.options.metrics is None and not self._has_hard_limits():
             return application
 
-        def count() -> None:
-            self._asgi_requests += 1
+        async def answer(request: Any, handler: Callable[[Any], Any]) -> Any:
+            key = self._count_request(request.method, request.path)
+            try:
+                return await handler(request)
+            finally:
+                self._limits.end(key)
 
         try:
             return metrics.add_to_aiohttp(
-                application, lambda: self.options.metrics, self.render, count
+                application, lambda: self.options.metrics, self.render, answer
             )
         except RuntimeError as error:  # started by somebody already
-            self.log.warning("no metrics of aiohttp's requests: %s", in_one_line(error))
+            self.log.warning(
+                "no metrics and no limits of aiohttp's requests: %s", in_one_line(error)
+            )
             return application
 
     def _counted(self, application: Callable[..., Any]) -> Callable[..., Any]:
         """Count an ASGI application's requests: its worker does not."""
 
         async def counted(scope: dict[str, Any], receive: object, send: object) -> None:
-            self._asgi_requests += scope["type"] == "http"
-            await application(scope, receive, send)
+            if scope["type"] != "http":
+                await application(scope, receive, send)
+                return
+            key = self._count_request(scope["method"], scope["path"])
+            try:
+                await application(scope, receive, send)
+            finally:
+                self._limits.end(key)
 
         return counted
+
+    def _count_request(self, method: str, path: str) -> asyncio.Task[Any] | int:
+        """Count a request that an event loop serves; returns what the limits know it by."""
+        self._asgi_requests += 1
+        key = asyncio.current_task() or threading.get_ident()
+        self._limits.begin(key, method, path)
+        return key
 
     def _look(self, worker: Any) -> None:
         """Put this worker's numbers on the board, and leave when there is too much memory."""
@@ -455,8 +530,8 @@ class Service(Engine):
             self.say(worker.ppid, "ready")
         if worker.alive and os.getppid() != worker.ppid:
             self._leave(worker)  # a sync worker that always finds a client does not look itself
-        elif worker.alive and self.is_due():
-            self._note("private_memory")
+        elif worker.alive and (reason := self.is_due()):
+            self._note(reason)
             self._leave(worker)
         message = None
         with suppress(EOFError):  # the master is gone, which the worker finds out itself
@@ -530,6 +605,8 @@ class Service(Engine):
             return
         _ignore_further()
         error = sys.exc_info()[1]
+        if isinstance(error, molding.Molding):
+            self._limits.stop()
         if not isinstance(error, SystemExit) or isinstance(error, molding.Molding):
             return
         self._write(worker, now=True)

@@ -3,15 +3,27 @@
 A worker that hangs inside of C runs no Python, not even the handler of the signal that is sent to
 it, so that nothing says why.  Another one takes its place and hangs likewise, for ever.  The master
 may read its children's memory, and looks at their stacks.
+
+A worker with hard limits says on the board each second that it looks at them.  The master has to
+end one that does not.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
 
 from cpythonplus.prefork import _native_threads as native_threads
+from cpythonplus.prefork._sharing import private_bytes
+
+if TYPE_CHECKING:
+    from cpythonplus.prefork._options import Options
 
 __all__ = ["HungWorkers"]
+
+_SILENT_NS = 3 * 10**9
+_TURN_NS = 10**9
 
 
 class HungWorkers:
@@ -20,6 +32,7 @@ class HungWorkers:
     def __init__(self) -> None:
         self.in_a_row = 0
         """How many, since a worker has last served a request."""
+        self._seen: dict[int, tuple[int, int]] = {}  # when one has looked, when the master saw it
 
     def look(self, log: Any, pid: int, *, served: bool, first: bool, enough: int) -> None:  # noqa: ANN401
         """Log the library that worker `pid` is in.
@@ -44,3 +57,24 @@ class HungWorkers:
                 self.in_a_row,
                 where,
             )
+
+    def passed(self, pid: int, looked_ns: int, options: Options) -> str:
+        """Return which hard limit a worker has passed that does not look at them; or nothing.
+
+        looked_ns: when it has looked last, 0 where it need not.
+        """
+        silent_ns = monotonic_ns() - looked_ns
+        if not looked_ns or silent_ns < _SILENT_NS:
+            self._seen.pop(pid, None)
+            return ""
+        # All were stopped, and this process too, perhaps: then they need a moment to look.
+        seen_ns, at_ns = self._seen.setdefault(pid, (looked_ns, monotonic_ns()))
+        if seen_ns != looked_ns:
+            del self._seen[pid]
+        elif monotonic_ns() - at_ns >= _TURN_NS:
+            if 0 < options.request_timeout < (silent_ns - _SILENT_NS) / 1e9:
+                return "request_timeout"
+            with suppress(OSError, RuntimeError):
+                if 0 < options.hard_private_memory < private_bytes(pid):
+                    return "hard_private_memory"
+        return ""

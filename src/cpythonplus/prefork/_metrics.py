@@ -186,36 +186,37 @@ def add_to_aiohttp(
     app: Any,  # noqa: ANN401  # aiohttp's, or a coroutine function that makes one
     path: Callable[[], str | None],
     render: Render,
-    count: Callable[[], object],
+    answer: Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]],
 ) -> Any:  # noqa: ANN401
     """Return `app`, with GET and HEAD of what `path` returns answered by what `render` returns.
 
-    All other requests are counted.  An Application is changed, once.  Raises RuntimeError for one
-    that has been started: then it takes no middleware.
+    All other requests are given to `answer`, with what answers them.  An Application is changed,
+    once.  Raises RuntimeError for one that has been started: then it takes no middleware.
     """
     if not is_aiohttp_application(app):
 
         async def made() -> Any:  # noqa: ANN401
             found = await app()
             inner = found if is_aiohttp_application(found) else found.app
-            add_to_aiohttp(inner, path, render, count)
+            add_to_aiohttp(inner, path, render, answer)
             return found
 
         return made
     if not any(hasattr(each, _OURS) for each in app.middlewares):
-        app.middlewares.insert(0, _aiohttp_middleware(path, render, count))
+        app.middlewares.insert(0, _aiohttp_middleware(path, render, answer))
     return app
 
 
 def _aiohttp_middleware(
-    path: Callable[[], str | None], render: Render, count: Callable[[], object]
+    path: Callable[[], str | None],
+    render: Render,
+    answer: Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]],
 ) -> Callable[..., Awaitable[Any]]:
     web: Any = import_module("aiohttp.web")
 
     async def with_metrics(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
         if request.path != path() or request.method not in _METHODS:
-            count()
-            return await handler(request)
+            return await answer(request, handler)
         body = render().encode()
         return web.Response(body=body, headers=_headers(body))
 

@@ -252,6 +252,32 @@ class Options:
         "SIZE",
         default=0,
     )
+    hard_private_memory: int = _option(
+        "End a worker at once, in the middle of a request, when its private memory exceeds SIZE;"
+        " 0: never.",
+        _size,
+        "SIZE",
+        default=0,
+    )
+    max_worker_lifetime: float = _option(
+        "Recycle workers that are older than SECONDS, one at a time; 0: never.",
+        _seconds,
+        "SECONDS",
+        default=0.0,
+    )
+    max_worker_lifetime_jitter: float = _option(
+        "Let each worker live for up to SECONDS longer, at random.",
+        _seconds,
+        "SECONDS",
+        default=0.0,
+    )
+    request_timeout: float = _option(
+        "End a worker at once when a request takes longer than SECONDS, and log where it is;"
+        " 0: no limit.",
+        _seconds,
+        "SECONDS",
+        default=0.0,
+    )
     metrics: str | None = _option(
         "Prometheus metrics: at a path (/metrics) of the service, or on a port ([HOST:]PORT).",
         _place,
@@ -324,6 +350,14 @@ _NO_REQUESTS = {
     "warm_up_lifespan": _NO_WEB,
     "warm_up_failure": _GOES_ON,
 }
+_ONLY_SERVE = "only the workers of `cpythonplus serve`, gunicorn's, have it"
+_ONE_JOB = "a work horse lives for one job"
+_NO_LIMITS = {
+    "hard_private_memory": _ONLY_SERVE,
+    "max_worker_lifetime": _ONLY_SERVE,
+    "max_worker_lifetime_jitter": _ONLY_SERVE,
+    "request_timeout": "there are no requests",
+}
 
 SERVERS: Mapping[str, Mapping[str, str]] = {
     "gunicorn": {},
@@ -331,6 +365,10 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
         "warm_up_failure": _GOES_ON,
+        "hard_private_memory": "uWSGI has evil-reload-on-rss, which counts shared memory too",
+        "max_worker_lifetime": "uWSGI has its own: max-worker-lifetime",
+        "max_worker_lifetime_jitter": "uWSGI has its own: max-worker-lifetime-delta",
+        "request_timeout": "uWSGI has its own: harakiri",
         "prepare_again": "uWSGI forks in C without calling Python first: the"
         " master is prepared once",
         "metrics" + PATH: "uWSGI reads the application from its module itself: give a port",
@@ -339,6 +377,8 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
         **_NO_REQUESTS,
+        **_NO_LIMITS,
+        "request_timeout": "celery has its own: task_time_limit",
         "metrics" + PATH: _NO_WEB,
         "fast_exit": _ENDS_LIGHTLY,
     },
@@ -346,14 +386,20 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
         **_NO_REQUESTS,
+        **_NO_LIMITS,
+        "hard_private_memory": _ONE_JOB,
+        "max_worker_lifetime": _ONE_JOB,
+        "max_worker_lifetime_jitter": _ONE_JOB,
+        "request_timeout": "RQ has its own: the timeout of a job",
         "metrics": "a work horse lives for one job, and between two jobs nothing could answer",
-        "max_private_memory": "a work horse lives for one job",
+        "max_private_memory": _ONE_JOB,
         "fast_exit": _ENDS_LIGHTLY,
     },
     "multiprocessing": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
         **_NO_REQUESTS,
+        **_NO_LIMITS,
         "metrics" + PATH: _NO_WEB,
         "max_private_memory": "a pool calls nothing between two tasks; use maxtasksperchild",
         "fast_exit": _ENDS_LIGHTLY,
@@ -362,6 +408,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
         **_NO_REQUESTS,
+        **_NO_LIMITS,
         "metrics" + PATH: _NO_WEB,
         "max_private_memory": "only the program knows when a child of its own may end",
     },

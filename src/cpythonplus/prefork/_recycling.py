@@ -1,10 +1,12 @@
-"""When a worker has grown too large: it leaves, one at a time, and is replaced by a fresh one.
+"""When a worker has grown too large or old: it leaves, one at a time, and is replaced by another.
 
 Server-neutral: `Recycler.poll` says when, the server's own way of leaving gracefully does the rest.
 """
 
 import logging
+import math
 import os
+import random
 import time
 from collections.abc import Callable
 
@@ -24,13 +26,14 @@ _HOPELESS = 10
 
 
 class Recycler:
-    """Tells a worker that it has more private memory than it may have, and that it is its turn.
+    """Tells a worker that it is too large or too old, and that it is its turn to leave.
 
-    What counts is *private* memory (Private_Clean + Private_Dirty): what would be free again if
-    the worker left.  Resident memory would be wrong: it contains what the worker shares with the
-    master, which for a prepared heap is nearly all (263 MB of which 10 are private), and does not
-    come back by replacing the worker.  Private memory that has been swapped out does not count.
-    A page that the master gives up while only one worker still shares it becomes private then.
+    What counts as its size is *private* memory (Private_Clean + Private_Dirty): what would be free
+    again if the worker left.  Resident memory would be wrong: it contains what the worker shares
+    with the master, which for a prepared heap is nearly all (263 MB of which 10 are private), and
+    does not come back by replacing the worker.  Private memory that has been swapped out does not
+    count.  A page that the master gives up while only one worker still shares it becomes private
+    then.
 
     Make it in the master or in the worker; each process has its own state.  Call `poll` often: once
     right after the start, then after each request or in the server's own loop.
@@ -41,33 +44,40 @@ class Recycler:
         limit_bytes: int,
         board: Board,
         *,
+        lifetime_s: float = 0.0,
+        jitter_s: float = 0.0,
         interval_s: float = 1.0,
         min_age_s: float = 10.0,
         read: Callable[[int], ProcessMemory] = process_memory,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Allow `limit_bytes` of private memory to a worker.
+        """Allow `limit_bytes` of private memory to a worker, and `lifetime_s`; 0: no limit.
 
-        interval_s: time between two readings of the memory; longer where a reading is slow, so that
-        reading takes a hundredth of the time at most.  min_age_s: a worker is left alone for this
-        long, and until it has served a request (if it counts them): else, with a limit below what a
-        fresh worker needs, a server would do nothing but replace workers.  One that is above the
-        limit at the first poll already is left alone ten times as long, and logged once.
-        read, clock: for tests.
+        jitter_s: each worker lives for up to so much longer.  interval_s: time between two readings
+        of the memory; longer where a reading is slow, so that reading takes a hundredth of the time
+        at most.  min_age_s: a worker is not too large for this long, and until it has served a
+        request (if it counts them): else, with a limit below what a fresh worker needs, a server
+        would do nothing but replace workers.  One that is above the limit at the first poll already
+        is left alone ten times as long, and logged once.  read, clock: for tests.
 
-        Raises ValueError unless all are above zero (min_age_s: not below).
+        Raises ValueError unless one limit and the interval are above zero, and no number is below.
         """
-        if limit_bytes <= 0 or interval_s <= 0 or min_age_s < 0:
-            raise ValueError("a limit, an interval and an age must be above zero")
+        numbers = (limit_bytes, lifetime_s, jitter_s, min_age_s)
+        if min(numbers) < 0 or interval_s <= 0 or not (limit_bytes or lifetime_s):
+            raise ValueError("a limit and an interval must be above zero")
         self.limit_bytes = limit_bytes
+        self.reason = ""
+        """One of REASONS, when `poll` has returned True."""
         self._board = board
+        self._lifetime_s = lifetime_s
+        self._jitter_s = jitter_s
         self._interval_s = interval_s
         self._min_age_s = min_age_s
         self._read = read
         self._clock = clock
         self._pid = 0
         # Set by `_start`, in each process anew.
-        self._started_s = self._next_s = 0.0
+        self._started_s = self._next_s = self._old_at_s = 0.0
         self._told = False
         self._first_bytes: int | None = None
         self._slot: Slot | None = None
@@ -83,22 +93,28 @@ class Recycler:
             self._start(now_s)
         if self._told or now_s < self._next_s:
             return False
+        large = self._is_large(now_s)
+        reason = "lifetime" if now_s >= self._old_at_s else "private_memory" if large else ""
+        if not reason or not self._board.take_turn(self._pid):
+            return False
+        self._told = True
+        self.reason = reason
+        if self._slot is not None:
+            self._slot.leaves(reason)
+        return True
+
+    def _is_large(self, now_s: float) -> bool:
         private_bytes = self._measure(now_s)
         if self._first_bytes is None:
             self._first_bytes = private_bytes
             self._check_limit()
-        if private_bytes <= self.limit_bytes or not self._old_enough(now_s):
-            return False
-        if not self._board.take_turn(self._pid):
-            return False
-        self._told = True
-        if self._slot is not None:
-            self._slot.leaves("private_memory")
-        return True
+        return private_bytes > self.limit_bytes > 0 and self._old_enough(now_s)
 
     def _start(self, now_s: float) -> None:
         self._pid = os.getpid()
         self._started_s = self._next_s = now_s
+        jitter_s = random.uniform(0, self._jitter_s)  # noqa: S311  # nothing secret
+        self._old_at_s = now_s + self._lifetime_s + jitter_s if self._lifetime_s else math.inf
         self._told = False
         self._first_bytes = None
         self._slot = None
@@ -109,6 +125,9 @@ class Recycler:
 
     def _measure(self, now_s: float) -> int:
         """Read the memory, put it on the board, set the time of the next reading."""
+        if not self.limit_bytes:
+            self._next_s = now_s + self._interval_s
+            return 0
         try:
             memory = self._read(self._pid)
         except (OSError, RuntimeError):
@@ -134,7 +153,7 @@ class Recycler:
 
     def _check_limit(self) -> None:
         first_bytes = self._first_bytes or 0
-        if first_bytes > self.limit_bytes and self._board.warn_once():
+        if first_bytes > self.limit_bytes > 0 and self._board.warn_once():
             _log.warning(
                 "a fresh worker has %s of private memory, more than the limit of %s: workers are "
                 "recycled at most every %g s",

@@ -9,8 +9,8 @@ from cpythonplus.prefork._records import WORD_MAX, Record
 __all__ = ["Slot"]
 
 # Words of a slot's record of numbers, by place.
-CLAIM, READY, REASON, PRIVATE, SHARED, PROPORTIONAL, REQUESTS, WAITS, WAIT_NS = range(9)
-NUMBERS = 9
+CLAIM, READY, REASON, PRIVATE, SHARED, PROPORTIONAL, REQUESTS, WAITS, WAIT_NS, LOOKED_NS = range(10)
+NUMBERS = 10
 COUNTERS = (REQUESTS, WAITS, WAIT_NS)  # from the worker's start
 _PLACES = {
     "private_bytes": PRIVATE,
@@ -19,6 +19,7 @@ _PLACES = {
     "requests": REQUESTS,
     "gil_waits": WAITS,
     "gil_wait_ns": WAIT_NS,
+    "looked_ns": LOOKED_NS,
 }
 
 

@@ -4,14 +4,17 @@ Signals do it: `worker_before_create_process` in the parent, `worker_process_ini
 The children need nothing for their end: billiard ends them by `os._exit`.
 
 Recycling by memory.  celery compares the *highest resident* memory that a child ever had, shared
-pages among it, with `worker_max_memory_per_child`, after each task.  That place in billiard's loop
-is the only one where a child may end without losing a task, so the setting
-`prefork_max_private_memory` makes use of it: the function that is asked there,
-`billiard.pool.mem_rss`, is replaced by one that knows about private memory.  It is
-private, so it is looked at first.
+pages among it, with `worker_max_memory_per_child`, after each task.  A child that was forked from a
+large parent is above the limit from the start, and is replaced after each task.  So that setting
+counts private memory here, as `prefork_max_private_memory` does; the lower one holds.
+
+The place where celery compares is the only one in billiard's loop where a child may end without
+losing a task.  The function that is asked there, `billiard.pool.mem_rss`, is replaced by one that
+knows about private memory.  It is private, so it is looked at first.
 """
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from billiard import pool as billiard_pool
@@ -19,6 +22,7 @@ from celery import signals
 from celery.concurrency import get_implementation
 from celery.concurrency.prefork import TaskPool
 
+from cpythonplus._base.sizes import format_size
 from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._options import OPTIONS, log, read
@@ -31,6 +35,7 @@ __all__: list[str] = []
 
 # billiard's unit.
 _KIB = 1024
+_LIMIT = next(each for each in OPTIONS if each.name == "max_private_memory")
 
 
 def _asks_for_memory() -> bool:
@@ -41,25 +46,29 @@ def _asks_for_memory() -> bool:
 
 
 def _limit_memory(worker: "WorkController", engine: Engine) -> None:
-    """Have the pool that `worker` is about to make recycle by private memory, if that is set."""
-    if not engine.options.max_private_memory:
+    """Have the pool that `worker` is about to make recycle by private memory, if a limit is set."""
+    own = int(worker.max_memory_per_child or 0) * _KIB
+    limit = min(filter(None, (own, engine.options.max_private_memory)), default=0)
+    if not limit:
         return
     if not _asks_for_memory():
         log.warning(
             "this version of billiard measures memory differently: max_private_memory has no effect"
         )
         return
-    # celery's own limit goes on holding, with celery's meaning.
-    own_kib = int(worker.max_memory_per_child or 0)
-    limit_kib = own_kib or max(1, engine.options.max_private_memory // _KIB)
-    stock_mem_rss = billiard_pool.mem_rss
+    if own:
+        log.warning(  # celery's log is set up later, and would not have a line at level info
+            "worker_max_memory_per_child (%s) counts private memory, without what children share;"
+            " prefork_max_private_memory = 0 has it count resident memory",
+            format_size(own),
+        )
+    engine.options = replace(engine.options, max_private_memory=limit)
+    limit_kib = max(1, limit // _KIB)
 
     def used_kib() -> int:
         """Return what billiard compares with its limit after each task, in the child."""
-        if engine.is_due():
-            return max(private_bytes() // _KIB, limit_kib + 1)
         # Never 0, which would mean that it cannot be told.
-        return max(1, int(stock_mem_rss())) if own_kib else 1
+        return max(private_bytes() // _KIB, limit_kib + 1) if engine.is_due() else 1
 
     billiard_pool.mem_rss = used_kib
     worker.max_memory_per_child = limit_kib
@@ -80,10 +89,22 @@ def _on_worker_init(sender: "WorkController", **_: object) -> None:
     configured = {each.name: sender.app.conf.get(each.setting) for each in OPTIONS}
     given = {name: value for name, value in configured.items() if value is not None}
     _engine = Engine(read("celery", given))
-    _limit_memory(sender, _engine)
+    if _is_limited(given):
+        _limit_memory(sender, _engine)
     if not sender.use_eventloop:
         # The pool for transports that are not asynchronous tells nobody before it forks.
         _engine.before_fork()
+
+
+def _is_limited(given: dict[str, object]) -> bool:
+    """Whether private memory counts: not where somebody has set the limit to 0."""
+    asked = given.get(_LIMIT.name, os.environ.get(_LIMIT.variable))
+    if asked is None:
+        return True
+    try:
+        return bool(_LIMIT.read(asked))
+    except ValueError:  # told already, and ignored
+        return True
 
 
 def _has_prefork_pool(worker: "WorkController") -> bool:
