@@ -179,7 +179,7 @@ class Connections:
     def cut(self) -> None:
         """Replace all that must not be shared; see the file's head.
 
-        Only for a process just forked, while it has one thread; does nothing in the parent or when
+        Only for a process just forked; does nothing in the parent or when
         called again.  What cannot be renewed is dead.  Raises OSError if the descriptors cannot be
         listed: then nothing is replaced.
         """
@@ -197,6 +197,7 @@ class Connections:
             for identity, numbers in now.items()
             if (identity not in before if self.whole else identity in found)
             and self.mine not in numbers
+            and _is_inherited(identity, numbers[0])
         }
         # Read first, replace later: an epoll's list shows the sockets that are replaced.
         states = {
@@ -250,6 +251,15 @@ def _descriptors() -> dict[str, list[int]]:
             elif renewing.kind(link):
                 found[f"{link} {name}"] = [int(name)]
     return found
+
+
+def _is_inherited(identity: str, number: int) -> bool:
+    """Whether a descriptor is the parent's, not one that a library's fork handler has made here."""
+    inherited = renewing.is_inherited(number)
+    if inherited is not None:
+        return inherited
+    # A socket has its own inode. A library that has started threads here has seen to the rest.
+    return identity.startswith(_SOCKET) or len(os.listdir(renewing.TASKS)) == 1  # noqa: PTH208
 
 
 def _identity(number: int) -> str:

@@ -13,6 +13,9 @@ A new descriptor gets the state of the old one, as /proc/self/fdinfo shows it:
     timerfd   the time left, and the interval
     inotify   nothing: the kernel does not show paths, and the thread that reads it is not here
 
+A library with a fork handler of its own (gRPC) may have made new ones under the same numbers by
+now, which its threads wait for already.  Those are not touched: see `is_inherited`.
+
 Tried: the loops of asyncio and selectors continue with such an epoll; gevent makes a new one after
 each fork, whatever it finds.  Rejected: an empty epoll, in which asyncio's loop never wakes again;
 a dead socket, on which the loop raises for ever.
@@ -23,6 +26,7 @@ epoll itself.  `load` imports it in the parent, so that workers share its pages.
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import struct
@@ -30,7 +34,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["NAMES", "State", "kind", "load", "read", "renew"]
+__all__ = ["NAMES", "TASKS", "State", "is_inherited", "kind", "load", "read", "renew"]
 
 NAMES = ("epoll", "eventfd", "timerfd", "inotify")
 _LINKS = {
@@ -40,6 +44,9 @@ _LINKS = {
     "anon_inode:inotify": "inotify",
 }
 _EPOLL_CTL_ADD = 1
+_SYS_KCMP = {"x86_64": 312, "aarch64": 272}.get(platform.machine(), -1)
+_KCMP_FILE = 0
+TASKS = "/proc/self/task"
 # struct epoll_event: packed on x86-64 only.
 _EVENT = "=IQ" if platform.machine() == "x86_64" else "=I4xQ"
 
@@ -71,7 +78,19 @@ def load() -> None:
         with suppress(ImportError, OSError):
             import ctypes
 
-            _libc = ctypes.CDLL(None)
+            _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def is_inherited(number: int) -> bool | None:
+    """Whether the parent has the same thing behind `number`; None where nothing can tell."""
+    if _libc is None:
+        return None
+    import ctypes
+
+    how = _libc.syscall(_SYS_KCMP, os.getppid(), os.getpid(), _KCMP_FILE, number, number)
+    if how < 0:  # forbidden, or the parent has nothing there
+        return False if ctypes.get_errno() == errno.EBADF else None
+    return bool(how == 0)
 
 
 def read(name: str, number: int) -> State:
