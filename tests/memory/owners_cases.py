@@ -17,7 +17,7 @@ import pytest
 
 from cpythonplus import _native, memory
 from cpythonplus.memory._agent.comparing import compared
-from cpythonplus.memory._owners import looking
+from cpythonplus.memory._owners import looking, room
 from cpythonplus.memory._owners.spelling import place_of, spelled
 from cpythonplus.memory._report.owners import growth_layout
 from examples.leaks import judge
@@ -200,7 +200,7 @@ class TestNames:
                 pass
 
             kept = {"key" * 1_000_000: [Part() for _ in range(4000)]}
-            data, *_ = _native.memory_owners(-1, 1 << 14, False, 60)
+            data, *_ = _native.memory_owners(-1, 1 << 14, False, 60, 1 << 34)
             print(b"keykey" in data, len(data) < 1_000_000)
             """
         ).out
@@ -503,7 +503,7 @@ class TestNothingIsChanged:
         out = run_child(
             """
             import os, threading, time
-            from cpythonplus.memory._owners import looking
+            from cpythonplus.memory._owners import looking, room
 
             kept = [[number] for number in range(300_000)]
             ours, theirs = os.pipe()
@@ -549,6 +549,22 @@ class TestNothingIsChanged:
         ).out
         assert out == "done\n"
 
+    def test_hooks_of_the_c_library_are_not_called(self) -> None:
+        """They start threads, on the stacks of those that the copy does not have, or write."""
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            libc = ctypes.CDLL(None)
+            assert libc.__register_atfork(libc.abort, libc.abort, libc.abort, None) == 0
+            with memory.growth() as found:
+                kept = [[number] for number in range(4000)]
+            print(found.result.owners[0].name, found.result.lost)
+            """
+        ).out
+        assert out == "__main__.kept \n"
+
     def test_beside_threads_that_work(self) -> None:
         ended = threading.Event()
 
@@ -567,6 +583,41 @@ class TestNothingIsChanged:
             ended.set()
             for each in threads:
                 each.join()
+
+
+class TestWithoutACopy:
+    @pytest.mark.parametrize("at", [0, 1], ids=["first look", "second look"])
+    def test_the_rest_is_told(self, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        look, looks = looking._look, iter(range(2))  # noqa: SLF001
+
+        def failing(*arguments: Any, **options: Any) -> Any:
+            if next(looks) == at:
+                raise RuntimeError("the copy of the process was ended by signal 11")
+            return look(*arguments, **options)
+
+        monkeypatch.setattr(looking, "_look", failing)
+        found = grown(lambda: [[number] for number in range(MANY)])
+        assert found.owners == found.classes == ()
+        assert found.rss_bytes > 0
+        assert {"live_objects", "code"} <= {each.name for each in found.parts}
+        text = str(found)
+        assert "who keeps what has grown is not told: the copy of the process was ended" in text
+        assert "RSS" in text
+        assert "no owner" not in text
+
+    def test_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(room, "_left", lambda: iter([1 << 40, 3 << 20]))
+        found = grown(list)
+        assert found.lost.endswith("and 2.7 MiB can be had")
+        with pytest.raises(MemoryError):
+            memory.owners()
+
+    def test_what_can_be_had(self) -> None:
+        assert 1 << 20 < room.copy_room() <= 1 << 40
+
+    def test_a_copy_that_needs_more_than_it_may_take(self) -> None:
+        with pytest.raises(RuntimeError, match="ended early"):
+            _native.memory_owners(-1, 1, False, 60, 16 << 20)
 
 
 class TestMisuse:
@@ -637,7 +688,7 @@ class TestMisuse:
         assert descriptors_now() == descriptors
 
     @pytest.mark.parametrize(
-        "arguments", [(), (1,), ("x", 1, True, 1), (-1, -1, True), (-1, 1, True, 1, 1)]
+        "arguments", [(), (1,), ("x", 1, True, 1, 1), (-1, -1, True, 1), (-1, 1, True, 1, 1, 1)]
     )
     def test_wrong_arguments_of_the_extension(self, arguments: tuple[Any, ...]) -> None:
         with pytest.raises((TypeError, OverflowError)):
@@ -648,7 +699,7 @@ class TestMisuse:
             path = tmp_path / "mark"
             path.write_bytes(content)
             with path.open("rb") as file:
-                data, _, mark = _native.memory_owners(file.fileno(), 1 << 20, False, 60)
+                data, _, mark = _native.memory_owners(file.fileno(), 1 << 20, False, 60, 1 << 34)
             assert data
             assert mark == -1
 
@@ -658,7 +709,7 @@ class TestMisuse:
 
             kept = [[number] for number in range(2_000_000)]
             try:
-                _native.memory_owners(-1, 1, False, 0)
+                _native.memory_owners(-1, 1, False, 0, 1 << 34)
             except RuntimeError as error:
                 print(error)
         """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         key_sharing,
     )
     from cpythonplus.memory._owners.looking import growth, owners
-    from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, Where
+    from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, PartGrown, Where
     from cpythonplus.memory._record import Record
     from cpythonplus.memory._resident_memory import (
         Advice,
@@ -69,6 +69,7 @@ __all__ = [
     "Owner",
     "Owners",
     "PathStep",
+    "PartGrown",
     "Pin",
     "Record",
     "ReferencePath",
@@ -124,6 +125,7 @@ _HOMES = {
     "Oversized": "._key_sharing",
     "Owner": "._owners.model",
     "Owners": "._owners.model",
+    "PartGrown": "._owners.model",
     "Pin": "._resident_memory",
     "PathStep": "._heap_census",
     "Record": "._record",

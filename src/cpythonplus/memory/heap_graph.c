@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "../_base/address_table.h"
+#include "../_base/copy_memory.h"
 #include "../_base/record_table.h"
 #include "../_interp/live_frames.h"
 #include "../_interp/object_parts.h"
@@ -17,6 +18,7 @@
 #include "heap_walk.h"
 
 #define SMALL_BLOCK 512
+#define SMALL_STEP 16
 
 struct measured {
     PyTypeObject *type;
@@ -55,7 +57,7 @@ plus_heap_graph_node(const struct plus_heap_graph *graph, const PyObject *op)
 static int
 resize(void **array, size_t count, size_t item_bytes)
 {
-    void *larger = realloc(*array, count * item_bytes);
+    void *larger = plus_realloc(*array, count * item_bytes);
 
     *array = larger != NULL ? larger : *array;
     return larger != NULL ? 0 : -ENOMEM;
@@ -72,12 +74,12 @@ grow(struct plus_heap_graph *graph)
         resize((void **)&graph->members, capacity, sizeof *graph->members) < 0) {
         return -ENOMEM;
     }
-    uint32_t *slots = calloc(2 * capacity, sizeof *slots);
+    uint32_t *slots = plus_calloc(2 * capacity, sizeof *slots);
 
     if (slots == NULL) {
         return -ENOMEM;
     }
-    free(graph->slots);
+    plus_free(graph->slots);
     graph->slots = slots;
     graph->mask = 2 * capacity - 1;
     graph->capacity = capacity;
@@ -133,7 +135,12 @@ measure(struct building *it, PyObject *op)
     Py_ssize_t blocks[] = {parts.object, parts.table, parts.values};
 
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        it->graph->large_bytes += blocks[i] > SMALL_BLOCK ? (uint64_t)blocks[i] : 0;
+        if (blocks[i] > SMALL_BLOCK) {
+            it->graph->large_bytes += (uint64_t)blocks[i];
+        }
+        else {
+            it->graph->small_bytes += ((uint64_t)blocks[i] + SMALL_STEP - 1) / SMALL_STEP * SMALL_STEP;
+        }
     }
     return parts.object + parts.table + parts.values;
 }
@@ -191,7 +198,7 @@ number_all(struct building *it)
     const struct plus_heap_visitor visitor = {number, NULL, it};
 
     (void)plus_live_frames_visit(count_frames, graph);
-    graph->codes = calloc((size_t)graph->frames + 1, sizeof(PyCodeObject *));
+    graph->codes = plus_calloc((size_t)graph->frames + 1, sizeof(PyCodeObject *));
     if (graph->codes == NULL) {
         return -ENOMEM;
     }
@@ -253,8 +260,8 @@ connect_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
 static int
 sort_edges(struct plus_heap_graph *graph)
 {
-    size_t nodes = graph->edges.count, *first = calloc(nodes + 2, sizeof *first);
-    uint32_t *target = malloc((graph->pair_count + 1) * sizeof *target);
+    size_t nodes = graph->edges.count, *first = plus_calloc(nodes + 2, sizeof *first);
+    uint32_t *target = plus_malloc((graph->pair_count + 1) * sizeof *target);
 
     graph->edges.first = first;
     graph->edges.target = target;
@@ -270,7 +277,7 @@ sort_edges(struct plus_heap_graph *graph)
     for (size_t i = 0; i < graph->pair_count; i++) {
         target[first[graph->pairs[2 * i] + 1]++] = graph->pairs[2 * i + 1];
     }
-    free(graph->pairs);
+    plus_free(graph->pairs);
     graph->pairs = NULL;
     return 0;
 }
@@ -281,7 +288,7 @@ connect_all(struct building *it)
     struct plus_heap_graph *graph = it->graph;
     const struct plus_heap_visitor visitor = {NULL, connect, it};
 
-    graph->in_count = calloc(graph->edges.count, sizeof *graph->in_count);
+    graph->in_count = plus_calloc(graph->edges.count, sizeof *graph->in_count);
     if (graph->in_count == NULL) {
         return -ENOMEM;
     }
@@ -338,7 +345,7 @@ rank_of(const PyObject *op)
 static int
 reach_all(struct plus_heap_graph *graph)
 {
-    uint8_t *rank = malloc(graph->edges.count);
+    uint8_t *rank = plus_malloc(graph->edges.count);
     int status = -ENOMEM;
 
     graph->held = graph->roots.count;
@@ -348,7 +355,7 @@ reach_all(struct plus_heap_graph *graph)
         }
         status = plus_graph_reach_all(&graph->edges, &graph->roots, rank, RANKS);
     }
-    free(rank);
+    plus_free(rank);
     return status;
 }
 

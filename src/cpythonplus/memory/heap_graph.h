@@ -3,7 +3,7 @@
  * Node 0 is what all others hang from.  Then come the frames that are being executed, and then the objects.  An object that
  * refers to nothing, and that one other refers to alone, is no node: it counts with that one.
  *
- * The GIL must be held, and stays so.  Makes no object; takes some 100 bytes a node, from malloc, which are not given back:
+ * The GIL must be held, and stays so.  Makes no object; takes some 100 bytes a node, of copy_memory.h, which are not given back:
  * to be used in a copy of the process (heap_copy.h). */
 #ifndef PLUS_MEMORY_HEAP_GRAPH_H
 #define PLUS_MEMORY_HEAP_GRAPH_H
@@ -23,6 +23,7 @@ struct plus_heap_graph {
     size_t modules, named, held;
     uint64_t total_objects, total_bytes;
     uint64_t large_bytes; /* of blocks above 512 bytes, which pymalloc leaves to malloc */
+    uint64_t small_bytes; /* of the others, as pymalloc rounds them up */
     /* Its own. */
     uint32_t *slots;
     size_t mask, capacity;

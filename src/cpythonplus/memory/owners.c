@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../_base/copy_memory.h"
 #include "../_base/record_table.h"
 #include "../_interp/layouts.h"
 #include "binding.h"
@@ -76,8 +77,8 @@ find_children(struct plus_owners *owners)
 {
     uint32_t nodes = owners->graph->edges.count;
 
-    owners->first_child = calloc((size_t)nodes + 2, sizeof *owners->first_child);
-    owners->child = malloc((size_t)nodes * sizeof *owners->child);
+    owners->first_child = plus_calloc((size_t)nodes + 2, sizeof *owners->first_child);
+    owners->child = plus_malloc((size_t)nodes * sizeof *owners->child);
     if (owners->first_child == NULL || owners->child == NULL) {
         return -ENOMEM;
     }
@@ -119,7 +120,7 @@ find_paths(struct plus_owners *owners)
     const struct plus_roots *roots = &graph->roots;
     size_t ends[] = {graph->modules, graph->named, graph->held, roots->count}, begin = 0;
     uint32_t *queue = owners->queue;
-    bool *met = calloc(graph->edges.count, sizeof *met);
+    bool *met = plus_calloc(graph->edges.count, sizeof *met);
     uint32_t head = 0, tail = 0;
 
     for (size_t group = 0; group < 4 && met != NULL; begin = ends[group++]) {
@@ -148,7 +149,7 @@ find_paths(struct plus_owners *owners)
     }
     int status = met != NULL ? 0 : -ENOMEM;
 
-    free(met);
+    plus_free(met);
     return status;
 }
 
@@ -158,14 +159,14 @@ plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph)
     size_t nodes = graph->edges.count;
 
     *owners = (struct plus_owners){.graph = graph};
-    owners->idom = malloc(nodes * sizeof(uint32_t));
-    owners->order = malloc(nodes * sizeof(uint32_t));
-    owners->kept = calloc(nodes, sizeof(uint64_t));
-    owners->queue = malloc(nodes * sizeof(uint32_t));
-    owners->reached_bytes = calloc(nodes, sizeof(uint64_t));
-    owners->reached_objects = calloc(nodes, sizeof(uint32_t));
-    owners->parent = malloc(nodes * sizeof(uint32_t));
-    owners->anchor = malloc(nodes * sizeof(uint32_t));
+    owners->idom = plus_malloc(nodes * sizeof(uint32_t));
+    owners->order = plus_malloc(nodes * sizeof(uint32_t));
+    owners->kept = plus_calloc(nodes, sizeof(uint64_t));
+    owners->queue = plus_malloc(nodes * sizeof(uint32_t));
+    owners->reached_bytes = plus_calloc(nodes, sizeof(uint64_t));
+    owners->reached_objects = plus_calloc(nodes, sizeof(uint32_t));
+    owners->parent = plus_malloc(nodes * sizeof(uint32_t));
+    owners->anchor = plus_malloc(nodes * sizeof(uint32_t));
     if (owners->idom == NULL || owners->order == NULL || owners->kept == NULL ||
         owners->queue == NULL || owners->reached_bytes == NULL || owners->reached_objects == NULL ||
         owners->parent == NULL || owners->anchor == NULL) {
@@ -378,12 +379,12 @@ plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
-    struct tallies *tallies = malloc(3 * sizeof *tallies);
+    struct tallies *tallies = plus_malloc(3 * sizeof *tallies);
     uint64_t nodes = 0;
 
     if (tallies == NULL || sum_up(owners, &sums) < 0) {
         plus_record_table_clear(&sums);
-        free(tallies);
+        plus_free(tallies);
         return NULL;
     }
     size_t types = sums.addresses.count;
@@ -397,7 +398,7 @@ plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
     nodes += tallies[0].count + tallies[1].count + tallies[2].count;
     *bytes =
         sizeof(struct mark) + nodes * sizeof(struct marked) + types * sizeof(struct marked_type);
-    struct mark *mark = malloc(*bytes);
+    struct mark *mark = plus_malloc(*bytes);
 
     if (mark != NULL) {
         *mark = (struct mark){MAGIC, nodes, types, graph->total_objects, graph->total_bytes};
@@ -422,11 +423,11 @@ plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
         for (size_t at = 0; (sum = plus_record_table_next(&sums, &at)) != NULL;) {
             *type++ = (struct marked_type){(uintptr_t)sum->type, sum->objects, sum->bytes};
         }
-        qsort(marked_nodes(mark), nodes, sizeof(struct marked), by_address);
-        qsort(marked_types(mark), types, sizeof(struct marked_type), by_address);
+        plus_sort_by_word(marked_nodes(mark), nodes, sizeof(struct marked));
+        plus_sort_by_word(marked_types(mark), types, sizeof(struct marked_type));
     }
     plus_record_table_clear(&sums);
-    free(tallies);
+    plus_free(tallies);
     return mark;
 }
 
@@ -518,7 +519,7 @@ push(struct tasks *tasks, struct task task)
 {
     if (tasks->count == tasks->room) {
         size_t room = tasks->room > 0 ? 2 * tasks->room : 1024;
-        struct task *all = realloc(tasks->all, room * sizeof *all);
+        struct task *all = plus_realloc(tasks->all, room * sizeof *all);
         if (all == NULL) {
             return -ENOMEM;
         }
@@ -585,7 +586,7 @@ find_owners(struct finding *it)
     while (status == 0 && tasks.count > 0) {
         status = look_at(it, &tasks, tasks.all[--tasks.count]);
     }
-    free(tasks.all);
+    plus_free(tasks.all);
     return status;
 }
 
@@ -928,7 +929,7 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
-    struct class_row *rows = calloc(TYPES, sizeof *rows);
+    struct class_row *rows = plus_calloc(TYPES, sizeof *rows);
     size_t count = 0;
     PyObject *list = PyList_New(0);
 
@@ -960,7 +961,7 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
         plus_append_row(&list, class_as_dict(owners, &rows[i]));
     }
     plus_record_table_clear(&sums);
-    free(rows);
+    plus_free(rows);
     return list;
 }
 
@@ -976,7 +977,7 @@ plus_owners_report(const struct plus_owners *owners, const void *before, size_t 
         return PyErr_NoMemory();
     }
     PyObject *rows = PyList_New(0), *classes, *frames, *unreached, *held, *result = NULL;
-    struct tallies *tallies = malloc(sizeof *tallies);
+    struct tallies *tallies = plus_malloc(sizeof *tallies);
 
     if (tallies == NULL) {
         Py_XDECREF(rows);
@@ -993,12 +994,13 @@ plus_owners_report(const struct plus_owners *owners, const void *before, size_t 
     unreached = frames == NULL ? NULL : tally_rows(&it, tallies, 1);
     count_held(owners, tallies);
     held = unreached == NULL ? NULL : tally_rows(&it, tallies, 2);
-    free(tallies);
+    plus_free(tallies);
     if (held != NULL) {
         result = Py_BuildValue(
-            "{sKsKsKsKsKsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects, "bytes",
+            "{sKsKsKsKsKsKsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects, "bytes",
             (unsigned long long)graph->total_bytes, "large_bytes",
-            (unsigned long long)graph->large_bytes, "objects_before",
+            (unsigned long long)graph->large_bytes, "small_bytes",
+            (unsigned long long)graph->small_bytes, "objects_before",
             (unsigned long long)(it.mark != NULL ? it.mark->total_objects : 0), "bytes_before",
             (unsigned long long)(it.mark != NULL ? it.mark->total_bytes : 0), "owners", rows,
             "classes", classes, "frames", frames, "unreached", unreached, "held", held);

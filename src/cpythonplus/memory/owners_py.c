@@ -62,10 +62,11 @@ static PyObject *
 memory_owners(PyObject *module, PyObject *args)
 {
     struct order order = {.mark = -1};
-    unsigned long long least;
+    unsigned long long least, most_bytes;
     int marks, seconds;
 
-    if (!PyArg_ParseTuple(args, "iKpi:memory_owners", &order.before, &least, &marks, &seconds)) {
+    if (!PyArg_ParseTuple(args, "iKpiK:memory_owners", &order.before, &least, &marks, &seconds,
+                          &most_bytes)) {
         return NULL;
     }
     if (plus_heap_walk_raises()) {
@@ -80,7 +81,7 @@ memory_owners(PyObject *module, PyObject *args)
     }
     uint64_t pause_ns = 0;
     const int keep[] = {order.before, order.mark};
-    PyObject *data = plus_heap_copy(work, &order, keep, seconds, &pause_ns);
+    PyObject *data = plus_heap_copy(work, &order, keep, seconds, most_bytes, &pause_ns);
 
     PyObject *result = data == NULL
                            ? NULL
@@ -104,12 +105,14 @@ PyMethodDef plus_memory_owners_methods[] = {
                "Return what the C library's malloc has handed out; -1 where that is not known.")},
     {"memory_owners", memory_owners, METH_VARARGS,
      PyDoc_STR(
-         "memory_owners($module, before, least, marks, seconds, /)\n--\n\n"
+         "memory_owners($module, before, least, marks, seconds, most_bytes, /)\n--\n\n"
          "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
          "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
          "told;\n"
-         "marks: whether a mark is made (else -1); seconds: how long it may take.\n\n"
-         "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes), the same of\n"
+         "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the memory that it may "
+         "take.\n\n"
+         "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
+         "`small_bytes` (of the others), the same of\n"
          "`before`, `owners` and `classes`.  UnsupportedPlatform where it cannot be done; "
          "OSError.")},
     {NULL, NULL, 0, NULL},

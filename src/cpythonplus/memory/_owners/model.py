@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from cpythonplus._base.data import Data, Place
 from cpythonplus.memory._report.examined import Examined
 
-__all__ = ["ClassKept", "Growth", "Owner", "Owners", "Where"]
+__all__ = ["ClassKept", "Growth", "Owner", "Owners", "PartGrown", "Where"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,26 @@ class Owners(Examined):
 
 
 @dataclass(frozen=True, slots=True)
+class PartGrown(Data):
+    """A part of resident memory, now and before.
+
+    name: as of ResidentPart; and `unexplained_blocks` are blocks in Python's arenas that belong to
+    no object which was found, which `live_objects` is without. Where there was no copy of the
+    process, they are in `live_objects`.
+    """
+
+    name: str
+    size_bytes: int
+    before_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Growth(Examined):
     """What has grown between two moments, and who keeps it, the largest first.
 
     seconds: between the two. Of each sum there is what it is now, and what it was before:
     rss_bytes, objects, size_bytes, c_heap_bytes (as of Owners), threads, descriptors.
+    parts: of rss_bytes, what has grown most first.
     pause_ns: how long the program was paused, the longer of two. collects: whether the collector
     is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
     """
@@ -97,6 +112,7 @@ class Growth(Examined):
     seconds: float
     rss_bytes: int
     rss_before_bytes: int
+    parts: tuple[PartGrown, ...]
     objects: int
     objects_before: int
     size_bytes: int
@@ -113,3 +129,4 @@ class Growth(Examined):
     owners: tuple[Owner, ...]
     classes: tuple[ClassKept, ...]
     losses: tuple[str, ...] = ()
+    lost: str = ""

@@ -39,7 +39,9 @@ def growth_layout(found: Part, top: int) -> Layout:
     rows = [_row(row, seconds) for row in entries(found, "owners")]
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
         lines += _collector(found)
-    if not rows:
+    if lost := words(found, "lost"):
+        lines.append(f"who keeps what has grown is not told: {lost}")
+    elif not rows:
         lines.append("no owner on the heap has grown by much")
     columns = "grew by:change=amount_bytes|owner|entries|rate|of=parts|made at=at"
     return tuple(lines), (
