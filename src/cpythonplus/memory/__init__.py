@@ -32,7 +32,15 @@ if TYPE_CHECKING:
         key_sharing,
     )
     from cpythonplus.memory._owners.looking import growth, owners
-    from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, PartGrown, Where
+    from cpythonplus.memory._owners.model import (
+        ClassKept,
+        Counted,
+        Growth,
+        Owner,
+        Owners,
+        PartGrown,
+        Where,
+    )
     from cpythonplus.memory._record import Record
     from cpythonplus.memory._resident_memory import (
         Advice,
@@ -58,6 +66,7 @@ __all__ = [
     "CensusRow",
     "ChildEndedError",
     "ClassKept",
+    "Counted",
     "CompactDict",
     "Difference",
     "FixedCost",
@@ -115,6 +124,7 @@ _HOMES = {
     "CensusRow": "._heap_census",
     "ChildEndedError": "._subprocesses",
     "ClassKept": "._owners.model",
+    "Counted": "._owners.model",
     "CompactDict": "._compact_dict",
     "Difference": "._heap_census",
     "FixedCost": "._hidden_caches",

@@ -155,6 +155,9 @@ number(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     if (bytes < 0) {
         return -ENOMEM;
     }
+    if (!PyType_IS_GC(Py_TYPE(op)) && plus_granules_add(&graph->unlisted, op) < 0) {
+        return -ENOMEM;
+    }
     graph->total_objects++;
     graph->total_bytes += (uint64_t)bytes;
     if (origin == PLUS_HEAP_REFERRED && parent != NULL && Py_REFCNT(op) == 1 &&

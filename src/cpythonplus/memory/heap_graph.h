@@ -9,6 +9,7 @@
 #define PLUS_MEMORY_HEAP_GRAPH_H
 
 #include "../_base/compat.h"
+#include "../_base/granules.h"
 #include "dominators.h"
 
 struct plus_heap_graph {
@@ -24,6 +25,7 @@ struct plus_heap_graph {
     uint64_t total_objects, total_bytes;
     uint64_t large_bytes; /* of blocks above 512 bytes, which pymalloc leaves to malloc */
     uint64_t small_bytes; /* of the others, as pymalloc rounds them up */
+    struct plus_granules unlisted; /* all objects that the collector cannot know, nodes or not */
     /* Its own. */
     uint32_t *slots;
     size_t mask, capacity;

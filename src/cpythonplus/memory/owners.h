@@ -2,11 +2,13 @@
 #ifndef PLUS_MEMORY_OWNERS_H
 #define PLUS_MEMORY_OWNERS_H
 
+#include "../_interp/arenas.h"
 #include "heap_graph.h"
 
 /* A graph with what follows from it. */
 struct plus_owners {
     struct plus_heap_graph *graph;
+    const struct plus_arenas *arenas; /* pymalloc's, or none */
     uint32_t *idom, *order, reached;
     uint64_t *kept; /* bytes that would be freed with a node */
     uint32_t *
@@ -21,7 +23,8 @@ struct plus_owners {
 
 /* 0, or -ENOMEM. */
 int
-plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph);
+plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph,
+                 const struct plus_arenas *arenas);
 
 /* What is told of a look to a later one: a block from malloc; NULL: no memory. */
 void *

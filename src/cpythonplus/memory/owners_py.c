@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../_base/clock.h"
+#include "../_interp/facts.h"
 #include "c_allocator.h"
 #include "heap_copy.h"
 #include "heap_walk.h"
@@ -14,6 +16,7 @@
 struct order {
     int before, mark; /* files in memory, or -1 */
     uint64_t least;
+    struct plus_arenas arenas;
 };
 
 /* Maps a mark; NULL: there is none. */
@@ -49,13 +52,31 @@ work(void *arg)
     size_t before_bytes = 0;
     void *before = map_mark(order->before, &before_bytes);
 
-    if (plus_heap_graph_build(&graph) < 0 || plus_owners_find(&owners, &graph) < 0 ||
+    if (plus_heap_graph_build(&graph) < 0 || plus_owners_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
     }
     PyObject *report = plus_owners_report(&owners, before, before_bytes, order->least);
 
     return report == NULL ? NULL : PyMarshal_WriteObjectToString(report, Py_MARSHAL_VERSION);
+}
+
+/* Those of now, or none.  In the copy they could not be found, as it does not take from them. */
+static void
+find_arenas(struct plus_arenas *arenas)
+{
+    struct plus_segments segments;
+    int status;
+
+    Py_BEGIN_ALLOW_THREADS;
+    status = plus_segments_read(&segments);
+    Py_END_ALLOW_THREADS;
+    if (status == 0 && plus_fact_refusal(PLUS_FACT_ARENAS) == NULL) {
+        (void)plus_arenas_find(arenas, &segments);
+    }
+    if (status == 0) {
+        plus_segments_free(&segments);
+    }
 }
 
 static PyObject *
@@ -79,10 +100,14 @@ memory_owners(PyObject *module, PyObject *args)
             return PyErr_SetFromErrno(PyExc_OSError);
         }
     }
-    uint64_t pause_ns = 0;
+    uint64_t pause_ns = 0, since = plus_now_ns();
+    find_arenas(&order.arenas);
+    uint64_t find_ns = plus_now_ns() - since;
     const int keep[] = {order.before, order.mark};
     PyObject *data = plus_heap_copy(work, &order, keep, seconds, most_bytes, &pause_ns);
 
+    plus_arenas_free(&order.arenas);
+    pause_ns += find_ns;
     PyObject *result = data == NULL
                            ? NULL
                            : Py_BuildValue("(NKi)", data, (unsigned long long)pause_ns, order.mark);
@@ -113,7 +138,8 @@ PyMethodDef plus_memory_owners_methods[] = {
          "take.\n\n"
          "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
          "`small_bytes` (of the others), the same of\n"
-         "`before`, `owners` and `classes`.  UnsupportedPlatform where it cannot be done; "
+         "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, `held`,\n"
+         "`left`.  UnsupportedPlatform where it cannot be done; "
          "OSError.")},
     {NULL, NULL, 0, NULL},
 };

@@ -17,7 +17,7 @@ from cpythonplus._cli.features import (
     output_option,
     top_option,
 )
-from cpythonplus._cli.terminal import complain, show
+from cpythonplus._cli.terminal import complain, show, table_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -360,7 +360,8 @@ def _tell_report(found: dict[str, object], request: Request) -> int:
 
     if request.get("format") == "html":
         return tell(page(found), request)
-    return tell(report_text(found, top=request.get("top", TOP)), request)
+    width = table_width(to_file="output" in request.given)
+    return tell(report_text(found, top=request.get("top", TOP), width=width), request)
 
 
 def _status(found: dict[str, object], status: int) -> int:

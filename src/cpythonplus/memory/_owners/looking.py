@@ -5,6 +5,7 @@ import marshal
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
@@ -13,9 +14,23 @@ from cpythonplus import _native
 from cpythonplus._base.data import Place
 from cpythonplus._interp import walk_losses
 from cpythonplus.memory._agent.finding import resident_bytes
-from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, PartGrown, Where
+from cpythonplus.memory._owners.counting import (
+    descriptor_kinds,
+    entries,
+    exit_callbacks,
+    thread_kinds,
+)
+from cpythonplus.memory._owners.model import (
+    ClassKept,
+    Counted,
+    Growth,
+    Owner,
+    Owners,
+    PartGrown,
+    Where,
+)
 from cpythonplus.memory._owners.room import copy_room
-from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled
+from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled, spelled_below
 from cpythonplus.memory._resident_memory import resident
 
 __all__ = ["Mark", "forget_mark", "growth", "growth_since_mark", "growth_so_far", "mark", "owners"]
@@ -25,6 +40,7 @@ _LEAST_GROWN: Final = 16 << 10
 _LEAST_SHARE: Final = 0.005
 _LEAST_KEPT: Final = 64 << 10
 _NO_MARK: Final = -1
+_MOST_WAYS: Final = 3
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
 """What the examination itself has brought is not told."""
@@ -37,7 +53,12 @@ class _Look:
     """
 
     def __init__(self, before: int = _NO_MARK, least: int = sys.maxsize, *, marks: bool) -> None:
-        self.descriptors, self.threads = _entries("/proc/self/fd"), _entries("/proc/self/task")
+        self.counts = {
+            "descriptors": descriptor_kinds(),
+            "threads": thread_kinds(),
+            "exit_callbacks": {"": exit_callbacks()},
+        }
+        self.threads, self.descriptors = entries("/proc/self/task"), entries("/proc/self/fd") - 1
         memory = resident(pins=False)
         self.rss_bytes, self.time_s = memory.rss_bytes, time.monotonic()
         self.parts = {part.name: part.resident_bytes for part in memory.parts}
@@ -69,7 +90,10 @@ class Mark:
         self.file, self.pause_ns = self._look.file, self._look.pause_ns
         self.rss_bytes = self._look.rss_bytes
         self._identity = _identity(self.file) if self.file >= 0 else None
-        self._look.descriptors += self.file >= 0
+        if self.file >= 0:  # it is there at the second look, too
+            self._look.descriptors += 1
+            kinds = self._look.counts["descriptors"]
+            kinds["memfd"] = kinds.get("memfd", 0) + 1
 
     def close(self) -> None:
         """Let go of the file."""
@@ -108,6 +132,7 @@ class Mark:
             threads_before=before.threads,
             descriptors=now.descriptors,
             descriptors_before=before.descriptors,
+            kinds=_kinds(before.counts, now.counts),
             pause_ns=max(now.pause_ns, before.pause_ns),
             collects=_native.memory_agent_collects(),
             frozen_objects=gc.get_freeze_count(),
@@ -247,9 +272,10 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
         _together(row, "garbage", f"garbage: {row['name']}{'()' if row['line'] else ''}")
         for row in found["unreached"]
     ]
+    rows += [_together(row, "held by C code", _held_name(row)) for row in found["held"]]
     rows += [
-        _together(row, "held by C code", f"{row['count']:,} x {row['name']}")
-        for row in found["held"]
+        _together(row, "nothing on the heap refers to them", f"{row['count']:,} x {row['name']}")
+        for row in found["left"]
     ]
     forget_sources()
     return tuple(sorted(rows, key=lambda row: -row.amount_bytes))
@@ -267,6 +293,7 @@ def _owner(row: dict[str, Any]) -> Owner:
         objects_before=row["objects_before"],
         entries_before=row["entries_before"],
         parts=f"{row['parts'][1]:,} {row['parts'][0]}" if row["parts"] else "",
+        below=spelled_below(str(row["type"]), row["below"]),
         place=place_of(row["steps"]),
     )
 
@@ -284,12 +311,21 @@ def _begins_thread(row: dict[str, Any]) -> bool:
     return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
 
 
+def _held_name(row: dict[str, Any]) -> str:
+    """Return `1,602 x method Client.close()`, `90 x tuple with app.Session`, or `3 x app.Job`."""
+    name = f"{row['name']}()" if row["line"] else row["name"]
+    how = row["in"] if row["in"] in ("", "method", "function") else f"{row['in']} with"
+    return f"{row['count']:,} x {how} {name}".replace("  ", " ")
+
+
 def _together(row: dict[str, Any], kind: str, name: str) -> Owner:
     return Owner(
         name=name,
         type=kind,
         amount_bytes=row["bytes"] - row["bytes_before"],
         kept_bytes=row["bytes"],
+        objects=row["objects"],
+        objects_before=row["objects_before"],
         entries=row["count"],
         kept_before_bytes=row["bytes_before"],
         entries_before=row["count_before"],
@@ -307,14 +343,19 @@ def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
             row["bytes"],
             row["objects_before"],
             row["bytes_before"],
-            tuple(
-                Where(each["objects"], spelled(each["steps"], general=True))
-                for each in row["groups"]
-            ),
+            _ways(row["groups"]),
         )
         for row in rows
         if not row["type"].startswith(_OWN)
     )
+
+
+def _ways(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
+    """Return the most frequent ways; those that are spelled alike are one."""
+    counts: Counter[str] = Counter()
+    for each in groups:
+        counts[spelled(each["steps"], general=True)] += each["objects"]
+    return tuple(Where(objects, path) for path, objects in counts.most_common(_MOST_WAYS))
 
 
 # ---- other sums ---------------------------------------------------------------------------------
@@ -324,9 +365,17 @@ def _rss_bytes() -> int:
     return resident_bytes(os.getpid())
 
 
-def _entries(folder: str) -> int:
-    with os.scandir(folder) as found:
-        return sum(1 for _ in found)
+def _kinds(
+    before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]]
+) -> tuple[Counted, ...]:
+    """Return what there is another number of than before, what has grown most first."""
+    rows = [
+        Counted(what, kind, now[what].get(kind, 0), then.get(kind, 0))
+        for what, then in before.items()
+        for kind in {**then, **now[what]}
+    ]
+    changed = [row for row in rows if row.count != row.count_before]
+    return tuple(sorted(changed, key=lambda row: row.count_before - row.count))
 
 
 def _parts(before: Mapping[str, int], now: Mapping[str, int]) -> tuple[PartGrown, ...]:

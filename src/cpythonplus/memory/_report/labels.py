@@ -24,6 +24,9 @@ LABELS: Final = {
     "live_objects": Label(
         "live Python objects", "used", "{} blocks of up to 512 bytes, in pymalloc's arenas"
     ),
+    "unexplained_blocks": Label(
+        "blocks that no object explains", "rest", "in pymalloc's arenas, of no object that was found"
+    ),
     "arena_free": Label(
         "free in Python's arenas", "free", "free in arenas that still have a block in use"
     ),
