@@ -1098,9 +1098,29 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
     return list;
 }
 
+/* Of one class, the same; None: it has no object that is a node. */
+static PyObject *
+one_class(const struct plus_owners *owners, const PyTypeObject *type)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct class_row row = {.type = (PyTypeObject *)type,
+                            .groups = PLUS_RECORD_TABLE(struct group)};
+
+    for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
+        if (Py_TYPE(graph->objects[node]) == type) {
+            row.objects++;
+            row.bytes += graph->bytes[node];
+            if (count_in(owners, &row, node) < 0) {
+                return PyErr_NoMemory();
+            }
+        }
+    }
+    return row.objects > 0 ? class_as_dict(owners, &row) : Py_NewRef(Py_None);
+}
+
 PyObject *
 plus_owners_report(const struct plus_owners *owners, const void *before, size_t before_bytes,
-                   uint64_t least)
+                   uint64_t least, const PyTypeObject *asked)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct finding it = {
@@ -1115,7 +1135,8 @@ plus_owners_report(const struct plus_owners *owners, const void *before, size_t 
         plus_append_row(&rows, owner_row(&it, &it.rows[i]));
     }
     PyObject *classes = rows == NULL ? NULL : class_rows(owners, it.mark, least);
-    bool made = classes != NULL;
+    PyObject *one = classes == NULL ? NULL : one_class(owners, asked);
+    bool made = one != NULL;
 
     for (int kind = 0; kind < PLUS_TOGETHER_KINDS && made; kind++) {
         together[kind] = together_rows(&it, (enum plus_together_kind)kind);
@@ -1123,7 +1144,7 @@ plus_owners_report(const struct plus_owners *owners, const void *before, size_t 
     }
     if (made) {
         result = Py_BuildValue(
-            "{sKsKsKsKsKsKsOsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects,
+            "{sKsKsKsKsKsKsOsOsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects,
             "bytes", (unsigned long long)graph->total_bytes, "large_bytes",
             (unsigned long long)graph->large_bytes, "small_bytes",
             (unsigned long long)graph->small_bytes, "objects_before",
@@ -1131,10 +1152,11 @@ plus_owners_report(const struct plus_owners *owners, const void *before, size_t 
             (unsigned long long)(it.mark != NULL ? it.mark->total_bytes : 0), "owners", rows,
             "classes", classes, "frames", together[PLUS_TOGETHER_FRAMES], "unreached",
             together[PLUS_TOGETHER_UNREACHED], "held", together[PLUS_TOGETHER_HELD], "left",
-            together[PLUS_TOGETHER_LEFT]);
+            together[PLUS_TOGETHER_LEFT], "asked", one);
     }
     Py_XDECREF(rows);
     Py_XDECREF(classes);
+    Py_XDECREF(one);
     for (int kind = 0; kind < PLUS_TOGETHER_KINDS; kind++) {
         Py_XDECREF(together[kind]);
     }

@@ -31,9 +31,9 @@ void *
 plus_owners_mark(const struct plus_owners *owners, size_t *bytes);
 
 /* A new dict of plain data (owners_py.c says of what); NULL with an exception.  before: a mark, or NULL.  least: bytes
- * from which on something is told. */
+ * from which on something is told.  asked: a class that is told in any case, or NULL. */
 PyObject *
 plus_owners_report(const struct plus_owners *owners, const void *before, size_t before_bytes,
-                   uint64_t least);
+                   uint64_t least, const PyTypeObject *asked);
 
 #endif

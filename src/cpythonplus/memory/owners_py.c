@@ -16,6 +16,7 @@
 struct order {
     int before, mark; /* files in memory, or -1 */
     uint64_t least;
+    const PyTypeObject *asked;
     struct plus_arenas arenas;
 };
 
@@ -56,7 +57,7 @@ work(void *arg)
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
     }
-    PyObject *report = plus_owners_report(&owners, before, before_bytes, order->least);
+    PyObject *report = plus_owners_report(&owners, before, before_bytes, order->least, order->asked);
 
     return report == NULL ? NULL : PyMarshal_WriteObjectToString(report, Py_MARSHAL_VERSION);
 }
@@ -85,15 +86,17 @@ memory_owners(PyObject *module, PyObject *args)
     struct order order = {.mark = -1};
     unsigned long long least, most_bytes;
     int marks, seconds;
+    PyObject *asked = NULL;
 
-    if (!PyArg_ParseTuple(args, "iKpiK:memory_owners", &order.before, &least, &marks, &seconds,
-                          &most_bytes)) {
+    if (!PyArg_ParseTuple(args, "iKpiK|O!:memory_owners", &order.before, &least, &marks, &seconds,
+                          &most_bytes, &PyType_Type, &asked)) {
         return NULL;
     }
     if (plus_heap_walk_raises()) {
         return NULL;
     }
     order.least = least;
+    order.asked = (PyTypeObject *)asked;
     if (marks) {
         order.mark = memfd_create("cpythonplus-mark", MFD_CLOEXEC);
         if (order.mark < 0) {
@@ -130,12 +133,13 @@ PyMethodDef plus_memory_owners_methods[] = {
                "Return what the C library's malloc has handed out; -1 where that is not known.")},
     {"memory_owners", memory_owners, METH_VARARGS,
      PyDoc_STR(
-         "memory_owners($module, before, least, marks, seconds, most_bytes, /)\n--\n\n"
+         "memory_owners($module, before, least, marks, seconds, most_bytes, asked=None, /)\n--\n\n"
          "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
          "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
          "told;\n"
          "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the memory that it may "
-         "take.\n\n"
+         "take;\n"
+         "asked: a class that is told in any case, as `asked`.\n\n"
          "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
          "`small_bytes` (of the others), the same of\n"
          "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, `held`,\n"

@@ -33,7 +33,7 @@ from cpythonplus.memory._owners.room import copy_room
 from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled, spelled_below
 from cpythonplus.memory._resident_memory import resident
 
-__all__ = ["Mark", "forget_mark", "growth", "growth_since_mark", "growth_so_far", "mark", "owners"]
+__all__ = ["Mark", "forget_mark", "growth", "growth_since_mark", "growth_so_far", "mark", "owners", "ways_of", "ways_to"]
 
 _LONGEST_S: Final = 120
 _LEAST_GROWN: Final = 16 << 10
@@ -184,10 +184,23 @@ def _identity(file: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _look(before: int, least: int, *, marks: bool = False) -> tuple[dict[str, Any], int, int]:
+def _look(
+    before: int, least: int, *asked: type, marks: bool = False
+) -> tuple[dict[str, Any], int, int]:
     """Return what the copy has found, the pause, and the file of a mark."""
-    data, pause_ns, file = _native.memory_owners(before, least, marks, _LONGEST_S, copy_room())
+    data, pause_ns, file = _native.memory_owners(
+        before, least, marks, _LONGEST_S, copy_room(), *asked
+    )
     return marshal.loads(data), pause_ns, file  # noqa: S302  # written by a copy of this process
+
+
+def ways_to(kind: type) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many objects a class has, and the ways to them, the most frequent first.
+
+    Of each way `objects` and `steps`. Raises what `owners()` does.
+    """
+    asked = _look(_NO_MARK, sys.maxsize, kind)[0]["asked"]
+    return (0, []) if asked is None else (asked["objects"], asked["groups"])
 
 
 def owners() -> Owners:
@@ -343,14 +356,14 @@ def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
             row["bytes"],
             row["objects_before"],
             row["bytes_before"],
-            _ways(row["groups"]),
+            ways_of(row["groups"]),
         )
         for row in rows
         if not row["type"].startswith(_OWN)
     )
 
 
-def _ways(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
+def ways_of(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
     """Return the most frequent ways; those that are spelled alike are one."""
     counts: Counter[str] = Counter()
     for each in groups:
