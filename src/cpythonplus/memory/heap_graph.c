@@ -27,6 +27,8 @@ struct measured {
 
 struct building {
     struct plus_heap_graph *graph;
+    const struct plus_arenas *arenas;
+    const struct plus_arena *arena; /* of the last object that was in one */
     struct plus_record_table types;
     PyObject *last; /* whose node is last_node */
     uint32_t last_node;
@@ -118,6 +120,32 @@ node_of(struct building *it, PyObject *op)
     return it->last_node;
 }
 
+/* Objects of the interpreter's binary are in none. */
+static bool
+is_in_arena(struct building *it, const PyObject *op)
+{
+    const struct plus_arenas *arenas = it->arenas;
+    uintptr_t address = (uintptr_t)op;
+    size_t first = 0, end = arenas->count;
+
+    if (it->arena != NULL && address >= it->arena->start && address < it->arena->end) {
+        return true;
+    }
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (address >= arenas->list[middle].end) {
+            first = middle + 1;
+        }
+        else {
+            end = middle;
+        }
+    }
+    bool found = first < arenas->count && address >= arenas->list[first].start;
+
+    it->arena = found ? &arenas->list[first] : it->arena;
+    return found;
+}
+
 /* Of all its blocks. */
 static int64_t
 measure(struct building *it, PyObject *op)
@@ -138,7 +166,7 @@ measure(struct building *it, PyObject *op)
         if (blocks[i] > SMALL_BLOCK) {
             it->graph->large_bytes += (uint64_t)blocks[i];
         }
-        else {
+        else if (blocks[i] > 0 && is_in_arena(it, op)) {
             it->graph->small_bytes += ((uint64_t)blocks[i] + SMALL_STEP - 1) / SMALL_STEP * SMALL_STEP;
         }
     }
@@ -381,9 +409,10 @@ find_roots(struct plus_heap_graph *graph)
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
 int
-plus_heap_graph_build(struct plus_heap_graph *graph)
+plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas)
 {
-    struct building it = {.graph = graph, .types = PLUS_RECORD_TABLE(struct measured)};
+    struct building it = {
+        .graph = graph, .arenas = arenas, .types = PLUS_RECORD_TABLE(struct measured)};
 
     *graph = (struct plus_heap_graph){.frames = 0};
     int status = number_all(&it);

@@ -10,6 +10,7 @@
 
 #include "../_base/compat.h"
 #include "../_base/granules.h"
+#include "../_interp/arenas.h"
 #include "dominators.h"
 
 struct plus_heap_graph {
@@ -24,7 +25,7 @@ struct plus_heap_graph {
     size_t modules, named, held;
     uint64_t total_objects, total_bytes;
     uint64_t large_bytes; /* of blocks above 512 bytes, which pymalloc leaves to malloc */
-    uint64_t small_bytes; /* of the others, as pymalloc rounds them up */
+    uint64_t small_bytes; /* of those in pymalloc's arenas, as it rounds them up */
     struct plus_granules unlisted; /* all objects that the collector cannot know, nodes or not */
     /* Its own. */
     uint32_t *slots;
@@ -34,9 +35,9 @@ struct plus_heap_graph {
     uint32_t *in_count;
 };
 
-/* 0, or -ENOMEM. */
+/* arenas: pymalloc's, or none.  0, or -ENOMEM. */
 int
-plus_heap_graph_build(struct plus_heap_graph *graph);
+plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas);
 
 /* The node of an object; PLUS_NO_NODE: it has none. */
 uint32_t

@@ -35,7 +35,9 @@
 #define STEPS 40
 #define CHAIN 24
 #define WAYS 8
-#define FARTHEST 2 /* length of the longest step */
+#define IMPORTED 3 /* steps that a reference from another module is as long as */
+#define C_STATE 2
+#define FARTHEST IMPORTED
 #define DEPTH 8 /* steps below an owner that are told */
 #define LABEL 200 /* characters of a key: the answer of the copy has an end */
 #define GARBAGE 0         /* the anchor of all that nobody leads to */
@@ -182,14 +184,14 @@ step_length(const struct plus_owners *owners, uint32_t from, uint32_t to)
         return 1;
     }
     if (PyModule_Check(source)) {
-        return PyModule_GetDict(source) == target ? 0 : FARTHEST;
+        return PyModule_GetDict(source) == target ? 0 : C_STATE;
     }
     if (PyType_Check(source)) {
         return plus_class_dict((PyTypeObject *)source) == target ? 0 : 1;
     }
     return module != NULL && PyModule_Check(module) && PyModule_GetDict(module) == source &&
                    is_stranger(target, plus_dict_item(source, "__name__"))
-               ? FARTHEST
+               ? IMPORTED
                : 1;
 }
 

@@ -53,7 +53,7 @@ work(void *arg)
     size_t before_bytes = 0;
     void *before = map_mark(order->before, &before_bytes);
 
-    if (plus_heap_graph_build(&graph) < 0 || plus_owners_find(&owners, &graph, &order->arenas) < 0 ||
+    if (plus_heap_graph_build(&graph, &order->arenas) < 0 || plus_owners_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
     }
@@ -141,7 +141,7 @@ PyMethodDef plus_memory_owners_methods[] = {
          "take;\n"
          "asked: a class that is told in any case, as `asked`.\n\n"
          "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
-         "`small_bytes` (of the others), the same of\n"
+         "`small_bytes` (of those in pymalloc's arenas), the same of\n"
          "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, `held`,\n"
          "`left`.  UnsupportedPlatform where it cannot be done; "
          "OSError.")},

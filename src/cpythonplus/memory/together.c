@@ -16,7 +16,7 @@
 #define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
 
 /* Objects begin at multiples of 8: these distances from an object make keys of it. */
-enum { OF_FRAMES = 1, OF_UNREACHED, OF_HELD, OF_CONTENT, OF_VARIABLE, OF_LEFT };
+enum { OF_FRAMES = 1, OF_UNREACHED, OF_HELD, OF_TUPLE, OF_CELL, OF_PARTIAL, OF_LEFT };
 
 static const void *
 key_of(const void *object, int distance)
@@ -129,7 +129,7 @@ stands_for(PyObject *op, const char **in, int *distance)
     *distance = OF_HELD;
     *in = "";
     if (content != NULL) {
-        *distance = OF_CONTENT;
+        *distance = PyCell_Check(op) ? OF_CELL : PyTuple_Check(op) ? OF_TUPLE : OF_PARTIAL;
         *in = Py_TYPE(op)->tp_name;
         op = content;
     }
@@ -184,7 +184,7 @@ plus_together_key(const struct plus_owners *owners, uint32_t node)
     }
     /* One variable of all frames of a function, as far as its class tells. */
     uintptr_t code = (uintptr_t)graph->codes[holder - 1], type = (uintptr_t)Py_TYPE(op);
-    return key_of((const void *)(code ^ type << 16), OF_VARIABLE);
+    return key_of((const void *)(code ^ type << 16), OF_FRAMES);
 }
 
 /* ---- what is left ------------------------------------------------------------------------------------ */

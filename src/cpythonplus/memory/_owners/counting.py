@@ -50,7 +50,7 @@ def _kind(target: str, peers: Mapping[str, str]) -> str:
             return "memfd"
         return folder if folder == "/dev/shm" else f"files in {folder or '/'}"  # noqa: S108  # a name
     if sort == "anon_inode":
-        return rest.strip("[]").removeprefix("event").replace("poll", "epoll")
+        return rest.strip("[]").replace("eventpoll", "epoll")
     return peers.get(rest.strip("[]"), sort) if sort == "socket" else sort
 
 

@@ -76,7 +76,7 @@ class _Look:
     def _split_blocks(self) -> None:
         """Tell blocks in Python's arenas that objects explain from those that none does."""
         live = self.parts.get("live_objects")
-        if self.found and live is not None:
+        if self.found and self.found["small_bytes"] and live is not None:
             explained = min(self.found["small_bytes"], live)
             self.parts |= {"live_objects": explained, "unexplained_blocks": live - explained}
 

@@ -244,9 +244,9 @@ def _more_of(examination: Examination) -> Iterator[Statement]:
         pid = size(target, "pid") if known(target, "pid") else "PID"
         yield Statement(
             f"There are {more:,} more descriptors: {_listed(kinds)}.",
-            rss_change(found),
-            "They are opened and not closed. What they are:",
-            f"ls -l /proc/{pid}/fd",
+            remedy="They are opened and not closed. What they are:",
+            command=f"ls -l /proc/{pid}/fd",
+            matters=True,
         )
     for row in entries(found, "kinds"):
         more = size(row, "count") - size(row, "count_before")
@@ -254,8 +254,8 @@ def _more_of(examination: Examination) -> Iterator[Statement]:
             yield Statement(
                 f"atexit has {more:,} more callbacks: it keeps their functions and arguments until"
                 " the program ends.",
-                rss_change(found),
-                "Call atexit.unregister() when an object is closed, or register one function once.",
+                remedy="Call atexit.unregister() when an object is closed, or register it once.",
+                matters=True,
             )
 
 
