@@ -25,7 +25,8 @@ static struct {
 int
 plus_copy_memory_begin(size_t most_bytes)
 {
-    for (size_t bytes = most_bytes & ~(PAGE - 1); bytes >= LEAST_REGION; bytes = bytes / 2 & ~(PAGE - 1)) {
+    for (size_t bytes = most_bytes & ~(PAGE - 1); bytes >= LEAST_REGION;
+         bytes = bytes / 2 & ~(PAGE - 1)) {
         char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

@@ -167,7 +167,8 @@ measure(struct building *it, PyObject *op)
             it->graph->large_bytes += (uint64_t)blocks[i];
         }
         else if (blocks[i] > 0 && is_in_arena(it, op)) {
-            it->graph->small_bytes += ((uint64_t)blocks[i] + SMALL_STEP - 1) / SMALL_STEP * SMALL_STEP;
+            it->graph->small_bytes +=
+                ((uint64_t)blocks[i] + SMALL_STEP - 1) / SMALL_STEP * SMALL_STEP;
         }
     }
     return parts.object + parts.table + parts.values;

@@ -24,8 +24,8 @@ struct plus_heap_graph {
     /* So many of the roots are modules; then frames; then what others hold; then what nobody leads to. */
     size_t modules, named, held;
     uint64_t total_objects, total_bytes;
-    uint64_t large_bytes; /* of blocks above 512 bytes, which pymalloc leaves to malloc */
-    uint64_t small_bytes; /* of those in pymalloc's arenas, as it rounds them up */
+    uint64_t large_bytes;          /* of blocks above 512 bytes, which pymalloc leaves to malloc */
+    uint64_t small_bytes;          /* of those in pymalloc's arenas, as it rounds them up */
     struct plus_granules unlisted; /* all objects that the collector cannot know, nodes or not */
     /* Its own. */
     uint32_t *slots;

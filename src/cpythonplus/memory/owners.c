@@ -35,271 +35,12 @@
 #define STEPS 40
 #define CHAIN 24
 #define WAYS 8
-#define IMPORTED 3 /* steps that a reference from another module is as long as */
-#define C_STATE 2
-#define FARTHEST IMPORTED
 #define DEPTH 8 /* steps below an owner that are told */
-#define LABEL 200 /* characters of a key: the answer of the copy has an end */
-#define GARBAGE 0         /* the anchor of all that nobody leads to */
+#define HELD_BYTES 16384
+#define MANY 2
+#define LABEL 200         /* characters of a key: the answer of the copy has an end */
 #define MARKED_BYTES 2048 /* what keeps less is in no mark */
 #define SPREAD 0.5        /* of what a node has, that no child has alone */
-
-/* ---- what a look knows ------------------------------------------------------------------------------ */
-
-static void
-add_kept(struct plus_owners *owners)
-{
-    for (uint32_t i = owners->reached; i-- > 1;) {
-        uint32_t node = owners->order[i];
-        owners->kept[node] += owners->graph->bytes[node];
-        owners->kept[owners->idom[node]] += owners->kept[node];
-    }
-}
-
-static uint32_t
-above(const struct plus_owners *owners, uint32_t node)
-{
-    return owners->parent[node] == PLUS_NO_NODE ? 0 : owners->parent[node];
-}
-
-static void
-add_reached(struct plus_owners *owners)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-
-    for (uint32_t i = graph->edges.count - 1; i-- > 0;) {
-        uint32_t node = owners->queue[i];
-        owners->reached_bytes[node] += graph->bytes[node];
-        owners->reached_objects[node] += graph->members[node];
-        owners->reached_bytes[above(owners, node)] += owners->reached_bytes[node];
-        owners->reached_objects[above(owners, node)] += owners->reached_objects[node];
-    }
-}
-
-static int
-find_children(struct plus_owners *owners)
-{
-    uint32_t nodes = owners->graph->edges.count;
-
-    owners->first_child = plus_calloc((size_t)nodes + 2, sizeof *owners->first_child);
-    owners->child = plus_malloc((size_t)nodes * sizeof *owners->child);
-    if (owners->first_child == NULL || owners->child == NULL) {
-        return -ENOMEM;
-    }
-    for (uint32_t node = 1; node < nodes; node++) {
-        owners->first_child[above(owners, node) + 2]++;
-    }
-    for (size_t i = 2; i <= nodes; i++) {
-        owners->first_child[i] += owners->first_child[i - 1];
-    }
-    for (uint32_t node = 1; node < nodes; node++) {
-        owners->child[owners->first_child[above(owners, node) + 1]++] = node;
-    }
-    return 0;
-}
-
-/* A module, a class, a frame, or the names of one. */
-static bool
-is_namespace(const struct plus_owners *owners, uint32_t node)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-    uint32_t holder = owners->parent[node];
-    PyObject *op = graph->objects[node];
-
-    if (op == NULL || PyModule_Check(op) || PyType_Check(op)) {
-        return true;
-    }
-    PyObject *owner = holder == PLUS_NO_NODE ? NULL : graph->objects[holder];
-
-    return owner != NULL && PyDict_CheckExact(op) &&
-           ((PyModule_Check(owner) && PyModule_GetDict(owner) == op) ||
-            (PyType_Check(owner) && plus_class_dict((PyTypeObject *)owner) == op));
-}
-
-/* ---- ways ------------------------------------------------------------------------------------------- */
-
-/* Nodes at one distance; some have been met nearer since. */
-struct bucket {
-    uint32_t *nodes;
-    size_t count, room;
-};
-
-struct search {
-    struct plus_owners *owners;
-    uint32_t *distance; /* UINT32_MAX: not met */
-    bool *done;
-    struct bucket buckets[FARTHEST + 1]; /* by distance, in turn */
-};
-
-static int
-meet(struct search *search, uint32_t node, uint32_t holder, uint32_t distance)
-{
-    struct bucket *bucket = &search->buckets[distance % (FARTHEST + 1)];
-
-    if (search->done[node] || search->distance[node] <= distance) {
-        return 0;
-    }
-    search->distance[node] = distance;
-    search->owners->parent[node] = holder;
-    if (bucket->count == bucket->room) {
-        size_t room = bucket->room > 0 ? 2 * bucket->room : 1024;
-        uint32_t *nodes = plus_realloc(bucket->nodes, room * sizeof *nodes);
-        if (nodes == NULL) {
-            return -ENOMEM;
-        }
-        bucket->nodes = nodes;
-        bucket->room = room;
-    }
-    bucket->nodes[bucket->count++] = node;
-    return 0;
-}
-
-/* Whether an object comes from another module than the one in whose names it is, as far as it tells. */
-static bool
-is_stranger(PyObject *op, PyObject *module_name)
-{
-    PyTypeObject *type = PyType_Check(op) ? (PyTypeObject *)op : Py_TYPE(op);
-    PyObject *home = NULL;
-
-    if (PyFunction_Check(op)) {
-        home = PyFunction_GET_MODULE(op);
-    }
-    else if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
-        home = plus_dict_item(plus_class_dict(type), "__module__");
-    }
-    return home != NULL && module_name != NULL && PyUnicode_CheckExact(home) &&
-           PyUnicode_CheckExact(module_name) && PyUnicode_Compare(home, module_name) != 0;
-}
-
-/* How far it is from one object to another.  The names of a module or a class are the module or the class.  What a module
- * has imported belongs to where it is from, and what its C code keeps comes after its names. */
-static uint32_t
-step_length(const struct plus_owners *owners, uint32_t from, uint32_t to)
-{
-    PyObject *source = owners->graph->objects[from], *target = owners->graph->objects[to];
-    uint32_t holder = owners->parent[from];
-    PyObject *module = holder == PLUS_NO_NODE ? NULL : owners->graph->objects[holder];
-
-    if (source == NULL) {
-        return 1;
-    }
-    if (PyModule_Check(source)) {
-        return PyModule_GetDict(source) == target ? 0 : C_STATE;
-    }
-    if (PyType_Check(source)) {
-        return plus_class_dict((PyTypeObject *)source) == target ? 0 : 1;
-    }
-    return module != NULL && PyModule_Check(module) && PyModule_GetDict(module) == source &&
-                   is_stranger(target, plus_dict_item(source, "__name__"))
-               ? IMPORTED
-               : 1;
-}
-
-static int
-leave(struct search *search, uint32_t node)
-{
-    const struct plus_graph *edges = &search->owners->graph->edges;
-    int status = 0;
-
-    for (size_t at = edges->first[node]; at < edges->first[node + 1] && status == 0; at++) {
-        uint32_t target = edges->target[at];
-        if (!search->done[target]) {
-            status = meet(search, target, node,
-                          search->distance[node] + step_length(search->owners, node, target));
-        }
-    }
-    return status;
-}
-
-/* From one group of roots: 0, or -ENOMEM.  Nearer ones first, and of those the ones that were met first. */
-static int
-find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
-{
-    struct plus_owners *owners = search->owners;
-    int status = 0;
-
-    for (uint32_t distance = 0, empty = 0; empty <= FARTHEST && status == 0; distance++) {
-        struct bucket *bucket = &search->buckets[distance % (FARTHEST + 1)];
-        empty = bucket->count == 0 ? empty + 1 : 0;
-        for (size_t i = 0; i < bucket->count && status == 0; i++) {
-            uint32_t node = bucket->nodes[i], holder = owners->parent[node];
-            if (search->done[node] || search->distance[node] != distance) {
-                continue;
-            }
-            search->done[node] = true;
-            owners->queue[(*tail)++] = node;
-            owners->anchor[node] = is_garbage ? GARBAGE
-                                   : holder == PLUS_NO_NODE || is_namespace(owners, holder)
-                                       ? node
-                                       : owners->anchor[holder];
-            status = leave(search, node);
-        }
-        bucket->count = 0;
-    }
-    return status;
-}
-
-/* From one group of roots after the other. */
-static int
-find_paths(struct plus_owners *owners)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-    const struct plus_roots *roots = &graph->roots;
-    size_t ends[] = {graph->modules, graph->named, graph->held, roots->count}, begin = 0;
-    struct search search = {.owners = owners};
-    uint32_t tail = 0;
-    int status = 0;
-
-    search.done = plus_calloc(graph->edges.count, sizeof *search.done);
-    search.distance = plus_malloc(graph->edges.count * sizeof *search.distance);
-    if (search.done == NULL || search.distance == NULL) {
-        return -ENOMEM;
-    }
-    memset(search.distance, 0xff, graph->edges.count * sizeof *search.distance);
-    for (size_t group = 0; group < 4 && status == 0; begin = ends[group++]) {
-        for (size_t i = begin; i < ends[group] && status == 0; i++) {
-            status = meet(&search, roots->nodes[i], PLUS_NO_NODE, 0);
-        }
-        if (status == 0) {
-            status = find_paths_from(&search, group == 3, &tail);
-        }
-    }
-    return status;
-}
-
-int
-plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph,
-                 const struct plus_arenas *arenas)
-{
-    size_t nodes = graph->edges.count;
-
-    *owners = (struct plus_owners){.graph = graph, .arenas = arenas};
-    owners->idom = plus_malloc(nodes * sizeof(uint32_t));
-    owners->order = plus_malloc(nodes * sizeof(uint32_t));
-    owners->kept = plus_calloc(nodes, sizeof(uint64_t));
-    owners->queue = plus_malloc(nodes * sizeof(uint32_t));
-    owners->reached_bytes = plus_calloc(nodes, sizeof(uint64_t));
-    owners->reached_objects = plus_calloc(nodes, sizeof(uint32_t));
-    owners->parent = plus_malloc(nodes * sizeof(uint32_t));
-    owners->anchor = plus_malloc(nodes * sizeof(uint32_t));
-    if (owners->idom == NULL || owners->order == NULL || owners->kept == NULL ||
-        owners->queue == NULL || owners->reached_bytes == NULL || owners->reached_objects == NULL ||
-        owners->parent == NULL || owners->anchor == NULL) {
-        return -ENOMEM;
-    }
-    int status = plus_graph_dominators(&graph->edges, &graph->roots, owners->idom, owners->order,
-                                       &owners->reached);
-
-    if (status == 0) {
-        add_kept(owners);
-        status = find_paths(owners);
-    }
-    if (status == 0) {
-        add_reached(owners);
-        status = find_children(owners);
-    }
-    return status;
-}
 
 /* Entries of a container; -1: it is none. */
 static int64_t
@@ -341,7 +82,7 @@ struct sum {
 
 /* By class, what is a node; what counts with another is of no interest. */
 static int
-sum_up(const struct plus_owners *owners, struct plus_record_table *sums)
+sum_up(const struct plus_reach *owners, struct plus_record_table *sums)
 {
     const struct plus_heap_graph *graph = owners->graph;
 
@@ -400,13 +141,13 @@ marked_types(const struct mark *mark)
 }
 
 static bool
-is_marked(const struct plus_owners *owners, uint32_t node)
+is_marked(const struct plus_reach *owners, uint32_t node)
 {
     return owners->graph->objects[node] != NULL && owners->reached_bytes[node] >= MARKED_BYTES;
 }
 
 void *
-plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
+plus_owners_mark(const struct plus_reach *owners, size_t *bytes)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum), together[PLUS_TOGETHER_KINDS];
@@ -414,7 +155,8 @@ plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
     int status = sum_up(owners, &sums);
 
     for (int kind = 0; kind < PLUS_TOGETHER_KINDS && status == 0; kind++) {
-        status = plus_together_count(owners, (enum plus_together_kind)kind, &together[kind]);
+        status =
+            plus_together_count(owners, (enum plus_together_kind)kind, UINT64_MAX, &together[kind]);
         nodes += together[kind].addresses.count;
     }
     if (status < 0) {
@@ -445,8 +187,8 @@ plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
     for (int kind = 0; kind < PLUS_TOGETHER_KINDS; kind++) {
         const struct plus_together *row;
         for (size_t at = 0; (row = plus_record_table_next(&together[kind], &at)) != NULL;) {
-            *next++ = (struct marked){
-                (uintptr_t)row->key, 0, row->bytes, 0, row->count, row->objects};
+            *next++ =
+                (struct marked){(uintptr_t)row->key, 0, row->bytes, 0, row->count, row->objects};
         }
     }
     struct marked_type *type = marked_types(mark);
@@ -501,11 +243,12 @@ struct owner {
 };
 
 struct finding {
-    const struct plus_owners *owners;
+    const struct plus_reach *owners;
     const struct mark *mark;
     int64_t least;
     struct owner rows[ROWS]; /* largest first */
     size_t count;
+    struct plus_record_table held; /* told together */
 };
 
 static int64_t
@@ -558,10 +301,41 @@ push(struct tasks *tasks, struct task task)
     return 0;
 }
 
+/* Without an earlier look, what has much is told by itself. */
+static uint64_t
+held_limit(const struct finding *it)
+{
+    return it->mark != NULL ? UINT64_MAX : HELD_BYTES;
+}
+
+static int64_t
+more_than_before(const struct finding *it, const struct plus_together *row)
+{
+    const struct marked *before = find_marked(it->mark, (uintptr_t)row->key);
+
+    return (int64_t)row->count - (before != NULL && before->type == 0 ? before->length : 0);
+}
+
+/* Garbage is told by class; what C code holds, if there are more of the same than before, and this is a new one. */
+static bool
+is_told_together(const struct finding *it, uint32_t root)
+{
+    const struct plus_reach *owners = it->owners;
+
+    if (owners->anchor[root] == PLUS_GARBAGE) {
+        return true;
+    }
+    const void *key = plus_together_key(owners, root);
+    const struct plus_together *row = key == NULL ? NULL : plus_record_table_find(&it->held, key);
+
+    return it->mark != NULL && row != NULL && more_than_before(it, row) >= MANY &&
+           before_of(it->mark, owners->graph->objects[root]) == NULL;
+}
+
 static int
 look_at(struct finding *it, struct tasks *tasks, struct task task)
 {
-    const struct plus_owners *owners = it->owners;
+    const struct plus_reach *owners = it->owners;
     int64_t own = amount_of(it, task.node), most = 0, explained = 0;
     uint32_t large = 0;
 
@@ -576,7 +350,7 @@ look_at(struct finding *it, struct tasks *tasks, struct task task)
             most = amount > most ? amount : most;
         }
     }
-    bool names = task.node == 0 || is_namespace(owners, task.node);
+    bool names = task.node == 0 || plus_reach_is_namespace(owners, task.node);
 
     if (!names && (double)most < SPREAD * (double)own) {
         note(it, task.node, own);
@@ -594,7 +368,7 @@ look_at(struct finding *it, struct tasks *tasks, struct task task)
     for (size_t i = owners->first_child[task.node]; i < owners->first_child[task.node + 1]; i++) {
         uint32_t child = owners->child[i];
         if ((int64_t)owners->reached_bytes[child] >= it->least &&
-            amount_of(it, child) >= it->least) {
+            amount_of(it, child) >= it->least && (task.node != 0 || !is_told_together(it, child))) {
             bool goes_on = large == 1 && !names;
             struct task next = {child, goes_on ? task.chain : child, goes_on ? task.length + 1 : 0};
             if (push(tasks, next) < 0) {
@@ -609,7 +383,11 @@ static int
 find_owners(struct finding *it)
 {
     struct tasks tasks = {.all = NULL};
-    int status = push(&tasks, (struct task){0, 0, 0});
+    int status = plus_together_count(it->owners, PLUS_TOGETHER_HELD, held_limit(it), &it->held);
+
+    if (status == 0) {
+        status = push(&tasks, (struct task){0, 0, 0});
+    }
 
     while (status == 0 && tasks.count > 0) {
         status = look_at(it, &tasks, tasks.all[--tasks.count]);
@@ -684,11 +462,11 @@ step_of(const struct plus_heap_graph *graph, uint32_t from, uint32_t to)
 
 /* The first step: a module, a variable of a function, a class, or what else is a root. */
 static PyObject *
-root_step(const struct plus_owners *owners, uint32_t node)
+root_step(const struct plus_reach *owners, uint32_t node)
 {
     PyObject *op = owners->graph->objects[node];
 
-    if (owners->anchor[node] == GARBAGE) {
+    if (owners->anchor[node] == PLUS_GARBAGE) {
         return Py_BuildValue("(ssN)", "root", "garbage", type_name(Py_TYPE(op)));
     }
     if (PyModule_Check(op)) {
@@ -711,7 +489,7 @@ variable_step(const struct plus_heap_graph *graph, uint32_t frame, uint32_t to)
 
 /* From a root on; what lies in the middle of very long ones is left out. */
 static PyObject *
-path_of(const struct plus_owners *owners, uint32_t node)
+path_of(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     uint32_t path[STEPS], length = 0;
@@ -746,7 +524,7 @@ path_of(const struct plus_owners *owners, uint32_t node)
 
 /* (type's name, number) of what most of a node's parts are. */
 static PyObject *
-parts_of(const struct plus_owners *owners, uint32_t node)
+parts_of(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct {
@@ -773,7 +551,7 @@ parts_of(const struct plus_owners *owners, uint32_t node)
 
 /* Where a container is all that an object keeps much in, its entries are the object's. */
 static PyObject *
-container_in(const struct plus_owners *owners, uint32_t node)
+container_in(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     PyObject *op = graph->objects[node];
@@ -804,7 +582,7 @@ struct branch {
 
 /* By class, the children of some nodes.  The branch with most bytes; NULL: they have none, or no memory. */
 static const struct branch *
-largest_branch(const struct plus_owners *owners, const uint32_t *nodes, size_t count,
+largest_branch(const struct plus_reach *owners, const uint32_t *nodes, size_t count,
                struct plus_record_table *branches)
 {
     const struct branch *most = NULL;
@@ -831,7 +609,7 @@ largest_branch(const struct plus_owners *owners, const uint32_t *nodes, size_t c
 
 /* Of the nodes' children those of a class: a new array. */
 static uint32_t *
-children_of_type(const struct plus_owners *owners, const uint32_t *nodes, size_t *count,
+children_of_type(const struct plus_reach *owners, const uint32_t *nodes, size_t *count,
                  const PyTypeObject *type)
 {
     uint32_t *children = NULL;
@@ -860,7 +638,7 @@ children_of_type(const struct plus_owners *owners, const uint32_t *nodes, size_t
 
 /* The steps that most of what a node has lies behind, by class: one way stands for all alike. */
 static PyObject *
-below(const struct plus_owners *owners, uint32_t node)
+below(const struct plus_reach *owners, uint32_t node)
 {
     PyTypeObject *types[DEPTH];
     uint64_t whole = owners->reached_bytes[node];
@@ -890,15 +668,13 @@ below(const struct plus_owners *owners, uint32_t node)
 static PyObject *
 owner_row(const struct finding *it, const struct owner *row)
 {
-    const struct plus_owners *owners = it->owners;
+    const struct plus_reach *owners = it->owners;
     PyObject *op = owners->graph->objects[row->node];
     const struct marked *before = before_of(it->mark, op);
     PyObject *container = container_in(owners, row->node);
     const struct marked *entries = before_of(it->mark, container);
     PyObject *steps = path_of(owners, row->node), *parts = NULL, *name = NULL, *result = NULL;
-    PyObject *inside = steps == NULL ? NULL
-                       : op == NULL  ? PyList_New(0)
-                                     : below(owners, row->node);
+    PyObject *inside = steps == NULL ? NULL : op == NULL ? PyList_New(0) : below(owners, row->node);
 
     if (inside != NULL) {
         parts = op == NULL ? Py_NewRef(Py_None) : parts_of(owners, row->node);
@@ -906,8 +682,7 @@ owner_row(const struct finding *it, const struct owner *row)
     }
     if (parts != NULL && name != NULL) {
         result = Py_BuildValue("{sOsOsOsLsKsKsksKsLsLsO}", "steps", steps, "below", inside, "type",
-                               name,
-                               "amount_bytes", (long long)row->amount, "kept_bytes",
+                               name, "amount_bytes", (long long)row->amount, "kept_bytes",
                                (unsigned long long)owners->kept[row->node], "kept_before_bytes",
                                (unsigned long long)(before != NULL ? before->kept : 0), "objects",
                                (unsigned long)owners->reached_objects[row->node], "objects_before",
@@ -928,17 +703,20 @@ together_rows(const struct finding *it, enum plus_together_kind kind)
 {
     struct plus_record_table table;
     const struct plus_together *row;
-    PyObject *rows =
-        plus_together_count(it->owners, kind, &table) < 0 ? PyErr_NoMemory() : PyList_New(0);
+    PyObject *rows = plus_together_count(it->owners, kind, held_limit(it), &table) < 0
+                         ? PyErr_NoMemory()
+                         : PyList_New(0);
 
     for (size_t at = 0; rows != NULL && (row = plus_record_table_next(&table, &at)) != NULL;) {
         const struct marked *before = find_marked(it->mark, (uintptr_t)row->key);
         bool known = before != NULL && before->type == 0;
         int64_t then = known ? (int64_t)before->reached : 0, count = known ? before->length : 0;
-        bool many = kind < PLUS_TOGETHER_HELD && (int64_t)row->count - count >= 10;
+        bool many = kind < PLUS_TOGETHER_HELD && more_than_before(it, row) >= 10;
+        bool grown_alone = kind == PLUS_TOGETHER_HELD && it->mark != NULL &&
+                           more_than_before(it, row) < MANY; /* is told by itself */
         PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
 
-        if ((row->count < 2 && kind == PLUS_TOGETHER_FRAMES) ||
+        if ((row->count < MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||
             ((int64_t)row->bytes - then < it->least && !many)) {
             continue;
         }
@@ -997,12 +775,12 @@ choose_class(struct class_row *rows, size_t *count, const struct class_row *row)
 /* Ways that are spelled alike are one: no two garbage cycles, variables of a function, or objects of C code have a name of
  * their own. */
 static int
-count_in(const struct plus_owners *owners, struct class_row *row, uint32_t node)
+count_in(const struct plus_reach *owners, struct class_row *row, uint32_t node)
 {
     uint32_t anchor = owners->anchor[node];
-    const void *key = anchor == GARBAGE ? NULL : plus_together_key(owners, anchor);
-    struct group *group = plus_record_table_get(
-        &row->groups, key != NULL ? key : &owners->anchor[anchor]);
+    const void *key = anchor == PLUS_GARBAGE ? NULL : plus_together_key(owners, anchor);
+    struct group *group =
+        plus_record_table_get(&row->groups, key != NULL ? key : &owners->anchor[anchor]);
 
     if (group == NULL) {
         return -ENOMEM;
@@ -1013,7 +791,7 @@ count_in(const struct plus_owners *owners, struct class_row *row, uint32_t node)
 }
 
 static PyObject *
-class_as_dict(const struct plus_owners *owners, struct class_row *row)
+class_as_dict(const struct plus_reach *owners, struct class_row *row)
 {
     PyObject *groups = PyList_New(0), *name = type_name(row->type), *result = NULL;
 
@@ -1056,7 +834,7 @@ type_before(const struct mark *mark, const PyTypeObject *type)
 
 /* Largest first, at most TYPES; in the order of the list. */
 static PyObject *
-class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t least)
+class_rows(const struct plus_reach *owners, const struct mark *mark, uint64_t least)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
@@ -1102,7 +880,7 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
 
 /* Of one class, the same; None: it has no object that is a node. */
 static PyObject *
-one_class(const struct plus_owners *owners, const PyTypeObject *type)
+one_class(const struct plus_reach *owners, const PyTypeObject *type)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct class_row row = {.type = (PyTypeObject *)type,
@@ -1121,7 +899,7 @@ one_class(const struct plus_owners *owners, const PyTypeObject *type)
 }
 
 PyObject *
-plus_owners_report(const struct plus_owners *owners, const void *before, size_t before_bytes,
+plus_owners_report(const struct plus_reach *owners, const void *before, size_t before_bytes,
                    uint64_t least, const PyTypeObject *asked)
 {
     const struct plus_heap_graph *graph = owners->graph;

@@ -35,7 +35,7 @@ map_mark(int fd, size_t *bytes)
 }
 
 static int
-write_mark(const struct plus_owners *owners, int fd)
+write_mark(const struct plus_reach *owners, int fd)
 {
     size_t bytes;
     void *mark = plus_owners_mark(owners, &bytes);
@@ -49,15 +49,17 @@ work(void *arg)
 {
     const struct order *order = arg;
     struct plus_heap_graph graph;
-    struct plus_owners owners;
+    struct plus_reach owners;
     size_t before_bytes = 0;
     void *before = map_mark(order->before, &before_bytes);
 
-    if (plus_heap_graph_build(&graph, &order->arenas) < 0 || plus_owners_find(&owners, &graph, &order->arenas) < 0 ||
+    if (plus_heap_graph_build(&graph, &order->arenas) < 0 ||
+        plus_reach_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
     }
-    PyObject *report = plus_owners_report(&owners, before, before_bytes, order->least, order->asked);
+    PyObject *report =
+        plus_owners_report(&owners, before, before_bytes, order->least, order->asked);
 
     return report == NULL ? NULL : PyMarshal_WriteObjectToString(report, Py_MARSHAL_VERSION);
 }
@@ -138,12 +140,14 @@ PyMethodDef plus_memory_owners_methods[] = {
          "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
          "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
          "told;\n"
-         "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the memory that it may "
+         "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the "
+         "memory that it may "
          "take;\n"
          "asked: a class that is told in any case, as `asked`.\n\n"
          "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
          "`small_bytes` (of those in pymalloc's arenas), the same of\n"
-         "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, `held`,\n"
+         "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, "
+         "`held`,\n"
          "`left`.  UnsupportedPlatform where it cannot be done; "
          "OSError.")},
     {NULL, NULL, 0, NULL},

@@ -30,7 +30,7 @@
     ((size_t)200000) /* what refers to very much more is on no shortest path that anybody wants to read */
 #define NODES_BYTES_MAX ((size_t)16 << 20)
 #define COPY_BYTES ((size_t)1 << 30) /* nodes, and 1 % of the heap for each walk */
-#define FILTER_BITS 65536 /* a power of two */
+#define FILTER_BITS 65536            /* a power of two */
 #define PATH_MAX_OBJECTS 256
 #define FOUND 1
 

@@ -12,7 +12,6 @@
 
 #include "references.h"
 
-#define HELD_BYTES 16384 /* what has more is told by itself */
 #define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
 
 /* Objects begin at multiples of 8: these distances from an object make keys of it. */
@@ -38,7 +37,7 @@ get(struct plus_record_table *table, PyObject *of, int distance)
 }
 
 static int
-count_node(const struct plus_owners *owners, uint32_t node, struct plus_together *row)
+count_node(const struct plus_reach *owners, uint32_t node, struct plus_together *row)
 {
     if (row == NULL) {
         return -ENOMEM;
@@ -50,7 +49,7 @@ count_node(const struct plus_owners *owners, uint32_t node, struct plus_together
 }
 
 static int
-count_frames(const struct plus_owners *owners, struct plus_record_table *table)
+count_frames(const struct plus_reach *owners, struct plus_record_table *table)
 {
     int status = 0;
 
@@ -62,7 +61,7 @@ count_frames(const struct plus_owners *owners, struct plus_record_table *table)
 }
 
 static int
-count_unreached(const struct plus_owners *owners, struct plus_record_table *table)
+count_unreached(const struct plus_reach *owners, struct plus_record_table *table)
 {
     const struct plus_heap_graph *graph = owners->graph;
     int status = 0;
@@ -145,14 +144,14 @@ stands_for(PyObject *op, const char **in, int *distance)
 }
 
 static int
-count_held(const struct plus_owners *owners, struct plus_record_table *table)
+count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_record_table *table)
 {
     const struct plus_heap_graph *graph = owners->graph;
     int status = 0;
 
     for (size_t i = graph->named; i < graph->held && status == 0; i++) {
         uint32_t node = graph->roots.nodes[i];
-        if (owners->parent[node] == PLUS_NO_NODE && owners->reached_bytes[node] < HELD_BYTES) {
+        if (owners->parent[node] == PLUS_NO_NODE && owners->reached_bytes[node] < most_bytes) {
             int distance;
             const char *in;
             PyObject *of = stands_for(graph->objects[node], &in, &distance);
@@ -167,7 +166,7 @@ count_held(const struct plus_owners *owners, struct plus_record_table *table)
 }
 
 const void *
-plus_together_key(const struct plus_owners *owners, uint32_t node)
+plus_together_key(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     uint32_t holder = owners->parent[node];
@@ -197,7 +196,7 @@ may_be_count(uint64_t word)
 }
 
 static int
-count_block(const struct plus_owners *owners, const void *block, size_t bytes,
+count_block(const struct plus_reach *owners, const void *block, size_t bytes,
             struct plus_record_table *table)
 {
     const struct plus_heap_graph *graph = owners->graph;
@@ -226,7 +225,7 @@ count_block(const struct plus_owners *owners, const void *block, size_t bytes,
 }
 
 static int
-count_pool(const struct plus_owners *owners, uintptr_t pool, struct plus_record_table *table)
+count_pool(const struct plus_reach *owners, uintptr_t pool, struct plus_record_table *table)
 {
     struct plus_pool_header header;
     bool is_free[POOL_BLOCKS] = {false};
@@ -239,14 +238,13 @@ count_pool(const struct plus_owners *owners, uintptr_t pool, struct plus_record_
     size_t bytes = plus_pool_block_bytes(&header), first = sizeof header;
     uintptr_t block = (uintptr_t)header.free_block;
 
-    for (size_t i = 0; i < POOL_BLOCKS && block >= pool + first &&
-                       block + bytes <= pool + PLUS_POOL_BYTES;
-         i++) {
+    for (size_t i = 0;
+         i < POOL_BLOCKS && block >= pool + first && block + bytes <= pool + PLUS_POOL_BYTES; i++) {
         is_free[(block - pool - first) / bytes] = true;
         memcpy(&block, (const void *)block, sizeof block);
     }
-    for (size_t at = first;
-         at < header.next_offset && at + bytes <= PLUS_POOL_BYTES && status == 0; at += bytes) {
+    for (size_t at = first; at < header.next_offset && at + bytes <= PLUS_POOL_BYTES && status == 0;
+         at += bytes) {
         if (!is_free[(at - first) / bytes]) {
             status = count_block(owners, (const void *)(pool + at), bytes, table);
         }
@@ -255,7 +253,7 @@ count_pool(const struct plus_owners *owners, uintptr_t pool, struct plus_record_
 }
 
 static int
-count_left(const struct plus_owners *owners, struct plus_record_table *table)
+count_left(const struct plus_reach *owners, struct plus_record_table *table)
 {
     int status = 0;
 
@@ -270,8 +268,8 @@ count_left(const struct plus_owners *owners, struct plus_record_table *table)
 }
 
 int
-plus_together_count(const struct plus_owners *owners, enum plus_together_kind kind,
-                    struct plus_record_table *table)
+plus_together_count(const struct plus_reach *owners, enum plus_together_kind kind,
+                    uint64_t most_bytes, struct plus_record_table *table)
 {
     *table = PLUS_RECORD_TABLE(struct plus_together);
     switch (kind) {
@@ -280,7 +278,7 @@ plus_together_count(const struct plus_owners *owners, enum plus_together_kind ki
     case PLUS_TOGETHER_UNREACHED:
         return count_unreached(owners, table);
     case PLUS_TOGETHER_HELD:
-        return count_held(owners, table);
+        return count_held(owners, most_bytes, table);
     default:
         return count_left(owners, table);
     }

@@ -4,7 +4,7 @@
 
 #include "../_base/record_table.h"
 #include "../_interp/arenas.h"
-#include "owners.h"
+#include "reach.h"
 
 enum plus_together_kind {
     PLUS_TOGETHER_FRAMES,    /* frames of one function */
@@ -22,13 +22,13 @@ struct plus_together {
     uint32_t count;
 };
 
-/* Fills a table of struct plus_together.  0, or -ENOMEM. */
+/* Fills a table of struct plus_together.  most_bytes: what C code holds is left out if it has so many.  0, or -ENOMEM. */
 int
-plus_together_count(const struct plus_owners *owners, enum plus_together_kind kind,
-                    struct plus_record_table *table);
+plus_together_count(const struct plus_reach *owners, enum plus_together_kind kind,
+                    uint64_t most_bytes, struct plus_record_table *table);
 
 /* The key that a root which C code holds has, or a variable of a function; NULL: the node is none of these. */
 const void *
-plus_together_key(const struct plus_owners *owners, uint32_t node);
+plus_together_key(const struct plus_reach *owners, uint32_t node);
 
 #endif

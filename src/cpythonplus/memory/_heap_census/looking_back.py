@@ -134,7 +134,7 @@ def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
     try:
         objects, groups = ways_to(kind)
     except (OSError, RuntimeError, MemoryError):
-        groups = []
+        objects, groups = 0, []
     if not groups:
         return path(kind, show_keys=show_keys)
     steps = tuple(_told_steps(groups[0]["steps"], show_keys=show_keys))

@@ -11,6 +11,9 @@ from typing import Final
 
 from cpythonplus._base.proc import read_bytes
 
+# Not pathlib: it interns each part of a path, and the numbers of descriptors are always new ones.
+# ruff: noqa: PTH115
+
 __all__ = ["descriptor_kinds", "entries", "exit_callbacks", "thread_kinds"]
 
 _PROC: Final = "/proc/self"

@@ -30,10 +30,26 @@ from cpythonplus.memory._owners.model import (
     Where,
 )
 from cpythonplus.memory._owners.room import copy_room
-from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled, spelled_below
+from cpythonplus.memory._owners.spelling import (
+    class_place,
+    forget_sources,
+    place_of,
+    spelled,
+    spelled_below,
+)
 from cpythonplus.memory._resident_memory import resident
 
-__all__ = ["Mark", "forget_mark", "growth", "growth_since_mark", "growth_so_far", "mark", "owners", "ways_of", "ways_to"]
+__all__ = [
+    "Mark",
+    "forget_mark",
+    "growth",
+    "growth_since_mark",
+    "growth_so_far",
+    "mark",
+    "owners",
+    "ways_of",
+    "ways_to",
+]
 
 _LONGEST_S: Final = 120
 _LEAST_GROWN: Final = 16 << 10
@@ -211,7 +227,8 @@ def owners() -> Owners:
     dominators of the graph of references). What several keep together is no row of any of them.
 
     The heap is looked at in a copy of the process, as `growth` does it. Raises UnsupportedPlatform
-    where the heap cannot be walked, OSError where there can be no copy, RuntimeError where it fails.
+    where the heap cannot be walked, OSError or MemoryError where there can be no copy,
+    RuntimeError where it fails.
     """
     malloc = _native.memory_malloc_bytes()
     found, pause_ns, _ = _look(_NO_MARK, _LEAST_KEPT)

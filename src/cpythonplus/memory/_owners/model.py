@@ -14,8 +14,9 @@ class Owner(Data):
 
     name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Or
     `12 x worker()` of type `frame`: all calls of a function together; or of type `garbage`: what
-    nobody leads to; of `held by C code`: so many of a class, or that refer to one, or that execute one function; or
-    of `nothing on the heap refers to them`: blocks of objects that the collector does not know.
+    nobody leads to; of `held by C code`: so many of a class, or that refer to one, or that execute
+    one function; or of `nothing on the heap refers to them`: objects that the collector does not
+    know.
     amount_bytes: what is reached through it, or by how much that has grown. kept_bytes: what would
     be freed with it, itself included; where others lead to the same, that is less.
     objects, entries: as many are reached, and of the container that it is or consists of, -1 for

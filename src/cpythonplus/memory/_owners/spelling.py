@@ -104,11 +104,13 @@ class _Walk:
             return self._left(_Named("[...]" if self.general else f"[{_key(label, how)}]"), step)
         if how == "...":
             return _Named(" ... ")
+        return self._left(self._unlabelled(kind, last=last), step)
+
+    def _unlabelled(self, kind: str, *, last: bool) -> _Named | None:
         if kind == "traceback":
-            name = "tb_next" if self.owner == "traceback" else "__traceback__"
-            return self._left(_Named(f".{name}"), step)
+            return _Named(".tb_next" if self.owner == "traceback" else ".__traceback__")
         unnamed = last or kind.startswith(("dict", "list", "set", "tuple"))
-        return self._left(None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}"), step)
+        return None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}")
 
     def _left(self, named: _Named | None, step: Step) -> _Named | None:
         _, label, kind = step

@@ -1,6 +1,6 @@
 """Owners and growth as lines and tables."""
 
-import os
+from pathlib import Path
 from typing import Final
 
 from cpythonplus._base.reading import Part, amount, entries, inside, size, words
@@ -8,7 +8,14 @@ from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import Layout, objects, signed, table
 from cpythonplus.memory._report.labels import label
 
-__all__ = ["growth_layout", "kinds_grown", "owner_name", "owners_layout", "parts_grown", "rss_change"]
+__all__ = [
+    "growth_layout",
+    "kinds_grown",
+    "owner_name",
+    "owners_layout",
+    "parts_grown",
+    "rss_change",
+]
 
 _MOST_WAYS: Final = 2
 _TELLING_SHARE: Final = 0.05
@@ -82,10 +89,7 @@ def parts_grown(found: Part, least: float) -> list[tuple[str, int]]:
 def kinds_grown(found: Part, what: str) -> list[str]:
     """Return of which kind there are more, as `epoll +200`, the first few."""
     rows = [row for row in entries(found, "kinds") if words(row, "what") == what]
-    more = [
-        (words(row, "kind"), size(row, "count") - size(row, "count_before"))
-        for row in rows
-    ]
+    more = [(words(row, "kind"), size(row, "count") - size(row, "count_before")) for row in rows]
     return [f"{kind} {count:+,}".strip() for kind, count in more if count > 0][:_MOST_KINDS]
 
 
@@ -123,13 +127,12 @@ def _row(row: Part, seconds: float) -> Part:
         rate = f"{more / seconds:+,.0f}{what}/s" if more else ""
     place = inside(row, "place")
     file, line = words(place, "file"), size(place, "line")
+    parts = _short(words(row, "parts"), f"{int(entries_now):,} "), words(row, "below")
     return {
         **row,
         "owner": owner_name(row),
         "entries": counted,
-        "parts": " in ".join(
-            filter(None, (_short(words(row, "parts"), f"{int(entries_now):,} "), words(row, "below")))
-        ),
+        "parts": " in ".join(filter(None, parts)),
         "rate": rate,
         "at": f"{_with_package(file)}:{line}" if line else "",
     }
@@ -139,7 +142,7 @@ def _with_package(file: str) -> str:
     """Return the name of a file with the packages that it is in, if these can be seen from here."""
     folder, _, name = file.rpartition("/")
     inner = name == "__init__.py"
-    while folder and (inner or os.path.exists(f"{folder}/__init__.py")):
+    while folder and (inner or Path(folder, "__init__.py").exists()):
         folder, _, package = folder.rpartition("/")
         name, inner = f"{package}/{name}", False
     return name

@@ -28,7 +28,12 @@ def report_text(examination: Examination, top: int = 10, width: int = WIDTH) -> 
         lines.append("")
     lines += _verdict(examination)
     for found in sections(examination, top):
-        lines += ["", found.title, "-" * len(found.title), *layout_lines(found.lines, found.tables, width)]
+        lines += [
+            "",
+            found.title,
+            "-" * len(found.title),
+            *layout_lines(found.lines, found.tables, width),
+        ]
     return _joined(lines) or "nothing was examined\n"
 
 

@@ -226,12 +226,14 @@ def _grown(found: Part | None) -> Iterator[Statement]:
             size(row, "amount_bytes"),
             _LEFT if words(row, "type").startswith("nothing") else "",
         )
-    left = sum(size(row, "amount_bytes") for row in rows if words(row, "type").startswith("nothing"))
-    for name, more in parts_grown(found, _SMALLEST_BYTES):
-        more -= left if name == "unexplained_blocks" else 0
+    left = [row for row in rows if words(row, "type").startswith("nothing")]
+    told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
+    for name, grown in parts_grown(found, _SMALLEST_BYTES):
+        more = grown - told.get(name, 0)
         if name in _PARTS_GROWN and more >= _SMALLEST_BYTES:
             what, why = _PARTS_GROWN[name]
-            yield Statement(f"{what} grown by {format_size(more)}{why}.", more, _MEMRAY if why else "")
+            sentence = f"{what} grown by {format_size(more)}{why}."
+            yield Statement(sentence, more, _MEMRAY if why else "")
 
 
 def _more_of(examination: Examination) -> Iterator[Statement]:
