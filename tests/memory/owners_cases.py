@@ -611,6 +611,9 @@ class TestHeldByCCode:
             def cell_of(item):
                 return (lambda: item).__closure__[0]
 
+            def wait(item):
+                yield item
+
             hold = ctypes.pythonapi.Py_IncRef
             hold.argtypes = [ctypes.py_object]
             with memory.growth() as found:
@@ -619,7 +622,9 @@ class TestHeldByCCode:
                     hold((None, number, Item()))
                     hold(functools.partial(close, Item()))
                     hold(cell_of(Item()))
-            for row in found.result.owners[:4]:
+                    hold(Item().data.append)
+                    hold(wait(Item()))
+            for row in found.result.owners[:6]:
                 print(row.name, row.place.line, row.type, row.objects > 50_000)
             """
         ).out
@@ -629,6 +634,8 @@ class TestHeldByCCode:
                 "1,000 x tuple with __main__.Item 6 held by C code True",
                 "1,000 x functools.partial with close() 13 held by C code True",
                 "1,000 x cell with __main__.Item 6 held by C code True",
+                "1,000 x builtin_function_or_method with list 0 held by C code True",
+                "1,000 x generator wait() 19 held by C code True",
             ]
         )
 
@@ -690,6 +697,27 @@ class TestHeldByCCode:
         assert explained == "True"
         assert "- 20," in text
         assert "nothing on the heap refers to them) has grown" in text
+
+    def test_what_the_collector_has_let_go_of(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            import gc
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            gc.collect()
+            with memory.growth() as found:
+                for number in range(5000):
+                    hold((number, number + 1.5))
+                gc.collect()
+            rows = [row for row in found.result.owners if "tuple" in row.name]
+            print([(row.type, row.entries - row.entries_before >= 4900) for row in rows])
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "[('nothing on the heap refers to them', True)]\n"
 
     def test_ways_that_are_spelled_alike_are_one(self) -> None:
         out = run_child(

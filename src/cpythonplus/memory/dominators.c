@@ -123,7 +123,11 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
     if (status < 0) {
         return status;
     }
+    size_t given = roots->count;
+
     search_all(&search, roots);
+    uint32_t led_to = search.count; /* by those that were given */
+
     for (uint8_t least = 0; least < ranks; least++) {
         for (uint32_t node = 1; node < graph->count && status == 0; node++) {
             if (rank[node] == least && search.number[node] == PLUS_NO_NODE) {
@@ -132,6 +136,25 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
             }
         }
     }
+    /* A later one may lead to an earlier one, which then is none. */
+    size_t added = roots->count, kept = roots->count;
+
+    for (uint32_t node = 0; node < graph->count; node++) {
+        search.number[node] =
+            search.number[node] < led_to ? search.number[node] : PLUS_NO_NODE;
+    }
+    search.count = led_to;
+    while (added > given) {
+        uint32_t root = roots->nodes[--added];
+        if (search.number[root] == PLUS_NO_NODE) {
+            search_from(&search, root);
+            roots->nodes[--kept] = root;
+        }
+    }
+    for (size_t i = 0; kept > given && kept + i < roots->count; i++) {
+        roots->nodes[given + i] = roots->nodes[kept + i];
+    }
+    roots->count -= kept - given;
     free_search(&search);
     return status;
 }

@@ -184,7 +184,7 @@ number(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     if (bytes < 0) {
         return -ENOMEM;
     }
-    if (!PyType_IS_GC(Py_TYPE(op)) && plus_granules_add(&graph->unlisted, op) < 0) {
+    if (!plus_gc_is_tracked(op) && plus_granules_add(&graph->unlisted, op) < 0) {
         return -ENOMEM;
     }
     graph->total_objects++;

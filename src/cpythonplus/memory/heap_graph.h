@@ -26,7 +26,7 @@ struct plus_heap_graph {
     uint64_t total_objects, total_bytes;
     uint64_t large_bytes;          /* of blocks above 512 bytes, which pymalloc leaves to malloc */
     uint64_t small_bytes;          /* of those in pymalloc's arenas, as it rounds them up */
-    struct plus_granules unlisted; /* all objects that the collector cannot know, nodes or not */
+    struct plus_granules unlisted; /* all objects that the collector does not know, nodes or not */
     /* Its own. */
     uint32_t *slots;
     size_t mask, capacity;

@@ -96,7 +96,7 @@ is_telling(PyObject *op)
            PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE);
 }
 
-/* Of a tuple, a cell, a partial; NULL: it has none. */
+/* Of a tuple, a cell, a partial, a method of a built-in class; NULL: it has none. */
 static PyObject *
 content_of(PyObject *op)
 {
@@ -113,10 +113,26 @@ content_of(PyObject *op)
             }
         }
     }
+    else if (PyCFunction_Check(op)) {
+        content = PyCFunction_GET_SELF(op);
+        return content != NULL && PyModule_Check(content) ? NULL : content;
+    }
     else if (strcmp(Py_TYPE(op)->tp_name, "functools.partial") == 0) {
         (void)plus_attributes_visit(op, take_function, &content);
     }
     return content;
+}
+
+static PyObject *
+code_of_generator(PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyCodeObject *code = PyGen_GetCode((PyGenObject *)op); /* a reference more matters to no copy */
+
+    return (PyObject *)code;
+#else
+    return (PyObject *)((PyGenObject *)op)->gi_code;
+#endif
 }
 
 /* What stands for an object, and how it refers to that. */
@@ -139,6 +155,10 @@ stands_for(PyObject *op, const char **in, int *distance)
     if (PyFunction_Check(op)) {
         *in = content == NULL && **in == '\0' ? "function" : *in;
         return PyFunction_GET_CODE(op);
+    }
+    if (PyGen_CheckExact(op) || PyCoro_CheckExact(op)) {
+        *in = content == NULL ? Py_TYPE(op)->tp_name : *in;
+        return code_of_generator(op);
     }
     return (PyObject *)Py_TYPE(op);
 }
@@ -195,22 +215,43 @@ may_be_count(uint64_t word)
     return (uint32_t)word != 0 && (word >> 32 & 0xffff) == 0;
 }
 
-static int
-count_block(const struct plus_reach *owners, const void *block, size_t bytes,
-            struct plus_record_table *table)
+/* The class of an object that may begin there and that no walk has met, NULL: there is none.  bytes: of the rest of the
+ * block. */
+static PyObject *
+class_at(const struct plus_reach *owners, const char *at, size_t bytes, bool has_gc_header)
 {
     const struct plus_heap_graph *graph = owners->graph;
     uint64_t words[2];
 
-    memcpy(words, block, sizeof words);
+    memcpy(words, at, sizeof words);
     uint32_t node = may_be_count(words[0]) && words[1] != 0
                         ? plus_heap_graph_node(graph, (PyObject *)(uintptr_t)words[1])
                         : PLUS_NO_NODE;
     PyObject *type = node == PLUS_NO_NODE ? NULL : graph->objects[node];
 
-    if (type == NULL || !PyType_Check(type) || PyType_IS_GC((PyTypeObject *)type) ||
-        ((PyTypeObject *)type)->tp_basicsize > (Py_ssize_t)bytes ||
-        plus_granules_has(&owners->graph->unlisted, block) != 0) {
+    return type != NULL && PyType_Check(type) &&
+                   PyType_IS_GC((PyTypeObject *)type) == has_gc_header &&
+                   ((PyTypeObject *)type)->tp_basicsize <= (Py_ssize_t)bytes &&
+                   plus_granules_has(&owners->graph->unlisted, at) == 0
+               ? type
+               : NULL;
+}
+
+/* The collector's header, of two words, begins with zero in front of a tuple or a dict that it has let go of. */
+static int
+count_block(const struct plus_reach *owners, const char *block, size_t bytes,
+            struct plus_record_table *table)
+{
+    size_t header = 2 * sizeof(uint64_t);
+    uint64_t first;
+
+    memcpy(&first, block, sizeof first);
+    PyObject *type = first != 0 ? class_at(owners, block, bytes, false)
+                     : bytes >= 2 * header
+                         ? class_at(owners, block + header, bytes - header, true)
+                         : NULL;
+
+    if (type == NULL) {
         return 0;
     }
     struct plus_together *row = get(table, type, OF_LEFT);
@@ -246,7 +287,7 @@ count_pool(const struct plus_reach *owners, uintptr_t pool, struct plus_record_t
     for (size_t at = first; at < header.next_offset && at + bytes <= PLUS_POOL_BYTES && status == 0;
          at += bytes) {
         if (!is_free[(at - first) / bytes]) {
-            status = count_block(owners, (const void *)(pool + at), bytes, table);
+            status = count_block(owners, (const char *)(pool + at), bytes, table);
         }
     }
     return status;

@@ -252,7 +252,7 @@ def _ask(client: Client, name: str, request: Request) -> int:
         return _tell_json(answer, request)
     if _NEEDED[name] not in answer:
         raise AskError(f"its answer to {name} is incomplete")
-    return tell(part_text(name, answer, request.get("top", TOP)), request)
+    return tell(part_text(name, answer, request.get("top", TOP), _width(request)), request)
 
 
 def _are_files(operands: Sequence[str]) -> bool:
@@ -360,8 +360,11 @@ def _tell_report(found: dict[str, object], request: Request) -> int:
 
     if request.get("format") == "html":
         return tell(page(found), request)
-    width = table_width(to_file="output" in request.given)
-    return tell(report_text(found, top=request.get("top", TOP), width=width), request)
+    return tell(report_text(found, request.get("top", TOP), _width(request)), request)
+
+
+def _width(request: Request) -> int:
+    return table_width(to_file="output" in request.given)
 
 
 def _status(found: dict[str, object], status: int) -> int:

@@ -57,6 +57,7 @@ _LEAST_SHARE: Final = 0.005
 _LEAST_KEPT: Final = 64 << 10
 _NO_MARK: Final = -1
 _MOST_WAYS: Final = 3
+_EXECUTED: Final = ("", "method", "function", "generator", "coroutine")
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
 """What the examination itself has brought is not told."""
@@ -344,7 +345,7 @@ def _begins_thread(row: dict[str, Any]) -> bool:
 def _held_name(row: dict[str, Any]) -> str:
     """Return `1,602 x method Client.close()`, `90 x tuple with app.Session`, or `3 x app.Job`."""
     name = f"{row['name']}()" if row["line"] else row["name"]
-    how = row["in"] if row["in"] in ("", "method", "function") else f"{row['in']} with"
+    how = row["in"] if row["in"] in _EXECUTED else f"{row['in']} with"
     return f"{row['count']:,} x {how} {name}".replace("  ", " ")
 
 

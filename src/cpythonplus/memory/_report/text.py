@@ -37,14 +37,14 @@ def report_text(examination: Examination, top: int = 10, width: int = WIDTH) -> 
     return _joined(lines) or "nothing was examined\n"
 
 
-def part_text(name: str, found: Part, top: int = 10) -> str:
+def part_text(name: str, found: Part, top: int = 10, width: int = WIDTH) -> str:
     """Return the verdict and tables of one examination, without a heading."""
     examination = {name: found}
     said = [line for each in texts(found, "losses") for line in wrapped(each, "! ", "  ")]
     said += _verdict(examination)
     body = section(examination, name, "", top)
     between = [""] if said else []
-    return _joined([*said, *between, *layout_lines(body.lines, body.tables)])
+    return _joined([*said, *between, *layout_lines(body.lines, body.tables, width)])
 
 
 def _joined(lines: list[str]) -> str:

@@ -250,6 +250,13 @@ def _more_of(examination: Examination) -> Iterator[Statement]:
             command=f"ls -l /proc/{pid}/fd",
             matters=True,
         )
+    more = size(found, "threads") - size(found, "threads_before")
+    if more >= _MANY_MORE and (kinds := kinds_grown(found, "threads")):
+        yield Statement(
+            f"There are {more:,} more threads: {_listed(kinds)}.",
+            remedy="Use a pool with a limit, and let threads end that wait for work no longer.",
+            matters=True,
+        )
     for row in entries(found, "kinds"):
         more = size(row, "count") - size(row, "count_before")
         if words(row, "what") == "exit_callbacks" and more >= _MANY_MORE:
