@@ -940,6 +940,43 @@ class TestText:
             assert f"{told}\n" in table
             assert name not in narrow.partition("Who keeps")[2]
 
+    @pytest.mark.parametrize(
+        ("kind", "more", "told"),
+        [
+            ("str", 900, "CPython 3.12.0 to 3.12.6 never frees such a string"),
+            ("str", 0, "has not given up a reference"),
+            ("int", 900, "has not given up a reference"),
+        ],
+    )
+    def test_interned_strings(self, kind: str, more: int, told: str) -> None:
+        row = {
+            "name": f"1,000 x {kind}",
+            "type": "nothing on the heap refers to them",
+            "amount_bytes": 2 << 20,
+            "entries": 1000,
+            "entries_before": 0,
+        }
+        counted = {"what": "interned", "kind": "", "count": more, "count_before": 0}
+        found = {"growth": {"owners": [row], "kinds": [counted]}}
+        assert told in " ".join(report_text(found).split())
+
+    @pytest.mark.parametrize(
+        ("kib", "seconds", "is_slow"),
+        [(569, 60.0, True), (569, 3600.0, False), (9000, 60.0, False)],
+    )
+    def test_a_slow_leak(self, kib: int, seconds: float, is_slow: bool) -> None:
+        row = {"name": "m.kept", "type": "list", "amount_bytes": kib << 10}
+        text = report_text({"growth": {"owners": [row], "seconds": seconds}})
+        assert "- m.kept (list) has grown most" in text
+        assert ("doctor growth a.json b.json" in text) == is_slow
+
+    def test_interned_strings_are_counted(self) -> None:
+        names = [sys.intern(f"interned by a test {number}") for number in range(100)]
+        if hasattr(sys, "_getunicodeinternedsize"):
+            assert counting.interned_strings() > len(names)
+        else:
+            assert counting.interned_strings() == 0
+
     def test_garbage_has_the_next_command(self) -> None:
         rows = [
             {"name": f"garbage: {name}", "type": "garbage", "amount_bytes": 1 << 20}

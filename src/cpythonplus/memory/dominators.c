@@ -140,8 +140,7 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
     size_t added = roots->count, kept = roots->count;
 
     for (uint32_t node = 0; node < graph->count; node++) {
-        search.number[node] =
-            search.number[node] < led_to ? search.number[node] : PLUS_NO_NODE;
+        search.number[node] = search.number[node] < led_to ? search.number[node] : PLUS_NO_NODE;
     }
     search.count = led_to;
     while (added > given) {

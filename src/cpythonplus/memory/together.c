@@ -246,10 +246,9 @@ count_block(const struct plus_reach *owners, const char *block, size_t bytes,
     uint64_t first;
 
     memcpy(&first, block, sizeof first);
-    PyObject *type = first != 0 ? class_at(owners, block, bytes, false)
-                     : bytes >= 2 * header
-                         ? class_at(owners, block + header, bytes - header, true)
-                         : NULL;
+    PyObject *type = first != 0            ? class_at(owners, block, bytes, false)
+                     : bytes >= 2 * header ? class_at(owners, block + header, bytes - header, true)
+                                           : NULL;
 
     if (type == NULL) {
         return 0;

@@ -14,7 +14,13 @@ from cpythonplus._base.proc import read_bytes
 # Not pathlib: it interns each part of a path, and the numbers of descriptors are always new ones.
 # ruff: noqa: PTH115
 
-__all__ = ["descriptor_kinds", "entries", "exit_callbacks", "thread_kinds"]
+__all__ = [
+    "descriptor_kinds",
+    "entries",
+    "exit_callbacks",
+    "interned_strings",
+    "thread_kinds",
+]
 
 _PROC: Final = "/proc/self"
 _MOST_SOCKETS: Final = 4 << 20
@@ -98,3 +104,9 @@ def thread_kinds() -> dict[str, int]:
 def exit_callbacks() -> int:
     """Return how many functions `atexit` is to call."""
     return atexit._ncallbacks()  # noqa: SLF001  # there is no other way
+
+
+def interned_strings() -> int:
+    """Return how many strings are interned; 0 where Python does not tell (3.11)."""
+    count = getattr(sys, "_getunicodeinternedsize", None)
+    return 0 if count is None else int(count())

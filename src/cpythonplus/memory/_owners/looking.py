@@ -18,6 +18,7 @@ from cpythonplus.memory._owners.counting import (
     descriptor_kinds,
     entries,
     exit_callbacks,
+    interned_strings,
     thread_kinds,
 )
 from cpythonplus.memory._owners.model import (
@@ -74,6 +75,7 @@ class _Look:
             "descriptors": descriptor_kinds(),
             "threads": thread_kinds(),
             "exit_callbacks": {"": exit_callbacks()},
+            "interned": {"": interned_strings()},
         }
         self.threads, self.descriptors = entries("/proc/self/task"), entries("/proc/self/fd") - 1
         memory = resident(pins=False)

@@ -104,8 +104,9 @@ class PartGrown(Data):
 class Counted(Data):
     """How many there are of one kind, now and before.
 
-    what: `descriptors`; `threads`, those that Python has started, by function; or `exit_callbacks`,
-    of `atexit`. kind: as `epoll`, `pipe`, `socket to 10.0.0.7:5432`, `files in /tmp`, `worker()`.
+    what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`,
+    of `atexit`; or `interned`, strings. kind: as `epoll`, `pipe`, `socket to 10.0.0.7:5432`,
+    `files in /tmp`, `worker()`.
     """
 
     what: str

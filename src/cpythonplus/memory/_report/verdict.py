@@ -63,6 +63,16 @@ _PROBLEMS: Final = {
 }
 """What each kind of advice on resident memory is about."""
 _MEMRAY: Final = "Find the function with `memray run --native`."
+_NOTHING_REFERS: Final = "nothing on the heap refers to them"
+_LONG_S: Final = 600
+_SLOW: Final = (
+    "That is little in so short a time, and may be a cache that fills. Compare two reports of an"
+    " hour: `cpythonplus doctor growth a.json b.json`."
+)
+_INTERNED: Final = (
+    "They are interned: by sys.intern(), or as names of attributes and keys. CPython 3.12.0 to"
+    " 3.12.6 never frees such a string."
+)
 _LEFT: Final = (
     "C code holds them, or has not given up a reference. Find it with `memray run --native`."
 )
@@ -224,9 +234,9 @@ def _grown(found: Part | None) -> Iterator[Statement]:
             f"{owner_name(row)} has grown {'' if number else 'most, '}by"
             f" {format_size(size(row, 'amount_bytes'))}{where}.",
             size(row, "amount_bytes"),
-            _LEFT if words(row, "type").startswith("nothing") else "",
+            _what_next(found, row) if not number or words(row, "type") == _NOTHING_REFERS else "",
         )
-    left = [row for row in rows if words(row, "type").startswith("nothing")]
+    left = [row for row in rows if words(row, "type") == _NOTHING_REFERS]
     told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
     for name, grown in parts_grown(found, _SMALLEST_BYTES):
         more = grown - told.get(name, 0)
@@ -234,6 +244,21 @@ def _grown(found: Part | None) -> Iterator[Statement]:
             what, why = _PARTS_GROWN[name]
             sentence = f"{what} grown by {format_size(more)}{why}."
             yield Statement(sentence, more, _MEMRAY if why else "")
+
+
+def _what_next(found: Part, row: Part) -> str:
+    """Return what to do about what has grown most, or is C code's; "" if its line is enough."""
+    more = size(row, "entries") - size(row, "entries_before")
+    if words(row, "type") == _NOTHING_REFERS:
+        interned = sum(
+            size(each, "count") - size(each, "count_before")
+            for each in entries(found, "kinds")
+            if words(each, "what") == "interned"
+        )
+        is_interned = words(row, "name").endswith(" str") and interned >= more * _ALARMING_SHARE
+        return _INTERNED if is_interned else _LEFT
+    slow = size(row, "amount_bytes") < _SMALLEST_BYTES and amount(found, "seconds") < _LONG_S
+    return _SLOW if slow else ""
 
 
 def _more_of(examination: Examination) -> Iterator[Statement]:
