@@ -24,7 +24,6 @@
  * beginning for them. */
 #include "heap_walk.h"
 
-
 #include "../_base/granules.h"
 #include "../_base/object_stack.h"
 #include "../_base/raise.h"
