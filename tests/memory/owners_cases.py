@@ -1013,7 +1013,7 @@ class TestWithoutACopy:
     def test_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(room, "_left", lambda: iter([1 << 40, 3 << 20]))
         found = grown(list)
-        assert found.lost.endswith("and 2.7 MiB can be had")
+        assert found.lost.endswith("and 2 MiB can be had")
         with pytest.raises(MemoryError):
             memory.owners()
 

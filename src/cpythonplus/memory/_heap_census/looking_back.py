@@ -12,11 +12,11 @@ from cpythonplus._interp import walk_losses
 from cpythonplus.memory._cycles.keys import key_text
 from cpythonplus.memory._cycles.looking import is_type, qualified_name
 from cpythonplus.memory._heap_census.naming import module_name, namespace_name
+from cpythonplus.memory._owners.model import Where
 from cpythonplus.memory._report.examined import Examined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cpythonplus.memory._owners.model import Where
     from cpythonplus.memory._owners.spelling import Step
 
 __all__ = [
@@ -97,7 +97,7 @@ class ReferencePath(Examined):
     steps: tuple[PathStep, ...]
     losses: tuple[str, ...] = ()
     objects: int = 0
-    ways: "tuple[Where, ...]" = ()
+    ways: tuple[Where, ...] = ()
 
 
 def referrers(kind: str | type, top: int) -> Referrers:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from cpythonplus._base.proc import read_bytes
-from cpythonplus._base.sizes import format_size
 
 __all__ = ["copy_room"]
 
@@ -23,7 +22,7 @@ def copy_room() -> int:
     needed = _OBJECT_BYTES * sys.getallocatedblocks()
     if needed > room:
         raise MemoryError(
-            f"a copy of the process needs up to {format_size(needed)}, and {format_size(room)} can"
+            f"a copy of the process needs up to {needed >> 20:,} MiB, and {room >> 20:,} MiB can"
             " be had"
         )
     return min(room, _MOST)
