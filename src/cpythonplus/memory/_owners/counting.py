@@ -3,10 +3,10 @@
 import atexit
 import os
 import sys
+from _socket import AF_INET, AF_INET6, inet_ntop  # socket itself makes 900 objects
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from socket import AF_INET, AF_INET6, inet_ntop
 from typing import Final
 
 from cpythonplus._base.proc import read_bytes
