@@ -64,7 +64,7 @@ MARKED = """
 before = os.listdir("/proc/self/fd")
 def check():
     assert len(os.listdir("/proc/self/fd")) == len(before)
-os.close(_native.memory_owners(-1, 1 << 20, True, 60)[2])
+os.close(_native.memory_owners(-1, 1 << 20, True, 60, 1 << 34)[2])
 """
 
 

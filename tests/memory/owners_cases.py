@@ -1,9 +1,13 @@
 """Who keeps what, and what has grown: owners, lines, amounts; nothing of the program changes."""
 
+import atexit
 import contextlib
 import gc
 import json
+import mmap
 import os
+import select
+import socket
 import sys
 import threading
 import types
@@ -17,12 +21,13 @@ import pytest
 
 from cpythonplus import _native, memory
 from cpythonplus.memory._agent.comparing import compared
-from cpythonplus.memory._owners import looking
+from cpythonplus.memory._owners import counting, looking, room
 from cpythonplus.memory._owners.spelling import place_of, spelled
 from cpythonplus.memory._report.owners import growth_layout
+from cpythonplus.memory._report.text import report_text
 from examples.leaks import judge
 from tests.damage import damaged
-from tests.support import run_child
+from tests.support import PYMALLOC, child_environment, run_child
 
 SESSIONS: dict[str, list[int]] = {}
 MANY = 4000
@@ -200,7 +205,7 @@ class TestNames:
                 pass
 
             kept = {"key" * 1_000_000: [Part() for _ in range(4000)]}
-            data, *_ = _native.memory_owners(-1, 1 << 14, False, 60)
+            data, *_ = _native.memory_owners(-1, 1 << 14, False, 60, 1 << 34)
             print(b"keykey" in data, len(data) < 1_000_000)
             """
         ).out
@@ -503,7 +508,7 @@ class TestNothingIsChanged:
         out = run_child(
             """
             import os, threading, time
-            from cpythonplus.memory._owners import looking
+            from cpythonplus.memory._owners import counting, looking, room
 
             kept = [[number] for number in range(300_000)]
             ours, theirs = os.pipe()
@@ -549,6 +554,22 @@ class TestNothingIsChanged:
         ).out
         assert out == "done\n"
 
+    def test_hooks_of_the_c_library_are_not_called(self) -> None:
+        """They start threads, on the stacks of those that the copy does not have, or write."""
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            libc = ctypes.CDLL(None)
+            assert libc.__register_atfork(libc.abort, libc.abort, libc.abort, None) == 0
+            with memory.growth() as found:
+                kept = [[number] for number in range(4000)]
+            print(found.result.owners[0].name, found.result.lost)
+            """
+        ).out
+        assert out == "__main__.kept \n"
+
     def test_beside_threads_that_work(self) -> None:
         ended = threading.Event()
 
@@ -567,6 +588,441 @@ class TestNothingIsChanged:
             ended.set()
             for each in threads:
                 each.join()
+
+
+class TestHeldByCCode:
+    def test_it_is_told_by_what_it_executes_or_has(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            import functools
+            from cpythonplus import memory
+
+            class Item:
+                def __init__(self):
+                    self.data = [object() for _ in range(50)]
+
+                def close(self):
+                    pass
+
+            def close(item):
+                pass
+
+            def cell_of(item):
+                return (lambda: item).__closure__[0]
+
+            def wait(item):
+                yield item
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            with memory.growth() as found:
+                for number in range(1000):
+                    hold(Item().close)
+                    hold((None, number, Item()))
+                    hold(functools.partial(close, Item()))
+                    hold(cell_of(Item()))
+                    hold(Item().data.append)
+                    hold(wait(Item()))
+            for row in found.result.owners[:6]:
+                print(row.name, row.place.line, row.type, row.objects > 50_000)
+            """
+        ).out
+        assert sorted(out.splitlines()) == sorted(
+            [
+                "1,000 x method Item.close() 10 held by C code True",
+                "1,000 x tuple with __main__.Item 6 held by C code True",
+                "1,000 x functools.partial with close() 13 held by C code True",
+                "1,000 x cell with __main__.Item 6 held by C code True",
+                "1,000 x builtin_function_or_method with list 0 held by C code True",
+                "1,000 x generator wait() 19 held by C code True",
+            ]
+        )
+
+    def test_many_large_ones_are_one_row(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            class Item:
+                def __init__(self):
+                    self.data = [object() for _ in range(2000)]
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            alone = [object() for _ in range(4000)]
+            hold(alone)
+            del alone[:]
+            held = alone
+            with memory.growth() as found:
+                for number in range(50):
+                    hold((number, Item()))
+                held.extend(object() for _ in range(9000))
+                del held, alone
+            for row in found.result.owners[:2]:
+                print(row.name, row.type, row.entries - row.entries_before)
+            print([row.name for row in found.result.owners[2:] if "Item" in row.name])
+            """
+        ).out
+        assert out.splitlines()[0] == "50 x tuple with __main__.Item held by C code 50"
+        assert out.splitlines()[1].startswith("C code, or a thread, has it: list list")
+        assert out.splitlines()[2] == "[]"
+
+    def test_what_the_collector_does_not_know(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            kept = []
+            with memory.growth() as found:
+                for number in range(20_000):
+                    hold(number + 0.5)
+                kept.extend(number + 0.5 for number in range(20_000))
+            row = next(each for each in found.result.owners if "float" in each.name)
+            print(row.type, row.entries - row.entries_before >= 20_000, row.entries < 25_000)
+            parts = {part.name: part for part in found.result.parts}
+            part = parts["unexplained_blocks"]
+            more = part.size_bytes - part.before_bytes
+            print(400_000 < more < 700_000)
+            print(found.result)
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        kind, explained, text = out.split("\n", 2)
+        assert kind == "nothing on the heap refers to them True True"
+        assert explained == "True"
+        assert "- 20," in text
+        assert "nothing on the heap refers to them) has grown" in text
+
+    def test_what_the_collector_has_let_go_of(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            import gc
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            gc.collect()
+            with memory.growth() as found:
+                for number in range(5000):
+                    hold((number, number + 1.5))
+                gc.collect()
+            rows = [row for row in found.result.owners if "tuple" in row.name]
+            print([(row.type, row.entries - row.entries_before >= 4900) for row in rows])
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "[('nothing on the heap refers to them', True)]\n"
+
+    def test_ways_that_are_spelled_alike_are_one(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            class Item:
+                pass
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            with memory.growth() as found:
+                for _ in range(3000):
+                    hold((Item(),))
+            [row] = [each for each in found.result.classes if each.type == "__main__.Item"]
+            print([(way.objects, way.path) for way in row.where])
+            """
+        ).out
+        assert out == "[(3000, 'C code, or a thread, has it: tuple[...]')]\n"
+
+
+class TestBelow:
+    def test_tracebacks_of_kept_exceptions(self) -> None:
+        def fail() -> None:
+            padding = [0] * 3000
+            padding[len(padding)] = 1
+
+        def fail_often() -> None:
+            for number in range(100):
+                try:
+                    fail()
+                except IndexError as error:
+                    SESSIONS[f"{number}"] = error  # type: ignore[assignment]
+
+        found = grown(fail_often)
+        SESSIONS.clear()
+        row = named(found, "SESSIONS")
+        assert row.below.startswith("[...].__traceback__")
+        _, [table, *_] = growth_layout(found.as_json(), 5)
+        assert table.rows[0][4] == f"IndexError in {row.below}"
+
+    def test_entries_of_entries_say_nothing(self) -> None:
+        found = grown(lambda: SESSIONS.update((f"s{i}", [i] * 9) for i in range(MANY)))
+        SESSIONS.clear()
+        assert named(found, "SESSIONS").below == ""
+
+
+class TestPaths:
+    def test_a_home_goes_before_a_stranger(self) -> None:
+        out = run_child(
+            """
+            import logging
+            import sys
+            import types
+            from cpythonplus import memory
+
+            stranger = types.ModuleType("another")
+            stranger.log = logging.getLogger("another")
+            stranger.manager = logging.Logger.manager
+            others = dict(sys.modules)
+            sys.modules.clear()
+            sys.modules.update({"another": stranger, **others})
+            with memory.growth() as found:
+                for number in range(3000):
+                    logging.getLogger(f"logger{number}")
+            print(found.result.owners[0].name)
+            """
+        ).out
+        assert out.startswith("logging.")
+        assert out.endswith(".manager.loggerDict\n")
+
+    def test_how_most_objects_are_kept(self) -> None:
+        out = run_child(
+            """
+            from cpythonplus.memory._agent import examining
+            from cpythonplus.memory._report.text import part_text
+
+            class Client:
+                pass
+
+            class Pool:
+                pass
+
+            CLIENT = Client()
+            POOL = Pool()
+            POOL.leaked = [Client() for _ in range(900)]
+            print(part_text("path", examining.path("__main__.Client")))
+            """
+        ).out
+        assert ".POOL (__main__.Pool) -> .leaked (list) -> [" in out
+        assert "\n900 of 901 objects: __main__.POOL.leaked[...]\n" in out
+        assert "\n1 of 901 objects: __main__.CLIENT\n" in out
+
+
+class TestPartsAndKinds:
+    def test_memory_that_c_code_maps(self) -> None:
+        def map_memory() -> mmap.mmap:
+            mapped = mmap.mmap(-1, 20 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            mapped.write(b"x" * (20 << 20))
+            return mapped
+
+        found = grown(map_memory)
+        text = found.text()
+        first = next(line for line in text.splitlines() if line.startswith("RSS"))
+        assert ": anonymous mappings +20" in first
+        assert "- Anonymous mappings have grown by 20" in text
+        assert "no owner" not in text
+
+    def test_descriptors_by_kind(self) -> None:
+        kept: list[Any] = []
+
+        def open_some() -> None:
+            kept.extend(select.epoll() for _ in range(60))
+            listening = socket.create_server(("127.0.0.1", 0))
+            kept.append(listening)
+            kept.append(socket.create_connection(listening.getsockname()))
+            kept.append(Path(__file__).open())  # noqa: SIM115  # it is to be counted
+
+        found = grown(open_some)
+        more = {each.kind: each.count - each.count_before for each in found.kinds}
+        port = kept[60].getsockname()[1]
+        for each in kept:
+            each.close()
+        assert more["epoll"] == 60
+        assert more["listening socket"] == 1
+        assert more[f"socket to 127.0.0.1:{port}"] == 1
+        assert more[f"files in {Path(__file__).parent}"] == 1
+        assert found.descriptors - found.descriptors_before == 63
+        text = found.text()
+        assert ": epoll +60, " in text
+        assert "63 more descriptors: epoll +60" in text
+        assert "ls -l /proc/PID/fd" in text
+
+    @pytest.mark.parametrize(
+        ("remote", "state", "told"),
+        [
+            ("0100007F:1F90", "01", "socket to 127.0.0.1:8080"),
+            ("0000000000000000FFFF00000100007F:1F90", "01", "socket to 127.0.0.1:8080"),
+            ("00000000000000000000000001000000:1F90", "01", "socket to ::1:8080"),
+            ("00000000:0000", "0A", "listening socket"),
+        ],
+    )
+    def test_peers(self, remote: str, state: str, told: str) -> None:
+        if sys.byteorder == "little":
+            assert counting._peer(remote, state) == told
+
+    @pytest.mark.parametrize(
+        ("target", "kind"),
+        [
+            ("anon_inode:[eventpoll]", "epoll"),
+            ("anon_inode:[eventfd]", "eventfd"),
+            ("anon_inode:inotify", "inotify"),
+            ("pipe:[123]", "pipe"),
+            ("socket:[9]", "socket"),
+            ("/memfd:x (deleted)", "memfd"),
+            ("/dev/shm/psm_1", "/dev/shm"),
+            ("/null", "files in /"),
+        ],
+    )
+    def test_what_a_descriptor_is(self, target: str, kind: str) -> None:
+        assert counting._kind(target, {}) == kind
+
+    def test_callbacks_of_the_end(self) -> None:
+        def nothing() -> None:
+            pass
+
+        def register() -> None:
+            for _ in range(60):
+                atexit.register(nothing)
+
+        found = grown(register)
+        atexit.unregister(nothing)
+        assert "callbacks of atexit: +60" in found.text()
+
+    def test_threads_by_function(self) -> None:
+        end = threading.Event()
+
+        def wait_for_end() -> None:
+            end.wait()
+
+        thread = threading.Thread(target=wait_for_end)
+        found = grown(thread.start)
+        end.set()
+        thread.join()
+        [name] = [each.kind for each in found.kinds if "wait_for_end" in each.kind]
+        assert name.endswith("wait_for_end()")
+
+    def test_of_two_reports(self) -> None:
+        rows = [{"name": "mappings", "resident_bytes": size << 20} for size in (1, 30)]
+        first, second = (
+            {"owners": {}, "resident": {"parts": [row]}, "target": {"rss_bytes": 0}} for row in rows
+        )
+        found = compared(first, second)
+        assert found["parts"] == [
+            {"name": "mappings", "size_bytes": 30 << 20, "before_bytes": 1 << 20}
+        ]
+
+
+class TestText:
+    def test_whole_names_where_there_is_room(self, tmp_path: Path) -> None:
+        package = tmp_path / "somebody" / "metrics"
+        package.mkdir(parents=True)
+        for folder in (package, package.parent):
+            (folder / "__init__.py").touch()
+        name = "package_of_somebody.metrics.registry_of_all_meters_ever"
+        row = {"name": name, "type": "list", "amount_bytes": 1 << 20, "entries": 1571}
+        for file, told in (
+            (package / "__init__.py", "somebody/metrics/__init__.py:3"),
+            (package / "meters.py", "somebody/metrics/meters.py:3"),
+            (tmp_path / "app.py", " app.py:3"),
+            (Path("/gone/metrics/__init__.py"), " metrics/__init__.py:3"),
+        ):
+            place = {"file": str(file), "line": 3}
+            owner = {**row, "place": place, "parts": "1571 tests.of.a.long.name.Meter" * 2}
+            found = {"growth": {"seconds": 1.0, "owners": [owner]}}
+            narrow, wide = (report_text(found, width=width) for width in (100, 200))
+            table = wide.partition("Who keeps")[2]
+            assert f"{name} (list)" in table
+            assert f"{told}\n" in table
+            assert name not in narrow.partition("Who keeps")[2]
+
+    @pytest.mark.parametrize(
+        ("kind", "more", "told"),
+        [
+            ("str", 900, "CPython 3.12.0 to 3.12.6 never frees such a string"),
+            ("str", 0, "has not given up a reference"),
+            ("int", 900, "has not given up a reference"),
+        ],
+    )
+    def test_interned_strings(self, kind: str, more: int, told: str) -> None:
+        row = {
+            "name": f"1,000 x {kind}",
+            "type": "nothing on the heap refers to them",
+            "amount_bytes": 2 << 20,
+            "entries": 1000,
+            "entries_before": 0,
+        }
+        counted = {"what": "interned", "kind": "", "count": more, "count_before": 0}
+        found = {"growth": {"owners": [row], "kinds": [counted]}}
+        assert told in " ".join(report_text(found).split())
+
+    @pytest.mark.parametrize(
+        ("kib", "seconds", "is_slow"),
+        [(569, 60.0, True), (569, 3600.0, False), (9000, 60.0, False)],
+    )
+    def test_a_slow_leak(self, kib: int, seconds: float, is_slow: bool) -> None:
+        row = {"name": "m.kept", "type": "list", "amount_bytes": kib << 10}
+        text = report_text({"growth": {"owners": [row], "seconds": seconds}})
+        assert "- m.kept (list) has grown most" in text
+        assert ("doctor growth a.json b.json" in text) == is_slow
+
+    def test_interned_strings_are_counted(self) -> None:
+        names = [sys.intern(f"interned by a test {number}") for number in range(100)]
+        if hasattr(sys, "_getunicodeinternedsize"):
+            assert counting.interned_strings() > len(names)
+        else:
+            assert counting.interned_strings() == 0
+
+    def test_garbage_has_the_next_command(self) -> None:
+        rows = [
+            {"name": f"garbage: {name}", "type": "garbage", "amount_bytes": 1 << 20}
+            for name in ("m.Protocol", "traceback")
+        ]
+        found = {"target": {"pid": 4711}, "growth": {"owners": rows, "collects": True}}
+        text = report_text(found)
+        assert "2 MiB of what has grown is cyclic garbage" in text
+        assert "cpythonplus doctor cycles 4711" in text
+        assert "traceback has grown" not in text
+
+
+class TestWithoutACopy:
+    @pytest.mark.parametrize("at", [0, 1], ids=["first look", "second look"])
+    def test_the_rest_is_told(self, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        look, looks = looking._look, iter(range(2))
+
+        def failing(before: int, least: int, *, marks: bool) -> tuple[dict[str, Any], int, int]:
+            if next(looks) == at:
+                raise RuntimeError("the copy of the process was ended by signal 11")
+            return look(before, least, marks=marks)
+
+        monkeypatch.setattr(looking, "_look", failing)
+        found = grown(lambda: [[number] for number in range(MANY)])
+        assert not found.owners
+        assert not found.classes
+        assert found.rss_bytes > 0
+        assert {"live_objects", "code"} <= {each.name for each in found.parts}
+        text = str(found)
+        assert "who keeps what has grown is not told: the copy of the process was ended" in text
+        assert "RSS" in text
+        assert "no owner" not in text
+
+    def test_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(room, "_left", lambda: iter([1 << 40, 3 << 20]))
+        found = grown(list)
+        assert found.lost.endswith("and 2 MiB can be had")
+        with pytest.raises(MemoryError):
+            memory.owners()
+
+    def test_what_can_be_had(self) -> None:
+        assert 1 << 20 < room.copy_room() <= 1 << 40
+
+    def test_a_copy_that_needs_more_than_it_may_take(self) -> None:
+        with pytest.raises(RuntimeError, match="ended early"):
+            _native.memory_owners(-1, 1, False, 60, 16 << 20)
 
 
 class TestMisuse:
@@ -637,7 +1093,7 @@ class TestMisuse:
         assert descriptors_now() == descriptors
 
     @pytest.mark.parametrize(
-        "arguments", [(), (1,), ("x", 1, True, 1), (-1, -1, True), (-1, 1, True, 1, 1)]
+        "arguments", [(), (1,), ("x", 1, True, 1, 1), (-1, -1, True, 1), (-1, 1, True, 1, 1, 1)]
     )
     def test_wrong_arguments_of_the_extension(self, arguments: tuple[Any, ...]) -> None:
         with pytest.raises((TypeError, OverflowError)):
@@ -648,7 +1104,7 @@ class TestMisuse:
             path = tmp_path / "mark"
             path.write_bytes(content)
             with path.open("rb") as file:
-                data, _, mark = _native.memory_owners(file.fileno(), 1 << 20, False, 60)
+                data, _, mark = _native.memory_owners(file.fileno(), 1 << 20, False, 60, 1 << 34)
             assert data
             assert mark == -1
 
@@ -658,7 +1114,7 @@ class TestMisuse:
 
             kept = [[number] for number in range(2_000_000)]
             try:
-                _native.memory_owners(-1, 1, False, 0)
+                _native.memory_owners(-1, 1, False, 0, 1 << 34)
             except RuntimeError as error:
                 print(error)
         """

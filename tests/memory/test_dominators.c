@@ -85,10 +85,25 @@ check(uint32_t number)
     for (uint32_t count = below(3); count > 0; count--) {
         plus_roots_add(&roots, 1 + below(nodes - 1));
     }
+    size_t given = roots.count;
+
     if (plus_graph_reach_all(&graph, &roots, rank, 3) != 0 ||
         plus_graph_dominators(&graph, &roots, idom, order, &reached) != 0 || reached != nodes) {
         printf("graph %u: not all are reached\n", (unsigned)number);
         return 1;
+    }
+    for (size_t i = given; i < roots.count; i++) { /* the last one in its place */
+        struct plus_roots others = {roots.nodes, roots.count - 1, 0};
+        uint32_t added = roots.nodes[i], last = roots.nodes[roots.count - 1];
+        bool met[NODES];
+
+        roots.nodes[i] = last;
+        reach(&graph, &others, 0, met);
+        roots.nodes[i] = added;
+        if (met[added]) {
+            printf("graph %u: root %u is led to\n", (unsigned)number, (unsigned)added);
+            return 1;
+        }
     }
     for (uint32_t each = 1; each < nodes; each++) {
         bool met[NODES];

@@ -146,8 +146,8 @@ CALLS = {
 # These look at the whole heap, and are called less often.
 SLOW_CALLS = {
     "memory_owners": {
-        "told": "_native.memory_owners(-1, 1 << 20, False, 60)",
-        "marked": "os.close(_native.memory_owners(-1, 1 << 20, True, 60)[2])",
+        "told": "_native.memory_owners(-1, 1 << 20, False, 60, 1 << 34)",
+        "marked": "os.close(_native.memory_owners(-1, 1 << 20, True, 60, 1 << 34)[2])",
         "refused": "refused(TypeError, _native.memory_owners, 'x')",
     },
     "memory_census": {"counted": "memory.census()"},

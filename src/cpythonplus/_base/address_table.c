@@ -3,8 +3,9 @@
  * slot needs a mark that something was there. */
 #include "address_table.h"
 
+#include "copy_memory.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
 #define FIRST_SLOTS 256
 
@@ -21,7 +22,7 @@ plus_address_table_reserve(struct plus_address_table *table, size_t count)
     if (table->slots != NULL && capacity <= table->mask + 1) {
         return 0;
     }
-    bigger.slots = calloc(capacity, sizeof *bigger.slots);
+    bigger.slots = plus_calloc(capacity, sizeof *bigger.slots);
     bigger.mask = capacity - 1;
     if (bigger.slots == NULL) {
         return -ENOMEM;
@@ -29,7 +30,7 @@ plus_address_table_reserve(struct plus_address_table *table, size_t count)
     for (size_t at = 0; (slot = plus_address_table_next(table, &at)) != NULL;) {
         *plus_address_table_slot(&bigger, slot->key) = *slot;
     }
-    free(table->slots);
+    plus_free(table->slots);
     *table = bigger;
     return 0;
 }
@@ -49,6 +50,6 @@ plus_address_table_next(const struct plus_address_table *table, size_t *at)
 void
 plus_address_table_clear(struct plus_address_table *table)
 {
-    free(table->slots);
+    plus_free(table->slots);
     *table = (struct plus_address_table){.slots = NULL};
 }

@@ -3,9 +3,9 @@
 #define PLUS_BASE_OBJECT_STACK_H
 
 #include "compat.h"
+#include "copy_memory.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 /* All zero: empty.  The items are freed by whoever has it. */
 struct plus_object_stack {
@@ -19,7 +19,7 @@ plus_object_stack_push(struct plus_object_stack *stack, PyObject *op)
 {
     if (stack->depth == stack->capacity) {
         size_t capacity = stack->capacity > 0 ? 2 * stack->capacity : 1024;
-        PyObject **items = realloc(stack->items, capacity * sizeof *items);
+        PyObject **items = plus_realloc(stack->items, capacity * sizeof *items);
 
         if (items == NULL) {
             return -ENOMEM;

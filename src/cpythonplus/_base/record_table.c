@@ -1,6 +1,7 @@
 #include "record_table.h"
 
-#include <stdlib.h>
+#include "copy_memory.h"
+
 #include <string.h>
 
 /* Of a block: large records have one each. */
@@ -11,7 +12,7 @@ static int
 add_block(struct plus_record_table *table)
 {
     size_t bytes = sizeof(char *) + BLOCK_RECORDS(table) * table->record_bytes;
-    char *block = calloc(1, bytes);
+    char *block = plus_calloc(1, bytes);
 
     if (block == NULL) {
         return -1;
@@ -44,7 +45,7 @@ plus_record_table_clear(struct plus_record_table *table)
     while (table->block != NULL) {
         char *block = table->block;
         memcpy(&table->block, block, sizeof(char *));
-        free(block);
+        plus_free(block);
     }
     plus_address_table_clear(&table->addresses);
     *table = (struct plus_record_table){.record_bytes = table->record_bytes};

@@ -1,4 +1,4 @@
-"""Tables as plain text for a terminal, at most 100 columns wide: the one layout of the package."""
+"""Tables as plain text, 100 columns wide, or as a terminal: the one layout of the package."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -32,13 +32,15 @@ def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     return [line.replace(_GLUE, " ") for line in lines]
 
 
-def layout_lines(paragraphs: Sequence[str], tables: Sequence[Table]) -> list[str]:
-    """Return what is said of an examination, as lines."""
+def layout_lines(
+    paragraphs: Sequence[str], tables: Sequence[Table], width: int = WIDTH
+) -> list[str]:
+    """Return what is said of an examination, as lines; width: of tables, where names need it."""
     lines = [line for paragraph in paragraphs for line in wrapped(paragraph)]
     for table in tables:
         lines += [""] if lines else []
         lines += [f"{table.title}:"] if table.title else []
-        lines += _table(table)
+        lines += _table(table, width)
     return [line.rstrip() for line in lines]
 
 
@@ -65,7 +67,7 @@ def _padded(text: str, width: int, *, to_the_right: bool) -> str:
     return space + text if to_the_right else text + space
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: Table, width: int) -> list[str]:
     """Return the lines of a table: sentences and commands stand below the other cells.
 
     A note stands beside them, as much of it as fits.
@@ -75,7 +77,7 @@ def _table(table: Table) -> list[str]:
     cells = [[shown(row[p], table.columns[p].kind) for p in narrow] for row in table.rows]
     cells.insert(0, [column.heading for column in heads])
     right = [place for place, column in enumerate(heads) if column.kind.is_number]
-    widths = _fitted(cells, right)
+    widths = _fitted(cells, right, width)
     head, *drawn = [f"{_GAP}{line}" for line in _aligned(cells, widths, right)]
     indent = _GAP + " " * _indent(widths, heads)
     said = [_said(row, table.columns, Kind.PROSE, Kind.CODE) for row in table.rows]
@@ -134,11 +136,11 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(_width, cells)) for cells in zip(*rows, strict=True)]
 
 
-def _fitted(rows: Sequence[Sequence[str]], numbers: Collection[int]) -> list[int]:
+def _fitted(rows: Sequence[Sequence[str]], numbers: Collection[int], width: int) -> list[int]:
     """Return the columns' widths, the widest names cut until a line fits."""
     widths = _widths(rows)
     names = [place for place in range(len(widths)) if place not in numbers]
-    room = WIDTH - len(_GAP) * len(widths)
+    room = width - len(_GAP) * len(widths)
     while names and (over := sum(widths) - room) > 0:
         widest, *others = sorted(names, key=lambda place: -widths[place])
         if widths[widest] <= _NARROWEST:

@@ -14,6 +14,8 @@ USAGE_STATUS = 2
 PLAIN_WIDTH = 132
 """Width of tables where there is no terminal that says how wide it is."""
 
+LEAST_WIDTH, UNLIMITED_WIDTH = 100, 100_000
+
 
 def show(text: str | bytes, *, styled: bool = False) -> int:
     """Print on standard output; a reader that has gone away (`| head`) is no error.
@@ -68,6 +70,20 @@ def complain(command: str, message: str) -> int:
         except (OSError, ValueError):
             pass
     return USAGE_STATUS
+
+
+def table_width(*, to_file: bool = False) -> int:
+    """Return how wide tables of names may be: as the terminal; a pipe or a file takes all."""
+    import os
+
+    told = os.environ.get("COLUMNS", "")
+    if told.isascii() and told.isdecimal() and 0 < len(told) < 6:  # noqa: PLR2004
+        width = int(told)
+    elif to_file or sys.stdout is None or not sys.stdout.isatty():
+        return UNLIMITED_WIDTH
+    else:
+        width = os.get_terminal_size(sys.stdout.fileno()).columns
+    return max(width, LEAST_WIDTH)
 
 
 def console(stream: "TextIO | None" = None) -> "Console":

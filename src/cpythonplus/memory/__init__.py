@@ -32,7 +32,15 @@ if TYPE_CHECKING:
         key_sharing,
     )
     from cpythonplus.memory._owners.looking import growth, owners
-    from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, Where
+    from cpythonplus.memory._owners.model import (
+        ClassKept,
+        Counted,
+        Growth,
+        Owner,
+        Owners,
+        PartGrown,
+        Where,
+    )
     from cpythonplus.memory._record import Record
     from cpythonplus.memory._resident_memory import (
         Advice,
@@ -59,6 +67,7 @@ __all__ = [
     "ChildEndedError",
     "ClassKept",
     "CompactDict",
+    "Counted",
     "Difference",
     "FixedCost",
     "Gain",
@@ -68,6 +77,7 @@ __all__ = [
     "Oversized",
     "Owner",
     "Owners",
+    "PartGrown",
     "PathStep",
     "Pin",
     "Record",
@@ -114,6 +124,7 @@ _HOMES = {
     "CensusRow": "._heap_census",
     "ChildEndedError": "._subprocesses",
     "ClassKept": "._owners.model",
+    "Counted": "._owners.model",
     "CompactDict": "._compact_dict",
     "Difference": "._heap_census",
     "FixedCost": "._hidden_caches",
@@ -124,6 +135,7 @@ _HOMES = {
     "Oversized": "._key_sharing",
     "Owner": "._owners.model",
     "Owners": "._owners.model",
+    "PartGrown": "._owners.model",
     "Pin": "._resident_memory",
     "PathStep": "._heap_census",
     "Record": "._record",

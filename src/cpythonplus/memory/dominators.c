@@ -5,15 +5,16 @@
  *     ancestor      forest of what was linked so far; label[v]: the node with least semi on the way to its root */
 #include "dominators.h"
 
+#include "../_base/copy_memory.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
 int
 plus_roots_add(struct plus_roots *roots, uint32_t node)
 {
     if (roots->count == roots->capacity) {
         size_t capacity = roots->capacity > 0 ? 2 * roots->capacity : 1024;
-        uint32_t *nodes = realloc(roots->nodes, capacity * sizeof *nodes);
+        uint32_t *nodes = plus_realloc(roots->nodes, capacity * sizeof *nodes);
 
         if (nodes == NULL) {
             return -ENOMEM;
@@ -70,11 +71,11 @@ search_from(struct search *search, uint32_t root)
 static void
 free_search(struct search *search)
 {
-    free(search->number);
-    free(search->parent);
-    free(search->order);
-    free(search->next);
-    free(search->path);
+    plus_free(search->number);
+    plus_free(search->parent);
+    plus_free(search->order);
+    plus_free(search->next);
+    plus_free(search->path);
 }
 
 /* 0, with node 0 as number 0; or -ENOMEM. */
@@ -84,11 +85,11 @@ begin_search(struct search *search, const struct plus_graph *graph)
     size_t nodes = graph->count;
 
     *search = (struct search){.graph = graph};
-    search->number = malloc(nodes * sizeof(uint32_t));
-    search->parent = malloc(nodes * sizeof(uint32_t));
-    search->order = malloc(nodes * sizeof(uint32_t));
-    search->path = malloc(nodes * sizeof(uint32_t));
-    search->next = malloc(nodes * sizeof(size_t));
+    search->number = plus_malloc(nodes * sizeof(uint32_t));
+    search->parent = plus_malloc(nodes * sizeof(uint32_t));
+    search->order = plus_malloc(nodes * sizeof(uint32_t));
+    search->path = plus_malloc(nodes * sizeof(uint32_t));
+    search->next = plus_malloc(nodes * sizeof(size_t));
     if (search->number == NULL || search->parent == NULL || search->order == NULL ||
         search->path == NULL || search->next == NULL) {
         free_search(search);
@@ -122,7 +123,11 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
     if (status < 0) {
         return status;
     }
+    size_t given = roots->count;
+
     search_all(&search, roots);
+    uint32_t led_to = search.count; /* by those that were given */
+
     for (uint8_t least = 0; least < ranks; least++) {
         for (uint32_t node = 1; node < graph->count && status == 0; node++) {
             if (rank[node] == least && search.number[node] == PLUS_NO_NODE) {
@@ -131,6 +136,24 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
             }
         }
     }
+    /* A later one may lead to an earlier one, which then is none. */
+    size_t added = roots->count, kept = roots->count;
+
+    for (uint32_t node = 0; node < graph->count; node++) {
+        search.number[node] = search.number[node] < led_to ? search.number[node] : PLUS_NO_NODE;
+    }
+    search.count = led_to;
+    while (added > given) {
+        uint32_t root = roots->nodes[--added];
+        if (search.number[root] == PLUS_NO_NODE) {
+            search_from(&search, root);
+            roots->nodes[--kept] = root;
+        }
+    }
+    for (size_t i = 0; kept > given && kept + i < roots->count; i++) {
+        roots->nodes[given + i] = roots->nodes[kept + i];
+    }
+    roots->count -= kept - given;
     free_search(&search);
     return status;
 }
@@ -178,7 +201,7 @@ turn_round(const struct search *search, const struct plus_roots *roots, struct b
     const struct plus_graph *graph = search->graph;
     size_t edges = roots->count;
 
-    back->first = calloc((size_t)search->count + 2, sizeof *back->first);
+    back->first = plus_calloc((size_t)search->count + 2, sizeof *back->first);
     if (back->first == NULL) {
         return -ENOMEM;
     }
@@ -192,7 +215,7 @@ turn_round(const struct search *search, const struct plus_roots *roots, struct b
     for (size_t i = 0; i < roots->count; i++) {
         back->first[search->number[roots->nodes[i]] + 2]++;
     }
-    back->source = malloc((edges + 1) * sizeof *back->source);
+    back->source = plus_malloc((edges + 1) * sizeof *back->source);
     if (back->source == NULL) {
         return -ENOMEM;
     }
@@ -251,7 +274,7 @@ find_dominators(struct forest *forest, const struct search *search, const struct
 static uint32_t *
 filled(uint32_t count, bool with_own)
 {
-    uint32_t *numbers = malloc((size_t)count * sizeof *numbers);
+    uint32_t *numbers = plus_malloc((size_t)count * sizeof *numbers);
 
     for (uint32_t i = 0; numbers != NULL && i < count; i++) {
         numbers[i] = with_own ? i : PLUS_NO_NODE;
@@ -286,15 +309,15 @@ dominate(const struct search *search, const struct plus_roots *roots, uint32_t *
             idom[search->order[w]] = search->order[forest.dominator[w]];
         }
     }
-    free(back.first);
-    free(back.source);
-    free(forest.semi);
-    free(forest.label);
-    free(forest.ancestor);
-    free(forest.bucket);
-    free(forest.next_in_bucket);
-    free(forest.dominator);
-    free(forest.way);
+    plus_free(back.first);
+    plus_free(back.source);
+    plus_free(forest.semi);
+    plus_free(forest.label);
+    plus_free(forest.ancestor);
+    plus_free(forest.bucket);
+    plus_free(forest.next_in_bucket);
+    plus_free(forest.dominator);
+    plus_free(forest.way);
     return status;
 }
 

@@ -18,7 +18,7 @@ int
 plus_roots_add(struct plus_roots *roots, uint32_t node);
 
 /* Adds nodes until the roots lead to all of the graph but node 0: of those that they do not lead to yet the first with the
- * least rank, and so on; ranks are below `ranks`.  0, or -ENOMEM. */
+ * least rank, and so on; ranks are below `ranks`.  No node that is added leads to another one.  0, or -ENOMEM. */
 int
 plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, const uint8_t *rank,
                      uint8_t ranks);

@@ -1,12 +1,18 @@
 /* The copy:
  *
- *     it begins   fork() with the GIL held: no other thread is in the middle of the interpreter.  None is in the middle of
- *                 malloc either: the C library sees to that.  Hooks of os.register_at_fork() are not called: they are made
- *                 for children that go on with the program.
- *     it works    without Python code, so it never gives up the GIL, which threads that are not there may want; signals are
+ *     it begins   clone() with the GIL held: no other thread is in the middle of the interpreter.  Hooks of
+ *                 os.register_at_fork() and pthread_atfork() are not called: they are made for children that go on with the
+ *                 program.
+ *     it works    without Python code, so it never gives up the GIL, which threads that are not there may want; with
+ *                 memory of its own (copy_memory.h), which Python's allocators take from too; signals are
  *                 for the program, and blocked; it may be ended first where memory is short (oom_score_adj); it ends when
  *                 its parent does, and after a time
  *     it ends     _exit(): nothing is flushed or torn down that the program has
+ *
+ * Why not fork(): it calls the hooks of pthread_atfork().  Those of gRPC write into the program's error output, and start
+ * threads in the child.  The C library gives these the stacks of the program's threads, on which frames lie that the copy
+ * looks at.  What fork() does for a child beyond that is of no use here: the locks of malloc(), whose state an own
+ * region makes irrelevant, and what the C library knows of the thread.
  *
  * The answer is its length and so many bytes, so an end of the pipe that another child of the program has got does no harm.
  * The program may wait for children of its own, and get this one: that is none of its errors.
@@ -23,6 +29,7 @@
 #include <unistd.h>
 
 #include "../_base/clock.h"
+#include "../_base/copy_memory.h"
 #include "../_interp/gc_objects.h"
 
 #ifndef SYS_close_range
@@ -46,6 +53,54 @@ plus_heap_copy_write(int fd, const void *data, size_t bytes)
     }
     return 0;
 }
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+static void *
+take(void *context, size_t bytes)
+{
+    (void)context;
+    return plus_malloc(bytes);
+}
+
+static void *
+take_zeroed(void *context, size_t count, size_t item_bytes)
+{
+    (void)context;
+    return plus_calloc(count, item_bytes);
+}
+
+static void *
+resize(void *context, void *block, size_t bytes)
+{
+    (void)context;
+    return plus_realloc(block, bytes);
+}
+
+static void
+give_back(void *context, void *block)
+{
+    (void)context;
+    plus_free(block);
+}
+
+static int
+use_own_memory(size_t most_bytes)
+{
+    static const PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM,
+                                                   PYMEM_DOMAIN_OBJ};
+    PyMemAllocatorEx own = {NULL, take, take_zeroed, resize, give_back};
+
+    if (plus_copy_memory_begin(most_bytes) < 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
+        PyMem_SetAllocator(domains[i], &own);
+    }
+    return 0;
+}
+
+/* ---- the copy ------------------------------------------------------------------------------------- */
 
 static void
 settle_in(int seconds)
@@ -97,11 +152,12 @@ close_others(int fd, const int keep[2])
 }
 
 _Noreturn static void
-be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int seconds)
+be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int seconds,
+            size_t most_bytes)
 {
     close_others(fd, keep);
     settle_in(seconds);
-    PyObject *result = work(arg);
+    PyObject *result = use_own_memory(most_bytes) < 0 ? NULL : work(arg);
 
     if (result == NULL || !PyBytes_CheckExact(result)) {
         _exit(1);
@@ -192,7 +248,7 @@ raise_failure(int status, bool late, int seconds)
 
 PyObject *
 plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seconds,
-               uint64_t *pause_ns)
+               size_t most_bytes, uint64_t *pause_ns)
 {
     int pipe_fds[2];
     uint64_t start = plus_now_ns(), bytes = 0;
@@ -206,11 +262,11 @@ plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seco
         close(pipe_fds[1]);
         return PyErr_NoMemory();
     }
-    pid_t pid = fork();
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 
     if (pid == 0) {
         close(pipe_fds[0]);
-        be_the_copy(pipe_fds[1], work, arg, keep, seconds);
+        be_the_copy(pipe_fds[1], work, arg, keep, seconds, most_bytes);
     }
     *pause_ns = plus_now_ns() - start;
     int error = errno;

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "../_base/address_table.h"
+#include "../_base/copy_memory.h"
 #include "../_base/record_table.h"
 #include "../_interp/live_frames.h"
 #include "../_interp/object_parts.h"
@@ -17,6 +18,7 @@
 #include "heap_walk.h"
 
 #define SMALL_BLOCK 512
+#define SMALL_STEP 16
 
 struct measured {
     PyTypeObject *type;
@@ -25,6 +27,8 @@ struct measured {
 
 struct building {
     struct plus_heap_graph *graph;
+    const struct plus_arenas *arenas;
+    const struct plus_arena *arena; /* of the last object that was in one */
     struct plus_record_table types;
     PyObject *last; /* whose node is last_node */
     uint32_t last_node;
@@ -55,7 +59,7 @@ plus_heap_graph_node(const struct plus_heap_graph *graph, const PyObject *op)
 static int
 resize(void **array, size_t count, size_t item_bytes)
 {
-    void *larger = realloc(*array, count * item_bytes);
+    void *larger = plus_realloc(*array, count * item_bytes);
 
     *array = larger != NULL ? larger : *array;
     return larger != NULL ? 0 : -ENOMEM;
@@ -72,12 +76,12 @@ grow(struct plus_heap_graph *graph)
         resize((void **)&graph->members, capacity, sizeof *graph->members) < 0) {
         return -ENOMEM;
     }
-    uint32_t *slots = calloc(2 * capacity, sizeof *slots);
+    uint32_t *slots = plus_calloc(2 * capacity, sizeof *slots);
 
     if (slots == NULL) {
         return -ENOMEM;
     }
-    free(graph->slots);
+    plus_free(graph->slots);
     graph->slots = slots;
     graph->mask = 2 * capacity - 1;
     graph->capacity = capacity;
@@ -116,6 +120,32 @@ node_of(struct building *it, PyObject *op)
     return it->last_node;
 }
 
+/* Objects of the interpreter's binary are in none. */
+static bool
+is_in_arena(struct building *it, const PyObject *op)
+{
+    const struct plus_arenas *arenas = it->arenas;
+    uintptr_t address = (uintptr_t)op;
+    size_t first = 0, end = arenas->count;
+
+    if (it->arena != NULL && address >= it->arena->start && address < it->arena->end) {
+        return true;
+    }
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (address >= arenas->list[middle].end) {
+            first = middle + 1;
+        }
+        else {
+            end = middle;
+        }
+    }
+    bool found = first < arenas->count && address >= arenas->list[first].start;
+
+    it->arena = found ? &arenas->list[first] : it->arena;
+    return found;
+}
+
 /* Of all its blocks. */
 static int64_t
 measure(struct building *it, PyObject *op)
@@ -133,7 +163,13 @@ measure(struct building *it, PyObject *op)
     Py_ssize_t blocks[] = {parts.object, parts.table, parts.values};
 
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        it->graph->large_bytes += blocks[i] > SMALL_BLOCK ? (uint64_t)blocks[i] : 0;
+        if (blocks[i] > SMALL_BLOCK) {
+            it->graph->large_bytes += (uint64_t)blocks[i];
+        }
+        else if (blocks[i] > 0 && is_in_arena(it, op)) {
+            it->graph->small_bytes +=
+                ((uint64_t)blocks[i] + SMALL_STEP - 1) / SMALL_STEP * SMALL_STEP;
+        }
     }
     return parts.object + parts.table + parts.values;
 }
@@ -146,6 +182,9 @@ number(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     int64_t bytes = measure(it, op);
 
     if (bytes < 0) {
+        return -ENOMEM;
+    }
+    if (!plus_gc_is_tracked(op) && plus_granules_add(&graph->unlisted, op) < 0) {
         return -ENOMEM;
     }
     graph->total_objects++;
@@ -191,7 +230,7 @@ number_all(struct building *it)
     const struct plus_heap_visitor visitor = {number, NULL, it};
 
     (void)plus_live_frames_visit(count_frames, graph);
-    graph->codes = calloc((size_t)graph->frames + 1, sizeof(PyCodeObject *));
+    graph->codes = plus_calloc((size_t)graph->frames + 1, sizeof(PyCodeObject *));
     if (graph->codes == NULL) {
         return -ENOMEM;
     }
@@ -253,8 +292,8 @@ connect_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
 static int
 sort_edges(struct plus_heap_graph *graph)
 {
-    size_t nodes = graph->edges.count, *first = calloc(nodes + 2, sizeof *first);
-    uint32_t *target = malloc((graph->pair_count + 1) * sizeof *target);
+    size_t nodes = graph->edges.count, *first = plus_calloc(nodes + 2, sizeof *first);
+    uint32_t *target = plus_malloc((graph->pair_count + 1) * sizeof *target);
 
     graph->edges.first = first;
     graph->edges.target = target;
@@ -270,7 +309,7 @@ sort_edges(struct plus_heap_graph *graph)
     for (size_t i = 0; i < graph->pair_count; i++) {
         target[first[graph->pairs[2 * i] + 1]++] = graph->pairs[2 * i + 1];
     }
-    free(graph->pairs);
+    plus_free(graph->pairs);
     graph->pairs = NULL;
     return 0;
 }
@@ -281,7 +320,7 @@ connect_all(struct building *it)
     struct plus_heap_graph *graph = it->graph;
     const struct plus_heap_visitor visitor = {NULL, connect, it};
 
-    graph->in_count = calloc(graph->edges.count, sizeof *graph->in_count);
+    graph->in_count = plus_calloc(graph->edges.count, sizeof *graph->in_count);
     if (graph->in_count == NULL) {
         return -ENOMEM;
     }
@@ -338,7 +377,7 @@ rank_of(const PyObject *op)
 static int
 reach_all(struct plus_heap_graph *graph)
 {
-    uint8_t *rank = malloc(graph->edges.count);
+    uint8_t *rank = plus_malloc(graph->edges.count);
     int status = -ENOMEM;
 
     graph->held = graph->roots.count;
@@ -348,7 +387,7 @@ reach_all(struct plus_heap_graph *graph)
         }
         status = plus_graph_reach_all(&graph->edges, &graph->roots, rank, RANKS);
     }
-    free(rank);
+    plus_free(rank);
     return status;
 }
 
@@ -371,9 +410,10 @@ find_roots(struct plus_heap_graph *graph)
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
 int
-plus_heap_graph_build(struct plus_heap_graph *graph)
+plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas)
 {
-    struct building it = {.graph = graph, .types = PLUS_RECORD_TABLE(struct measured)};
+    struct building it = {
+        .graph = graph, .arenas = arenas, .types = PLUS_RECORD_TABLE(struct measured)};
 
     *graph = (struct plus_heap_graph){.frames = 0};
     int status = number_all(&it);

@@ -3,12 +3,14 @@
  * Node 0 is what all others hang from.  Then come the frames that are being executed, and then the objects.  An object that
  * refers to nothing, and that one other refers to alone, is no node: it counts with that one.
  *
- * The GIL must be held, and stays so.  Makes no object; takes some 100 bytes a node, from malloc, which are not given back:
+ * The GIL must be held, and stays so.  Makes no object; takes some 100 bytes a node, of copy_memory.h, which are not given back:
  * to be used in a copy of the process (heap_copy.h). */
 #ifndef PLUS_MEMORY_HEAP_GRAPH_H
 #define PLUS_MEMORY_HEAP_GRAPH_H
 
 #include "../_base/compat.h"
+#include "../_base/granules.h"
+#include "../_interp/arenas.h"
 #include "dominators.h"
 
 struct plus_heap_graph {
@@ -22,7 +24,9 @@ struct plus_heap_graph {
     /* So many of the roots are modules; then frames; then what others hold; then what nobody leads to. */
     size_t modules, named, held;
     uint64_t total_objects, total_bytes;
-    uint64_t large_bytes; /* of blocks above 512 bytes, which pymalloc leaves to malloc */
+    uint64_t large_bytes;          /* of blocks above 512 bytes, which pymalloc leaves to malloc */
+    uint64_t small_bytes;          /* of those in pymalloc's arenas, as it rounds them up */
+    struct plus_granules unlisted; /* all objects that the collector does not know, nodes or not */
     /* Its own. */
     uint32_t *slots;
     size_t mask, capacity;
@@ -31,9 +35,9 @@ struct plus_heap_graph {
     uint32_t *in_count;
 };
 
-/* 0, or -ENOMEM. */
+/* arenas: pymalloc's, or none.  0, or -ENOMEM. */
 int
-plus_heap_graph_build(struct plus_heap_graph *graph);
+plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas);
 
 /* The node of an object; PLUS_NO_NODE: it has none. */
 uint32_t

@@ -24,8 +24,6 @@
  * beginning for them. */
 #include "heap_walk.h"
 
-#include <stdlib.h>
-
 #include "../_base/granules.h"
 #include "../_base/object_stack.h"
 #include "../_base/raise.h"
@@ -248,7 +246,7 @@ plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
     }
     plus_gc_objects_end();
     plus_granules_clear(&walk.met);
-    free(walk.stack.items);
+    plus_free(walk.stack.items);
     return stop;
 }
 

@@ -106,7 +106,7 @@ plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
         PyObject *op = search.stack.items[--search.stack.depth];
         status = plus_referents_visit(op, meet, &search);
     }
-    free(search.stack.items);
+    plus_free(search.stack.items);
     plus_granules_clear(&search.others);
     return status;
 }

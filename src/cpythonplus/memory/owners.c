@@ -23,167 +23,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../_base/copy_memory.h"
 #include "../_base/record_table.h"
 #include "../_interp/layouts.h"
 #include "binding.h"
 #include "references.h"
+#include "together.h"
 
 #define ROWS 40
 #define TYPES 40
-#define GROUPS 64
 #define STEPS 40
 #define CHAIN 24
-#define LABEL 200 /* characters of a key: the answer of the copy has an end */
+#define WAYS 8
+#define DEPTH 8 /* steps below an owner that are told */
 #define HELD_BYTES 16384
-#define GARBAGE 0         /* the anchor of all that nobody leads to */
+#define MANY 2
+#define LABEL 200         /* characters of a key: the answer of the copy has an end */
 #define MARKED_BYTES 2048 /* what keeps less is in no mark */
 #define SPREAD 0.5        /* of what a node has, that no child has alone */
-
-/* ---- what a look knows ------------------------------------------------------------------------------ */
-
-static void
-add_kept(struct plus_owners *owners)
-{
-    for (uint32_t i = owners->reached; i-- > 1;) {
-        uint32_t node = owners->order[i];
-        owners->kept[node] += owners->graph->bytes[node];
-        owners->kept[owners->idom[node]] += owners->kept[node];
-    }
-}
-
-static uint32_t
-above(const struct plus_owners *owners, uint32_t node)
-{
-    return owners->parent[node] == PLUS_NO_NODE ? 0 : owners->parent[node];
-}
-
-static void
-add_reached(struct plus_owners *owners)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-
-    for (uint32_t i = graph->edges.count - 1; i-- > 0;) {
-        uint32_t node = owners->queue[i];
-        owners->reached_bytes[node] += graph->bytes[node];
-        owners->reached_objects[node] += graph->members[node];
-        owners->reached_bytes[above(owners, node)] += owners->reached_bytes[node];
-        owners->reached_objects[above(owners, node)] += owners->reached_objects[node];
-    }
-}
-
-static int
-find_children(struct plus_owners *owners)
-{
-    uint32_t nodes = owners->graph->edges.count;
-
-    owners->first_child = calloc((size_t)nodes + 2, sizeof *owners->first_child);
-    owners->child = malloc((size_t)nodes * sizeof *owners->child);
-    if (owners->first_child == NULL || owners->child == NULL) {
-        return -ENOMEM;
-    }
-    for (uint32_t node = 1; node < nodes; node++) {
-        owners->first_child[above(owners, node) + 2]++;
-    }
-    for (size_t i = 2; i <= nodes; i++) {
-        owners->first_child[i] += owners->first_child[i - 1];
-    }
-    for (uint32_t node = 1; node < nodes; node++) {
-        owners->child[owners->first_child[above(owners, node) + 1]++] = node;
-    }
-    return 0;
-}
-
-/* A module, a class, a frame, or the names of one. */
-static bool
-is_namespace(const struct plus_owners *owners, uint32_t node)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-    uint32_t holder = owners->parent[node];
-    PyObject *op = graph->objects[node];
-
-    if (op == NULL || PyModule_Check(op) || PyType_Check(op)) {
-        return true;
-    }
-    PyObject *owner = holder == PLUS_NO_NODE ? NULL : graph->objects[holder];
-
-    return owner != NULL && PyDict_CheckExact(op) &&
-           ((PyModule_Check(owner) && PyModule_GetDict(owner) == op) ||
-            (PyType_Check(owner) && plus_class_dict((PyTypeObject *)owner) == op));
-}
-
-/* Breadth first, from one group of roots after the other. */
-static int
-find_paths(struct plus_owners *owners)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-    const struct plus_roots *roots = &graph->roots;
-    size_t ends[] = {graph->modules, graph->named, graph->held, roots->count}, begin = 0;
-    uint32_t *queue = owners->queue;
-    bool *met = calloc(graph->edges.count, sizeof *met);
-    uint32_t head = 0, tail = 0;
-
-    for (size_t group = 0; group < 4 && met != NULL; begin = ends[group++]) {
-        for (size_t i = begin; i < ends[group]; i++) {
-            if (!met[roots->nodes[i]]) {
-                met[roots->nodes[i]] = true;
-                owners->parent[roots->nodes[i]] = PLUS_NO_NODE;
-                queue[tail++] = roots->nodes[i];
-            }
-        }
-        while (head < tail) {
-            uint32_t node = queue[head++], holder = owners->parent[node];
-            owners->anchor[node] = group == 3 ? GARBAGE
-                                   : holder == PLUS_NO_NODE || is_namespace(owners, holder)
-                                       ? node
-                                       : owners->anchor[holder];
-            for (size_t at = graph->edges.first[node]; at < graph->edges.first[node + 1]; at++) {
-                uint32_t target = graph->edges.target[at];
-                if (!met[target]) {
-                    met[target] = true;
-                    owners->parent[target] = node;
-                    queue[tail++] = target;
-                }
-            }
-        }
-    }
-    int status = met != NULL ? 0 : -ENOMEM;
-
-    free(met);
-    return status;
-}
-
-int
-plus_owners_find(struct plus_owners *owners, struct plus_heap_graph *graph)
-{
-    size_t nodes = graph->edges.count;
-
-    *owners = (struct plus_owners){.graph = graph};
-    owners->idom = malloc(nodes * sizeof(uint32_t));
-    owners->order = malloc(nodes * sizeof(uint32_t));
-    owners->kept = calloc(nodes, sizeof(uint64_t));
-    owners->queue = malloc(nodes * sizeof(uint32_t));
-    owners->reached_bytes = calloc(nodes, sizeof(uint64_t));
-    owners->reached_objects = calloc(nodes, sizeof(uint32_t));
-    owners->parent = malloc(nodes * sizeof(uint32_t));
-    owners->anchor = malloc(nodes * sizeof(uint32_t));
-    if (owners->idom == NULL || owners->order == NULL || owners->kept == NULL ||
-        owners->queue == NULL || owners->reached_bytes == NULL || owners->reached_objects == NULL ||
-        owners->parent == NULL || owners->anchor == NULL) {
-        return -ENOMEM;
-    }
-    int status = plus_graph_dominators(&graph->edges, &graph->roots, owners->idom, owners->order,
-                                       &owners->reached);
-
-    if (status == 0) {
-        add_kept(owners);
-        status = find_paths(owners);
-    }
-    if (status == 0) {
-        add_reached(owners);
-        status = find_children(owners);
-    }
-    return status;
-}
 
 /* Entries of a container; -1: it is none. */
 static int64_t
@@ -225,7 +82,7 @@ struct sum {
 
 /* By class, what is a node; what counts with another is of no interest. */
 static int
-sum_up(const struct plus_owners *owners, struct plus_record_table *sums)
+sum_up(const struct plus_reach *owners, struct plus_record_table *sums)
 {
     const struct plus_heap_graph *graph = owners->graph;
 
@@ -240,87 +97,10 @@ sum_up(const struct plus_owners *owners, struct plus_record_table *sums)
     return 0;
 }
 
-/* ---- frames, and what nobody leads to ------------------------------------------------------------------ */
-
-/* Of one function: all frames that execute it, or all unreached functions made from it. */
-struct tally {
-    const void *key;
-    uint64_t bytes, objects;
-    uint32_t count, example;
-};
-
-struct tallies {
-    struct tally all[256];
-    size_t count;
-};
-
-static void
-count_with(struct tallies *tallies, const void *key, const struct plus_owners *owners,
-           uint32_t node)
-{
-    size_t at = 0;
-
-    while (at < tallies->count && tallies->all[at].key != key) {
-        at++;
-    }
-    if (at == sizeof tallies->all / sizeof tallies->all[0]) {
-        return;
-    }
-    struct tally *tally = &tallies->all[at];
-
-    if (at == tallies->count) {
-        *tally = (struct tally){.key = key, .example = node};
-        tallies->count++;
-    }
-    tally->bytes += owners->reached_bytes[node];
-    tally->objects += owners->reached_objects[node];
-    tally->count++;
-}
-
-static void
-count_frames(const struct plus_owners *owners, struct tallies *tallies)
-{
-    tallies->count = 0;
-    for (uint32_t node = 1; node <= owners->graph->frames; node++) {
-        count_with(tallies, owners->graph->codes[node - 1], owners, node);
-    }
-}
-
-/* By class, functions by their code. */
-static void
-count_unreached(const struct plus_owners *owners, struct tallies *tallies)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-
-    tallies->count = 0;
-    for (size_t i = graph->held; i < graph->roots.count; i++) {
-        PyObject *op = graph->objects[graph->roots.nodes[i]];
-        count_with(tallies,
-                   PyFunction_Check(op) ? PyFunction_GET_CODE(op) : (PyObject *)Py_TYPE(op), owners,
-                   graph->roots.nodes[i]);
-    }
-}
-
-/* By class, what only C code or a thread has: elements of an array of objects, references that were never given up.  What
- * has much is told by itself. */
-static void
-count_held(const struct plus_owners *owners, struct tallies *tallies)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-
-    tallies->count = 0;
-    for (size_t i = graph->named; i < graph->held; i++) {
-        uint32_t node = graph->roots.nodes[i];
-        if (owners->parent[node] == PLUS_NO_NODE && owners->reached_bytes[node] < HELD_BYTES) {
-            count_with(tallies, Py_TYPE(graph->objects[node]), owners, node);
-        }
-    }
-}
-
 /* ---- marks ------------------------------------------------------------------------------------------- */
 
 struct marked {
-    uintptr_t object, type; /* type 0: all frames of the code object */
+    uintptr_t object, type; /* type 0: told together */
     uint64_t reached, kept;
     int64_t length;
     uint64_t objects;
@@ -360,73 +140,64 @@ marked_types(const struct mark *mark)
     return (struct marked_type *)(marked_nodes(mark) + mark->nodes);
 }
 
-/* Of a tally of one of three kinds: no object has such an address. */
-static uintptr_t
-key_of(const struct tally *tally, size_t kind)
-{
-    return (uintptr_t)tally->key + 1 + kind;
-}
-
 static bool
-is_marked(const struct plus_owners *owners, uint32_t node)
+is_marked(const struct plus_reach *owners, uint32_t node)
 {
     return owners->graph->objects[node] != NULL && owners->reached_bytes[node] >= MARKED_BYTES;
 }
 
 void *
-plus_owners_mark(const struct plus_owners *owners, size_t *bytes)
+plus_owners_mark(const struct plus_reach *owners, size_t *bytes)
 {
     const struct plus_heap_graph *graph = owners->graph;
-    struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
-    struct tallies *tallies = malloc(3 * sizeof *tallies);
+    struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum), together[PLUS_TOGETHER_KINDS];
     uint64_t nodes = 0;
+    int status = sum_up(owners, &sums);
 
-    if (tallies == NULL || sum_up(owners, &sums) < 0) {
-        plus_record_table_clear(&sums);
-        free(tallies);
+    for (int kind = 0; kind < PLUS_TOGETHER_KINDS && status == 0; kind++) {
+        status =
+            plus_together_count(owners, (enum plus_together_kind)kind, UINT64_MAX, &together[kind]);
+        nodes += together[kind].addresses.count;
+    }
+    if (status < 0) {
         return NULL;
     }
     size_t types = sums.addresses.count;
 
-    count_frames(owners, &tallies[0]);
-    count_unreached(owners, &tallies[1]);
-    count_held(owners, &tallies[2]);
     for (uint32_t node = 1; node < graph->edges.count; node++) {
         nodes += is_marked(owners, node);
     }
-    nodes += tallies[0].count + tallies[1].count + tallies[2].count;
     *bytes =
         sizeof(struct mark) + nodes * sizeof(struct marked) + types * sizeof(struct marked_type);
-    struct mark *mark = malloc(*bytes);
+    struct mark *mark = plus_malloc(*bytes);
 
-    if (mark != NULL) {
-        *mark = (struct mark){MAGIC, nodes, types, graph->total_objects, graph->total_bytes};
-        struct marked *next = marked_nodes(mark);
-        for (uint32_t node = 1; node < graph->edges.count; node++) {
-            PyObject *op = graph->objects[node];
-            if (is_marked(owners, node)) {
-                *next++ = (struct marked){
-                    (uintptr_t)op,      (uintptr_t)Py_TYPE(op), owners->reached_bytes[node],
-                    owners->kept[node], length_of(op),          owners->reached_objects[node]};
-            }
-        }
-        for (size_t i = 0; i < 3; i++) {
-            for (size_t k = 0; k < tallies[i].count; k++) {
-                const struct tally *tally = &tallies[i].all[k];
-                *next++ = (struct marked){key_of(tally, i), 0, tally->bytes, 0, tally->count,
-                                          tally->objects};
-            }
-        }
-        struct marked_type *type = marked_types(mark);
-        const struct sum *sum;
-        for (size_t at = 0; (sum = plus_record_table_next(&sums, &at)) != NULL;) {
-            *type++ = (struct marked_type){(uintptr_t)sum->type, sum->objects, sum->bytes};
-        }
-        qsort(marked_nodes(mark), nodes, sizeof(struct marked), by_address);
-        qsort(marked_types(mark), types, sizeof(struct marked_type), by_address);
+    if (mark == NULL) {
+        return NULL;
     }
-    plus_record_table_clear(&sums);
-    free(tallies);
+    *mark = (struct mark){MAGIC, nodes, types, graph->total_objects, graph->total_bytes};
+    struct marked *next = marked_nodes(mark);
+    for (uint32_t node = 1; node < graph->edges.count; node++) {
+        PyObject *op = graph->objects[node];
+        if (is_marked(owners, node)) {
+            *next++ = (struct marked){
+                (uintptr_t)op,      (uintptr_t)Py_TYPE(op), owners->reached_bytes[node],
+                owners->kept[node], length_of(op),          owners->reached_objects[node]};
+        }
+    }
+    for (int kind = 0; kind < PLUS_TOGETHER_KINDS; kind++) {
+        const struct plus_together *row;
+        for (size_t at = 0; (row = plus_record_table_next(&together[kind], &at)) != NULL;) {
+            *next++ =
+                (struct marked){(uintptr_t)row->key, 0, row->bytes, 0, row->count, row->objects};
+        }
+    }
+    struct marked_type *type = marked_types(mark);
+    const struct sum *sum;
+    for (size_t at = 0; (sum = plus_record_table_next(&sums, &at)) != NULL;) {
+        *type++ = (struct marked_type){(uintptr_t)sum->type, sum->objects, sum->bytes};
+    }
+    plus_sort_by_word(marked_nodes(mark), nodes, sizeof(struct marked));
+    plus_sort_by_word(marked_types(mark), types, sizeof(struct marked_type));
     return mark;
 }
 
@@ -472,11 +243,12 @@ struct owner {
 };
 
 struct finding {
-    const struct plus_owners *owners;
+    const struct plus_reach *owners;
     const struct mark *mark;
     int64_t least;
     struct owner rows[ROWS]; /* largest first */
     size_t count;
+    struct plus_record_table held; /* told together */
 };
 
 static int64_t
@@ -518,7 +290,7 @@ push(struct tasks *tasks, struct task task)
 {
     if (tasks->count == tasks->room) {
         size_t room = tasks->room > 0 ? 2 * tasks->room : 1024;
-        struct task *all = realloc(tasks->all, room * sizeof *all);
+        struct task *all = plus_realloc(tasks->all, room * sizeof *all);
         if (all == NULL) {
             return -ENOMEM;
         }
@@ -529,10 +301,41 @@ push(struct tasks *tasks, struct task task)
     return 0;
 }
 
+/* Without an earlier look, what has much is told by itself. */
+static uint64_t
+held_limit(const struct finding *it)
+{
+    return it->mark != NULL ? UINT64_MAX : HELD_BYTES;
+}
+
+static int64_t
+more_than_before(const struct finding *it, const struct plus_together *row)
+{
+    const struct marked *before = find_marked(it->mark, (uintptr_t)row->key);
+
+    return (int64_t)row->count - (before != NULL && before->type == 0 ? before->length : 0);
+}
+
+/* Garbage is told by class; what C code holds, if there are more of the same than before, and this is a new one. */
+static bool
+is_told_together(const struct finding *it, uint32_t root)
+{
+    const struct plus_reach *owners = it->owners;
+
+    if (owners->anchor[root] == PLUS_GARBAGE) {
+        return true;
+    }
+    const void *key = plus_together_key(owners, root);
+    const struct plus_together *row = key == NULL ? NULL : plus_record_table_find(&it->held, key);
+
+    return it->mark != NULL && row != NULL && more_than_before(it, row) >= MANY &&
+           before_of(it->mark, owners->graph->objects[root]) == NULL;
+}
+
 static int
 look_at(struct finding *it, struct tasks *tasks, struct task task)
 {
-    const struct plus_owners *owners = it->owners;
+    const struct plus_reach *owners = it->owners;
     int64_t own = amount_of(it, task.node), most = 0, explained = 0;
     uint32_t large = 0;
 
@@ -547,7 +350,7 @@ look_at(struct finding *it, struct tasks *tasks, struct task task)
             most = amount > most ? amount : most;
         }
     }
-    bool names = task.node == 0 || is_namespace(owners, task.node);
+    bool names = task.node == 0 || plus_reach_is_namespace(owners, task.node);
 
     if (!names && (double)most < SPREAD * (double)own) {
         note(it, task.node, own);
@@ -565,7 +368,7 @@ look_at(struct finding *it, struct tasks *tasks, struct task task)
     for (size_t i = owners->first_child[task.node]; i < owners->first_child[task.node + 1]; i++) {
         uint32_t child = owners->child[i];
         if ((int64_t)owners->reached_bytes[child] >= it->least &&
-            amount_of(it, child) >= it->least) {
+            amount_of(it, child) >= it->least && (task.node != 0 || !is_told_together(it, child))) {
             bool goes_on = large == 1 && !names;
             struct task next = {child, goes_on ? task.chain : child, goes_on ? task.length + 1 : 0};
             if (push(tasks, next) < 0) {
@@ -580,12 +383,16 @@ static int
 find_owners(struct finding *it)
 {
     struct tasks tasks = {.all = NULL};
-    int status = push(&tasks, (struct task){0, 0, 0});
+    int status = plus_together_count(it->owners, PLUS_TOGETHER_HELD, held_limit(it), &it->held);
+
+    if (status == 0) {
+        status = push(&tasks, (struct task){0, 0, 0});
+    }
 
     while (status == 0 && tasks.count > 0) {
         status = look_at(it, &tasks, tasks.all[--tasks.count]);
     }
-    free(tasks.all);
+    plus_free(tasks.all);
     return status;
 }
 
@@ -655,11 +462,11 @@ step_of(const struct plus_heap_graph *graph, uint32_t from, uint32_t to)
 
 /* The first step: a module, a variable of a function, a class, or what else is a root. */
 static PyObject *
-root_step(const struct plus_owners *owners, uint32_t node)
+root_step(const struct plus_reach *owners, uint32_t node)
 {
     PyObject *op = owners->graph->objects[node];
 
-    if (owners->anchor[node] == GARBAGE) {
+    if (owners->anchor[node] == PLUS_GARBAGE) {
         return Py_BuildValue("(ssN)", "root", "garbage", type_name(Py_TYPE(op)));
     }
     if (PyModule_Check(op)) {
@@ -682,7 +489,7 @@ variable_step(const struct plus_heap_graph *graph, uint32_t frame, uint32_t to)
 
 /* From a root on; what lies in the middle of very long ones is left out. */
 static PyObject *
-path_of(const struct plus_owners *owners, uint32_t node)
+path_of(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     uint32_t path[STEPS], length = 0;
@@ -717,7 +524,7 @@ path_of(const struct plus_owners *owners, uint32_t node)
 
 /* (type's name, number) of what most of a node's parts are. */
 static PyObject *
-parts_of(const struct plus_owners *owners, uint32_t node)
+parts_of(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct {
@@ -744,7 +551,7 @@ parts_of(const struct plus_owners *owners, uint32_t node)
 
 /* Where a container is all that an object keeps much in, its entries are the object's. */
 static PyObject *
-container_in(const struct plus_owners *owners, uint32_t node)
+container_in(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     PyObject *op = graph->objects[node];
@@ -767,23 +574,115 @@ container_in(const struct plus_owners *owners, uint32_t node)
     return op;
 }
 
+struct branch {
+    PyTypeObject *type;
+    uint64_t bytes;
+    uint32_t example, holder;
+};
+
+/* By class, the children of some nodes.  The branch with most bytes; NULL: they have none, or no memory. */
+static const struct branch *
+largest_branch(const struct plus_reach *owners, const uint32_t *nodes, size_t count,
+               struct plus_record_table *branches)
+{
+    const struct branch *most = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t at = owners->first_child[nodes[i]]; at < owners->first_child[nodes[i] + 1];
+             at++) {
+            uint32_t child = owners->child[at];
+            struct branch *branch =
+                plus_record_table_get(branches, Py_TYPE(owners->graph->objects[child]));
+            if (branch == NULL) {
+                return NULL;
+            }
+            if (branch->bytes == 0) {
+                branch->example = child;
+                branch->holder = nodes[i];
+            }
+            branch->bytes += owners->reached_bytes[child];
+            most = most == NULL || branch->bytes > most->bytes ? branch : most;
+        }
+    }
+    return most;
+}
+
+/* Of the nodes' children those of a class: a new array. */
+static uint32_t *
+children_of_type(const struct plus_reach *owners, const uint32_t *nodes, size_t *count,
+                 const PyTypeObject *type)
+{
+    uint32_t *children = NULL;
+    size_t found = 0;
+
+    for (int round = 0; round < 2; round++) { /* counts, then writes */
+        found = 0;
+        for (size_t i = 0; i < *count; i++) {
+            for (size_t at = owners->first_child[nodes[i]]; at < owners->first_child[nodes[i] + 1];
+                 at++) {
+                if (Py_TYPE(owners->graph->objects[owners->child[at]]) == type) {
+                    if (children != NULL) {
+                        children[found] = owners->child[at];
+                    }
+                    found++;
+                }
+            }
+        }
+        if (round == 0 && (children = plus_malloc((found + 1) * sizeof *children)) == NULL) {
+            return NULL;
+        }
+    }
+    *count = found;
+    return children;
+}
+
+/* The steps that most of what a node has lies behind, by class: one way stands for all alike. */
+static PyObject *
+below(const struct plus_reach *owners, uint32_t node)
+{
+    PyTypeObject *types[DEPTH];
+    uint64_t whole = owners->reached_bytes[node];
+    uint32_t *nodes = &node;
+    size_t count = 1;
+    PyObject *steps = PyList_New(0);
+
+    for (int depth = 0; depth < DEPTH && steps != NULL && nodes != NULL; depth++) {
+        struct plus_record_table branches = PLUS_RECORD_TABLE(struct branch);
+        const struct branch *most = largest_branch(owners, nodes, count, &branches);
+
+        if (most == NULL || (double)most->bytes < SPREAD * (double)whole) {
+            break;
+        }
+        for (int i = 0; i < depth; i++) {
+            if (types[i] == most->type) {
+                return steps;
+            }
+        }
+        types[depth] = most->type;
+        plus_append_row(&steps, step_of(owners->graph, most->holder, most->example));
+        nodes = children_of_type(owners, nodes, &count, most->type);
+    }
+    return steps;
+}
+
 static PyObject *
 owner_row(const struct finding *it, const struct owner *row)
 {
-    const struct plus_owners *owners = it->owners;
+    const struct plus_reach *owners = it->owners;
     PyObject *op = owners->graph->objects[row->node];
     const struct marked *before = before_of(it->mark, op);
     PyObject *container = container_in(owners, row->node);
     const struct marked *entries = before_of(it->mark, container);
     PyObject *steps = path_of(owners, row->node), *parts = NULL, *name = NULL, *result = NULL;
+    PyObject *inside = steps == NULL ? NULL : op == NULL ? PyList_New(0) : below(owners, row->node);
 
-    if (steps != NULL) {
+    if (inside != NULL) {
         parts = op == NULL ? Py_NewRef(Py_None) : parts_of(owners, row->node);
         name = op == NULL ? PyUnicode_FromString("frame") : type_name(Py_TYPE(op));
     }
     if (parts != NULL && name != NULL) {
-        result = Py_BuildValue("{sOsOsLsKsKsksKsLsLsO}", "steps", steps, "type", name,
-                               "amount_bytes", (long long)row->amount, "kept_bytes",
+        result = Py_BuildValue("{sOsOsOsLsKsKsksKsLsLsO}", "steps", steps, "below", inside, "type",
+                               name, "amount_bytes", (long long)row->amount, "kept_bytes",
                                (unsigned long long)owners->kept[row->node], "kept_before_bytes",
                                (unsigned long long)(before != NULL ? before->kept : 0), "objects",
                                (unsigned long)owners->reached_objects[row->node], "objects_before",
@@ -792,43 +691,48 @@ owner_row(const struct finding *it, const struct owner *row)
                                (long long)(entries != NULL ? entries->length : -1), "parts", parts);
     }
     Py_XDECREF(steps);
+    Py_XDECREF(inside);
     Py_XDECREF(parts);
     Py_XDECREF(name);
     return result;
 }
 
-/* (function or class, file, line, number, ...) of what was tallied and has grown. */
+/* (function or class, file, line, number, ...) of what is told together and has grown. */
 static PyObject *
-tally_rows(const struct finding *it, const struct tallies *tallies, size_t kind)
+together_rows(const struct finding *it, enum plus_together_kind kind)
 {
-    const struct plus_heap_graph *graph = it->owners->graph;
-    PyObject *rows = PyList_New(0);
+    struct plus_record_table table;
+    const struct plus_together *row;
+    PyObject *rows = plus_together_count(it->owners, kind, held_limit(it), &table) < 0
+                         ? PyErr_NoMemory()
+                         : PyList_New(0);
 
-    for (size_t i = 0; i < tallies->count && rows != NULL; i++) {
-        const struct tally *tally = &tallies->all[i];
-        const struct marked *before = find_marked(it->mark, key_of(tally, kind));
-        int64_t then = before != NULL && before->type == 0 ? (int64_t)before->reached : 0;
-        int64_t count = before != NULL && before->type == 0 ? before->length : 0;
-        PyObject *op = graph->objects[tally->example];
-        PyCodeObject *code = kind == 0 ? (PyCodeObject *)tally->key
-                             : kind == 1 && PyFunction_Check(op)
-                                 ? (PyCodeObject *)PyFunction_GET_CODE(op)
-                                 : NULL;
-        if ((tally->count < 2 && kind == 0) ||
-            ((int64_t)tally->bytes - then < it->least &&
-             (kind == 2 || (int64_t)tally->count - count < 10))) {
+    for (size_t at = 0; rows != NULL && (row = plus_record_table_next(&table, &at)) != NULL;) {
+        const struct marked *before = find_marked(it->mark, (uintptr_t)row->key);
+        bool known = before != NULL && before->type == 0;
+        int64_t then = known ? (int64_t)before->reached : 0, count = known ? before->length : 0;
+        bool many = kind < PLUS_TOGETHER_HELD && more_than_before(it, row) >= 10;
+        bool grown_alone = kind == PLUS_TOGETHER_HELD && it->mark != NULL &&
+                           more_than_before(it, row) < MANY; /* is told by itself */
+        PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
+
+        if ((row->count < MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||
+            ((int64_t)row->bytes - then < it->least && !many)) {
             continue;
         }
-        PyObject *name = code != NULL ? plain_text(code->co_qualname) : type_name(Py_TYPE(op));
+        PyObject *name =
+            code != NULL ? plain_text(code->co_qualname) : type_name((PyTypeObject *)row->of);
         plus_append_row(
             &rows,
             name == NULL
                 ? NULL
-                : Py_BuildValue("{sNsNsisIsLsKsL}", "name", name, "file",
+                : Py_BuildValue("{sNsssNsisIsLsKsLsKsK}", "name", name, "in", row->in, "file",
                                 plain_text(code != NULL ? code->co_filename : NULL), "line",
                                 code != NULL ? code->co_firstlineno : 0, "count",
-                                (unsigned)tally->count, "count_before", (long long)count, "bytes",
-                                (unsigned long long)tally->bytes, "bytes_before", (long long)then));
+                                (unsigned)row->count, "count_before", (long long)count, "bytes",
+                                (unsigned long long)row->bytes, "bytes_before", (long long)then,
+                                "objects", (unsigned long long)row->objects, "objects_before",
+                                (unsigned long long)(known ? before->objects : 0)));
     }
     return rows;
 }
@@ -836,14 +740,15 @@ tally_rows(const struct finding *it, const struct tallies *tallies, size_t kind)
 /* ---- classes and where most of their objects are -------------------------------------------------------- */
 
 struct group {
-    uint32_t anchor, example;
+    const void *key;
+    uint32_t example;
     uint64_t objects;
 };
 
 struct class_row {
     PyTypeObject *type;
     uint64_t objects, bytes, objects_before, bytes_before;
-    struct group groups[GROUPS];
+    struct plus_record_table groups;
 };
 
 static int64_t
@@ -867,30 +772,35 @@ choose_class(struct class_row *rows, size_t *count, const struct class_row *row)
     rows[at] = *row;
 }
 
-static void
-count_in(struct class_row *row, uint32_t anchor, uint32_t example)
+/* Ways that are spelled alike are one: no two garbage cycles, variables of a function, or objects of C code have a name of
+ * their own. */
+static int
+count_in(const struct plus_reach *owners, struct class_row *row, uint32_t node)
 {
-    for (size_t i = 0; i < GROUPS; i++) {
-        if (row->groups[i].objects == 0 || row->groups[i].anchor == anchor) {
-            row->groups[i].anchor = anchor;
-            row->groups[i].example = row->groups[i].objects == 0 ? example : row->groups[i].example;
-            row->groups[i].objects++;
-            return;
-        }
+    uint32_t anchor = owners->anchor[node];
+    const void *key = anchor == PLUS_GARBAGE ? NULL : plus_together_key(owners, anchor);
+    struct group *group =
+        plus_record_table_get(&row->groups, key != NULL ? key : &owners->anchor[anchor]);
+
+    if (group == NULL) {
+        return -ENOMEM;
     }
+    group->example = group->objects == 0 ? node : group->example;
+    group->objects++;
+    return 0;
 }
 
 static PyObject *
-class_as_dict(const struct plus_owners *owners, struct class_row *row)
+class_as_dict(const struct plus_reach *owners, struct class_row *row)
 {
     PyObject *groups = PyList_New(0), *name = type_name(row->type), *result = NULL;
 
-    for (int told = 0; told < 3 && groups != NULL; told++) {
-        struct group *most = &row->groups[0];
-        for (size_t i = 1; i < GROUPS; i++) {
-            most = row->groups[i].objects > most->objects ? &row->groups[i] : most;
+    for (int told = 0; told < WAYS && groups != NULL; told++) {
+        struct group *most = NULL, *group;
+        for (size_t at = 0; (group = plus_record_table_next(&row->groups, &at)) != NULL;) {
+            most = most == NULL || group->objects > most->objects ? group : most;
         }
-        if (most->objects == 0) {
+        if (most == NULL || most->objects == 0) {
             break;
         }
         PyObject *steps = path_of(owners, most->example);
@@ -924,11 +834,11 @@ type_before(const struct mark *mark, const PyTypeObject *type)
 
 /* Largest first, at most TYPES; in the order of the list. */
 static PyObject *
-class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t least)
+class_rows(const struct plus_reach *owners, const struct mark *mark, uint64_t least)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct plus_record_table sums = PLUS_RECORD_TABLE(struct sum);
-    struct class_row *rows = calloc(TYPES, sizeof *rows);
+    struct class_row *rows = plus_calloc(TYPES, sizeof *rows);
     size_t count = 0;
     PyObject *list = PyList_New(0);
 
@@ -943,7 +853,8 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
                                 .objects = sum->objects,
                                 .bytes = sum->bytes,
                                 .objects_before = before != NULL ? before->objects : 0,
-                                .bytes_before = before != NULL ? before->bytes : 0};
+                                .bytes_before = before != NULL ? before->bytes : 0,
+                                .groups = PLUS_RECORD_TABLE(struct group)};
         if (row.bytes > row.bytes_before && row.bytes - row.bytes_before >= least / 4) {
             choose_class(rows, &count, &row);
         }
@@ -951,7 +862,10 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
     for (uint32_t node = graph->frames + 1; list != NULL && node < graph->edges.count; node++) {
         for (size_t i = 0; i < count; i++) {
             if (rows[i].type == Py_TYPE(graph->objects[node])) {
-                count_in(&rows[i], owners->anchor[node], node);
+                if (count_in(owners, &rows[i], node) < 0) {
+                    PyErr_NoMemory();
+                    Py_CLEAR(list);
+                }
                 break;
             }
         }
@@ -960,13 +874,33 @@ class_rows(const struct plus_owners *owners, const struct mark *mark, uint64_t l
         plus_append_row(&list, class_as_dict(owners, &rows[i]));
     }
     plus_record_table_clear(&sums);
-    free(rows);
+    plus_free(rows);
     return list;
 }
 
+/* Of one class, the same; None: it has no object that is a node. */
+static PyObject *
+one_class(const struct plus_reach *owners, const PyTypeObject *type)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct class_row row = {.type = (PyTypeObject *)type,
+                            .groups = PLUS_RECORD_TABLE(struct group)};
+
+    for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
+        if (Py_TYPE(graph->objects[node]) == type) {
+            row.objects++;
+            row.bytes += graph->bytes[node];
+            if (count_in(owners, &row, node) < 0) {
+                return PyErr_NoMemory();
+            }
+        }
+    }
+    return row.objects > 0 ? class_as_dict(owners, &row) : Py_NewRef(Py_None);
+}
+
 PyObject *
-plus_owners_report(const struct plus_owners *owners, const void *before, size_t before_bytes,
-                   uint64_t least)
+plus_owners_report(const struct plus_reach *owners, const void *before, size_t before_bytes,
+                   uint64_t least, const PyTypeObject *asked)
 {
     const struct plus_heap_graph *graph = owners->graph;
     struct finding it = {
@@ -975,38 +909,36 @@ plus_owners_report(const struct plus_owners *owners, const void *before, size_t 
     if (find_owners(&it) < 0) {
         return PyErr_NoMemory();
     }
-    PyObject *rows = PyList_New(0), *classes, *frames, *unreached, *held, *result = NULL;
-    struct tallies *tallies = malloc(sizeof *tallies);
-
-    if (tallies == NULL) {
-        Py_XDECREF(rows);
-        return PyErr_NoMemory();
-    }
+    PyObject *rows = PyList_New(0), *together[PLUS_TOGETHER_KINDS] = {NULL}, *result = NULL;
 
     for (size_t i = 0; i < it.count && rows != NULL; i++) {
         plus_append_row(&rows, owner_row(&it, &it.rows[i]));
     }
-    classes = rows == NULL ? NULL : class_rows(owners, it.mark, least);
-    count_frames(owners, tallies);
-    frames = classes == NULL ? NULL : tally_rows(&it, tallies, 0);
-    count_unreached(owners, tallies);
-    unreached = frames == NULL ? NULL : tally_rows(&it, tallies, 1);
-    count_held(owners, tallies);
-    held = unreached == NULL ? NULL : tally_rows(&it, tallies, 2);
-    free(tallies);
-    if (held != NULL) {
+    PyObject *classes = rows == NULL ? NULL : class_rows(owners, it.mark, least);
+    PyObject *one = classes == NULL ? NULL : one_class(owners, asked);
+    bool made = one != NULL;
+
+    for (int kind = 0; kind < PLUS_TOGETHER_KINDS && made; kind++) {
+        together[kind] = together_rows(&it, (enum plus_together_kind)kind);
+        made = together[kind] != NULL;
+    }
+    if (made) {
         result = Py_BuildValue(
-            "{sKsKsKsKsKsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects, "bytes",
-            (unsigned long long)graph->total_bytes, "large_bytes",
-            (unsigned long long)graph->large_bytes, "objects_before",
+            "{sKsKsKsKsKsKsOsOsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects,
+            "bytes", (unsigned long long)graph->total_bytes, "large_bytes",
+            (unsigned long long)graph->large_bytes, "small_bytes",
+            (unsigned long long)graph->small_bytes, "objects_before",
             (unsigned long long)(it.mark != NULL ? it.mark->total_objects : 0), "bytes_before",
             (unsigned long long)(it.mark != NULL ? it.mark->total_bytes : 0), "owners", rows,
-            "classes", classes, "frames", frames, "unreached", unreached, "held", held);
+            "classes", classes, "frames", together[PLUS_TOGETHER_FRAMES], "unreached",
+            together[PLUS_TOGETHER_UNREACHED], "held", together[PLUS_TOGETHER_HELD], "left",
+            together[PLUS_TOGETHER_LEFT], "asked", one);
     }
     Py_XDECREF(rows);
     Py_XDECREF(classes);
-    Py_XDECREF(frames);
-    Py_XDECREF(unreached);
-    Py_XDECREF(held);
+    Py_XDECREF(one);
+    for (int kind = 0; kind < PLUS_TOGETHER_KINDS; kind++) {
+        Py_XDECREF(together[kind]);
+    }
     return result;
 }

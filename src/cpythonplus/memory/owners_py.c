@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../_base/clock.h"
+#include "../_interp/facts.h"
 #include "c_allocator.h"
 #include "heap_copy.h"
 #include "heap_walk.h"
@@ -14,6 +16,8 @@
 struct order {
     int before, mark; /* files in memory, or -1 */
     uint64_t least;
+    const PyTypeObject *asked;
+    struct plus_arenas arenas;
 };
 
 /* Maps a mark; NULL: there is none. */
@@ -31,7 +35,7 @@ map_mark(int fd, size_t *bytes)
 }
 
 static int
-write_mark(const struct plus_owners *owners, int fd)
+write_mark(const struct plus_reach *owners, int fd)
 {
     size_t bytes;
     void *mark = plus_owners_mark(owners, &bytes);
@@ -45,43 +49,71 @@ work(void *arg)
 {
     const struct order *order = arg;
     struct plus_heap_graph graph;
-    struct plus_owners owners;
+    struct plus_reach owners;
     size_t before_bytes = 0;
     void *before = map_mark(order->before, &before_bytes);
 
-    if (plus_heap_graph_build(&graph) < 0 || plus_owners_find(&owners, &graph) < 0 ||
+    if (plus_heap_graph_build(&graph, &order->arenas) < 0 ||
+        plus_reach_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
     }
-    PyObject *report = plus_owners_report(&owners, before, before_bytes, order->least);
+    PyObject *report =
+        plus_owners_report(&owners, before, before_bytes, order->least, order->asked);
 
     return report == NULL ? NULL : PyMarshal_WriteObjectToString(report, Py_MARSHAL_VERSION);
+}
+
+/* Those of now, or none.  In the copy they could not be found, as it does not take from them.  How long it took with the
+ * GIL, in ns. */
+static uint64_t
+find_arenas(struct plus_arenas *arenas)
+{
+    struct plus_segments segments;
+    int status;
+
+    Py_BEGIN_ALLOW_THREADS;
+    status = plus_segments_read(&segments);
+    Py_END_ALLOW_THREADS;
+    uint64_t since = plus_now_ns();
+    if (status == 0 && plus_fact_refusal(PLUS_FACT_ARENAS) == NULL) {
+        (void)plus_arenas_find(arenas, &segments);
+    }
+    if (status == 0) {
+        plus_segments_free(&segments);
+    }
+    return plus_now_ns() - since;
 }
 
 static PyObject *
 memory_owners(PyObject *module, PyObject *args)
 {
     struct order order = {.mark = -1};
-    unsigned long long least;
+    unsigned long long least, most_bytes;
     int marks, seconds;
+    PyObject *asked = NULL;
 
-    if (!PyArg_ParseTuple(args, "iKpi:memory_owners", &order.before, &least, &marks, &seconds)) {
+    if (!PyArg_ParseTuple(args, "iKpiK|O!:memory_owners", &order.before, &least, &marks, &seconds,
+                          &most_bytes, &PyType_Type, &asked)) {
         return NULL;
     }
     if (plus_heap_walk_raises()) {
         return NULL;
     }
     order.least = least;
+    order.asked = (PyTypeObject *)asked;
     if (marks) {
         order.mark = memfd_create("cpythonplus-mark", MFD_CLOEXEC);
         if (order.mark < 0) {
             return PyErr_SetFromErrno(PyExc_OSError);
         }
     }
-    uint64_t pause_ns = 0;
+    uint64_t pause_ns = 0, find_ns = find_arenas(&order.arenas);
     const int keep[] = {order.before, order.mark};
-    PyObject *data = plus_heap_copy(work, &order, keep, seconds, &pause_ns);
+    PyObject *data = plus_heap_copy(work, &order, keep, seconds, most_bytes, &pause_ns);
 
+    plus_arenas_free(&order.arenas);
+    pause_ns += find_ns;
     PyObject *result = data == NULL
                            ? NULL
                            : Py_BuildValue("(NKi)", data, (unsigned long long)pause_ns, order.mark);
@@ -104,13 +136,19 @@ PyMethodDef plus_memory_owners_methods[] = {
                "Return what the C library's malloc has handed out; -1 where that is not known.")},
     {"memory_owners", memory_owners, METH_VARARGS,
      PyDoc_STR(
-         "memory_owners($module, before, least, marks, seconds, /)\n--\n\n"
+         "memory_owners($module, before, least, marks, seconds, most_bytes, asked=None, /)\n--\n\n"
          "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
          "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
          "told;\n"
-         "marks: whether a mark is made (else -1); seconds: how long it may take.\n\n"
-         "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes), the same of\n"
-         "`before`, `owners` and `classes`.  UnsupportedPlatform where it cannot be done; "
+         "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the "
+         "memory that it may "
+         "take;\n"
+         "asked: a class that is told in any case, as `asked`.\n\n"
+         "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
+         "`small_bytes` (of those in pymalloc's arenas), the same of\n"
+         "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, "
+         "`held`,\n"
+         "`left`.  UnsupportedPlatform where it cannot be done; "
          "OSError.")},
     {NULL, NULL, 0, NULL},
 };

@@ -29,7 +29,8 @@
 #define NODES_MAX                                                                                  \
     ((size_t)200000) /* what refers to very much more is on no shortest path that anybody wants to read */
 #define NODES_BYTES_MAX ((size_t)16 << 20)
-#define FILTER_BITS 65536 /* a power of two */
+#define COPY_BYTES ((size_t)1 << 30) /* nodes, and 1 % of the heap for each walk */
+#define FILTER_BITS 65536            /* a power of two */
 #define PATH_MAX_OBJECTS 256
 #define FOUND 1
 
@@ -520,7 +521,7 @@ plus_root_paths(PyObject *targets, PyObject *own, int seconds)
     PyObject *list = NULL;
 
     init(&search, &PyTuple_GET_ITEM(targets, 0), (size_t)PyTuple_GET_SIZE(targets), own);
-    PyObject *bytes = plus_heap_copy(answer_all, &search, keep, seconds, &pause_ns);
+    PyObject *bytes = plus_heap_copy(answer_all, &search, keep, seconds, COPY_BYTES, &pause_ns);
 
     if (bytes != NULL &&
         PyBytes_GET_SIZE(bytes) != (Py_ssize_t)(search.count * sizeof(struct answer))) {

@@ -387,7 +387,7 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ss
     PyMem_RawFree(counts);
     plus_record_table_clear(&walk.kinds);
     plus_granules_clear(&walk.leaves);
-    free(walk.stack.items);
+    plus_free(walk.stack.items);
     return rc;
 }
 

@@ -17,7 +17,7 @@ from cpythonplus._cli.features import (
     output_option,
     top_option,
 )
-from cpythonplus._cli.terminal import complain, show
+from cpythonplus._cli.terminal import complain, show, table_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -252,7 +252,7 @@ def _ask(client: Client, name: str, request: Request) -> int:
         return _tell_json(answer, request)
     if _NEEDED[name] not in answer:
         raise AskError(f"its answer to {name} is incomplete")
-    return tell(part_text(name, answer, request.get("top", TOP)), request)
+    return tell(part_text(name, answer, request.get("top", TOP), _width(request)), request)
 
 
 def _are_files(operands: Sequence[str]) -> bool:
@@ -360,7 +360,11 @@ def _tell_report(found: dict[str, object], request: Request) -> int:
 
     if request.get("format") == "html":
         return tell(page(found), request)
-    return tell(report_text(found, top=request.get("top", TOP)), request)
+    return tell(report_text(found, request.get("top", TOP), _width(request)), request)
+
+
+def _width(request: Request) -> int:
+    return table_width(to_file="output" in request.given)
 
 
 def _status(found: dict[str, object], status: int) -> int:

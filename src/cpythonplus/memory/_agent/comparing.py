@@ -29,6 +29,7 @@ def compared(before: Examination, after: Examination) -> dict[str, object]:
         "seconds": _seconds(targets[0], targets[1]),
         "rss_bytes": size(targets[1], "rss_bytes"),
         "rss_before_bytes": size(targets[0], "rss_bytes"),
+        "parts": _parts(part(before, "resident"), part(after, "resident")),
         "objects": size(now, "objects"),
         "objects_before": size(then, "objects"),
         "size_bytes": size(now, "size_bytes"),
@@ -77,6 +78,20 @@ def _grown(row: Part, before: Part) -> dict[str, object]:
         "objects_before": size(before, "objects"),
         "entries_before": amount(before, "entries") if "entries" in before else _UNKNOWN,
     }
+
+
+def _parts(before: Part | None, after: Part | None) -> list[dict[str, object]]:
+    """Return the parts of resident memory that both reports have looked at."""
+    if before is None or after is None:
+        return []
+    then, now = (
+        {words(row, "name"): size(row, "resident_bytes") for row in entries(each, "parts")}
+        for each in (before, after)
+    )
+    return [
+        {"name": name, "size_bytes": now.get(name, 0), "before_bytes": then.get(name, 0)}
+        for name in {**then, **now}
+    ]
 
 
 def _seconds(before: Part, after: Part) -> float:

@@ -161,10 +161,10 @@ def referrers(kind: str) -> Json:
 
 
 def path(kind: str, *, show_keys: bool = False) -> Json:
-    """Return how an object of a type is reached from a root."""
+    """Return how most objects of a type are reached from a root."""
     from cpythonplus.memory._heap_census import looking_back
 
-    return looking_back.path(kind, show_keys=show_keys).as_json()
+    return looking_back.most_frequent_path(kind, show_keys=show_keys).as_json()
 
 
 def path_keys(kind: str) -> Json:

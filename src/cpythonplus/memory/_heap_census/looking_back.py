@@ -1,7 +1,7 @@
 """Who refers to the objects of a class, and how one of them is reached from a root."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -12,13 +12,19 @@ from cpythonplus._interp import walk_losses
 from cpythonplus.memory._cycles.keys import key_text
 from cpythonplus.memory._cycles.looking import is_type, qualified_name
 from cpythonplus.memory._heap_census.naming import module_name, namespace_name
+from cpythonplus.memory._owners.model import Where
 from cpythonplus.memory._report.examined import Examined
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpythonplus.memory._owners.spelling import Step
 
 __all__ = [
     "PathStep",
     "ReferencePath",
     "Referrer",
     "Referrers",
+    "most_frequent_path",
     "path",
     "path_steps",
     "referrers",
@@ -82,12 +88,16 @@ class ReferencePath(Examined):
     steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
     a module, or a variable of a function that is being executed; or "only C code, or garbage"
     where nothing else refers to what stands behind it. losses: as of a census.
+    objects, ways: of a class, how many it has, and the most frequent ways to them; steps are those
+    of one object that is reached in the first way.
     """
 
     examination = "path"
 
     steps: tuple[PathStep, ...]
     losses: tuple[str, ...] = ()
+    objects: int = 0
+    ways: tuple[Where, ...] = ()
 
 
 def referrers(kind: str | type, top: int) -> Referrers:
@@ -114,6 +124,49 @@ def path(what: object, *, show_keys: bool = False) -> ReferencePath:
     root, name, objects = _native.memory_root_path(target, is_type(target), code, _OWN)
     steps = tuple(path_steps(root, name, objects, show_keys=show_keys))
     return ReferencePath(steps, walk_losses())
+
+
+def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
+    """Return how most objects of a class are kept; where there is no copy, a path to one."""
+    from cpythonplus.memory._owners.looking import ways_of, ways_to
+
+    kind = _class(name)
+    try:
+        objects, groups = ways_to(kind)
+    except (OSError, RuntimeError, MemoryError):
+        objects, groups = 0, []
+    if not groups:
+        return path(kind, show_keys=show_keys)
+    steps = tuple(_told_steps(groups[0]["steps"], show_keys=show_keys))
+    return ReferencePath(steps, walk_losses(), objects, ways_of(groups))
+
+
+def _told_steps(steps: "Sequence[Step]", *, show_keys: bool) -> Iterator[PathStep]:
+    """Yield the steps of a way that the copy of the process has found."""
+    (how, label, kind), *others = steps
+    in_namespace = False
+    if how == "module":
+        yield PathStep(f"module {label}")
+    else:
+        is_variable = how == "variable"
+        yield PathStep(
+            f"variable {label[0]} of {label[1]}()" if is_variable else "only C code, or garbage"
+        )
+        yield PathStep("", kind)
+    for how, label, target in others:
+        if how == "dict":
+            in_namespace = True
+            continue
+        if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
+            step = f".{label}"
+        elif how in ("key", "index"):
+            whole = show_keys or how == "index"
+            shown = f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=whole)
+            step = f"[{shown}]"
+        else:
+            step = how or f"in the {kind}"
+        yield PathStep(step, target)
+        kind, in_namespace = target, False
 
 
 def _class(name: str) -> type:

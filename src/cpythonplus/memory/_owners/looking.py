@@ -5,7 +5,8 @@ import marshal
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -13,77 +14,151 @@ from cpythonplus import _native
 from cpythonplus._base.data import Place
 from cpythonplus._interp import walk_losses
 from cpythonplus.memory._agent.finding import resident_bytes
-from cpythonplus.memory._owners.model import ClassKept, Growth, Owner, Owners, Where
-from cpythonplus.memory._owners.spelling import class_place, forget_sources, place_of, spelled
+from cpythonplus.memory._owners.counting import (
+    descriptor_kinds,
+    entries,
+    exit_callbacks,
+    interned_strings,
+    thread_kinds,
+)
+from cpythonplus.memory._owners.model import (
+    ClassKept,
+    Counted,
+    Growth,
+    Owner,
+    Owners,
+    PartGrown,
+    Where,
+)
+from cpythonplus.memory._owners.room import copy_room
+from cpythonplus.memory._owners.spelling import (
+    class_place,
+    forget_sources,
+    place_of,
+    spelled,
+    spelled_below,
+)
+from cpythonplus.memory._resident_memory import resident
 
-__all__ = ["Mark", "forget_mark", "growth", "growth_since_mark", "growth_so_far", "mark", "owners"]
+__all__ = [
+    "Mark",
+    "forget_mark",
+    "growth",
+    "growth_since_mark",
+    "growth_so_far",
+    "mark",
+    "owners",
+    "ways_of",
+    "ways_to",
+]
 
 _LONGEST_S: Final = 120
 _LEAST_GROWN: Final = 16 << 10
 _LEAST_SHARE: Final = 0.005
 _LEAST_KEPT: Final = 64 << 10
 _NO_MARK: Final = -1
+_MOST_WAYS: Final = 3
+_EXECUTED: Final = ("", "method", "function", "generator", "coroutine")
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
 """What the examination itself has brought is not told."""
+
+
+class _Look:
+    """What is found at one moment.
+
+    found: of the copy, empty where there is none; lost: why, else "". parts: of RSS, by name.
+    """
+
+    def __init__(self, before: int = _NO_MARK, least: int = sys.maxsize, *, marks: bool) -> None:
+        self.counts = {
+            "descriptors": descriptor_kinds(),
+            "threads": thread_kinds(),
+            "exit_callbacks": {"": exit_callbacks()},
+            "interned": {"": interned_strings()},
+        }
+        self.threads, self.descriptors = entries("/proc/self/task"), entries("/proc/self/fd") - 1
+        memory = resident(pins=False)
+        self.rss_bytes, self.time_s = memory.rss_bytes, time.monotonic()
+        self.parts = {part.name: part.resident_bytes for part in memory.parts}
+        malloc = _native.memory_malloc_bytes()
+        self.found: dict[str, Any] = {}
+        self.pause_ns, self.file, self.lost = 0, _NO_MARK, ""
+        try:
+            self.found, self.pause_ns, self.file = _look(before, least, marks=marks)
+        except (OSError, RuntimeError, MemoryError) as error:
+            self.lost = f"{error}"
+        self.pause_ns = max(self.pause_ns, memory.pause_ns)
+        self.c_heap_bytes = _unexplained(malloc, self.found) if self.found else -1
+        self._split_blocks()
+
+    def _split_blocks(self) -> None:
+        """Tell blocks in Python's arenas that objects explain from those that none does."""
+        live = self.parts.get("live_objects")
+        if self.found and self.found["small_bytes"] and live is not None:
+            explained = min(self.found["small_bytes"], live)
+            self.parts |= {"live_objects": explained, "unexplained_blocks": live - explained}
 
 
 class Mark:
     """A moment that a later one can be compared with; it takes a file in memory until closed."""
 
     def __init__(self) -> None:
-        """Look now; raises what `owners()` does."""
-        self.rss_bytes = _rss_bytes()
-        self.threads, self.descriptors = _threads(), _descriptors() + 1  # with the mark's own
-        self.time_s = time.monotonic()
-        malloc = _native.memory_malloc_bytes()
-        found, self.pause_ns, self.file = _look(_NO_MARK, sys.maxsize, marks=True)
-        self._identity = _identity(self.file)
-        self.c_heap_bytes = _unexplained(malloc, found)
+        """Look now; raises UnsupportedPlatform where the heap cannot be walked."""
+        self._look = _Look(marks=True)
+        self.file, self.pause_ns = self._look.file, self._look.pause_ns
+        self.rss_bytes = self._look.rss_bytes
+        self._identity = _identity(self.file) if self.file >= 0 else None
+        if self.file >= 0:  # it is there at the second look, too
+            self._look.descriptors += 1
+            kinds = self._look.counts["descriptors"]
+            kinds["memfd"] = kinds.get("memfd", 0) + 1
 
     def close(self) -> None:
         """Let go of the file."""
         if self._is_there():
             os.close(self.file)
-        self.file = -1
+        self.file = _NO_MARK
 
     def _is_there(self) -> bool:
         """Whether the file is open; a program may close all, and give the number to another."""
         try:
-            return _identity(self.file) == self._identity
+            return self.file >= 0 and _identity(self.file) == self._identity
         except OSError:
             return False
 
     def grown(self) -> Growth:
-        """Return what has grown since; raises what `owners()` does, and LookupError."""
-        if not self._is_there():
+        """Return what has grown since; raises what `Mark()` does, and LookupError."""
+        before = self._look
+        if not before.lost and not self._is_there():
             raise LookupError("the program has closed the file of the first look")
-        rss_bytes = _rss_bytes()
-        seconds = time.monotonic() - self.time_s
-        threads, descriptors = _threads(), _descriptors()
-        malloc = _native.memory_malloc_bytes()
-        least = max(_LEAST_GROWN, int((rss_bytes - self.rss_bytes) * _LEAST_SHARE))
-        found, pause_ns, _ = _look(self.file, least)
+        least = max(_LEAST_GROWN, int((_rss_bytes() - before.rss_bytes) * _LEAST_SHARE))
+        now = _Look(self.file, least, marks=False)
+        lost = before.lost or now.lost
+        found = {} if lost else now.found
         return Growth(
-            seconds=round(seconds, 3),
-            rss_bytes=rss_bytes,
-            rss_before_bytes=self.rss_bytes,
-            objects=found["objects"],
-            objects_before=found["objects_before"],
-            size_bytes=found["bytes"],
-            before_bytes=found["bytes_before"],
-            c_heap_bytes=_unexplained(malloc, found),
-            c_heap_before_bytes=self.c_heap_bytes,
-            threads=threads,
-            threads_before=self.threads,
-            descriptors=descriptors,
-            descriptors_before=self.descriptors,
-            pause_ns=max(pause_ns, self.pause_ns),
+            seconds=round(now.time_s - before.time_s, 3),
+            rss_bytes=now.rss_bytes,
+            rss_before_bytes=before.rss_bytes,
+            parts=_parts(before.parts, now.parts),
+            objects=found.get("objects", 0),
+            objects_before=found.get("objects_before", 0),
+            size_bytes=found.get("bytes", 0),
+            before_bytes=found.get("bytes_before", 0),
+            c_heap_bytes=-1 if lost else now.c_heap_bytes,
+            c_heap_before_bytes=before.c_heap_bytes,
+            threads=now.threads,
+            threads_before=before.threads,
+            descriptors=now.descriptors,
+            descriptors_before=before.descriptors,
+            kinds=_kinds(before.counts, now.counts),
+            pause_ns=max(now.pause_ns, before.pause_ns),
             collects=_native.memory_agent_collects(),
             frozen_objects=gc.get_freeze_count(),
-            owners=_owners(found),
-            classes=_classes(found["classes"]),
+            owners=_owners(found) if found else (),
+            classes=_classes(found["classes"]) if found else (),
             losses=walk_losses(),
+            lost=lost,
         )
 
 
@@ -92,10 +167,11 @@ class growth:  # noqa: N801  # used like a function
 
     result: a `Growth`, once the block has ended; None before, or if it has raised.
 
-    Each end of the block is looked at in a copy of the process that `fork()` makes. So the program
-    is paused for as long as that takes, and the copy needs up to 150 bytes for each object.
-    Raises UnsupportedPlatform where the heap cannot be walked, OSError where there can be no copy,
-    LookupError where the block has closed all descriptors.
+    Each end of the block is looked at in a copy of the process, as `fork()` makes one. So the
+    program is paused for as long as that takes, and the copy needs up to 150 bytes for each object.
+    Where there can be no copy, or it fails, owners are missing, and `lost` says why.
+    Raises UnsupportedPlatform where the heap cannot be walked, LookupError where the block has
+    closed all descriptors.
     """
 
     def __init__(self) -> None:
@@ -127,10 +203,23 @@ def _identity(file: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _look(before: int, least: int, *, marks: bool = False) -> tuple[dict[str, Any], int, int]:
+def _look(
+    before: int, least: int, *asked: type, marks: bool = False
+) -> tuple[dict[str, Any], int, int]:
     """Return what the copy has found, the pause, and the file of a mark."""
-    data, pause_ns, file = _native.memory_owners(before, least, marks, _LONGEST_S)
+    data, pause_ns, file = _native.memory_owners(
+        before, least, marks, _LONGEST_S, copy_room(), *asked
+    )
     return marshal.loads(data), pause_ns, file  # noqa: S302  # written by a copy of this process
+
+
+def ways_to(kind: type) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many objects a class has, and the ways to them, the most frequent first.
+
+    Of each way `objects` and `steps`. Raises what `owners()` does.
+    """
+    asked = _look(_NO_MARK, sys.maxsize, kind)[0]["asked"]
+    return (0, []) if asked is None else (asked["objects"], asked["groups"])
 
 
 def owners() -> Owners:
@@ -140,7 +229,9 @@ def owners() -> Owners:
     parts. It keeps what would be freed with it, that is, what is reached through it alone (the
     dominators of the graph of references). What several keep together is no row of any of them.
 
-    The heap is looked at in a copy of the process, as `growth` does it, and raises the same.
+    The heap is looked at in a copy of the process, as `growth` does it. Raises UnsupportedPlatform
+    where the heap cannot be walked, OSError or MemoryError where there can be no copy,
+    RuntimeError where it fails.
     """
     malloc = _native.memory_malloc_bytes()
     found, pause_ns, _ = _look(_NO_MARK, _LEAST_KEPT)
@@ -214,9 +305,10 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
         _together(row, "garbage", f"garbage: {row['name']}{'()' if row['line'] else ''}")
         for row in found["unreached"]
     ]
+    rows += [_together(row, "held by C code", _held_name(row)) for row in found["held"]]
     rows += [
-        _together(row, "held by C code", f"{row['count']:,} x {row['name']}")
-        for row in found["held"]
+        _together(row, "nothing on the heap refers to them", f"{row['count']:,} x {row['name']}")
+        for row in found["left"]
     ]
     forget_sources()
     return tuple(sorted(rows, key=lambda row: -row.amount_bytes))
@@ -234,6 +326,7 @@ def _owner(row: dict[str, Any]) -> Owner:
         objects_before=row["objects_before"],
         entries_before=row["entries_before"],
         parts=f"{row['parts'][1]:,} {row['parts'][0]}" if row["parts"] else "",
+        below=spelled_below(str(row["type"]), row["below"]),
         place=place_of(row["steps"]),
     )
 
@@ -251,12 +344,21 @@ def _begins_thread(row: dict[str, Any]) -> bool:
     return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
 
 
+def _held_name(row: dict[str, Any]) -> str:
+    """Return `1,602 x method Client.close()`, `90 x tuple with app.Session`, or `3 x app.Job`."""
+    name = f"{row['name']}()" if row["line"] else row["name"]
+    how = row["in"] if row["in"] in _EXECUTED else f"{row['in']} with"
+    return f"{row['count']:,} x {how} {name}".replace("  ", " ")
+
+
 def _together(row: dict[str, Any], kind: str, name: str) -> Owner:
     return Owner(
         name=name,
         type=kind,
         amount_bytes=row["bytes"] - row["bytes_before"],
         kept_bytes=row["bytes"],
+        objects=row["objects"],
+        objects_before=row["objects_before"],
         entries=row["count"],
         kept_before_bytes=row["bytes_before"],
         entries_before=row["count_before"],
@@ -274,14 +376,19 @@ def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
             row["bytes"],
             row["objects_before"],
             row["bytes_before"],
-            tuple(
-                Where(each["objects"], spelled(each["steps"], general=True))
-                for each in row["groups"]
-            ),
+            ways_of(row["groups"]),
         )
         for row in rows
         if not row["type"].startswith(_OWN)
     )
+
+
+def ways_of(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
+    """Return the most frequent ways; those that are spelled alike are one."""
+    counts: Counter[str] = Counter()
+    for each in groups:
+        counts[spelled(each["steps"], general=True)] += each["objects"]
+    return tuple(Where(objects, path) for path, objects in counts.most_common(_MOST_WAYS))
 
 
 # ---- other sums ---------------------------------------------------------------------------------
@@ -291,14 +398,19 @@ def _rss_bytes() -> int:
     return resident_bytes(os.getpid())
 
 
-def _threads() -> int:
-    return _entries("/proc/self/task")
+def _kinds(
+    before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]]
+) -> tuple[Counted, ...]:
+    """Return what there is another number of than before, what has grown most first."""
+    rows = [
+        Counted(what, kind, now[what].get(kind, 0), then.get(kind, 0))
+        for what, then in before.items()
+        for kind in {**then, **now[what]}
+    ]
+    changed = [row for row in rows if row.count != row.count_before]
+    return tuple(sorted(changed, key=lambda row: row.count_before - row.count))
 
 
-def _descriptors() -> int:
-    return _entries("/proc/self/fd")
-
-
-def _entries(folder: str) -> int:
-    with os.scandir(folder) as found:
-        return sum(1 for _ in found)
+def _parts(before: Mapping[str, int], now: Mapping[str, int]) -> tuple[PartGrown, ...]:
+    rows = [PartGrown(name, now.get(name, 0), before.get(name, 0)) for name in {**before, **now}]
+    return tuple(sorted(rows, key=lambda row: row.before_bytes - row.size_bytes))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from cpythonplus._base.data import Data, Place
 from cpythonplus.memory._report.examined import Examined
 
-__all__ = ["ClassKept", "Growth", "Owner", "Owners", "Where"]
+__all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Where"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +14,15 @@ class Owner(Data):
 
     name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Or
     `12 x worker()` of type `frame`: all calls of a function together; or of type `garbage`: what
-    nobody leads to; or of `held by C code`: so many of a class.
+    nobody leads to; of `held by C code`: so many of a class, or that refer to one, or that execute
+    one function; or of `nothing on the heap refers to them`: objects that the collector does not
+    know.
     amount_bytes: what is reached through it, or by how much that has grown. kept_bytes: what would
     be freed with it, itself included; where others lead to the same, that is less.
     objects, entries: as many are reached, and of the container that it is or consists of, -1 for
-    none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`. place:
-    where it is made.
+    none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`. below: the
+    way from it that most of what it reaches lies behind, as `[...].__traceback__`, "" for none.
+    place: where it is made.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Owner(Data):
     objects_before: int = 0
     entries_before: int = -1
     parts: str = ""
+    below: str = ""
     place: Place = field(default_factory=Place)
 
 
@@ -83,11 +87,41 @@ class Owners(Examined):
 
 
 @dataclass(frozen=True, slots=True)
+class PartGrown(Data):
+    """A part of resident memory, now and before.
+
+    name: as of ResidentPart; and `unexplained_blocks` are blocks in Python's arenas that belong to
+    no object which was found, which `live_objects` is without. Where there was no copy of the
+    process, they are in `live_objects`.
+    """
+
+    name: str
+    size_bytes: int
+    before_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Data):
+    """How many there are of one kind, now and before.
+
+    what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`,
+    of `atexit`; or `interned`, strings. kind: as `epoll`, `pipe`, `socket to 10.0.0.7:5432`,
+    `files in /tmp`, `worker()`.
+    """
+
+    what: str
+    kind: str
+    count: int
+    count_before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Growth(Examined):
     """What has grown between two moments, and who keeps it, the largest first.
 
     seconds: between the two. Of each sum there is what it is now, and what it was before:
     rss_bytes, objects, size_bytes, c_heap_bytes (as of Owners), threads, descriptors.
+    parts: of rss_bytes, what has grown most first. kinds: what there is another number of.
     pause_ns: how long the program was paused, the longer of two. collects: whether the collector
     is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
     """
@@ -97,6 +131,7 @@ class Growth(Examined):
     seconds: float
     rss_bytes: int
     rss_before_bytes: int
+    parts: tuple[PartGrown, ...]
     objects: int
     objects_before: int
     size_bytes: int
@@ -107,9 +142,11 @@ class Growth(Examined):
     threads_before: int
     descriptors: int
     descriptors_before: int
+    kinds: tuple[Counted, ...]
     pause_ns: int
     collects: bool
     frozen_objects: int
     owners: tuple[Owner, ...]
     classes: tuple[ClassKept, ...]
     losses: tuple[str, ...] = ()
+    lost: str = ""

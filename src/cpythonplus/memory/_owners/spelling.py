@@ -12,7 +12,7 @@ from cpythonplus._base.contents import opened
 from cpythonplus._base.data import Place
 from cpythonplus.memory._cycles.keys import key_text
 
-__all__ = ["Step", "class_place", "forget_sources", "place_of", "spelled"]
+__all__ = ["Step", "class_place", "forget_sources", "place_of", "spelled", "spelled_below"]
 
 Step = tuple[str, Any, str]
 """How one object refers to the next, by what, and the class of that."""
@@ -45,6 +45,18 @@ def spelled(steps: Sequence[Step], *, general: bool = False) -> str:
     text = "".join(step.text for step in _named(steps, general=general))
     text = re.sub(r"\.__closure__\[(?:\d+|\.\.\.)\]\.cell_contents", " (closure)", text)
     return text or "?"
+
+
+def spelled_below(owner: str, steps: Sequence[Step]) -> str:
+    """Return the way below an object of a class, as `[...].__traceback__`; "" if that says little.
+
+    Entries of entries say no more than the class of what is there.
+    """
+    walk = _Walk(general=True)
+    walk.owner = owner
+    named = [walk.gone_on(step, last=False) for step in steps]
+    text = "".join(step.text for step in named if step is not None)
+    return text if len(steps) > 1 and set(text) - set("[.]") else ""
 
 
 def _named(steps: Sequence[Step], *, general: bool) -> Iterator[_Named]:
@@ -92,8 +104,13 @@ class _Walk:
             return self._left(_Named("[...]" if self.general else f"[{_key(label, how)}]"), step)
         if how == "...":
             return _Named(" ... ")
+        return self._left(self._unlabelled(kind, last=last), step)
+
+    def _unlabelled(self, kind: str, *, last: bool) -> _Named | None:
+        if kind == "traceback":
+            return _Named(".tb_next" if self.owner == "traceback" else ".__traceback__")
         unnamed = last or kind.startswith(("dict", "list", "set", "tuple"))
-        return self._left(None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}"), step)
+        return None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}")
 
     def _left(self, named: _Named | None, step: Step) -> _Named | None:
         _, label, kind = step

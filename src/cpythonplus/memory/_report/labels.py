@@ -24,6 +24,11 @@ LABELS: Final = {
     "live_objects": Label(
         "live Python objects", "used", "{} blocks of up to 512 bytes, in pymalloc's arenas"
     ),
+    "unexplained_blocks": Label(
+        "blocks that no object explains",
+        "rest",
+        "in pymalloc's arenas, of no known object",
+    ),
     "arena_free": Label(
         "free in Python's arenas", "free", "free in arenas that still have a block in use"
     ),

@@ -1,15 +1,27 @@
 """Owners and growth as lines and tables."""
 
+from pathlib import Path
 from typing import Final
 
 from cpythonplus._base.reading import Part, amount, entries, inside, size, words
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import Layout, objects, signed, table
+from cpythonplus.memory._report.labels import label
 
-__all__ = ["growth_layout", "owner_name", "owners_layout"]
+__all__ = [
+    "growth_layout",
+    "kinds_grown",
+    "owner_name",
+    "owners_layout",
+    "parts_grown",
+    "rss_change",
+]
 
 _MOST_WAYS: Final = 2
-_TOGETHER: Final = ("garbage", "frame", "held by C code")
+_TELLING_SHARE: Final = 0.05
+_MOST_KINDS: Final = 4
+_LEAST_PART: Final = 256 << 10
+_TOGETHER: Final = ("garbage", "frame")
 
 
 def owners_layout(found: Part, top: int) -> Layout:
@@ -29,17 +41,24 @@ def owners_layout(found: Part, top: int) -> Layout:
 
 def growth_layout(found: Part, top: int) -> Layout:
     """Return what has grown, and who keeps it."""
-    seconds = amount(found, "seconds")
-    change = size(found, "rss_bytes") - size(found, "rss_before_bytes")
-    lines = [f"RSS {signed(change)} in {seconds:.0f} s"]
+    seconds, change = amount(found, "seconds"), rss_change(found)
+    told = ", ".join(
+        f"{label(name).title} {signed(more)}"
+        for name, more in parts_grown(found, max(change * _TELLING_SHARE, _LEAST_PART))
+    )
+    lines = [f"RSS {signed(change)} in {seconds:.0f} s{': ' if told else ''}{told}"]
     lines += _c_heap(found, "c_heap_before_bytes")
     for name in ("threads", "descriptors"):
         before, now = size(found, f"{name}_before"), size(found, name)
-        lines += [f"{name}: {before:,} -> {now:,}"] if now != before else []
+        told = ", ".join(kinds_grown(found, name))
+        lines += [f"{name}: {before:,} -> {now:,}{': ' if told else ''}{told}"] * (now != before)
+    lines += [f"callbacks of atexit: {more}" for more in kinds_grown(found, "exit_callbacks")]
     rows = [_row(row, seconds) for row in entries(found, "owners")]
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
         lines += _collector(found)
-    if not rows:
+    if lost := words(found, "lost"):
+        lines.append(f"who keeps what has grown is not told: {lost}")
+    elif not rows and change < _LEAST_PART:
         lines.append("no owner on the heap has grown by much")
     columns = "grew by:change=amount_bytes|owner|entries|rate|of=parts|made at=at"
     return tuple(lines), (
@@ -51,6 +70,27 @@ def growth_layout(found: Part, top: int) -> Layout:
             top,
         ),
     )
+
+
+def rss_change(found: Part) -> int:
+    """Return by how much resident memory has grown."""
+    return size(found, "rss_bytes") - size(found, "rss_before_bytes")
+
+
+def parts_grown(found: Part, least: float) -> list[tuple[str, int]]:
+    """Return the parts of resident memory that have grown by `least` or more, most first."""
+    rows = [
+        (words(row, "name"), size(row, "size_bytes") - size(row, "before_bytes"))
+        for row in entries(found, "parts")
+    ]
+    return sorted((row for row in rows if row[1] >= least), key=lambda row: -row[1])
+
+
+def kinds_grown(found: Part, what: str) -> list[str]:
+    """Return of which kind there are more, as `epoll +200`, the first few."""
+    rows = [row for row in entries(found, "kinds") if words(row, "what") == what]
+    more = [(words(row, "kind"), size(row, "count") - size(row, "count_before")) for row in rows]
+    return [f"{kind} {count:+,}".strip() for kind, count in more if count > 0][:_MOST_KINDS]
 
 
 def _c_heap(found: Part, before: str | None) -> list[str]:
@@ -87,14 +127,25 @@ def _row(row: Part, seconds: float) -> Part:
         rate = f"{more / seconds:+,.0f}{what}/s" if more else ""
     place = inside(row, "place")
     file, line = words(place, "file"), size(place, "line")
+    parts = _short(words(row, "parts"), f"{int(entries_now):,} "), words(row, "below")
     return {
         **row,
         "owner": owner_name(row),
         "entries": counted,
-        "parts": _short(words(row, "parts"), f"{int(entries_now):,} "),
+        "parts": " in ".join(filter(None, parts)),
         "rate": rate,
-        "at": f"{file.rpartition('/')[2]}:{line}" if line else "",
+        "at": f"{_with_package(file)}:{line}" if line else "",
     }
+
+
+def _with_package(file: str) -> str:
+    """Return the name of a file with the packages that it is in, if these can be seen from here."""
+    folder, _, name = file.rpartition("/")
+    inner = name == "__init__.py"
+    while folder and (inner or Path(folder, "__init__.py").exists()):
+        folder, _, package = folder.rpartition("/")
+        name, inner = f"{package}/{name}", False
+    return name
 
 
 def owner_name(row: Part) -> str:

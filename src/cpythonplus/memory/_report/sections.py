@@ -228,7 +228,13 @@ def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # it is told to its
         for kind in [words(row, "type")]
     ]
     # A process with an older version of the package answers with texts.
-    return (" -> ".join(steps or texts(found, "steps")) or _NOTHING,), ()
+    lines = [" -> ".join(steps or texts(found, "steps")) or _NOTHING]
+    objects_all = size(found, "objects")
+    lines += [
+        f"{size(way, 'objects'):,} of {objects(objects_all)}: {words(way, 'path')}"
+        for way in entries(found, "ways")
+    ]
+    return tuple(lines), ()
 
 
 def _trim(found: Part, top: int) -> Layout:

@@ -10,13 +10,13 @@ from cpythonplus.memory._report.verdict import statements
 __all__ = ["part_text", "report_text"]
 
 
-def report_text(examination: Examination, top: int = 10) -> str:
+def report_text(examination: Examination, top: int = 10, width: int = WIDTH) -> str:
     """Return what an examination found as text.
 
     examination: `as_json()` of each part by its name, parts may be missing.  top: rows of each
     table.  First comes the verdict: what is resident, what is held, what to do, the largest first.
     Every character of the names in it is visible, no line is wider than 100 columns but for
-    commands, which are for copying.
+    commands, which are for copying; of tables, than `width`.
     """
     lines: list[str] = []
     target = target_line(examination)
@@ -28,18 +28,23 @@ def report_text(examination: Examination, top: int = 10) -> str:
         lines.append("")
     lines += _verdict(examination)
     for found in sections(examination, top):
-        lines += ["", found.title, "-" * len(found.title), *layout_lines(found.lines, found.tables)]
+        lines += [
+            "",
+            found.title,
+            "-" * len(found.title),
+            *layout_lines(found.lines, found.tables, width),
+        ]
     return _joined(lines) or "nothing was examined\n"
 
 
-def part_text(name: str, found: Part, top: int = 10) -> str:
+def part_text(name: str, found: Part, top: int = 10, width: int = WIDTH) -> str:
     """Return the verdict and tables of one examination, without a heading."""
     examination = {name: found}
     said = [line for each in texts(found, "losses") for line in wrapped(each, "! ", "  ")]
     said += _verdict(examination)
     body = section(examination, name, "", top)
     between = [""] if said else []
-    return _joined([*said, *between, *layout_lines(body.lines, body.tables)])
+    return _joined([*said, *between, *layout_lines(body.lines, body.tables, width)])
 
 
 def _joined(lines: list[str]) -> str:

@@ -20,7 +20,7 @@ from cpythonplus._base.reading import (
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import objects
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.owners import owner_name
+from cpythonplus.memory._report.owners import kinds_grown, owner_name, parts_grown, rss_change
 from cpythonplus.memory._report.sections import causes, place, thread_groups
 
 __all__ = ["Statement", "statements"]
@@ -29,6 +29,7 @@ _FINDINGS: Final = 4
 _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
 """What is less than both is not worth a sentence."""
+_SMALLEST_GROWN: Final = 256 << 10
 _LATER_SHARE: Final = 0.05
 _PARTS_NAMED: Final = 3
 _NOTHING: Final = "Nothing stands out as worth acting on."
@@ -42,6 +43,7 @@ _CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 _DICT_OF: Final = "dict of "
 _PINS_NAMED: Final = 3
 _MANY_THREADS: Final = 100
+_MANY_MORE: Final = 50
 _MANY_TASKS: Final = 1000
 _MANY_CLASSES: Final = 100
 """Of one kind; fewer are usual."""
@@ -60,6 +62,35 @@ _PROBLEMS: Final = {
     "nothing": "{size} is free but kept by the allocators.",
 }
 """What each kind of advice on resident memory is about."""
+_MEMRAY: Final = "Find the function with `memray run --native`."
+_NOTHING_REFERS: Final = "nothing on the heap refers to them"
+_LONG_S: Final = 600
+_SLOW: Final = (
+    "That is little in so short a time, and may be a cache that fills. Compare two reports of an"
+    " hour: `cpythonplus doctor growth a.json b.json`."
+)
+_INTERNED: Final = (
+    "They are interned: by sys.intern(), or as names of attributes and keys. CPython 3.12.0 to"
+    " 3.12.6 never frees such a string."
+)
+_LEFT: Final = (
+    "C code holds them, or has not given up a reference. Find it with `memray run --native`."
+)
+_PARTS_GROWN: Final = {
+    "unexplained_blocks": (
+        "Blocks of Python's allocator that no object explains have",
+        ": C code uses them, or has not given up references",
+    ),
+    "mappings": (
+        "Anonymous mappings have",
+        ": C code maps memory, itself or by an allocator of its own",
+    ),
+    "other_allocator": ("What another allocator has handed out has", ": to C code"),
+    "stacks": ("The stacks of threads have", ""),
+    "shared": ("Shared memory has", ""),
+    "files": ("Mapped files have", ""),
+}
+"""What is said of a part of resident memory that has grown, and why, if it is C code's."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +120,9 @@ def statements(examination: Examination) -> list[Statement]:
 
 
 def _least(examination: Examination) -> int:
+    growth = part(examination, "growth")
+    if growth is not None and "resident" not in examination:
+        return max(_SMALLEST_GROWN, int(rss_change(growth) * _SMALLEST_SHARE))
     rss = size(part(examination, "resident") or part(examination, "target") or {}, "rss_bytes")
     return min(_SMALLEST_BYTES, int(rss * _SMALLEST_SHARE)) if rss else 0
 
@@ -173,6 +207,7 @@ def _classes(rows: list[Part]) -> list[_Class]:
 
 def _findings(examination: Examination) -> Iterator[Statement]:
     yield from _grown(part(examination, "growth"))
+    yield from _more_of(examination)
     yield from _c_heap(examination)
     yield from _advice(examination)
     yield from _collector(examination)
@@ -185,16 +220,77 @@ def _findings(examination: Examination) -> Iterator[Statement]:
 
 
 def _grown(found: Part | None) -> Iterator[Statement]:
-    """Yield what has grown most between two looks."""
-    for row in entries(found, "owners")[:1]:
+    """Yield what has grown most between two looks, and memory that no object stands for."""
+    if found is None:
+        return
+    rows = entries(found, "owners")
+    for number, row in enumerate(rows[:_FINDINGS]):
         place = inside(row, "place")
         line = size(place, "line")
         where = f", made at {words(place, 'file')}:{line}" if line else ""
+        if number and words(row, "type") == "garbage":
+            continue  # often of the same cycle
         yield Statement(
-            f"{owner_name(row)} has grown most, by"
+            f"{owner_name(row)} has grown {'' if number else 'most, '}by"
             f" {format_size(size(row, 'amount_bytes'))}{where}.",
             size(row, "amount_bytes"),
+            _what_next(found, row) if not number or words(row, "type") == _NOTHING_REFERS else "",
         )
+    left = [row for row in rows if words(row, "type") == _NOTHING_REFERS]
+    told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
+    for name, grown in parts_grown(found, _SMALLEST_BYTES):
+        more = grown - told.get(name, 0)
+        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES:
+            what, why = _PARTS_GROWN[name]
+            sentence = f"{what} grown by {format_size(more)}{why}."
+            yield Statement(sentence, more, _MEMRAY if why else "")
+
+
+def _what_next(found: Part, row: Part) -> str:
+    """Return what to do about what has grown most, or is C code's; "" if its line is enough."""
+    more = size(row, "entries") - size(row, "entries_before")
+    if words(row, "type") == _NOTHING_REFERS:
+        interned = sum(
+            size(each, "count") - size(each, "count_before")
+            for each in entries(found, "kinds")
+            if words(each, "what") == "interned"
+        )
+        is_interned = words(row, "name").endswith(" str") and interned >= more * _ALARMING_SHARE
+        return _INTERNED if is_interned else _LEFT
+    slow = size(row, "amount_bytes") < _SMALLEST_BYTES and amount(found, "seconds") < _LONG_S
+    return _SLOW if slow else ""
+
+
+def _more_of(examination: Examination) -> Iterator[Statement]:
+    """Yield descriptors and callbacks that there are more of."""
+    found = part(examination, "growth") or {}
+    more = size(found, "descriptors") - size(found, "descriptors_before")
+    kinds = kinds_grown(found, "descriptors")
+    target = part(examination, "target") or {}
+    if more >= _MANY_MORE and kinds:
+        pid = size(target, "pid") if known(target, "pid") else "PID"
+        yield Statement(
+            f"There are {more:,} more descriptors: {_listed(kinds)}.",
+            remedy="They are opened and not closed. What they are:",
+            command=f"ls -l /proc/{pid}/fd",
+            matters=True,
+        )
+    more = size(found, "threads") - size(found, "threads_before")
+    if more >= _MANY_MORE and (kinds := kinds_grown(found, "threads")):
+        yield Statement(
+            f"There are {more:,} more threads: {_listed(kinds)}.",
+            remedy="Use a pool with a limit, and let threads end that wait for work no longer.",
+            matters=True,
+        )
+    for row in entries(found, "kinds"):
+        more = size(row, "count") - size(row, "count_before")
+        if words(row, "what") == "exit_callbacks" and more >= _MANY_MORE:
+            yield Statement(
+                f"atexit has {more:,} more callbacks: it keeps their functions and arguments until"
+                " the program ends.",
+                remedy="Call atexit.unregister() when an object is closed, or register it once.",
+                matters=True,
+            )
 
 
 def _c_heap(examination: Examination) -> Iterator[Statement]:
@@ -203,7 +299,7 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
     now = amount(growth or owners, "c_heap_bytes")
     if growth:
         more = now - amount(growth, "c_heap_before_bytes")
-        rss = size(growth, "rss_bytes") - size(growth, "rss_before_bytes")
+        rss = rss_change(growth)
         if more < max(_SMALLEST_BYTES, rss * _ALARMING_SHARE):
             return
         rate = f", +{format_size(int(more / max(amount(growth, 'seconds'), 1)))}/s,"
@@ -221,10 +317,20 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
 
 def _collector(examination: Examination) -> Iterator[Statement]:
     """Yield garbage that waits for a collector that will not come."""
-    found = part(examination, "growth") or part(examination, "owners") or {}
+    growth = part(examination, "growth")
+    found = growth or part(examination, "owners") or {}
     rows = [row for row in entries(found, "owners") if words(row, "type") == "garbage"]
     whole = sum(size(row, "kept_bytes") for row in rows)
     frozen = size(found, "frozen_objects")
+    target = part(examination, "target") or {}
+    if growth is not None and rows and known(target, "pid"):
+        yield Statement(
+            f"{format_size(sum(size(row, 'amount_bytes') for row in rows))} of what has grown is"
+            " cyclic garbage, which waits for the collector.",
+            sum(size(row, "amount_bytes") for row in rows),
+            "To see the lines that make it:",
+            f"{_DOCTOR}cycles {size(target, 'pid')}",
+        )
     if not rows or whole < _SMALLEST_BYTES:
         return
     most = f"{format_size(whole)} of cyclic garbage waits, most is {words(rows[0], 'name')}"

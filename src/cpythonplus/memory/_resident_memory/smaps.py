@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+from cpythonplus._base.proc import read_bytes
 
 __all__ = ["Mapping", "parse", "read"]
 
@@ -32,7 +33,7 @@ class Mapping:
 
 def read() -> str:
     """Return the kernel's text about this process."""
-    return Path("/proc/self/smaps").read_bytes().decode("utf-8", errors="backslashreplace")
+    return read_bytes("/proc/self/smaps").decode("utf-8", errors="backslashreplace")
 
 
 def parse(text: str) -> Iterator[Mapping]:

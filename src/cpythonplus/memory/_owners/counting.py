@@ -1,0 +1,112 @@
+"""What a process has a number of: descriptors and threads by kind, callbacks for its end."""
+
+import atexit
+import os
+import sys
+from _socket import AF_INET, AF_INET6, inet_ntop  # socket itself makes 900 objects
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from cpythonplus._base.proc import read_bytes
+
+# Not pathlib: it interns each part of a path, and the numbers of descriptors are always new ones.
+# ruff: noqa: PTH115
+
+__all__ = [
+    "descriptor_kinds",
+    "entries",
+    "exit_callbacks",
+    "interned_strings",
+    "thread_kinds",
+]
+
+_PROC: Final = "/proc/self"
+_MOST_SOCKETS: Final = 4 << 20
+"""Bytes of a table of the kernel's that are read."""
+_LISTENS: Final = "0A"
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+"""What an address of version 4 begins with in version 6."""
+
+
+def entries(folder: str) -> int:
+    """Return how many files a folder has."""
+    with os.scandir(folder) as found:
+        return sum(1 for _ in found)
+
+
+def descriptor_kinds() -> dict[str, int]:
+    """Return the process's descriptors by what they are: `epoll`, `pipe`, `files in /tmp`."""
+    counts: Counter[str] = Counter()
+    peers: dict[str, str] | None = None
+    with os.scandir(f"{_PROC}/fd") as found:
+        names = [each.name for each in found]
+    for name in names:
+        with suppress(OSError):  # closed since
+            target = os.readlink(f"{_PROC}/fd/{name}")
+            if target.startswith("socket:") and peers is None:
+                peers = _peers()
+            counts[_kind(target, peers or {})] += 1
+    return dict(counts)
+
+
+def _kind(target: str, peers: Mapping[str, str]) -> str:
+    sort, _, rest = target.partition(":")
+    if target.startswith("/"):
+        folder = target.rpartition("/")[0]
+        if target.startswith("/memfd:"):
+            return "memfd"
+        return folder if folder == "/dev/shm" else f"files in {folder or '/'}"  # noqa: S108  # a name
+    if sort == "anon_inode":
+        return rest.strip("[]").replace("eventpoll", "epoll")
+    return peers.get(rest.strip("[]"), sort) if sort == "socket" else sort
+
+
+def _peers() -> dict[str, str]:
+    """Return by inode what a socket is connected with."""
+    found = {}
+    for table in ("tcp", "tcp6", "unix"):
+        with suppress(OSError):
+            text = os.fsdecode(read_bytes(f"{_PROC}/net/{table}", _MOST_SOCKETS))
+            for line in text.splitlines()[1:]:
+                words = line.split()
+                if table == "unix" and len(words) > 6:  # noqa: PLR2004
+                    found[words[6]] = "unix socket"
+                elif table != "unix" and len(words) > 9:  # noqa: PLR2004
+                    found[words[9]] = _peer(words[2], words[3])
+    return found
+
+
+def _peer(remote: str, state: str) -> str:
+    if state == _LISTENS:
+        return "listening socket"
+    address, _, port = remote.rpartition(":")
+    parts = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
+    packed = b"".join(part.to_bytes(4, sys.byteorder) for part in parts)
+    if packed.startswith(_MAPPED):
+        packed = packed.removeprefix(_MAPPED)
+    host = inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed)  # noqa: PLR2004
+    return f"socket to {host}:{int(port, 16)}"
+
+
+def thread_kinds() -> dict[str, int]:
+    """Return the threads that Python has started by the function that they began with."""
+    threading = sys.modules.get("threading")
+    counts: Counter[str] = Counter()
+    for thread in [] if threading is None else threading.enumerate():
+        target = getattr(thread, "_target", None)
+        name = getattr(target, "__qualname__", None)
+        counts[f"{name}()" if type(name) is str else type(thread).__qualname__] += 1
+    return dict(counts)
+
+
+def exit_callbacks() -> int:
+    """Return how many functions `atexit` is to call."""
+    return atexit._ncallbacks()  # noqa: SLF001  # there is no other way
+
+
+def interned_strings() -> int:
+    """Return how many strings are interned; 0 where Python does not tell (3.11)."""
+    count = getattr(sys, "_getunicodeinternedsize", None)
+    return 0 if count is None else int(count())

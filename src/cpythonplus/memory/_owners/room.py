@@ -1,0 +1,64 @@
+"""How much memory a copy of the process may take."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from cpythonplus._base.proc import read_bytes
+
+__all__ = ["copy_room"]
+
+_OBJECT_BYTES: Final = 150
+_SPARED: Final = 0.9
+"""The program goes on meanwhile."""
+_MOST: Final = 1 << 40
+_CGROUPS: Final = "/sys/fs/cgroup"
+
+
+def copy_room() -> int:
+    """Return how many bytes it may take; MemoryError, with a sentence, if that is too little."""
+    room = min([int(left * _SPARED) for left in _left()], default=_MOST)
+    needed = _OBJECT_BYTES * sys.getallocatedblocks()
+    if needed > room:
+        raise MemoryError(
+            f"a copy of the process needs up to {needed >> 20:,} MiB, and {room >> 20:,} MiB can"
+            " be had"
+        )
+    return min(room, _MOST)
+
+
+def _left() -> Iterator[int]:
+    """Yield what the machine has left, and each cgroup with a limit that the process is in."""
+    machine = _numbers("/proc/meminfo").get("MemAvailable:")
+    if machine is not None:
+        yield machine << 10
+    for group in _groups():
+        try:
+            limit, used = (read_bytes(f"{group}/memory.{each}") for each in ("max", "current"))
+        except OSError:
+            continue
+        if limit.strip().isdigit():
+            cache = _numbers(f"{group}/memory.stat").get("inactive_file", 0)
+            yield max(int(limit) - int(used) + cache, 0)
+
+
+def _groups() -> Iterator[str]:
+    """Yield the process's cgroup, of version 2, and those that it is in."""
+    try:
+        lines = os.fsdecode(read_bytes("/proc/self/cgroup")).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if line.startswith("0::/"):
+            parts = line.removeprefix("0::/").split("/")
+            for count in range(len(parts), -1, -1):
+                yield "/".join([_CGROUPS, *filter(None, parts[:count])])
+
+
+def _numbers(path: str) -> dict[str, int]:
+    try:
+        lines = [line.split() for line in os.fsdecode(read_bytes(path)).splitlines()]
+    except OSError:
+        return {}
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}
