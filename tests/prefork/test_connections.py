@@ -398,6 +398,29 @@ def test_an_epoll_keeps_what_it_watches_with_events_and_data() -> None:
     """)
 
 
+def test_what_a_fork_handler_has_made_in_the_worker_stays() -> None:
+    # As gRPC does: the same numbers, and its threads wait already.
+    run("""
+        connections.whole = True
+        connections.begin()
+        event = os.eventfd(0, os.EFD_NONBLOCK)
+        connections.look("the test")
+        made = []
+        def handler():
+            new = os.eventfd(0, os.EFD_NONBLOCK)
+            os.dup2(new, event)
+            made.extend([new, *socket.socketpair()])
+        os.register_at_fork(after_in_child=handler)
+        def body():
+            new, one, other = made
+            os.eventfd_write(event, 3)
+            assert os.eventfd_read(new) == 3
+            one.send(b"x")
+            assert other.recv(2) == b"x"
+        in_worker(connections, body)
+    """)
+
+
 def test_eventfds_timers_and_inotify_are_the_workers_own() -> None:
     run("""
         import ctypes, struct
