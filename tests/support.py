@@ -178,7 +178,15 @@ def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
 def interp_sources() -> list[Path]:
     """Return the C of `_interp` and of what it needs, without its binding."""
     room = [path for path in (SOURCES / "_interp").glob("*.c") if path.name != "facts_py.c"]
-    names = ("address_table", "granules", "own_memory", "raise", "record_table", "segments")
+    names = (
+        "address_table",
+        "copy_memory",
+        "granules",
+        "own_memory",
+        "raise",
+        "record_table",
+        "segments",
+    )
     return [*room, *(SOURCES / "_base" / f"{name}.c" for name in names)]
 
 
