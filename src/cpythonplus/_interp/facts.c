@@ -28,6 +28,7 @@
 #include "facts.h"
 
 #include "../_base/raise.h"
+#include "probe_call.h"
 
 #define TRIES 4 /* signals may come as quickly as they are handled */
 
@@ -106,6 +107,27 @@ is_want(PyObject *error)
            PyErr_GivenExceptionMatches(error, PyExc_RecursionError);
 }
 
+/* Whether a reader has raised it in the probe's own function: ValueError, as it does for what it does not understand.  What
+ * a signal handler or a trace function of the program raises has a frame of theirs behind the probe's. */
+static bool
+is_of_probe(PyObject *error)
+{
+    PyObject *traceback = PyException_GetTraceback(error);
+    const PyTracebackObject *last = (const PyTracebackObject *)traceback;
+    bool found = false;
+
+    while (last != NULL && last->tb_next != NULL) {
+        last = last->tb_next;
+    }
+    if (last != NULL && Py_IS_TYPE(error, (PyTypeObject *)PyExc_ValueError)) {
+        PyCodeObject *code = PyFrame_GetCode(last->tb_frame);
+        found = PyUnicode_CompareWithASCIIString(code->co_filename, PLUS_PROBE_FILE) == 0;
+        Py_DECREF(code);
+    }
+    Py_XDECREF(traceback);
+    return found;
+}
+
 const char *
 plus_fact_prove(const char *(*probe)(void), bool *is_final)
 {
@@ -129,6 +151,10 @@ plus_fact_prove(const char *(*probe)(void), bool *is_final)
     /* Another proof that this one rests on may have been put off. */
     *is_final = refusal == NULL || is_own || (error == NULL && refusal != put_off);
     if (is_own && PyErr_GivenExceptionMatches(first, PyExc_Exception)) {
+        Py_CLEAR(first);
+    }
+    /* Without memory a reader does not understand what it reads. */
+    if (first != NULL && error != NULL && is_want(error) && is_of_probe(first)) {
         Py_CLEAR(first);
     }
     Py_XDECREF(error);

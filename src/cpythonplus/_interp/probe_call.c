@@ -29,7 +29,7 @@ static PyMethodDef look_method = {"look", look, METH_VARARGS, NULL};
 PyObject *
 plus_probe_function(const char *source)
 {
-    PyObject *code = Py_CompileString(source, "<cpythonplus probe>", Py_file_input);
+    PyObject *code = Py_CompileString(source, PLUS_PROBE_FILE, Py_file_input);
     PyObject *globals = PyDict_New(), *function = NULL;
 
     if (code != NULL && globals != NULL &&

@@ -9,6 +9,8 @@
 
 #include "../_base/compat.h"
 
+#define PLUS_PROBE_FILE "<cpythonplus probe>" /* of its code */
+
 struct plus_probe_call {
     PyCodeObject *code; /* of the function */
     PyObject *first;    /* its argument, of which nobody else knows */
