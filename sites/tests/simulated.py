@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cpythonplus_sites.leaving import VERIFY
 from cpythonplus_sites.live import (
     BOOT_PROTOCOL,
+    KERNEL_PROTOCOL,
     SYSTEMD_RUNS,
     Device,
     LivePeer,
@@ -27,7 +28,7 @@ from cpythonplus_sites.rendering.names import UNITS
 from cpythonplus_sites.sessions import PROC, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from cpythonplus_sites.probing import Probe
@@ -220,7 +221,8 @@ class Simulated(Machine):
             case ("-j", "-d", "-N", "address", "show"):
                 return Output(0, json.dumps([*map(device_json, self.devices.values())]))
             case ("-j", "-N", family, "route", "show", "table", "main"):
-                shown = [x for x in self.routes if x.subnet.version == int(family[1])]
+                there = (*self.routes, *self._connected())
+                shown = [x for x in there if x.subnet.version == int(family[1])]
                 return Output(0, json.dumps([*map(route_json, shown)]))
             case ("link", *rest):
                 return self._ip_link(rest)
@@ -245,6 +247,14 @@ class Simulated(Machine):
             case _:
                 raise AssertionError(words)
         return GOOD
+
+    def _connected(self) -> Iterator[LiveRoute]:
+        """The kernel's own routes."""
+        for device in self.devices.values():
+            for address in device.addresses if device.up else ():
+                net = address.network
+                if net.prefixlen < net.max_prefixlen and not address.is_link_local:
+                    yield LiveRoute(net, device.name, KERNEL_PROTOCOL)
 
     def _ip_link(self, words: list[str]) -> Output:
         match words:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from cpythonplus_sites import live, watching
-from cpythonplus_sites.closing import unguarded
+from cpythonplus_sites.closing import is_own, not_connected, unguarded
 from cpythonplus_sites.passage import Passage
 from cpythonplus_sites.planning import CLOCK_SLACK_S
 from cpythonplus_sites.probing import HEADERS, Ping, Probe
@@ -124,6 +124,15 @@ UNGUARDED = (
     "missing; the timer, or cpythonplus-sites apply, sets it"
 )
 
+OWN_UNGUARDED = (
+    "without its interface, what the others send to {0} would leave in clear text: the unreachable "
+    "route is missing; the timer, or cpythonplus-sites apply, sets it"
+)
+NO_WAY = (
+    "this gateway has no route to {0}, a LAN of this site: it is not connected, or lies behind "
+    "another router; what the other sites send there is refused"
+)
+
 
 @dataclass(frozen=True)
 class _Pings:
@@ -165,7 +174,9 @@ class _Judge:
         self.passage = Passage(machine, self.site, self.devices)
         self.remembered: Remembered = watching.recall(machine, network)
         versions = {subnet.version for subnet in wanted.closed}
-        self.unguarded = unguarded(wanted, live.routes(machine, versions))
+        routes = live.routes(machine, versions)
+        self.unguarded = unguarded(wanted, routes)
+        self.not_connected = not_connected(wanted, self.devices, routes)
 
     def examine(self) -> tuple[Reach, ...]:
         others = [each for each in self.network.sites if self._link(each) is not None]
@@ -438,7 +449,9 @@ class _Judge:
     def _with_guard(self, other: Site, reach: Reach) -> Reach:
         """What would happen to packets for it without a tunnel."""
         missing = [str(lan) for lan in other.lans if lan in self.unguarded]
+        own = [str(subnet) for subnet in self.unguarded if is_own(self.wanted, subnet)]
         notes = [reach.note, UNGUARDED.format(", ".join(missing)) if missing else ""]
+        notes += [OWN_UNGUARDED.format(", ".join(own))] if own else []
         return replace(reach, note="; ".join(filter(None, notes)))
 
     def _with_passage(self, reach: Reach) -> Reach:
@@ -459,6 +472,8 @@ class _Judge:
             ),
             None,
         )
+        if first is None and self.not_connected:
+            first = NO_WAY.format(", ".join(map(str, self.not_connected)))
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
 
 

@@ -44,6 +44,8 @@ NO_ADDRESS = (
     "no interface has {0}, the gateway's address in the LAN in the file: wrong file, or the LAN is "
     "not connected"
 )
+LAN_DOWN = "{0}, the interface of the LAN, is down"
+NO_CARRIER = "{0}, the interface of the LAN, has no carrier: no cable, or nothing is on at its end"
 DROPPED = "{0} drops what is forwarded {1}: {2}"
 DIVERTED = "packets from the LAN to {0} leave through {1}, not {2}{3}"
 NO_ROUTE = "packets from the LAN to {0} find no route ({1}){2}"
@@ -103,6 +105,10 @@ class Passage:
         lan = lan_device(self._devices, site)
         if lan is None:
             yield NO_ADDRESS.format(site.gateway)
+            return
+        there = self._devices[lan]
+        if not (there.up and there.running):
+            yield (NO_CARRIER if there.up else LAN_DOWN).format(lan)
             return
         yield from self._misrouted(far, lan, device, others)
         host = host_in_lan(site)

@@ -57,6 +57,11 @@ IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
 
+LAN_REFUSED = (
+    "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
+    " other sites send there is refused"
+)
+
 PROBE_METRIC = 4000
 """Behind the routes that packets take."""
 
@@ -100,6 +105,9 @@ class _Planner:
         by_itself += [self.probe_routes(), self.moved_routes()]
         parts = by_itself if endpoints_only else self.parts()
         steps = tuple(step for part in parts for step in part)
+        if not endpoints_only:
+            there = (self.live.devices, self.live.routes)
+            self.notes += map(LAN_REFUSED.format, closing.not_connected(self.wanted, *there))
         return Plan(steps, tuple(self.obstacles), tuple(self.notes))
 
     def parts(self) -> list[Iterator[Step]]:

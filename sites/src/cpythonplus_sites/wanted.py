@@ -129,7 +129,8 @@ class Table:
 class Wanted:
     """All that has to be true on the gateway of `site`.
 
-    routes: subnets, and the tunnels that lead there.  range: of the tunnels' own addresses.
+    lans: of the site itself.  range: of the tunnels' own addresses.
+    routes: subnets, and the tunnels that lead there.
     units: of systemd, to be enabled and running.  changing_units: patterns; what else fits one is
     stopped.  tunnel_user: owns the tun devices.
     own_keys: this host's private keys; an interface with one of them is ours to take down.
@@ -143,6 +144,7 @@ class Wanted:
     range: Subnet
     tunnels: tuple[Tunnel, ...] = ()
     ssh: tuple[SshTunnel, ...] = ()
+    lans: tuple[Subnet, ...] = ()
     routes: tuple[Way, ...] = ()
     rotation: tuple[rotation.Tunnel, ...] = ()
     files: tuple[File, ...] = ()
@@ -230,10 +232,12 @@ def want(
     units: Iterable[str] = (),
     changing_units: Iterable[str] = (),
     tunnel_user: str | None = None,
+    own_subnets: Iterable[Subnet] = (),
 ) -> Wanted:
     """What the gateway of `site` needs.
 
     stage: of the change of its own key; by default as the file says.
+    own_subnets: as of rendering.Host.
     The rest is as in Wanted.
     """
     files = tuple(files)
@@ -244,6 +248,7 @@ def want(
         range=network.tunnel,
         tunnels=tuple(_tunnel(site, tunnel, keys) for tunnel in tunnels),
         ssh=tuple(_ssh_tunnels(network, site)),
+        lans=site.lans,
         routes=tuple(_ways(network, site, known)),
         rotation=tunnels,
         files=files,
@@ -253,7 +258,7 @@ def want(
         own_keys=keys.own,
         incomplete=tuple(_without_key(network, site)),
         withdrawn=tuple(withdrawn),
-        closed=closed.subnets(network, site),
+        closed=closed.subnets(network, site, own_subnets),
         closed_metric=closed.metric(network),
         fallbacks=tuple(_fallbacks(network, site)),
     )

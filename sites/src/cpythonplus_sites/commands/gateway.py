@@ -65,16 +65,18 @@ def find(options: argparse.Namespace) -> Gateway:
     keys = Keys(private, folder.next_key(), _preshared(network, folder))
     tuned = tuning_files(network, options, Machine())
     copy = PlainFile(folder.sites_path, path.read_text("utf-8"))
+    host = host_of(folder, network, site)
     wanted = want(
         network,
         site,
         keys,
         stage=rotation.stage_of(site, next_key=folder.next_public_key()),
-        files=(*render(network, site, host_of(folder, network, site)), *tuned, copy),
+        files=(*render(network, site, host), *tuned, copy),
         withdrawn=withdrawn(network, site),
         units=units(network, site),
         changing_units=names.changing_units(network),
         tunnel_user=names.tunnel_user(network),
+        own_subnets=host.own_subnets,
     )
     return Gateway(network, site, wanted, folder)
 
