@@ -390,8 +390,9 @@ class Simulated(Machine):
         device = f"tun{found[1]}" if found else quick[1] if quick else None
         if device in self.devices and device not in self.holds:
             self._ip(("link", "delete", "dev", device), "")
-        if unit.endswith("-clamping.service"):
-            self.tables = {k: v for k, v in self.tables.items() if "cpythonplus" not in k}
+        clamping = re.fullmatch(r"cpythonplus-sites-(.*)-clamping\.service", unit)
+        if clamping:
+            self.tables.pop(f"inet cpythonplus_sites_{clamping[1]}", None)
 
     def _start(self, unit: str) -> None:
         quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)
@@ -409,9 +410,21 @@ class Simulated(Machine):
         return Output(0, "990\n")
 
     def _pkill(self, words: tuple[str, ...], stdin: str) -> Output:
-        assert words[0] == "-u"
+        *options, user = words
+        assert options in (["-u"], ["-KILL", "-u"])
         assert not stdin
-        self.ended.append(words[1])
+        self.ended.append(user)
+        return GOOD
+
+    def _userdel(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert len(words) == 1
+        assert not stdin
+        return GOOD
+
+    def _rm(self, words: tuple[str, ...], stdin: str) -> Output:
+        option, path = words
+        assert (option, stdin) == ("-f", "")
+        self.files.pop(path, None)
         return GOOD
 
     def _systemd_sysusers(self, words: tuple[str, ...], stdin: str) -> Output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import replace
 from ipaddress import ip_interface, ip_network
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.any_version
 
 NEW_KEY = b64encode(bytes([77] * 32)).decode()
+RECORD = PurePosixPath("/etc/cpythonplus/sites/written.json")
 OWN_KEY = b64encode(bytes([78] * 32)).decode()
 FOREIGN = LiveRoute(ip_network("172.16.5.0/24"), "eth0", 4)
 DEVICES = (Device("lo", True, 65536), Device("eth0", True, 1500))
@@ -55,6 +57,7 @@ def wants(network: Network, name: str = "berlin", *, own: str = OWN_KEY) -> Want
         units=units(network, site),
         changing_units=names.changing_units(network),
         tunnel_user=names.tunnel_user(network),
+        record=RECORD,
     )
 
 

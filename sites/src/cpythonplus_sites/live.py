@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
 from cpythonplus_sites.model import Endpoint
+from cpythonplus_sites.record import NOTHING, Record, parse
 from cpythonplus_sites.sessions import sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from ipaddress import IPv4Interface, IPv6Interface
 
     from cpythonplus_sites.fallback import Kind
@@ -126,7 +127,8 @@ class Live:
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
     them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
     silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
-    where that was decided now.
+    where that was decided now.  recorded: what was set up here by `apply`; gone: what of it is not
+    wanted any more.
     """
 
     now_s: float
@@ -142,6 +144,8 @@ class Live:
     sessions: tuple[Session, ...] = ()
     silent: Collection[str] = ()
     ways: Mapping[str, Kind] = field(default_factory=dict)
+    recorded: Record = NOTHING
+    gone: Record = NOTHING
 
 
 def look(
@@ -164,6 +168,8 @@ def look(
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
     found = devices(machine)
     user = wanted.tunnel_user
+    recorded = _recorded(machine, wanted)
+    gone = recorded.without(wanted.written)
     owned = user is not None and user in {device.owner for device in found.values()}
     return Live(
         now_s=machine.now_s(),
@@ -176,17 +182,29 @@ def look(
         tables={}
         if endpoints_only
         else {table.title: _rules(machine, table) for table in wanted.tables},
-        units=_units(machine, wanted) if systemd and not endpoints_only else {},
+        units=_units(machine, wanted, gone.units) if systemd and not endpoints_only else {},
         files={
-            Path(file.path): _file(machine, Path(file.path))
-            for file in (*wanted.files, *wanted.withdrawn)
+            path: _file(machine, path)
+            for path in (
+                *(Path(file.path) for file in (*wanted.files, *wanted.withdrawn)),
+                *map(Path, gone.files),
+            )
         },
         addresses=resolved(machine, wanted, addresses or {}),
         systemd=systemd,
         sessions=sessions(machine, user) if user is not None and owned else (),
         silent=heard.silent if heard else (),
         ways=heard.ways if heard else {},
+        recorded=recorded,
+        gone=gone,
     )
+
+
+def _recorded(machine: Machine, wanted: Wanted) -> Record:
+    if wanted.record is None:
+        return wanted.written
+    text = machine.read(Path(wanted.record))
+    return wanted.before if text is None else parse(text)
 
 
 def resolved(
@@ -404,9 +422,12 @@ def _rules(machine: Machine, table: Table) -> tuple[str | None, str | None]:
     )
 
 
-def _units(machine: Machine, wanted: Wanted) -> dict[str, Unit]:
-    """Those that are wanted, and behind them the loaded ones that fit `wanted.changing_units`."""
-    names = list(wanted.units)
+def _units(machine: Machine, wanted: Wanted, gone: Sequence[str]) -> dict[str, Unit]:
+    """Those that are wanted, and behind them those that are not: the last one first.
+
+    gone: recorded ones.  The loaded ones that fit `wanted.changing_units` are not, either.
+    """
+    names = [*wanted.units, *gone[::-1]]
     for pattern in wanted.changing_units:
         argv = ["systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", pattern]
         names += [line.split()[0] for line in machine.run(argv).out.splitlines() if line.strip()]

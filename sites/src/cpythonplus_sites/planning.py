@@ -1,8 +1,9 @@
 """What has to be done so that a gateway is as its file says: ordered steps. No I/O.
 
-    keys, units and devices of links over ssh that are wanted no more -> files -> routes that refuse
-      what has no tunnel -> kernel settings -> firewall table -> interfaces -> peers -> endpoints
-      -> routes -> units -> interfaces and refusing routes that are left over
+    record of what is made -> keys, units and devices of links over ssh that are wanted no more
+      -> files -> routes that refuse what has no tunnel -> kernel settings -> firewall table
+      -> interfaces -> peers -> endpoints -> routes -> units -> interfaces and refusing routes that
+      are left over -> what has an old name, and its record
 
 What lets a site in goes before what watches over it (leaving.py), and what refuses packets comes
 before what forwards them, and goes after (closing.py). Peers that stay keep their sessions: `wg
@@ -26,17 +27,19 @@ from cpythonplus_sites import closing, leaving, rotation
 from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, NOWHERE, Unit, parse_address
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL
+from cpythonplus_sites.rendering.ssh import FOLDER as SSH_FOLDER
 from cpythonplus_sites.rendering.ssh import QUEUE_PACKETS
 from cpythonplus_sites.rendering.wireguard import FOLDER, MARK
 from cpythonplus_sites.steps import Command, Plan, Step
 from cpythonplus_sites.steps import ip as _ip
-from cpythonplus_sites.wanted import is_for_systemd
+from cpythonplus_sites.wanted import PlainFile, is_for_systemd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cpythonplus_sites.live import Device, Live, LivePeer, LiveRoute, LiveTunnel
     from cpythonplus_sites.model import Address, Subnet
+    from cpythonplus_sites.record import Record
     from cpythonplus_sites.wanted import Peer, Tunnel, Wanted
 
 CHECK_SSHD = (
@@ -61,6 +64,9 @@ LAN_REFUSED = (
     "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
     " other sites send there is refused"
 )
+
+LAST_UNITS = ("-clamping.service", "-unreachable.service")
+"""Of those without which a packet could pass that may not, while a link is still up."""
 
 PROBE_METRIC = 4000
 """Behind the routes that packets take."""
@@ -94,6 +100,7 @@ class _Planner:
         self.live = live
         self.obstacles = list(wanted.incomplete)
         self.notes: list[str] = []
+        self.doomed = {device.name for device in leaving.left_over(wanted, live)}
 
     def plan(self, *, endpoints_only: bool) -> Plan:
         strangers = [*self.strangers(), *(() if endpoints_only else self.connected())]
@@ -112,8 +119,10 @@ class _Planner:
 
     def parts(self) -> list[Iterator[Step]]:
         return [
+            self.record(self.live.recorded.joined(self.wanted.written)),
             leaving.withdraw_keys(self.wanted, self.live),
-            self.stale_units(),
+            leaving.forget(self.live),
+            self.stale_units(last=False),
             leaving.remove_devices(self.wanted, self.live),
             self.files(),
             closing.close(self.wanted, self.live),
@@ -129,8 +138,45 @@ class _Planner:
             self.stale_routes(),
             self.units(),
             self.left_over_devices(in_the_way=False),
+            self.stale_units(last=True),
             closing.reopen(self.wanted, self.live),
+            self.of_old_names(),
+            self.record(self.wanted.written),
         ]
+
+    # ---- what has an old name -------------------------------------------------------------------
+
+    def record(self, record: Record) -> Iterator[Step]:
+        """Before anything is made, and when what is not wanted is gone."""
+        path = self.wanted.record
+        if path is not None and record != self.live.recorded:
+            file = PlainFile(path, record.text(), 0o600)
+            yield Step(f"record in {path} what is set up here", file=file)
+
+    def of_old_names(self) -> Iterator[Step]:
+        """What is recorded, and neither a unit nor an interface; each may be gone already."""
+        gone = self.live.gone
+        for metric in filter(str.isdecimal, gone.metrics):
+            yield from closing.reopen(
+                replace(self.wanted, closed=(), closed_metric=int(metric)), self.live
+            )
+        for table in gone.tables:
+            delete = Command(("nft", "delete", "table", *table.split()), tolerated=True)
+            yield Step(f"remove the nftables table {table}", (delete,))
+        paths = [path for path in gone.files if self._is_our_file(Path(path))]
+        for path in paths:
+            yield Step(f"remove {path}", (Command(("rm", "-f", path)), *self._take_over(path)))
+        if any(path.startswith("/etc/systemd/") for path in paths):
+            yield Step("reload the units of systemd", (Command(("systemctl", "daemon-reload")),))
+        for user in gone.users:
+            delete = Command(("userdel", user), tolerated=True)
+            yield Step(f"remove the user {user}", (delete,))
+
+    def _is_our_file(self, path: Path) -> bool:
+        there = self.live.files.get(path)
+        if there is None or path.parent == Path(SSH_FOLDER):  # removed before
+            return False
+        return path.parent != Path(FOLDER) or MARK in there.text
 
     # ---- what is not ours -----------------------------------------------------------------------
 
@@ -152,7 +198,8 @@ class _Planner:
                 yield f"{path} exists, but was not written by cpythonplus: move it away"
         for link in self.wanted.ssh:
             device = self.live.devices.get(link.device)
-            if device is not None and self._is_elsewhere(device):
+            ours = (self.wanted.tunnel_user, *self.live.gone.users)
+            if device and device.owner not in ours and self._is_elsewhere(device):
                 yield f"{link.device} exists, but its addresses are not those of this network"
 
     def connected(self) -> Iterator[str]:
@@ -192,7 +239,7 @@ class _Planner:
 
     def _take_over(self, path: str) -> Iterator[Command]:
         """What has to read a changed file for it to count."""
-        if path.startswith("/etc/sysusers.d/"):
+        if path.startswith("/etc/sysusers.d/") and path not in self.live.gone.files:
             yield Command(("systemd-sysusers", path), tolerated=True)
         elif path.startswith("/etc/ssh/sshd_config.d/") and self.live.systemd:
             # A running sshd that is to read a wrong file again may end, and lock everybody out.
@@ -292,7 +339,7 @@ class _Planner:
         queues = {link.device for link in self.wanted.ssh}
         for name, address, mtu in ours:
             device = self.live.devices.get(name)
-            if device is None or not self._is_ours(name):
+            if device is None or name in self.doomed or not self._is_ours(name):
                 continue
             yield from self._addresses(device, str(address))
             if device.mtu != mtu:
@@ -314,7 +361,8 @@ class _Planner:
                 *("address", "replace", str(wanted), "dev", device.name),
             )
         for other in device.addresses:
-            if _is_in(other.ip, self.wanted.range) and other.ip != wanted.ip:
+            was_ours = str(other.ip) in self.live.gone.addresses
+            if other.ip != wanted.ip and (was_ours or _is_in(other.ip, self.wanted.range)):
                 yield _ip(
                     f"remove the address {other} from {device.name}",
                     *("address", "del", str(other), "dev", device.name),
@@ -337,12 +385,16 @@ class _Planner:
     def _left_over(self) -> list[LiveTunnel]:
         wanted = {tunnel.interface for tunnel in self.wanted.tunnels}
         own = self.wanted.own_keys
+        paths = map(Path, self.live.gone.files)
+        recorded = {path.stem for path in paths if path.parent == Path(FOLDER)}
         return [
             tunnel
             for tunnel in self.live.tunnels.values()
             if (tunnel.private_key in own or self._is_of_a_rotation(tunnel.interface))
             and tunnel.interface not in wanted
-            and not self._is_of_another_network(tunnel.interface)
+            and not (
+                self._is_of_another_network(tunnel.interface) and tunnel.interface not in recorded
+            )
         ]
 
     def _is_of_a_rotation(self, name: str) -> bool:
@@ -516,7 +568,8 @@ class _Planner:
 
     def missing_routes(self) -> Iterator[Step]:
         for subnet, device in self.wanted_routes().items():
-            if device in self.live.devices and self._is_ours(device):
+            is_there = device in self.live.devices and device not in self.doomed
+            if is_there and self._is_ours(device):
                 yield from self._route(subnet, device)
 
     def moved_routes(self) -> Iterator[Step]:
@@ -616,10 +669,16 @@ class _Planner:
 
     # ---- systemd --------------------------------------------------------------------------------
 
-    def stale_units(self) -> Iterator[Step]:
-        """Before the devices that they hold, and before the table of nftables that watches them."""
+    def stale_units(self, *, last: bool) -> Iterator[Step]:
+        """Before the devices that they hold, and before the table of nftables that watches them.
+
+        last: those that stay as long as an interface does, and those of WireGuard's.
+        """
         for name, unit in self.live.units.items():
-            if name in self.wanted.units or not (unit.active or unit.enabled):
+            is_last = name.startswith("wg-quick@") or name.endswith(LAST_UNITS)
+            if name in self.wanted.units or is_last is not last:
+                continue
+            if not (unit.active or unit.enabled):
                 continue
             stop = Command(("systemctl", "disable", "--now", name))
             yield Step(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from cpythonplus_sites import rotation
+from cpythonplus_sites.record import NOTHING, Record, once
 from cpythonplus_sites.rendering import closed
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ class Wanted:
     withdrawn: files that are made so where they are there, and not made where they are not.
     closed: subnets that no default route may take, by routes with the metric closed_metric.
     fallbacks: of links whose routes move to ssh and back.
+    record: the file with what was ever set up here; None: none is kept.  before: what counts as
+    recorded without it.  kept: files that were made by an option, and stay without it.
     """
 
     site: str
@@ -157,6 +160,23 @@ class Wanted:
     closed: tuple[Subnet, ...] = ()
     closed_metric: int = 0
     fallbacks: tuple[Fallback, ...] = ()
+    record: PurePath | None = None
+    before: Record = NOTHING
+    kept: tuple[PurePath, ...] = ()
+
+    @property
+    def written(self) -> Record:
+        """What there is to be, by its names."""
+        ends = [*(x.address for x in self.tunnels), *(x.address for x in self.ssh)]
+        paths = [x.path for x in (*self.files, *self.withdrawn)]
+        return Record(
+            files=once(map(str, (*paths, *self.kept))),
+            units=self.units,
+            tables=tuple(table.title for table in self.tables),
+            users=(self.tunnel_user,) if self.tunnel_user else (),
+            metrics=(str(self.closed_metric),) if self.closed_metric else (),
+            addresses=once(map(str, ends)),
+        )
 
     @property
     def devices(self) -> frozenset[str]:
@@ -233,6 +253,8 @@ def want(
     changing_units: Iterable[str] = (),
     tunnel_user: str | None = None,
     own_subnets: Iterable[Subnet] = (),
+    record: PurePath | None = None,
+    kept: Iterable[PurePath] = (),
 ) -> Wanted:
     """What the gateway of `site` needs.
 
@@ -261,6 +283,8 @@ def want(
         closed=closed.subnets(network, site, own_subnets),
         closed_metric=closed.metric(network),
         fallbacks=tuple(_fallbacks(network, site)),
+        record=record,
+        kept=tuple(kept),
     )
 
 
