@@ -243,6 +243,36 @@ def test_only_endpoints_changes_nothing_else() -> None:
     assert plan(wanted, look(machine, wanted), endpoints_only=True).steps == ()
 
 
+def test_a_site_with_another_name_is_told_to_lose_its_link() -> None:
+    """Its preshared key comes from the names, and the far gateway still has the old one."""
+    machine = gateway()
+    applied(machine, wants(EXAMPLE))
+    wanted = wants(EXAMPLE)
+    peers = tuple(
+        replace(x, site="rome", preshared_key="berlin+rome") if x.site == "oslo" else x
+        for x in wanted.tunnels[0].peers
+    )
+    named = replace(wanted, tunnels=(replace(wanted.tunnels[0], peers=peers),))
+    (step,) = planned(machine, named).steps
+    assert step.interrupts
+    assert "change the preshared key of rome, which comes from the secret and the" in str(step)
+    assert "the link is down, until rome has the same" in str(step)
+
+
+@pytest.mark.parametrize("address", ["192.168.10.1", "192.168.30.5", "10.254.0.9"])
+def test_a_name_that_leads_into_a_tunnel_is_not_used(address: str) -> None:
+    """As an office's own DNS answers: the tunnel would send its packets into itself."""
+    machine, wanted = gateway(), wants(EXAMPLE, "paris")
+    machine.names = {"vpn.example.org": (address,)}
+    outcome = apply(machine, wanted)
+    (obstacle,) = outcome.obstacles
+    assert obstacle.startswith(f"berlin: vpn.example.org resolves to {address}, in a LAN or the")
+    assert not any(address in " ".join(words) for words in machine.ran if words[0] == "wg")
+    machine.names = {"vpn.example.org": (address, "198.51.100.7")}
+    applied(machine, wanted)
+    assert Endpoint("198.51.100.7", 51820) in {p.endpoint for p in machine.tunnels["wg-acme"].peers}
+
+
 def test_a_name_that_does_not_resolve_is_said_and_the_rest_is_done() -> None:
     machine, wanted = gateway(names={}), wants(EXAMPLE, "paris")
     outcome = apply(machine, wanted)

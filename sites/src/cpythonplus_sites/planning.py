@@ -19,7 +19,7 @@ the way, that is said (`Plan.obstacles`).
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_interface, ip_network
+from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,10 @@ IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
 
+KEY_OF_NAMES = (
+    "which comes from the secret and the names of both sites: within three minutes the link is"
+    " down, until {0} has the same"
+)
 LAN_REFUSED = (
     "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
     " other sites send there is refused"
@@ -457,6 +461,11 @@ class _Planner:
             words = _peer_differences(peer, there)
             interrupts |= "the preshared key" in words
             changes += [f"change {' and '.join(words)} of {peer.site}"] if words else []
+            if "the preshared key" in words and None not in (
+                peer.preshared_key,
+                there.preshared_key,
+            ):
+                changes.append(KEY_OF_NAMES.format(peer.site))
         wanted = {peer.public_key for peer in tunnel.peers}
         gone = [peer for peer in live.peers if peer.public_key not in wanted]
         changes += [f"remove peer {peer.public_key}" for peer in gone]
@@ -490,9 +499,15 @@ class _Planner:
                     continue
                 found = self._resolved(peer)
                 if not found:
-                    self.obstacles.append(f"{peer.site}: {peer.endpoint.host} does not resolve")
+                    self.obstacles.append(self._unresolved(peer.site, peer.endpoint.host))
                 elif there.endpoint not in found:
                     yield from self._endpoint(tunnel.interface, peer, there, found[0])
+
+    def _unresolved(self, site: str, host: str) -> str:
+        there = ", ".join(self.live.addresses.get(host, ()))
+        if not there:
+            return f"{site}: {host} does not resolve"
+        return f"{site}: {host} resolves to {there}, in a LAN or the tunnel range: not used"
 
     def _endpoint(
         self, interface: str, peer: Peer, there: LivePeer, found: Endpoint
@@ -515,8 +530,18 @@ class _Planner:
     def _resolved(self, peer: Peer) -> list[Endpoint]:
         if peer.endpoint is None:
             return []
-        found = self.live.addresses.get(peer.endpoint.host, ())
-        return [Endpoint(parse_address(address), peer.endpoint.port) for address in found]
+        found = map(parse_address, self.live.addresses.get(peer.endpoint.host, ()))
+        return [Endpoint(x, peer.endpoint.port) for x in found if not self._is_inside(x)]
+
+    def _is_inside(self, address: str) -> bool:
+        """Whether what is sent there would go into a tunnel, and so round and round."""
+        try:
+            found = ip_address(address)
+        except ValueError:  # with a zone
+            return False
+        return any(_is_in(found, way.subnet) for way in self.wanted.routes) or _is_in(
+            found, self.wanted.range
+        )
 
     def _is_fresh(self, peer: LivePeer) -> bool:
         return is_fresh(peer, self.live.now_s)
