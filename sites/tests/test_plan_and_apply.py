@@ -259,6 +259,35 @@ def test_a_site_with_another_name_is_told_to_lose_its_link() -> None:
     assert "the link is down, until rome has the same" in str(step)
 
 
+UDP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid
+ 1034: 00000000:CA6C 00000000:0000 07 00000000:00000000 00:00000000 00000000     0
+ 1035: 00000000:{0:04X} 00000000:0000 07 00000000:00000000 00:00000000 00000000     0
+"""
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_second_port_that_somebody_else_has_stops_nothing_else(is_there: bool) -> None:
+    """While another gateway changes its key; that one then waits for this one."""
+    machine = gateway()
+    applied(machine, wants(without(EXAMPLE, "oslo")))
+    machine.files["/proc/net/udp6"] = (UDP.format(51821), 0o444)
+    if is_there:  # an earlier version made it, and stopped there
+        machine.devices["wg-acme-n"] = Device("wg-acme-n", False, 1420)
+        machine.tunnels["wg-acme-n"] = LiveTunnel("wg-acme-n", None, 40000)
+    wanted = wants(changed(EXAMPLE, "paris", next_public_key=NEW_KEY))
+    outcome = apply(machine, wanted)
+    (obstacle,) = outcome.obstacles
+    assert obstacle.startswith("UDP port 51821, which wg-acme-n needs for a change of keys, is in")
+    assert outcome.failed is None
+    assert len(machine.tunnels["wg-acme"].peers) == 2
+    machine.files["/proc/net/udp6"] = (UDP.format(51822), 0o444)
+    applied(machine, wanted)
+    assert machine.tunnels["wg-acme-n"].listen_port == 51821
+    machine.files["/proc/net/udp6"] = (UDP.format(51821), 0o444)
+    applied(machine, wanted)  # now it is ours
+
+
 @pytest.mark.parametrize("address", ["192.168.10.1", "192.168.30.5", "10.254.0.9"])
 def test_a_name_that_leads_into_a_tunnel_is_not_used(address: str) -> None:
     """As an office's own DNS answers: the tunnel would send its packets into itself."""

@@ -42,6 +42,7 @@ ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohi
 
 NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
 SYSTEMD_RUNS = Path("/run/systemd/system")
+PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")
 
 
@@ -127,7 +128,8 @@ class Live:
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
     them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
     silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
-    where that was decided now.  recorded: what was set up here by `apply`; gone: what of it is not
+    where that was decided now.  ports: UDP ports in use, where a second interface is wanted.
+    recorded: what was set up here by `apply`; gone: what of it is not
     wanted any more.
     """
 
@@ -144,6 +146,7 @@ class Live:
     sessions: tuple[Session, ...] = ()
     silent: Collection[str] = ()
     ways: Mapping[str, Kind] = field(default_factory=dict)
+    ports: Collection[int] = ()
     recorded: Record = NOTHING
     gone: Record = NOTHING
 
@@ -195,6 +198,7 @@ def look(
         sessions=sessions(machine, user) if user is not None and owned else (),
         silent=heard.silent if heard else (),
         ways=heard.ways if heard else {},
+        ports=udp_ports(machine) if any(x.spare for x in wanted.tunnels) else (),
         recorded=recorded,
         gone=gone,
     )
@@ -396,6 +400,16 @@ def _json_list(text: str) -> list[dict[str, Any]]:
 
 
 # ---- the rest -----------------------------------------------------------------------------------
+
+
+def udp_ports(machine: Machine) -> frozenset[int]:
+    """The local UDP ports in use, WireGuard's too (proc_net_udp(5))."""
+    found = set()
+    for name in ("udp", "udp6"):
+        for line in (machine.read(PROC_NET / name) or "").splitlines()[1:]:
+            _, local, *_ = [*line.split(), "", ""]
+            found.add(int(local.rpartition(":")[2] or "0", 16))
+    return frozenset(found)
 
 
 def _setting(machine: Machine, key: str) -> str | None:

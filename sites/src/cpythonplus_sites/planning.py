@@ -64,6 +64,9 @@ KEY_OF_NAMES = (
     "which comes from the secret and the names of both sites: within three minutes the link is"
     " down, until {0} has the same"
 )
+PORT_TAKEN = (
+    "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface"
+)
 LAN_REFUSED = (
     "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
     " other sites send there is refused"
@@ -298,7 +301,9 @@ class _Planner:
         for tunnel in self.wanted.tunnels:
             name = tunnel.interface
             device = self.live.devices.get(name)
-            if device is None:
+            if self._is_taken(tunnel):
+                self._tell_taken(tunnel)
+            elif device is None:
                 yield Step(f"bring up {name}", self._bring_up(name))
         for link in self.wanted.ssh:
             if link.device not in self.live.devices:
@@ -306,6 +311,18 @@ class _Planner:
                     f"create {link.device} for the ssh link to {link.site}",
                     (*self._make_user(), self._make_tun(link.device), *self._end_lost_sessions()),
                 )
+
+    def _is_taken(self, tunnel: Tunnel) -> bool:
+        """Whether somebody else has the port of a second interface."""
+        live = self.live.tunnels.get(tunnel.interface)
+        is_there = live is not None and live.listen_port == tunnel.listen_port
+        return tunnel.spare and tunnel.listen_port in self.live.ports and not is_there
+
+    def _tell_taken(self, tunnel: Tunnel) -> None:
+        """Nothing is missing without it, unless a change of keys is to go on over it."""
+        text = PORT_TAKEN.format(tunnel.listen_port, tunnel.interface)
+        used = [x for x in self.wanted.rotation if x.spare for peer in x.peers if peer.preferred]
+        (self.obstacles if used else self.notes).append(text)
 
     def _bring_up(self, name: str) -> tuple[Command, ...]:
         path = next((f.path for f in self.wanted.files if f.path.name == f"{name}.conf"), None)
@@ -425,7 +442,7 @@ class _Planner:
     def peers(self) -> Iterator[Step]:
         for tunnel in self.wanted.tunnels:
             live = self.live.tunnels.get(tunnel.interface)
-            if live is None:
+            if live is None or self._is_taken(tunnel):
                 continue
             changes, interrupts = self._differences(tunnel, live)
             if changes:
