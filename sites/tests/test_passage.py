@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpythonplus_sites.live import LiveRoute
-from cpythonplus_sites.model import Link
+from cpythonplus_sites.model import Link, Relay
 from cpythonplus_sites.passage import Packet, parse_iptables, parse_nft, verdict
 from sites.tests.test_health import PARIS, berlin, judged
 from sites.tests.test_plan_and_apply import EXAMPLE, changed
@@ -268,6 +268,27 @@ def test_the_way_that_is_not_in_use() -> None:
     found = judged(machine, network)["paris"]
     assert (found.verdict, found.side) == ("bad", "here")
     assert "drops what is forwarded from tun8 to eth1" in found.cause
+
+
+@pytest.mark.parametrize("is_hub", [True, False])
+def test_a_hub_and_a_relay_that_do_not_pass_on(is_hub: bool) -> None:
+    links = tuple(link for link in EXAMPLE.links if "berlin" in link.ends)
+    network = replace(EXAMPLE, topology="hub", hub="berlin", links=links)
+    if not is_hub:
+        relays = (Relay(("oslo", "paris"), "berlin"),)
+        network = replace(EXAMPLE, links=links, relays=relays)
+    machine = berlin(*PARIS, network=network)
+    ways = ("eth1", "wg-acme"), ("wg-acme", "eth1"), ("wg-acme", "wg-acme")
+    rules = [[match("iifname", one), match("oifname", other), ACCEPT] for one, other in ways]
+    machine.rulesets = {"nft": nft(*rules)}
+    assert judged(machine, network)["paris"].verdict == "good"
+    machine.rulesets = {"nft": nft(*rules[:2])}
+    found = judged(machine, network)["paris"]
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert found.cause.endswith("from wg-acme to wg-acme: let it accept wg-acme to wg-acme")
+    mesh = berlin(*PARIS)
+    mesh.rulesets = machine.rulesets
+    assert judged(mesh)["paris"].verdict == "good"
 
 
 def test_a_chain_of_nobody_we_know() -> None:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cpythonplus_sites import live, watching
 from cpythonplus_sites.closing import is_own, not_connected, unguarded
-from cpythonplus_sites.passage import Passage
+from cpythonplus_sites.passage import Packet, Passage
 from cpythonplus_sites.planning import CLOCK_SLACK_S
 from cpythonplus_sites.probing import HEADERS, Ping, Probe
 from cpythonplus_sites.rotation import FRESH_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cpythonplus_sites.fallback import Kind, Memory, Remembered
     from cpythonplus_sites.live import LivePeer
@@ -472,9 +472,22 @@ class _Judge:
             ),
             None,
         )
+        first = first or next(self._not_passed_on(other, link), None)
         if first is None and self.not_connected:
             first = NO_WAY.format(", ".join(map(str, self.not_connected)))
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
+
+    def _not_passed_on(self, other: Site, link: Link) -> Iterator[str]:
+        """What this gateway, as hub or relay, drops of what a neighbour sends to a third site."""
+        here = self.site.name
+        for third in self.network.sites:
+            onward = self.network.link(here, third.name)
+            is_passed_on = self.network.first_link(other.name, third.name) == link
+            if third.name in (here, other.name) or not (onward and is_passed_on):
+                continue
+            if link.other(here) == other.name and other.gateway.version == third.gateway.version:
+                ways = (self._device(link), self._device(onward))
+                yield from self.passage.dropped(Packet(*ways, other.gateway, third.gateway))
 
 
 def judge(

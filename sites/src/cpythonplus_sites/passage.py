@@ -114,9 +114,13 @@ class Passage:
         host = host_in_lan(site)
         out, back = Packet(lan, device, host, far.gateway), Packet(device, lan, far.gateway, host)
         for packet in (out, back):
-            for chain, names in self._dropping(packet):
-                way = f"from {packet.iif} to {packet.oif}"
-                yield DROPPED.format(chain, way, _remedy(chain, names, lan, device))
+            yield from self.dropped(packet)
+
+    def dropped(self, packet: Packet) -> Iterator[str]:
+        """Which chains drop what this gateway passes on from one site to another, a line each."""
+        way = f"from {packet.iif} to {packet.oif}"
+        for chain, names in self._dropping(packet):
+            yield DROPPED.format(chain, way, _remedy(chain, names, packet.iif, packet.oif))
 
     def _run(self, *words: str) -> Output:
         if words not in self._outputs:
@@ -188,14 +192,14 @@ def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
 
     A rule of our own beside theirs would be gone when they load theirs again.
     """
-    tool, ways = chain.partition(" ")[0], ((lan, device), (device, lan))
+    tool, ways = chain.partition(" ")[0], dict.fromkeys(((lan, device), (device, lan)))
     if "filter_FORWARD" in names:
         words = f"--change-interface={lan}, with --change-interface={device} and with --add-forward"
         return f"firewall-cmd --zone=internal with {words} lets it through (--permanent: for good)"
     if any(name.startswith("ufw-") for name in names):
         rules = [f"ufw route allow in on {one} out on {other}" for one, other in ways]
     elif tool == "nft":
-        return f"let it accept {lan} to {device}, and back"
+        return f"let it accept {lan} to {device}{', and back' * (lan != device)}"
     else:
         own = "DOCKER-USER" if "DOCKER-USER" in names else "FORWARD"
         rules = [f"{tool} -I {own} -i {one} -o {other} -j ACCEPT" for one, other in ways]
