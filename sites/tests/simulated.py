@@ -358,10 +358,10 @@ class Simulated(Machine):
             case ("is-enabled", name):
                 enabled = self.units.get(name, Unit(False, False)).enabled
                 return Output(0, "enabled\n") if enabled else Output(1, "disabled\n")
-            case ("enable", "--now", name):
-                was_active = self.units.get(name, Unit(False, False)).active
-                self.units[name] = Unit(True, True)
-                if not was_active:
+            case ("start", name):
+                unit = self.units.get(name, Unit(False, False))
+                self.units[name] = replace(unit, active=True)
+                if not unit.active:
                     self._start(name)
             case ("enable", name):
                 self.units[name] = replace(self.units.get(name, Unit(False, False)), enabled=True)

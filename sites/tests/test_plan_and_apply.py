@@ -498,6 +498,15 @@ def test_a_link_over_ssh_that_is_gone_is_stopped_at_both_ends(name: str) -> None
     assert not any("ssh-ed25519" in text for text in keys)
 
 
+def test_units_are_enabled_before_anything_is_waited_for() -> None:
+    """An interface that is not up in time comes later by itself, and has to after the next boot."""
+    machine, wanted = gateway(systemd=True), wants(EXAMPLE)
+    machine.fails = "^systemctl (re)?start "
+    outcome = apply(machine, wanted)
+    assert outcome.failed is not None
+    assert all(machine.units[name].enabled for name in wanted.units)
+
+
 def test_a_unit_that_failed_and_is_no_longer_enabled_is_left() -> None:
     machine = gateway(systemd=True)
     applied(machine, wants(EXAMPLE))

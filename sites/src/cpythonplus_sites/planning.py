@@ -1,9 +1,9 @@
 """What has to be done so that a gateway is as its file says: ordered steps. No I/O.
 
     record of what is made -> keys, units and devices of links over ssh that are wanted no more
-      -> files -> routes that refuse what has no tunnel -> kernel settings -> firewall table
-      -> interfaces -> peers -> endpoints -> routes -> units -> interfaces and refusing routes that
-      are left over -> what has an old name, and its record
+      -> files -> units, for the next boot -> routes that refuse what has no tunnel -> kernel
+      settings -> firewall table -> interfaces -> peers -> endpoints -> routes -> units
+      -> interfaces and refusing routes that are left over -> what has an old name, and its record
 
 What lets a site in goes before what watches over it (leaving.py), and what refuses packets comes
 before what forwards them, and goes after (closing.py). Peers that stay keep their sessions: `wg
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import closing, leaving, rotation
-from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, NOWHERE, Unit, parse_address
+from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, NOWHERE, parse_address
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL
 from cpythonplus_sites.rendering.ssh import FOLDER as SSH_FOLDER
@@ -132,6 +132,7 @@ class _Planner:
             self.stale_units(last=False),
             leaving.remove_devices(self.wanted, self.live),
             self.files(),
+            self.enabled(),
             closing.close(self.wanted, self.live),
             self.settings(),
             self.tables(),
@@ -729,18 +730,20 @@ class _Planner:
                 interrupts=unit.active and not name.endswith(".timer"),
             )
 
+    def enabled(self) -> Iterator[Step]:
+        """Before anything is started: that may wait for the network, or fail, for minutes."""
+        for name in self.wanted.units if self.live.systemd else ():
+            unit = self.live.units.get(name)
+            if unit is None or not unit.enabled:
+                yield Step(f"enable {name}", (Command(("systemctl", "enable", name)),))
+
     def units(self) -> Iterator[Step]:
-        names = self.wanted.units if self.live.systemd else ()
-        for name in names:
-            unit = self.live.units.get(name, Unit(active=False, enabled=False))
+        for name in self.wanted.units if self.live.systemd else ():
+            unit = self.live.units.get(name)
             interface = name.removeprefix("wg-quick@").removesuffix(".service")
             # Brought up by hand: to start its unit would fail, and nothing is missing.
-            running = unit.active or interface in self.live.tunnels
-            if running and unit.enabled:
-                continue
-            words = ("enable",) if running else ("enable", "--now")
-            title = "enable" if running else "enable and start"
-            yield Step(f"{title} {name}", (Command(("systemctl", *words, name)),))
+            if not (unit and unit.active) and interface not in self.live.tunnels:
+                yield Step(f"start {name}", (Command(("systemctl", "start", name)),))
 
 
 def _guarded(forwarding: Step, accepting: list[Step]) -> Step:
