@@ -10,7 +10,7 @@ belongs to the gateway's other network, with a host folder of its own.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Record:
 
 
 NOTHING = Record()
+USER_PREFIX = "sites-"
+"""Of the users that rendering.names gives."""
 
 
 def parse(text: str) -> Record:
@@ -65,7 +67,9 @@ def parse(text: str) -> Record:
         return NOTHING
     if not isinstance(values, dict):
         return NOTHING
-    return Record(*(_words(values.get(x.name)) for x in fields(Record)))
+    found = Record(*(_words(values.get(x.name)) for x in fields(Record)))
+    # All processes of a user that is not wanted any more are ended.
+    return replace(found, users=tuple(x for x in found.users if x.startswith(USER_PREFIX)))
 
 
 def _words(found: object) -> tuple[str, ...]:
