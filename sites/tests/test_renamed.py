@@ -134,6 +134,15 @@ def test_what_an_option_made_stays_without_it_and_goes_with_the_name() -> None:
     assert str(tuning.path) not in machine.files
 
 
+def test_units_that_lie_where_no_systemd_runs_go() -> None:
+    machine = gateway(systemd=True)
+    applied(machine, wants(EXAMPLE))
+    machine.systemd = False
+    machine.fails = "^systemctl"
+    applied(machine, wants(NEW))
+    assert not any("/systemd/" in path for path in left(machine))
+
+
 def test_files_of_a_link_that_is_no_more_go() -> None:
     machine = gateway(systemd=True)
     applied(machine, wants(EXAMPLE, "paris"))

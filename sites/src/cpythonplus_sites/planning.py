@@ -174,7 +174,7 @@ class _Planner:
         paths = [path for path in gone.files if self._is_our_file(Path(path))]
         for path in paths:
             yield Step(f"remove {path}", (Command(("rm", "-f", path)), *self._take_over(path)))
-        if any(path.startswith("/etc/systemd/") for path in paths):
+        if self.live.systemd and any(path.startswith("/etc/systemd/") for path in paths):
             yield Step("reload the units of systemd", (Command(("systemctl", "daemon-reload")),))
         for user in gone.users:
             delete = Command(("userdel", user), tolerated=True)
