@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cpythonplus_sites.leaving import VERIFY
 from cpythonplus_sites.live import (
     BOOT_PROTOCOL,
+    KERNEL_PROTOCOL,
     SYSTEMD_RUNS,
     Device,
     LivePeer,
@@ -27,7 +28,7 @@ from cpythonplus_sites.rendering.names import UNITS
 from cpythonplus_sites.sessions import PROC, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from cpythonplus_sites.probing import Probe
@@ -220,7 +221,8 @@ class Simulated(Machine):
             case ("-j", "-d", "-N", "address", "show"):
                 return Output(0, json.dumps([*map(device_json, self.devices.values())]))
             case ("-j", "-N", family, "route", "show", "table", "main"):
-                shown = [x for x in self.routes if x.subnet.version == int(family[1])]
+                there = (*self.routes, *self._connected())
+                shown = [x for x in there if x.subnet.version == int(family[1])]
                 return Output(0, json.dumps([*map(route_json, shown)]))
             case ("link", *rest):
                 return self._ip_link(rest)
@@ -245,6 +247,14 @@ class Simulated(Machine):
             case _:
                 raise AssertionError(words)
         return GOOD
+
+    def _connected(self) -> Iterator[LiveRoute]:
+        """The kernel's own routes."""
+        for device in self.devices.values():
+            for address in device.addresses if device.up else ():
+                net = address.network
+                if net.prefixlen < net.max_prefixlen and not address.is_link_local:
+                    yield LiveRoute(net, device.name, KERNEL_PROTOCOL)
 
     def _ip_link(self, words: list[str]) -> Output:
         match words:
@@ -348,10 +358,10 @@ class Simulated(Machine):
             case ("is-enabled", name):
                 enabled = self.units.get(name, Unit(False, False)).enabled
                 return Output(0, "enabled\n") if enabled else Output(1, "disabled\n")
-            case ("enable", "--now", name):
-                was_active = self.units.get(name, Unit(False, False)).active
-                self.units[name] = Unit(True, True)
-                if not was_active:
+            case ("start", name):
+                unit = self.units.get(name, Unit(False, False))
+                self.units[name] = replace(unit, active=True)
+                if not unit.active:
                     self._start(name)
             case ("enable", name):
                 self.units[name] = replace(self.units.get(name, Unit(False, False)), enabled=True)
@@ -380,8 +390,9 @@ class Simulated(Machine):
         device = f"tun{found[1]}" if found else quick[1] if quick else None
         if device in self.devices and device not in self.holds:
             self._ip(("link", "delete", "dev", device), "")
-        if unit.endswith("-clamping.service"):
-            self.tables = {k: v for k, v in self.tables.items() if "cpythonplus" not in k}
+        clamping = re.fullmatch(r"cpythonplus-sites-(.*)-clamping\.service", unit)
+        if clamping:
+            self.tables.pop(f"inet cpythonplus_sites_{clamping[1]}", None)
 
     def _start(self, unit: str) -> None:
         quick = re.fullmatch(r"wg-quick@(.*)\.service", unit)
@@ -399,9 +410,21 @@ class Simulated(Machine):
         return Output(0, "990\n")
 
     def _pkill(self, words: tuple[str, ...], stdin: str) -> Output:
-        assert words[0] == "-u"
+        *options, user = words
+        assert options in (["-u"], ["-KILL", "-u"])
         assert not stdin
-        self.ended.append(words[1])
+        self.ended.append(user)
+        return GOOD
+
+    def _userdel(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert len(words) == 1
+        assert not stdin
+        return GOOD
+
+    def _rm(self, words: tuple[str, ...], stdin: str) -> Output:
+        option, path = words
+        assert (option, stdin) == ("-f", "")
+        self.files.pop(path, None)
         return GOOD
 
     def _systemd_sysusers(self, words: tuple[str, ...], stdin: str) -> Output:

@@ -564,6 +564,25 @@ def test_a_chip_that_works_counts_more(box: Box, chip: object, saved: int, expec
     assert box.moves == [expected]
 
 
+@pytest.mark.parametrize("saved", [NOW, None])
+def test_a_clock_beyond_the_ceiling_is_set_back(box: Box, saved: int | None) -> None:
+    """By a chip without power, as the kernel took it over at boot."""
+    if saved is not None:
+        holding(box, saved)
+    settings = clock.Settings()
+    settings.file = str(box.file)
+    settings.chip = str(box.file.parent.parent / "since_epoch")
+    late = settings.ceiling + 1
+    Path(settings.chip).write_text(f"{late}\n")
+    done = clock.restore(settings, late, lambda: False, box.set_clock)
+    assert box.moves == [saved or FLOOR]
+    assert done.startswith(f"clock set from {clock.shown(late)}")
+    clock.restore(settings, late - 1, lambda: False, box.set_clock)
+    assert len(box.moves) == 1  # that one may be right
+    clock.restore(settings, late, lambda: True, box.set_clock)
+    assert len(box.moves) == 1
+
+
 def test_the_kernel_is_only_asked() -> None:
     """The flag of this machine's clock, whatever it is, from a call that changes nothing."""
     assert clock.synchronised() in (True, False)

@@ -47,11 +47,11 @@ def clear_text(machine: Simulated, network: Network, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["berlin", "paris", "oslo"])
-def test_every_other_lan_is_refused_without_a_tunnel(name: str) -> None:
+def test_every_lan_is_refused_without_a_way_to_it(name: str) -> None:
     machine, wanted = gateway(), wants(EXAMPLE, name)
     applied(machine, wanted)
-    others = [lan for site in EXAMPLE.sites if site.name != name for lan in site.lans]
-    assert refused(machine, wanted) == sorted([*others, EXAMPLE.tunnel], key=str)
+    lans = [lan for site in EXAMPLE.sites for lan in site.lans]
+    assert refused(machine, wanted) == sorted([*lans, EXAMPLE.tunnel], key=str)
     for device in ("wg-acme", "tun7"):
         if device in machine.devices:
             machine.run(("ip", "link", "delete", "dev", device))
@@ -87,6 +87,61 @@ def test_a_site_that_leaves_is_never_sent_to_in_clear_text_on_the_way(failing: s
     outcome = apply(machine, wants(without(EXAMPLE, "oslo")))
     assert outcome.failed is not None
     assert clear_text(machine, EXAMPLE, "berlin") == []
+
+
+LAN0, WAN = "lan0", "wan0"
+PART = ip_network("192.168.10.128/25")
+
+
+@pytest.mark.parametrize(
+    ("lan", "routes", "before", "expected"),
+    [
+        ("192.168.10.0/24", [("192.168.10.0/24", LAN0)], [], "192.168.10.0/24"),
+        ("192.168.10.0/24", [("192.168.20.0/24", LAN0)], [], "192.168.10.0/24"),
+        ("192.168.10.7/32", [("192.168.10.0/24", LAN0)], [], "192.168.10.0/24"),
+        ("10.1.0.0/24", [("10.0.0.0/8", LAN0), ("10.1.0.0/16", LAN0)], [], "10.1.0.0/16"),
+        ("10.1.0.0/24", [("10.0.0.0/8", "lan1")], [], "10.0.0.0/8"),
+        ("10.1.0.0/24", [("0.0.0.0/1", WAN)], [], "10.1.0.0/24"),
+        ("fd00:10::/64", [("2000::/3", WAN), ("fc00::/7", LAN0)], [], "fc00::/7"),
+        # The LAN is off: what was found before stays, whatever the provider's network is.
+        ("192.168.10.7/32", [], ["192.168.10.0/24"], "192.168.10.0/24"),
+        ("192.168.10.0/24", [("192.168.0.0/16", WAN)], ["192.168.10.0/24"], "192.168.10.0/24"),
+        # It was off when the file was applied first, and is on now.
+        (
+            "192.168.10.7/32",
+            [("192.168.10.0/24", LAN0)],
+            ["192.168.10.7/32", "192.168.20.0/24"],
+            "192.168.10.0/24",
+        ),
+    ],
+)
+def test_the_whole_network_of_a_lan_is_refused(
+    lan: str, routes: list[tuple[str, str]], before: list[str], expected: str
+) -> None:
+    """Of a part alone the refusal would win against the route to the whole."""
+    site = replace(EXAMPLE.site("berlin"), lans=(ip_network(lan),))
+    there = [LiveRoute(ip_network(subnet), device, 2) for subnet, device in routes]
+    text = "".join(f"route replace {closed.route_arguments(ip_network(x), 7)}\n" for x in before)
+    assert closed.own_subnets(site, there, LAN0, text) == (ip_network(expected),)
+
+
+def test_a_refusal_that_hides_its_network_goes_by_the_timer() -> None:
+    machine, wanted = gateway(), wants(changed(EXAMPLE, "berlin", lans=(PART,)))
+    applied(machine, wanted)
+    whole = ip_network("192.168.10.0/24")
+    found = replace(wanted, closed=tuple(whole if x == PART else x for x in wanted.closed))
+    assert apply(machine, found, endpoints_only=True).is_good
+    assert whole in refused(machine, found)
+    assert PART not in refused(machine, found)
+    assert plan(found, look(machine, found), endpoints_only=True).steps == ()
+
+
+def test_a_lan_that_is_not_connected_is_told_and_stops_nothing() -> None:
+    machine, wanted = gateway(), wants(EXAMPLE)
+    (note,) = applied(machine, wanted).notes
+    assert note.startswith("192.168.10.0/24, a LAN of this site, is not connected")
+    machine.routes.append(LiveRoute(ip_network("192.168.10.0/24"), "eth1", 2))
+    assert planned(machine, wanted).notes == ()
 
 
 def test_what_refuses_is_put_back_by_the_timer() -> None:

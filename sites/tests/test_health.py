@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from ipaddress import ip_interface
+from ipaddress import ip_interface, ip_network
 from typing import TYPE_CHECKING
 
 import pytest
@@ -128,6 +128,15 @@ def test_what_nothing_would_refuse_is_told() -> None:
     found = judged(machine)
     assert (found["paris"].verdict, found["oslo"].note) == ("good", "")
     assert "what is for 192.168.20.0/24 would leave in clear text" in found["paris"].note
+
+
+def test_an_own_lan_that_nothing_would_refuse_is_told() -> None:
+    machine = berlin(*PARIS)
+    own = ip_network("192.168.10.0/24")
+    machine.routes = [route for route in machine.routes if route.subnet != own]
+    notes = {reach.note for reach in judged(machine).values()}
+    assert len(notes) == 1
+    assert "what the others send to 192.168.10.0/24 would leave in clear text" in notes.pop()
 
 
 def test_what_the_timer_saw_counts_without_pings() -> None:

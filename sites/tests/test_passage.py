@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus_sites.model import Link
+from cpythonplus_sites.live import LiveRoute
+from cpythonplus_sites.model import Link, Relay
 from cpythonplus_sites.passage import Packet, parse_iptables, parse_nft, verdict
 from sites.tests.test_health import PARIS, berlin, judged
-from sites.tests.test_plan_and_apply import EXAMPLE
+from sites.tests.test_plan_and_apply import EXAMPLE, changed
 
 if TYPE_CHECKING:
     from cpythonplus_sites.health import Reach
@@ -269,6 +270,27 @@ def test_the_way_that_is_not_in_use() -> None:
     assert "drops what is forwarded from tun8 to eth1" in found.cause
 
 
+@pytest.mark.parametrize("is_hub", [True, False])
+def test_a_hub_and_a_relay_that_do_not_pass_on(is_hub: bool) -> None:
+    links = tuple(link for link in EXAMPLE.links if "berlin" in link.ends)
+    network = replace(EXAMPLE, topology="hub", hub="berlin", links=links)
+    if not is_hub:
+        relays = (Relay(("oslo", "paris"), "berlin"),)
+        network = replace(EXAMPLE, links=links, relays=relays)
+    machine = berlin(*PARIS, network=network)
+    ways = ("eth1", "wg-acme"), ("wg-acme", "eth1"), ("wg-acme", "wg-acme")
+    rules = [[match("iifname", one), match("oifname", other), ACCEPT] for one, other in ways]
+    machine.rulesets = {"nft": nft(*rules)}
+    assert judged(machine, network)["paris"].verdict == "good"
+    machine.rulesets = {"nft": nft(*rules[:2])}
+    found = judged(machine, network)["paris"]
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert found.cause.endswith("from wg-acme to wg-acme: let it accept wg-acme to wg-acme")
+    mesh = berlin(*PARIS)
+    mesh.rulesets = machine.rulesets
+    assert judged(mesh)["paris"].verdict == "good"
+
+
 def test_a_chain_of_nobody_we_know() -> None:
     machine = berlin(*PARIS)
     machine.rulesets = {"nft": nft()}
@@ -281,6 +303,33 @@ def test_a_lan_that_is_not_connected() -> None:
     machine = berlin(*PARIS)
     del machine.devices["eth1"]
     assert "no interface has 192.168.10.1" in paris(machine).cause
+
+
+@pytest.mark.parametrize(
+    ("up", "words"),
+    [
+        (False, "eth1, the interface of the LAN, is down"),
+        (True, "eth1, the interface of the LAN, has no carrier"),
+    ],
+)
+def test_a_lan_that_is_off(up: bool, words: str) -> None:
+    machine = berlin(*PARIS)
+    machine.devices["eth1"] = replace(machine.devices["eth1"], up=up, running=not up)
+    found = paris(machine)
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert found.cause.startswith(words)
+
+
+def test_a_second_lan_without_a_way_to_it() -> None:
+    second = ip_network("192.168.11.0/24")
+    lans = (*EXAMPLE.site("berlin").lans, second)
+    network = changed(EXAMPLE, "berlin", lans=lans)
+    machine = berlin(*PARIS, network=network)
+    found = judged(machine, network)["paris"]
+    assert (found.verdict, found.side) == ("bad", "here")
+    assert found.cause.startswith("this gateway has no route to 192.168.11.0/24, a LAN of this")
+    machine.routes.append(LiveRoute(second, "eth1", 4))
+    assert judged(machine, network)["paris"].verdict == "good"
 
 
 def test_a_rule_that_diverts() -> None:

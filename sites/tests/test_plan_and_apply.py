@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import replace
 from ipaddress import ip_interface, ip_network
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.any_version
 
 NEW_KEY = b64encode(bytes([77] * 32)).decode()
+RECORD = PurePosixPath("/etc/cpythonplus/sites/written.json")
 OWN_KEY = b64encode(bytes([78] * 32)).decode()
 FOREIGN = LiveRoute(ip_network("172.16.5.0/24"), "eth0", 4)
 DEVICES = (Device("lo", True, 65536), Device("eth0", True, 1500))
@@ -55,6 +57,7 @@ def wants(network: Network, name: str = "berlin", *, own: str = OWN_KEY) -> Want
         units=units(network, site),
         changing_units=names.changing_units(network),
         tunnel_user=names.tunnel_user(network),
+        record=RECORD,
     )
 
 
@@ -238,6 +241,65 @@ def test_only_endpoints_changes_nothing_else() -> None:
     applied(machine, wants(EXAMPLE))
     wanted = wants(changed(without(EXAMPLE, "oslo"), "paris", public_key=NEW_KEY))
     assert plan(wanted, look(machine, wanted), endpoints_only=True).steps == ()
+
+
+def test_a_site_with_another_name_is_told_to_lose_its_link() -> None:
+    """Its preshared key comes from the names, and the far gateway still has the old one."""
+    machine = gateway()
+    applied(machine, wants(EXAMPLE))
+    wanted = wants(EXAMPLE)
+    peers = tuple(
+        replace(x, site="rome", preshared_key="berlin+rome") if x.site == "oslo" else x
+        for x in wanted.tunnels[0].peers
+    )
+    named = replace(wanted, tunnels=(replace(wanted.tunnels[0], peers=peers),))
+    (step,) = planned(machine, named).steps
+    assert step.interrupts
+    assert "change the preshared key of rome, which comes from the secret and the" in str(step)
+    assert "the link is down, until rome has the same" in str(step)
+
+
+UDP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid
+ 1034: 00000000:CA6C 00000000:0000 07 00000000:00000000 00:00000000 00000000     0
+ 1035: 00000000:{0:04X} 00000000:0000 07 00000000:00000000 00:00000000 00000000     0
+"""
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_second_port_that_somebody_else_has_stops_nothing_else(is_there: bool) -> None:
+    """While another gateway changes its key; that one then waits for this one."""
+    machine = gateway()
+    applied(machine, wants(without(EXAMPLE, "oslo")))
+    machine.files["/proc/net/udp6"] = (UDP.format(51821), 0o444)
+    if is_there:  # an earlier version made it, and stopped there
+        machine.devices["wg-acme-n"] = Device("wg-acme-n", False, 1420)
+        machine.tunnels["wg-acme-n"] = LiveTunnel("wg-acme-n", None, 40000)
+    wanted = wants(changed(EXAMPLE, "paris", next_public_key=NEW_KEY))
+    outcome = apply(machine, wanted)
+    (obstacle,) = outcome.obstacles
+    assert obstacle.startswith("UDP port 51821, which wg-acme-n needs for a change of keys, is in")
+    assert outcome.failed is None
+    assert len(machine.tunnels["wg-acme"].peers) == 2
+    machine.files["/proc/net/udp6"] = (UDP.format(51822), 0o444)
+    applied(machine, wanted)
+    assert machine.tunnels["wg-acme-n"].listen_port == 51821
+    machine.files["/proc/net/udp6"] = (UDP.format(51821), 0o444)
+    applied(machine, wanted)  # now it is ours
+
+
+@pytest.mark.parametrize("address", ["192.168.10.1", "192.168.30.5", "10.254.0.9"])
+def test_a_name_that_leads_into_a_tunnel_is_not_used(address: str) -> None:
+    """As an office's own DNS answers: the tunnel would send its packets into itself."""
+    machine, wanted = gateway(), wants(EXAMPLE, "paris")
+    machine.names = {"vpn.example.org": (address,)}
+    outcome = apply(machine, wanted)
+    (obstacle,) = outcome.obstacles
+    assert obstacle.startswith(f"berlin: vpn.example.org resolves to {address}, in a LAN or the")
+    assert not any(address in " ".join(words) for words in machine.ran if words[0] == "wg")
+    machine.names = {"vpn.example.org": (address, "198.51.100.7")}
+    applied(machine, wanted)
+    assert Endpoint("198.51.100.7", 51820) in {p.endpoint for p in machine.tunnels["wg-acme"].peers}
 
 
 def test_a_name_that_does_not_resolve_is_said_and_the_rest_is_done() -> None:
@@ -434,6 +496,15 @@ def test_a_link_over_ssh_that_is_gone_is_stopped_at_both_ends(name: str) -> None
     keys = [text for path, (text, _) in machine.files.items() if path.endswith("/acme.keys")]
     assert len(keys) == (name == "oslo")
     assert not any("ssh-ed25519" in text for text in keys)
+
+
+def test_units_are_enabled_before_anything_is_waited_for() -> None:
+    """An interface that is not up in time comes later by itself, and has to after the next boot."""
+    machine, wanted = gateway(systemd=True), wants(EXAMPLE)
+    machine.fails = "^systemctl (re)?start "
+    outcome = apply(machine, wanted)
+    assert outcome.failed is not None
+    assert all(machine.units[name].enabled for name in wanted.units)
 
 
 def test_a_unit_that_failed_and_is_no_longer_enabled_is_left() -> None:

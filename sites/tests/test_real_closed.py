@@ -129,6 +129,33 @@ def test_no_packet_leaves_in_clear_text(bed: Bed, breaks: Callable[[Site], None]
     wait_until(lambda: berlin.reaches(paris), "LAN to LAN afterwards")
 
 
+SECOND = "192.168.99.0/24"
+"""A LAN behind another router."""
+
+OFF, WITHOUT = "link set lan0 down", "address flush dev lan0"
+
+
+@pytest.mark.parametrize("lines", [[OFF], [WITHOUT], [WITHOUT, OFF], [f"route del {SECOND}"]])
+def test_no_packet_for_an_own_lan_that_is_off_leaves_in_clear_text(
+    bed: Bed, lines: list[str]
+) -> None:
+    """What comes out of the tunnel, and the gateway has no interface for."""
+    berlin, paris = bed.sites
+    paris.gateway.run("ip", "route", "add", SECOND, "via", paris.host_address)
+    paris.lan = f'{paris.lan}", "{SECOND}'
+    link(bed)
+    tap = Tap(paris.gateway, "wan0")
+    for line in lines:
+        paris.gateway.run("ip", *line.split())
+    targets = [paris.host_address, PREFIX.format(paris.number) + ":10", "192.168.99.5"]
+    gone = targets[2:] if SECOND in lines[0] else targets
+    assert [pinged(berlin, target) for target in gone] == [0] * len(gone)
+    paris.gateway.run("ping", "-nc1", "-W5", "203.0.113.1")
+    wait_until(lambda: tap.count(target=("203.0.113.1",)) > 0, "the tap")
+    assert tap.count(target=targets) == 0
+    must(paris, "status", status=1)
+
+
 def test_a_cable_that_is_pulled_under_traffic(bed: Bed) -> None:
     """The tunnel stays, and its packets have nowhere to go: not in clear text either."""
     berlin, paris = bed.sites

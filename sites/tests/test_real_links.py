@@ -65,6 +65,23 @@ def test_two_sites_are_linked_and_applying_again_changes_nothing(bed: Bed) -> No
     must(berlin, "status")
 
 
+def test_a_network_is_renamed(bed: Bed) -> None:
+    berlin, paris = bed.sites
+    shared = Shared(bed.sites)
+    shared.apply()
+    wait_until(lambda: reach_each_other(bed.sites), "LAN to LAN")
+    text = shared.text().replace('"acme"', '"corp"').replace("10.254.0.", "10.77.0.")
+    for site in bed.sites:
+        site.gateway.write(FILE, text)
+        must(site, "apply", "--yes")
+        must(site, "plan")
+        state = live_state(site) + site.gateway.run("ip", "route")
+        assert not any(old in state for old in ("acme", "10.254."))
+    wait_until(
+        lambda: berlin.reaches(paris) and paris.reaches(berlin), "LAN to LAN by the new name"
+    )
+
+
 @three
 def test_a_third_site_is_added_without_a_lost_ping(bed: Bed) -> None:
     berlin, paris, rome = bed.sites

@@ -8,6 +8,7 @@ from cpythonplus_sites import key_change
 from cpythonplus_sites.commands import rotate as rotate_command
 from cpythonplus_sites.commands import sites
 from cpythonplus_sites.host_folder import HostFolder, write_key
+from cpythonplus_sites.live import LiveTunnel
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.steps import Plan, Step
 from cpythonplus_sites.terminal import UsageError
@@ -51,6 +52,7 @@ class Berlin:
         monkeypatch.setattr(rotate_command, "need_root", lambda _: None)
         monkeypatch.setattr(rotate_command, "PATIENCE_S", -1)
         monkeypatch.setattr(rotate_command, "devices", lambda _: self.devices)
+        monkeypatch.setattr(rotate_command, "udp_ports", lambda _: {51820})
         monkeypatch.setattr(rotate_command, "_apply", lambda *_: self.apply())
         monkeypatch.setattr(key_change, "used_interfaces", lambda *_: {"paris": self.used})
 
@@ -128,6 +130,22 @@ def test_what_apply_could_not_do_is_said(
     assert berlin.rotate("begin") == 1
     assert "repeat: rotate begin" in capsys.readouterr().out
     berlin.status = 0
+    assert berlin.rotate("begin") == 0
+
+
+def test_a_second_port_in_use_is_told_before_anything_is_changed(
+    berlin: Berlin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = berlin.file.read_text()
+    monkeypatch.setattr(rotate_command, "udp_ports", lambda _: {51820, 51821})
+    monkeypatch.setattr(rotate_command, "tunnels", lambda _: {})
+    with pytest.raises(UsageError, match="UDP port 51821, which wg-acme-n needs"):
+        berlin.rotate("begin")
+    assert (berlin.file.read_text(), berlin.folder.next_key(), berlin.applied) == (before, None, 0)
+    assert berlin.rotate("abort") == berlin.rotate("finish") == 0
+    assert berlin.applied == 0
+    ours = LiveTunnel("wg-acme-n", None, 51821)
+    monkeypatch.setattr(rotate_command, "tunnels", lambda _: {"wg-acme-n": ours})
     assert berlin.rotate("begin") == 0
 
 

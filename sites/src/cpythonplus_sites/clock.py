@@ -365,6 +365,9 @@ def restore(
 ) -> str:
     """Set the clock forward to the time that is known to be over; returns what was done.
 
+    Back only from beyond the ceiling, as by a chip without power that begins at 2099: WireGuard's
+    peers would remember a handshake of then, and refuse all that are earlier.
+
     Raises ClockError; where only the file is at fault, after the clock was set to the floor.
     """
     status, fault = 0, ""
@@ -376,7 +379,7 @@ def restore(
     chip = read_chip(settings.chip, settings) if settings.chip else None
     target, source = _goal(settings, saved, chip)
     # The floor only says which times are wrong: it is never a reason to go back.
-    back = settings.force and source != FLOOR_SOURCE
+    back = now > settings.ceiling or (settings.force and source != FLOOR_SOURCE)
     if target == now or (target < now and not back):
         done = f"nothing to do: the clock says {shown(now)}, {source} {shown(target)}"
     elif not settings.force and is_trusted():

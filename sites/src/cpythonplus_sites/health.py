@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from cpythonplus_sites import live, watching
-from cpythonplus_sites.closing import unguarded
-from cpythonplus_sites.passage import Passage
+from cpythonplus_sites.closing import is_own, not_connected, unguarded
+from cpythonplus_sites.passage import Packet, Passage
 from cpythonplus_sites.planning import CLOCK_SLACK_S
 from cpythonplus_sites.probing import HEADERS, Ping, Probe
 from cpythonplus_sites.rotation import FRESH_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cpythonplus_sites.fallback import Kind, Memory, Remembered
     from cpythonplus_sites.live import LivePeer
@@ -124,6 +124,15 @@ UNGUARDED = (
     "missing; the timer, or cpythonplus-sites apply, sets it"
 )
 
+OWN_UNGUARDED = (
+    "without its interface, what the others send to {0} would leave in clear text: the unreachable "
+    "route is missing; the timer, or cpythonplus-sites apply, sets it"
+)
+NO_WAY = (
+    "this gateway has no route to {0}, a LAN of this site: it is not connected, or lies behind "
+    "another router; what the other sites send there is refused"
+)
+
 
 @dataclass(frozen=True)
 class _Pings:
@@ -165,7 +174,9 @@ class _Judge:
         self.passage = Passage(machine, self.site, self.devices)
         self.remembered: Remembered = watching.recall(machine, network)
         versions = {subnet.version for subnet in wanted.closed}
-        self.unguarded = unguarded(wanted, live.routes(machine, versions))
+        routes = live.routes(machine, versions)
+        self.unguarded = unguarded(wanted, routes)
+        self.not_connected = not_connected(wanted, self.devices, routes)
 
     def examine(self) -> tuple[Reach, ...]:
         others = [each for each in self.network.sites if self._link(each) is not None]
@@ -438,7 +449,9 @@ class _Judge:
     def _with_guard(self, other: Site, reach: Reach) -> Reach:
         """What would happen to packets for it without a tunnel."""
         missing = [str(lan) for lan in other.lans if lan in self.unguarded]
+        own = [str(subnet) for subnet in self.unguarded if is_own(self.wanted, subnet)]
         notes = [reach.note, UNGUARDED.format(", ".join(missing)) if missing else ""]
+        notes += [OWN_UNGUARDED.format(", ".join(own))] if own else []
         return replace(reach, note="; ".join(filter(None, notes)))
 
     def _with_passage(self, reach: Reach) -> Reach:
@@ -459,7 +472,22 @@ class _Judge:
             ),
             None,
         )
+        first = first or next(self._not_passed_on(other, link), None)
+        if first is None and self.not_connected:
+            first = NO_WAY.format(", ".join(map(str, self.not_connected)))
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
+
+    def _not_passed_on(self, other: Site, link: Link) -> Iterator[str]:
+        """What this gateway, as hub or relay, drops of what a neighbour sends to a third site."""
+        here = self.site.name
+        for third in self.network.sites:
+            onward = self.network.link(here, third.name)
+            is_passed_on = self.network.first_link(other.name, third.name) == link
+            if third.name in (here, other.name) or not (onward and is_passed_on):
+                continue
+            if link.other(here) == other.name and other.gateway.version == third.gateway.version:
+                ways = (self._device(link), self._device(onward))
+                yield from self.passage.dropped(Packet(*ways, other.gateway, third.gateway))
 
 
 def judge(

@@ -69,6 +69,11 @@ class HostFolder:
         """This host's copy of the site file."""
         return self.path / "sites.toml"
 
+    @property
+    def record_path(self) -> Path:
+        """What `apply` has set up on this host."""
+        return self.path / "written.json"
+
     def create(self) -> None:
         """Make the folder, 0700, where it is missing.
 

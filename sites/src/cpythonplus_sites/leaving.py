@@ -81,16 +81,31 @@ def remove_devices(wanted: Wanted, live: Live) -> Iterator[Step]:
         )
 
 
+def forget(live: Live) -> Iterator[Step]:
+    """Withdraw what a network of an old name let in, and end who came in so."""
+    for path in live.gone.files:
+        if Path(path).parent == Path(FOLDER) and live.files.get(Path(path)) is not None:
+            yield Step(f"remove {path}", (Command(("rm", "-f", path)),))
+    for user in live.gone.users:
+        end = Command(("pkill", "-KILL", "-u", user), tolerated=True)
+        yield Step(f"end the sessions of {user}", (end,), interrupts=True)
+
+
 def left_over(wanted: Wanted, live: Live) -> tuple[Device, ...]:
-    """The tun devices that belong to this network's tunnel user and to no link of the file."""
+    """The tun devices that belong to this network's tunnel user and to no link of the file.
+
+    And those of a user of an old name: ssh of another one could not open them.
+    """
     if wanted.tunnel_user is None:
         return ()
     return tuple(
         device
         for device in live.devices.values()
-        if device.owner == wanted.tunnel_user
-        and device.name not in wanted.devices
-        and _TUN.fullmatch(device.name)
+        if _TUN.fullmatch(device.name)
+        and (
+            (device.owner == wanted.tunnel_user and device.name not in wanted.devices)
+            or device.owner in live.gone.users
+        )
     )
 
 

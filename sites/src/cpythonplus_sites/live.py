@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
 from cpythonplus_sites.model import Endpoint
+from cpythonplus_sites.record import NOTHING, Record, parse
 from cpythonplus_sites.sessions import sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from ipaddress import IPv4Interface, IPv6Interface
 
     from cpythonplus_sites.fallback import Kind
@@ -41,6 +42,7 @@ ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohi
 
 NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
 SYSTEMD_RUNS = Path("/run/systemd/system")
+PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")
 
 
@@ -126,7 +128,9 @@ class Live:
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
     them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
     silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
-    where that was decided now.
+    where that was decided now.  ports: UDP ports in use, where a second interface is wanted.
+    recorded: what was set up here by `apply`; gone: what of it is not
+    wanted any more.
     """
 
     now_s: float
@@ -142,6 +146,9 @@ class Live:
     sessions: tuple[Session, ...] = ()
     silent: Collection[str] = ()
     ways: Mapping[str, Kind] = field(default_factory=dict)
+    ports: Collection[int] = ()
+    recorded: Record = NOTHING
+    gone: Record = NOTHING
 
 
 def look(
@@ -164,6 +171,8 @@ def look(
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
     found = devices(machine)
     user = wanted.tunnel_user
+    recorded = _recorded(machine, wanted)
+    gone = recorded.without(wanted.written)
     owned = user is not None and user in {device.owner for device in found.values()}
     return Live(
         now_s=machine.now_s(),
@@ -176,17 +185,30 @@ def look(
         tables={}
         if endpoints_only
         else {table.title: _rules(machine, table) for table in wanted.tables},
-        units=_units(machine, wanted) if systemd and not endpoints_only else {},
+        units=_units(machine, wanted, gone.units) if systemd and not endpoints_only else {},
         files={
-            Path(file.path): _file(machine, Path(file.path))
-            for file in (*wanted.files, *wanted.withdrawn)
+            path: _file(machine, path)
+            for path in (
+                *(Path(file.path) for file in (*wanted.files, *wanted.withdrawn)),
+                *map(Path, gone.files),
+            )
         },
         addresses=resolved(machine, wanted, addresses or {}),
         systemd=systemd,
         sessions=sessions(machine, user) if user is not None and owned else (),
         silent=heard.silent if heard else (),
         ways=heard.ways if heard else {},
+        ports=udp_ports(machine) if any(x.spare for x in wanted.tunnels) else (),
+        recorded=recorded,
+        gone=gone,
     )
+
+
+def _recorded(machine: Machine, wanted: Wanted) -> Record:
+    if wanted.record is None:
+        return wanted.written
+    text = machine.read(Path(wanted.record))
+    return wanted.before if text is None else parse(text)
 
 
 def resolved(
@@ -380,6 +402,16 @@ def _json_list(text: str) -> list[dict[str, Any]]:
 # ---- the rest -----------------------------------------------------------------------------------
 
 
+def udp_ports(machine: Machine) -> frozenset[int]:
+    """The local UDP ports in use, WireGuard's too (proc_net_udp(5))."""
+    found = set()
+    for name in ("udp", "udp6"):
+        for line in (machine.read(PROC_NET / name) or "").splitlines()[1:]:
+            _, local, *_ = [*line.split(), "", ""]
+            found.add(int(local.rpartition(":")[2] or "0", 16))
+    return frozenset(found)
+
+
 def _setting(machine: Machine, key: str) -> str | None:
     try:
         text = machine.read(PROC_SYS / key)
@@ -404,9 +436,12 @@ def _rules(machine: Machine, table: Table) -> tuple[str | None, str | None]:
     )
 
 
-def _units(machine: Machine, wanted: Wanted) -> dict[str, Unit]:
-    """Those that are wanted, and behind them the loaded ones that fit `wanted.changing_units`."""
-    names = list(wanted.units)
+def _units(machine: Machine, wanted: Wanted, gone: Sequence[str]) -> dict[str, Unit]:
+    """Those that are wanted, and behind them those that are not: the last one first.
+
+    gone: recorded ones.  The loaded ones that fit `wanted.changing_units` are not, either.
+    """
+    names = [*wanted.units, *gone[::-1]]
     for pattern in wanted.changing_units:
         argv = ["systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", pattern]
         names += [line.split()[0] for line in machine.run(argv).out.splitlines() if line.strip()]

@@ -44,6 +44,8 @@ NO_ADDRESS = (
     "no interface has {0}, the gateway's address in the LAN in the file: wrong file, or the LAN is "
     "not connected"
 )
+LAN_DOWN = "{0}, the interface of the LAN, is down"
+NO_CARRIER = "{0}, the interface of the LAN, has no carrier: no cable, or nothing is on at its end"
 DROPPED = "{0} drops what is forwarded {1}: {2}"
 DIVERTED = "packets from the LAN to {0} leave through {1}, not {2}{3}"
 NO_ROUTE = "packets from the LAN to {0} find no route ({1}){2}"
@@ -104,13 +106,21 @@ class Passage:
         if lan is None:
             yield NO_ADDRESS.format(site.gateway)
             return
+        there = self._devices[lan]
+        if not (there.up and there.running):
+            yield (NO_CARRIER if there.up else LAN_DOWN).format(lan)
+            return
         yield from self._misrouted(far, lan, device, others)
         host = host_in_lan(site)
         out, back = Packet(lan, device, host, far.gateway), Packet(device, lan, far.gateway, host)
         for packet in (out, back):
-            for chain, names in self._dropping(packet):
-                way = f"from {packet.iif} to {packet.oif}"
-                yield DROPPED.format(chain, way, _remedy(chain, names, lan, device))
+            yield from self.dropped(packet)
+
+    def dropped(self, packet: Packet) -> Iterator[str]:
+        """Which chains drop what this gateway passes on from one site to another, a line each."""
+        way = f"from {packet.iif} to {packet.oif}"
+        for chain, names in self._dropping(packet):
+            yield DROPPED.format(chain, way, _remedy(chain, names, packet.iif, packet.oif))
 
     def _run(self, *words: str) -> Output:
         if words not in self._outputs:
@@ -182,14 +192,14 @@ def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
 
     A rule of our own beside theirs would be gone when they load theirs again.
     """
-    tool, ways = chain.partition(" ")[0], ((lan, device), (device, lan))
+    tool, ways = chain.partition(" ")[0], dict.fromkeys(((lan, device), (device, lan)))
     if "filter_FORWARD" in names:
         words = f"--change-interface={lan}, with --change-interface={device} and with --add-forward"
         return f"firewall-cmd --zone=internal with {words} lets it through (--permanent: for good)"
     if any(name.startswith("ufw-") for name in names):
         rules = [f"ufw route allow in on {one} out on {other}" for one, other in ways]
     elif tool == "nft":
-        return f"let it accept {lan} to {device}, and back"
+        return f"let it accept {lan} to {device}{', and back' * (lan != device)}"
     else:
         own = "DOCKER-USER" if "DOCKER-USER" in names else "FORWARD"
         rules = [f"{tool} -I {own} -i {one} -o {other} -j ACCEPT" for one, other in ways]

@@ -1,8 +1,9 @@
 """What has to be done so that a gateway is as its file says: ordered steps. No I/O.
 
-    keys, units and devices of links over ssh that are wanted no more -> files -> routes that refuse
-      what has no tunnel -> kernel settings -> firewall table -> interfaces -> peers -> endpoints
-      -> routes -> units -> interfaces and refusing routes that are left over
+    record of what is made -> keys, units and devices of links over ssh that are wanted no more
+      -> files -> units, for the next boot -> routes that refuse what has no tunnel -> kernel
+      settings -> firewall table -> interfaces -> peers -> endpoints -> routes -> units
+      -> interfaces and refusing routes that are left over -> what has an old name, and its record
 
 What lets a site in goes before what watches over it (leaving.py), and what refuses packets comes
 before what forwards them, and goes after (closing.py). Peers that stay keep their sessions: `wg
@@ -18,25 +19,27 @@ the way, that is said (`Plan.obstacles`).
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_interface, ip_network
+from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import closing, leaving, rotation
-from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, NOWHERE, Unit, parse_address
+from cpythonplus_sites.live import BOOT_PROTOCOL, KERNEL_PROTOCOL, NOWHERE, parse_address
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL
+from cpythonplus_sites.rendering.ssh import FOLDER as SSH_FOLDER
 from cpythonplus_sites.rendering.ssh import QUEUE_PACKETS
 from cpythonplus_sites.rendering.wireguard import FOLDER, MARK
 from cpythonplus_sites.steps import Command, Plan, Step
 from cpythonplus_sites.steps import ip as _ip
-from cpythonplus_sites.wanted import is_for_systemd
+from cpythonplus_sites.wanted import PlainFile, is_for_systemd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cpythonplus_sites.live import Device, Live, LivePeer, LiveRoute, LiveTunnel
     from cpythonplus_sites.model import Address, Subnet
+    from cpythonplus_sites.record import Record
     from cpythonplus_sites.wanted import Peer, Tunnel, Wanted
 
 CHECK_SSHD = (
@@ -56,6 +59,21 @@ FORWARD_IPV6 = "net/ipv6/conf/all/forwarding"
 IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
+
+KEY_OF_NAMES = (
+    "which comes from the secret and the names of both sites: within three minutes the link is"
+    " down, until {0} has the same"
+)
+PORT_TAKEN = (
+    "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface"
+)
+LAN_REFUSED = (
+    "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
+    " other sites send there is refused"
+)
+
+LAST_UNITS = ("-clamping.service", "-unreachable.service")
+"""Of those without which a packet could pass that may not, while a link is still up."""
 
 PROBE_METRIC = 4000
 """Behind the routes that packets take."""
@@ -89,6 +107,7 @@ class _Planner:
         self.live = live
         self.obstacles = list(wanted.incomplete)
         self.notes: list[str] = []
+        self.doomed = {device.name for device in leaving.left_over(wanted, live)}
 
     def plan(self, *, endpoints_only: bool) -> Plan:
         strangers = [*self.strangers(), *(() if endpoints_only else self.connected())]
@@ -100,14 +119,20 @@ class _Planner:
         by_itself += [self.probe_routes(), self.moved_routes()]
         parts = by_itself if endpoints_only else self.parts()
         steps = tuple(step for part in parts for step in part)
+        if not endpoints_only:
+            there = (self.live.devices, self.live.routes)
+            self.notes += map(LAN_REFUSED.format, closing.not_connected(self.wanted, *there))
         return Plan(steps, tuple(self.obstacles), tuple(self.notes))
 
     def parts(self) -> list[Iterator[Step]]:
         return [
+            self.record(self.live.recorded.joined(self.wanted.written)),
             leaving.withdraw_keys(self.wanted, self.live),
-            self.stale_units(),
+            leaving.forget(self.live),
+            self.stale_units(last=False),
             leaving.remove_devices(self.wanted, self.live),
             self.files(),
+            self.enabled(),
             closing.close(self.wanted, self.live),
             self.settings(),
             self.tables(),
@@ -121,8 +146,45 @@ class _Planner:
             self.stale_routes(),
             self.units(),
             self.left_over_devices(in_the_way=False),
+            self.stale_units(last=True),
             closing.reopen(self.wanted, self.live),
+            self.of_old_names(),
+            self.record(self.wanted.written),
         ]
+
+    # ---- what has an old name -------------------------------------------------------------------
+
+    def record(self, record: Record) -> Iterator[Step]:
+        """Before anything is made, and when what is not wanted is gone."""
+        path = self.wanted.record
+        if path is not None and record != self.live.recorded:
+            file = PlainFile(path, record.text(), 0o600)
+            yield Step(f"record in {path} what is set up here", file=file)
+
+    def of_old_names(self) -> Iterator[Step]:
+        """What is recorded, and neither a unit nor an interface; each may be gone already."""
+        gone = self.live.gone
+        for metric in filter(str.isdecimal, gone.metrics):
+            yield from closing.reopen(
+                replace(self.wanted, closed=(), closed_metric=int(metric)), self.live
+            )
+        for table in gone.tables:
+            delete = Command(("nft", "delete", "table", *table.split()), tolerated=True)
+            yield Step(f"remove the nftables table {table}", (delete,))
+        paths = [path for path in gone.files if self._is_our_file(Path(path))]
+        for path in paths:
+            yield Step(f"remove {path}", (Command(("rm", "-f", path)), *self._take_over(path)))
+        if self.live.systemd and any(path.startswith("/etc/systemd/") for path in paths):
+            yield Step("reload the units of systemd", (Command(("systemctl", "daemon-reload")),))
+        for user in gone.users:
+            delete = Command(("userdel", user), tolerated=True)
+            yield Step(f"remove the user {user}", (delete,))
+
+    def _is_our_file(self, path: Path) -> bool:
+        there = self.live.files.get(path)
+        if there is None or path.parent == Path(SSH_FOLDER):  # removed before
+            return False
+        return path.parent != Path(FOLDER) or MARK in there.text
 
     # ---- what is not ours -----------------------------------------------------------------------
 
@@ -144,7 +206,8 @@ class _Planner:
                 yield f"{path} exists, but was not written by cpythonplus: move it away"
         for link in self.wanted.ssh:
             device = self.live.devices.get(link.device)
-            if device is not None and self._is_elsewhere(device):
+            ours = (self.wanted.tunnel_user, *self.live.gone.users)
+            if device and device.owner not in ours and self._is_elsewhere(device):
                 yield f"{link.device} exists, but its addresses are not those of this network"
 
     def connected(self) -> Iterator[str]:
@@ -184,7 +247,7 @@ class _Planner:
 
     def _take_over(self, path: str) -> Iterator[Command]:
         """What has to read a changed file for it to count."""
-        if path.startswith("/etc/sysusers.d/"):
+        if path.startswith("/etc/sysusers.d/") and path not in self.live.gone.files:
             yield Command(("systemd-sysusers", path), tolerated=True)
         elif path.startswith("/etc/ssh/sshd_config.d/") and self.live.systemd:
             # A running sshd that is to read a wrong file again may end, and lock everybody out.
@@ -239,7 +302,9 @@ class _Planner:
         for tunnel in self.wanted.tunnels:
             name = tunnel.interface
             device = self.live.devices.get(name)
-            if device is None:
+            if self._is_taken(tunnel):
+                self._tell_taken(tunnel)
+            elif device is None:
                 yield Step(f"bring up {name}", self._bring_up(name))
         for link in self.wanted.ssh:
             if link.device not in self.live.devices:
@@ -247,6 +312,18 @@ class _Planner:
                     f"create {link.device} for the ssh link to {link.site}",
                     (*self._make_user(), self._make_tun(link.device), *self._end_lost_sessions()),
                 )
+
+    def _is_taken(self, tunnel: Tunnel) -> bool:
+        """Whether somebody else has the port of a second interface."""
+        live = self.live.tunnels.get(tunnel.interface)
+        is_there = live is not None and live.listen_port == tunnel.listen_port
+        return tunnel.spare and tunnel.listen_port in self.live.ports and not is_there
+
+    def _tell_taken(self, tunnel: Tunnel) -> None:
+        """Nothing is missing without it, unless a change of keys is to go on over it."""
+        text = PORT_TAKEN.format(tunnel.listen_port, tunnel.interface)
+        used = [x for x in self.wanted.rotation if x.spare for peer in x.peers if peer.preferred]
+        (self.obstacles if used else self.notes).append(text)
 
     def _bring_up(self, name: str) -> tuple[Command, ...]:
         path = next((f.path for f in self.wanted.files if f.path.name == f"{name}.conf"), None)
@@ -284,7 +361,7 @@ class _Planner:
         queues = {link.device for link in self.wanted.ssh}
         for name, address, mtu in ours:
             device = self.live.devices.get(name)
-            if device is None or not self._is_ours(name):
+            if device is None or name in self.doomed or not self._is_ours(name):
                 continue
             yield from self._addresses(device, str(address))
             if device.mtu != mtu:
@@ -306,7 +383,8 @@ class _Planner:
                 *("address", "replace", str(wanted), "dev", device.name),
             )
         for other in device.addresses:
-            if _is_in(other.ip, self.wanted.range) and other.ip != wanted.ip:
+            was_ours = str(other.ip) in self.live.gone.addresses
+            if other.ip != wanted.ip and (was_ours or _is_in(other.ip, self.wanted.range)):
                 yield _ip(
                     f"remove the address {other} from {device.name}",
                     *("address", "del", str(other), "dev", device.name),
@@ -329,12 +407,16 @@ class _Planner:
     def _left_over(self) -> list[LiveTunnel]:
         wanted = {tunnel.interface for tunnel in self.wanted.tunnels}
         own = self.wanted.own_keys
+        paths = map(Path, self.live.gone.files)
+        recorded = {path.stem for path in paths if path.parent == Path(FOLDER)}
         return [
             tunnel
             for tunnel in self.live.tunnels.values()
             if (tunnel.private_key in own or self._is_of_a_rotation(tunnel.interface))
             and tunnel.interface not in wanted
-            and not self._is_of_another_network(tunnel.interface)
+            and not (
+                self._is_of_another_network(tunnel.interface) and tunnel.interface not in recorded
+            )
         ]
 
     def _is_of_a_rotation(self, name: str) -> bool:
@@ -361,7 +443,7 @@ class _Planner:
     def peers(self) -> Iterator[Step]:
         for tunnel in self.wanted.tunnels:
             live = self.live.tunnels.get(tunnel.interface)
-            if live is None:
+            if live is None or self._is_taken(tunnel):
                 continue
             changes, interrupts = self._differences(tunnel, live)
             if changes:
@@ -397,6 +479,11 @@ class _Planner:
             words = _peer_differences(peer, there)
             interrupts |= "the preshared key" in words
             changes += [f"change {' and '.join(words)} of {peer.site}"] if words else []
+            if "the preshared key" in words and None not in (
+                peer.preshared_key,
+                there.preshared_key,
+            ):
+                changes.append(KEY_OF_NAMES.format(peer.site))
         wanted = {peer.public_key for peer in tunnel.peers}
         gone = [peer for peer in live.peers if peer.public_key not in wanted]
         changes += [f"remove peer {peer.public_key}" for peer in gone]
@@ -430,9 +517,15 @@ class _Planner:
                     continue
                 found = self._resolved(peer)
                 if not found:
-                    self.obstacles.append(f"{peer.site}: {peer.endpoint.host} does not resolve")
+                    self.obstacles.append(self._unresolved(peer.site, peer.endpoint.host))
                 elif there.endpoint not in found:
                     yield from self._endpoint(tunnel.interface, peer, there, found[0])
+
+    def _unresolved(self, site: str, host: str) -> str:
+        there = ", ".join(self.live.addresses.get(host, ()))
+        if not there:
+            return f"{site}: {host} does not resolve"
+        return f"{site}: {host} resolves to {there}, in a LAN or the tunnel range: not used"
 
     def _endpoint(
         self, interface: str, peer: Peer, there: LivePeer, found: Endpoint
@@ -455,8 +548,18 @@ class _Planner:
     def _resolved(self, peer: Peer) -> list[Endpoint]:
         if peer.endpoint is None:
             return []
-        found = self.live.addresses.get(peer.endpoint.host, ())
-        return [Endpoint(parse_address(address), peer.endpoint.port) for address in found]
+        found = map(parse_address, self.live.addresses.get(peer.endpoint.host, ()))
+        return [Endpoint(x, peer.endpoint.port) for x in found if not self._is_inside(x)]
+
+    def _is_inside(self, address: str) -> bool:
+        """Whether what is sent there would go into a tunnel, and so round and round."""
+        try:
+            found = ip_address(address)
+        except ValueError:  # with a zone
+            return False
+        return any(_is_in(found, way.subnet) for way in self.wanted.routes) or _is_in(
+            found, self.wanted.range
+        )
 
     def _is_fresh(self, peer: LivePeer) -> bool:
         return is_fresh(peer, self.live.now_s)
@@ -508,7 +611,8 @@ class _Planner:
 
     def missing_routes(self) -> Iterator[Step]:
         for subnet, device in self.wanted_routes().items():
-            if device in self.live.devices and self._is_ours(device):
+            is_there = device in self.live.devices and device not in self.doomed
+            if is_there and self._is_ours(device):
                 yield from self._route(subnet, device)
 
     def moved_routes(self) -> Iterator[Step]:
@@ -608,10 +712,16 @@ class _Planner:
 
     # ---- systemd --------------------------------------------------------------------------------
 
-    def stale_units(self) -> Iterator[Step]:
-        """Before the devices that they hold, and before the table of nftables that watches them."""
+    def stale_units(self, *, last: bool) -> Iterator[Step]:
+        """Before the devices that they hold, and before the table of nftables that watches them.
+
+        last: those that stay as long as an interface does, and those of WireGuard's.
+        """
         for name, unit in self.live.units.items():
-            if name in self.wanted.units or not (unit.active or unit.enabled):
+            is_last = name.startswith("wg-quick@") or name.endswith(LAST_UNITS)
+            if name in self.wanted.units or is_last is not last:
+                continue
+            if not (unit.active or unit.enabled):
                 continue
             stop = Command(("systemctl", "disable", "--now", name))
             yield Step(
@@ -620,18 +730,20 @@ class _Planner:
                 interrupts=unit.active and not name.endswith(".timer"),
             )
 
+    def enabled(self) -> Iterator[Step]:
+        """Before anything is started: that may wait for the network, or fail, for minutes."""
+        for name in self.wanted.units if self.live.systemd else ():
+            unit = self.live.units.get(name)
+            if unit is None or not unit.enabled:
+                yield Step(f"enable {name}", (Command(("systemctl", "enable", name)),))
+
     def units(self) -> Iterator[Step]:
-        names = self.wanted.units if self.live.systemd else ()
-        for name in names:
-            unit = self.live.units.get(name, Unit(active=False, enabled=False))
+        for name in self.wanted.units if self.live.systemd else ():
+            unit = self.live.units.get(name)
             interface = name.removeprefix("wg-quick@").removesuffix(".service")
             # Brought up by hand: to start its unit would fail, and nothing is missing.
-            running = unit.active or interface in self.live.tunnels
-            if running and unit.enabled:
-                continue
-            words = ("enable",) if running else ("enable", "--now")
-            title = "enable" if running else "enable and start"
-            yield Step(f"{title} {name}", (Command(("systemctl", *words, name)),))
+            if not (unit and unit.active) and interface not in self.live.tunnels:
+                yield Step(f"start {name}", (Command(("systemctl", "start", name)),))
 
 
 def _guarded(forwarding: Step, accepting: list[Step]) -> Step:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.closing import close, reopen
-from cpythonplus_sites.planning import own_tunnels, strangers
+from cpythonplus_sites.planning import LAST_UNITS, own_tunnels, strangers
 from cpythonplus_sites.steps import Command, Plan, Step
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 LATER = "when the interfaces are gone: {0}"
 KEPT_UNIT = "-unreachable.service"
 """The end of the name of the unit that sets the `unreachable` routes."""
-
-LAST_UNITS = ("-clamping.service", KEPT_UNIT)
-"""Of those without which a packet could pass that may not, while a link is still up."""
 
 
 def plan_down(wanted: Wanted, live: Live, *, routes_too: bool = False) -> Plan:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
 import cpythonplus_sites
-from cpythonplus_sites import advertised
+from cpythonplus_sites import advertised, live
 from cpythonplus_sites.machine import Machine
-from cpythonplus_sites.rendering import Host, forwarding
+from cpythonplus_sites.passage import lan_device
+from cpythonplus_sites.rendering import Host, closed, forwarding
 from cpythonplus_sites.trust import weak_spot, weak_spot_below
 
 if TYPE_CHECKING:
     from cpythonplus_sites.host_folder import HostFolder
-    from cpythonplus_sites.model import Network, Site
+    from cpythonplus_sites.model import Network, Site, Subnet
 
 
 def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
@@ -31,13 +33,23 @@ def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
             key = folder.preshared_key(site.name, far)
             if key is not None:
                 preshared[far] = key
-    return Host(
+    found = Host(
         folder=PurePosixPath(folder.path.absolute()),
         program=program(),
         private_key=folder.private_key(),
         preshared_keys=preshared,
         advertised=advertised.interfaces(Machine(), Path(forwarding.sysctl_path(network))),
     )
+    return replace(found, own_subnets=_own_subnets(Machine(), network, site, found))
+
+
+def _own_subnets(machine: Machine, network: Network, site: Site, host: Host) -> tuple[Subnet, ...]:
+    try:
+        before = machine.read(Path(closed.batch_path(network, host))) or ""
+        lan = lan_device(live.devices(machine), site)
+        return closed.own_subnets(site, live.routes(machine), lan, before)
+    except OSError:  # `render` needs no iproute2
+        return ()
 
 
 def program() -> tuple[str, ...]:

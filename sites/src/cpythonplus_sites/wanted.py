@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from cpythonplus_sites import rotation
+from cpythonplus_sites.record import NOTHING, Record, once
 from cpythonplus_sites.rendering import closed
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ class Table:
 class Wanted:
     """All that has to be true on the gateway of `site`.
 
-    routes: subnets, and the tunnels that lead there.  range: of the tunnels' own addresses.
+    lans: of the site itself.  range: of the tunnels' own addresses.
+    routes: subnets, and the tunnels that lead there.
     units: of systemd, to be enabled and running.  changing_units: patterns; what else fits one is
     stopped.  tunnel_user: owns the tun devices.
     own_keys: this host's private keys; an interface with one of them is ours to take down.
@@ -137,12 +139,15 @@ class Wanted:
     withdrawn: files that are made so where they are there, and not made where they are not.
     closed: subnets that no default route may take, by routes with the metric closed_metric.
     fallbacks: of links whose routes move to ssh and back.
+    record: the file with what was ever set up here; None: none is kept.  before: what counts as
+    recorded without it.  kept: files that were made by an option, and stay without it.
     """
 
     site: str
     range: Subnet
     tunnels: tuple[Tunnel, ...] = ()
     ssh: tuple[SshTunnel, ...] = ()
+    lans: tuple[Subnet, ...] = ()
     routes: tuple[Way, ...] = ()
     rotation: tuple[rotation.Tunnel, ...] = ()
     files: tuple[File, ...] = ()
@@ -155,6 +160,23 @@ class Wanted:
     closed: tuple[Subnet, ...] = ()
     closed_metric: int = 0
     fallbacks: tuple[Fallback, ...] = ()
+    record: PurePath | None = None
+    before: Record = NOTHING
+    kept: tuple[PurePath, ...] = ()
+
+    @property
+    def written(self) -> Record:
+        """What there is to be, by its names."""
+        ends = [*(x.address for x in self.tunnels), *(x.address for x in self.ssh)]
+        paths = [x.path for x in (*self.files, *self.withdrawn)]
+        return Record(
+            files=once(map(str, (*paths, *self.kept))),
+            units=self.units,
+            tables=tuple(table.title for table in self.tables),
+            users=(self.tunnel_user,) if self.tunnel_user else (),
+            metrics=(str(self.closed_metric),) if self.closed_metric else (),
+            addresses=once(map(str, ends)),
+        )
 
     @property
     def devices(self) -> frozenset[str]:
@@ -230,10 +252,14 @@ def want(
     units: Iterable[str] = (),
     changing_units: Iterable[str] = (),
     tunnel_user: str | None = None,
+    own_subnets: Iterable[Subnet] = (),
+    record: PurePath | None = None,
+    kept: Iterable[PurePath] = (),
 ) -> Wanted:
     """What the gateway of `site` needs.
 
     stage: of the change of its own key; by default as the file says.
+    own_subnets: as of rendering.Host.
     The rest is as in Wanted.
     """
     files = tuple(files)
@@ -244,6 +270,7 @@ def want(
         range=network.tunnel,
         tunnels=tuple(_tunnel(site, tunnel, keys) for tunnel in tunnels),
         ssh=tuple(_ssh_tunnels(network, site)),
+        lans=site.lans,
         routes=tuple(_ways(network, site, known)),
         rotation=tunnels,
         files=files,
@@ -253,9 +280,11 @@ def want(
         own_keys=keys.own,
         incomplete=tuple(_without_key(network, site)),
         withdrawn=tuple(withdrawn),
-        closed=closed.subnets(network, site),
+        closed=closed.subnets(network, site, own_subnets),
         closed_metric=closed.metric(network),
         fallbacks=tuple(_fallbacks(network, site)),
+        record=record,
+        kept=tuple(kept),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,9 @@ from cpythonplus_sites.commands import sites
 from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import SYSTEMD_RUNS
 from cpythonplus_sites.machine import Machine
-from cpythonplus_sites.rendering import RenderingError, names, render, units, withdrawn
+from cpythonplus_sites.problems import SiteFileError
+from cpythonplus_sites.record import NOTHING, Record
+from cpythonplus_sites.rendering import Host, RenderingError, names, render, units, withdrawn
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError
 from cpythonplus_sites.this_host import foreign_hand, host_of, program
@@ -65,18 +67,49 @@ def find(options: argparse.Namespace) -> Gateway:
     keys = Keys(private, folder.next_key(), _preshared(network, folder))
     tuned = tuning_files(network, options, Machine())
     copy = PlainFile(folder.sites_path, path.read_text("utf-8"))
-    wanted = want(
+    host = host_of(folder, network, site)
+    wanted = _want(network, site, keys, host, folder, more=(*tuned, copy))
+    wanted = replace(wanted, before=_before(keys, host, folder))
+    return Gateway(network, site, wanted, folder)
+
+
+def _want(
+    network: Network,
+    site: Site,
+    keys: Keys,
+    host: Host,
+    folder: HostFolder,
+    *,
+    more: tuple[PlainFile, ...] = (),
+) -> Wanted:
+    return want(
         network,
         site,
         keys,
         stage=rotation.stage_of(site, next_key=folder.next_public_key()),
-        files=(*render(network, site, host_of(folder, network, site)), *tuned, copy),
+        files=(*render(network, site, host), *more),
         withdrawn=withdrawn(network, site),
         units=units(network, site),
         changing_units=names.changing_units(network),
         tunnel_user=names.tunnel_user(network),
+        own_subnets=host.own_subnets,
+        record=folder.record_path,
+        kept=(tuning.path(network),),
     )
-    return Gateway(network, site, wanted, folder)
+
+
+def _before(keys: Keys, host: Host, folder: HostFolder) -> Record:
+    """What a version that kept no record has set up here, by its copy of the file."""
+    if folder.record_path.exists() or not folder.sites_path.exists():
+        return NOTHING
+    try:
+        network = load(folder.sites_path)
+        site = folder.site_in(network)
+        if site is None:
+            return NOTHING
+        return _want(network, site, keys, Host(folder=host.folder), folder).written
+    except (SiteFileError, OSError, LookupError, RenderingError):
+        return NOTHING
 
 
 def add_tune(parser: argparse.ArgumentParser) -> None:

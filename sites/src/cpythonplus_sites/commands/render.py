@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,9 +90,7 @@ def _site_and_host(
         raise UsageError("no site has the key of this host; give --site NAME or --all")
     host = host_of(folder, network, site)
     if site != own:
-        host = replace(
-            host, program=Host().program, private_key=None, preshared_keys={}, advertised=()
-        )
+        host = Host(folder=host.folder)
         reason = (
             f"{site.name} does not have the key of this host; its files are written without secrets"
         )

@@ -13,10 +13,10 @@ from cpythonplus_sites.commands.gateway import find, need_root
 from cpythonplus_sites.commands.keys import change_keys, plain_errors
 from cpythonplus_sites.commands.plan import text
 from cpythonplus_sites.host_folder import HostFolder
-from cpythonplus_sites.live import devices, look
+from cpythonplus_sites.live import devices, look, tunnels, udp_ports
 from cpythonplus_sites.machine import Machine
-from cpythonplus_sites.planning import plan
-from cpythonplus_sites.rotation import carries, stage_of
+from cpythonplus_sites.planning import PORT_TAKEN, plan
+from cpythonplus_sites.rotation import carries, spare_port, stage_of
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError, show
 
@@ -83,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
             stage = key_change.stage_here(folder, site)
             return show(f"{site.name}: {stage}\n{AFTER[stage].format(file=path)}\n")
         need_root("rotate")
-        if options.step == "finish" and _is_over(folder, network, site):
+        if options.step == "begin":
+            _check_port(Machine(), site)
+        if options.step in ("finish", "abort") and _is_over(folder, network, site):
             return show(f"{site.name}: {AFTER['idle']}\n")
         if not options.yes and not _agreed(path, options, site):
             return NOT_YET_STATUS
@@ -100,6 +102,14 @@ def run(options: argparse.Namespace) -> int:
             show(f"apply did not complete; repeat: rotate {options.step}\n")
             return NOT_YET_STATUS
         return show(f"{site.name}: {DONE[options.step].format(file=path)}\n")
+
+
+def _check_port(machine: Machine, site: Site) -> None:
+    """Raise UsageError where the second interface could not listen: nothing has begun yet."""
+    port, interface = spare_port(site.listen_port), carries(site, spare=True)
+    ours = tunnels(machine).get(interface)
+    if port in udp_ports(machine) and (ours is None or ours.listen_port != port):
+        raise UsageError(f"{PORT_TAKEN.format(port, interface)}; nothing was changed")
 
 
 def _is_over(folder: HostFolder, network: Network, site: Site) -> bool:

@@ -6,20 +6,28 @@ for another site, to the provider. So each LAN of another site, and the range of
 addresses, has an `unreachable` route too, with a metric that loses against every other: it needs no
 interface, and whoever sends is told at once (ICMP). A route of other software still wins.
 
+So have the LANs of this site: what comes out of a tunnel for a LAN that is not connected would go
+on to the provider, decrypted. A LAN may be a part of a network that the gateway has a route to; a
+refusal of that part alone would hide the route, so the whole network gets one (`own_subnets`).
+
 Rejected: `reject` in our table of nftables would also hit where the user has such a route on
 purpose, and is gone whenever somebody flushes the ruleset.
 """
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.rendering import names
 from cpythonplus_sites.rendering.files import Host, RenderedFile, word
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import PurePosixPath
 
+    from cpythonplus_sites.live import LiveRoute
     from cpythonplus_sites.model import Network, Site, Subnet
 
 PROTOCOL = 2
@@ -35,6 +43,12 @@ _SPREAD = 99_999_989
 """A prime: different names of networks nearly always leave different remainders."""
 
 
+PARTS_PREFIX = 3
+"""Up to this length a prefix is a part of a default route, as 0.0.0.0/1 and 2000::/3 are."""
+
+_REFUSED = re.compile(r"^route replace unreachable (\S+) ", re.MULTILINE)
+
+
 def metric(network: Network) -> int:
     """The metric of the network's `unreachable` routes: those of another one have another.
 
@@ -43,10 +57,50 @@ def metric(network: Network) -> int:
     return LEAST_METRIC + int.from_bytes(network.name.encode(), "big") % _SPREAD
 
 
-def subnets(network: Network, site: Site) -> tuple[Subnet, ...]:
-    """What must leave the gateway of `site` by a tunnel only, also where a site has no key yet."""
+def subnets(network: Network, site: Site, own: Iterable[Subnet] = ()) -> tuple[Subnet, ...]:
+    """What must leave the gateway of `site` by no default route, also where a site has no key yet.
+
+    own: what `own_subnets` found, instead of the site's LANs.
+    """
     lans = [lan for other in network.sites if other.name != site.name for lan in other.lans]
-    return (*lans, network.tunnel)
+    return tuple(dict.fromkeys((*lans, network.tunnel, *(own or site.lans))))
+
+
+def own_subnets(
+    site: Site, routes: Sequence[LiveRoute], lan_device: str | None, before: str
+) -> tuple[Subnet, ...]:
+    """What is to be refused for the site's own LANs: of each, the network by which it is routed.
+
+    lan_device: the interface with the gateway's address.  before: the batch of an earlier run. What
+    stands there stays while the LAN is not connected, unless its interface tells otherwise.
+    """
+    batch = [ip_network(text) for text in _REFUSED.findall(before)]
+    return tuple(_around(lan, routes, lan_device, batch) for lan in site.lans)
+
+
+def _around(
+    lan: Subnet, routes: Sequence[LiveRoute], lan_device: str | None, batch: Sequence[Subnet]
+) -> Subnet:
+    around = [route for route in routes if is_way(route, lan)]
+    sure = [route.subnet for route in around if route.device == lan_device]
+    kept = [subnet for subnet in batch if contains(subnet, lan)]
+    found = sure or kept or [route.subnet for route in around]
+    return max(found, key=lambda subnet: subnet.prefixlen, default=lan)
+
+
+def is_way(route: LiveRoute, lan: Subnet) -> bool:
+    """Whether a route leads to a LAN, and is no default one: that may be cut in parts."""
+    is_default = route.subnet.prefixlen <= PARTS_PREFIX
+    return route.kind == "unicast" and not is_default and contains(route.subnet, lan)
+
+
+def contains(subnet: Subnet, part: Subnet) -> bool:
+    """Whether all of `part` is in `subnet`."""
+    if subnet.version != part.version:
+        return False
+    return subnet.network_address <= part.network_address and (  # type: ignore[operator]
+        part.broadcast_address <= subnet.broadcast_address  # type: ignore[operator]
+    )
 
 
 def route_arguments(subnet: Subnet, metric: int) -> str:
@@ -62,7 +116,8 @@ def batch_path(network: Network, host: Host) -> PurePosixPath:
 def batch(network: Network, site: Site, host: Host) -> RenderedFile:
     """The routes, for `ip -batch`."""
     own = metric(network)
-    lines = [f"route replace {route_arguments(each, own)}" for each in subnets(network, site)]
+    found = subnets(network, site, host.own_subnets)
+    lines = [f"route replace {route_arguments(each, own)}" for each in found]
     return RenderedFile(batch_path(network, host), "".join(f"{line}\n" for line in lines))
 
 
@@ -74,7 +129,7 @@ def unit(network: Network, host: Host) -> RenderedFile:
     name = word(network.name)
     text = f"""\
 [Unit]
-Description=Unreachable routes to the other sites of {name}, for when a tunnel is down
+Description=Unreachable routes to the sites of {name}, for when a tunnel or a LAN is down
 DefaultDependencies=no
 Wants=network-pre.target
 After=local-fs.target

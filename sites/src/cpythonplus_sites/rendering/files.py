@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cpythonplus_sites.model import Subnet
+
 ROUTE_PROTOCOL = 99
 """`proto` of every route that is set for a network, so that ours are told from the user's."""
 
@@ -35,6 +37,7 @@ class Host:
     private_key, preshared_keys (by the peer's site): base64; without them the files that carry
     them are for reading only, and no secret is in any file.  program: how units call cpythonplus.
     advertised: interfaces whose default route comes from router advertisements of IPv6.
+    own_subnets: what is refused while a LAN of its own is not connected; empty: its LANs.
     Raises RenderingError where `folder` is no plain absolute path: it goes into units as it is.
     """
 
@@ -43,6 +46,7 @@ class Host:
     private_key: str | None = field(default=None, repr=False)
     preshared_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     advertised: tuple[str, ...] = ()
+    own_subnets: tuple[Subnet, ...] = ()
 
     def __post_init__(self) -> None:
         if not _PLAIN_PATH.fullmatch(str(self.folder)):

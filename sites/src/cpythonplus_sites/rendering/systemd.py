@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus_sites.rendering import names
 from cpythonplus_sites.rendering.files import Host, RenderedFile, unit_argument, word
-from cpythonplus_sites.rendering.wireguard import RESOLUTION_RETRIES, is_dns_name
+from cpythonplus_sites.rendering.wireguard import is_dns_name
 
 if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site
@@ -24,7 +24,7 @@ def drop_in(site: Site) -> RenderedFile:
     The clock first: peers refuse a handshake that is older than the last one they saw. By itself
     the unit waits for names without end, and gives up after five failed starts.
     """
-    text = f"""\
+    text = """\
 [Unit]
 After=time-set.target
 StartLimitIntervalSec=0
@@ -32,7 +32,6 @@ StartLimitIntervalSec=0
 [Service]
 Restart=on-failure
 RestartSec=5
-Environment=WG_ENDPOINT_RESOLUTION_RETRIES={RESOLUTION_RETRIES}
 """
     folder = names.UNITS / f"{names.wireguard_unit(site)}.d"
     return RenderedFile(folder / "10-cpythonplus-sites.conf", text)

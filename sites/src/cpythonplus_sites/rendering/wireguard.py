@@ -34,11 +34,15 @@ FOLDER = PurePosixPath("/etc/wireguard")
 MARK = "`cpythonplus-sites apply` writes this file."
 """By which a configuration of ours is told from the user's."""
 
-RESOLUTION_RETRIES = 2
-"""`wg` waits 1.0 s, then 1.2 s; what fails then is left to the timer."""
-
 RESOLUTION_TIMEOUT_S = 10
-"""For a resolver that says nothing at all, which each try may wait 10 s for."""
+"""For a resolver that says nothing at all; what fails then is left to the timer."""
+
+SET_ENDPOINT = f"""\
+use() {{ timeout {RESOLUTION_TIMEOUT_S} getent ahosts "$2" | while read -r a _; do \
+case "$(ip route get "$a" 2>/dev/null)" in *" dev %i "*) continue;; esac; \
+case $a in *:*) a="[$a]";; esac; wg set %i peer "$1" endpoint "$a:$3"; break; done; }}"""
+"""A shell's: gives a peer the first address of a name that does not lead into this very tunnel, as
+one in the far LAN does, by an office's own DNS: packets would go round and round."""
 
 
 def configuration(network: Network, site: Site, host: Host) -> RenderedFile | None:
@@ -115,12 +119,9 @@ def _endpoint_commands(network: Network, site: Site) -> list[str]:
     for link in links_by_wireguard(network, site):
         peer = network.site(link.other(site.name))
         if peer.public_key and peer.endpoint is not None and is_dns_name(peer.endpoint):
-            where = f"peer {word(peer.public_key)} endpoint {_endpoint(peer.endpoint)}"
-            commands.append(f"timeout {RESOLUTION_TIMEOUT_S} wg set %i {where} &")
-    if not commands:
-        return []
-    retries = f"export WG_ENDPOINT_RESOLUTION_RETRIES={RESOLUTION_RETRIES}"
-    return [f"PostUp = {retries}; {' '.join(commands)} wait"]
+            host, port = word(peer.endpoint.host), peer.endpoint.port
+            commands.append(f"use {word(peer.public_key)} {host} {port} &")
+    return [f"PostUp = {SET_ENDPOINT}; {' '.join(commands)} wait"] if commands else []
 
 
 def _peer(network: Network, site: Site, peer: Site, link: Link, host: Host) -> str:
