@@ -157,15 +157,10 @@ def _told_steps(steps: "Sequence[Step]", *, show_keys: bool) -> Iterator[PathSte
         if how == "dict":
             in_namespace = True
             continue
-        if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
-            step = f".{label}"
-        elif how in ("key", "index"):
-            whole = show_keys or how == "index"
-            shown = f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=whole)
-            step = f"[{shown}]"
-        else:
-            step = how or f"in the {kind}"
-        yield PathStep(step, target)
+        whole = show_keys or how == "index"
+        shown = f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=whole)
+        step = _reference_word(how, label, shown, in_namespace=in_namespace)
+        yield PathStep(step or how or f"in the {kind}", target)
         kind, in_namespace = target, False
 
 
@@ -242,11 +237,15 @@ def path_steps(
         if how == "dict":
             in_namespace = True
             continue
-        if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
-            step = f".{label}"
-        elif how in ("key", "index"):
-            step = f"[{key_text(label, whole=show_keys or how == 'index')}]"
-        else:
-            step = f"in the {qualified_name(type(source))}"
+        shown = key_text(label, whole=show_keys or how == "index")
+        step = _reference_word(how, label, shown, in_namespace=in_namespace)
+        step = step or f"in the {qualified_name(type(source))}"
         yield PathStep(step, qualified_name(type(target)))
         in_namespace = False
+
+
+def _reference_word(how: str, label: object, shown: str, *, in_namespace: bool) -> str:
+    """Return `.name` or `[key]`, or nothing if it is neither.  shown: the key in words."""
+    if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
+        return f".{label}"
+    return f"[{shown}]" if how in ("key", "index") else ""
