@@ -139,7 +139,7 @@ OFF, WITHOUT = "link set lan0 down", "address flush dev lan0"
 def test_no_packet_for_an_own_lan_that_is_off_leaves_in_clear_text(
     bed: Bed, lines: list[str]
 ) -> None:
-    """What comes out of the tunnel, and the gateway has no interface for."""
+    """Packets from the tunnel for which the gateway has no interface."""
     berlin, paris = bed.sites
     paris.gateway.run("ip", "route", "add", SECOND, "via", paris.host_address)
     paris.lan = f'{paris.lan}", "{SECOND}'

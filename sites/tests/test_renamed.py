@@ -1,4 +1,4 @@
-"""What has an old name goes, whatever it was called, and what is not ours stays."""
+"""Everything of ours with an old name goes, whatever it was called; the rest stays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NEW = renamed(EXAMPLE, "corp")
 
 
 def left(machine: Simulated) -> list[str]:
-    """What still has the old name, or belongs to who has."""
+    """Return everything that still has the old name, or belongs to something that has."""
     found = [*machine.files, *machine.units, *machine.tables, *machine.devices]
     found += [f"{x.name} of {x.owner}" for x in machine.devices.values() if x.owner]
     found += [f"metric of {x.subnet}: acme" for x in machine.routes if x.metric == OLD_METRIC]

@@ -478,7 +478,7 @@ class _Judge:
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
 
     def _not_passed_on(self, other: Site, link: Link) -> Iterator[str]:
-        """What this gateway, as hub or relay, drops of what a neighbour sends to a third site."""
+        """Yield the packets between two neighbours that this gateway, as hub or relay, drops."""
         here = self.site.name
         for third in self.network.sites:
             onward = self.network.link(here, third.name)

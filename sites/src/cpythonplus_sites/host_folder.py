@@ -71,7 +71,7 @@ class HostFolder:
 
     @property
     def record_path(self) -> Path:
-        """What `apply` has set up on this host."""
+        """The record of everything that `apply` has set up on this host."""
         return self.path / "written.json"
 
     def create(self) -> None:

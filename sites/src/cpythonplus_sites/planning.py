@@ -73,7 +73,7 @@ LAN_REFUSED = (
 )
 
 LAST_UNITS = ("-clamping.service", "-unreachable.service")
-"""Of those without which a packet could pass that may not, while a link is still up."""
+"""The units without which a forbidden packet could pass while a link is still up."""
 
 PROBE_METRIC = 4000
 """Behind the routes that packets take."""
@@ -162,7 +162,7 @@ class _Planner:
             yield Step(f"record in {path} what is set up here", file=file)
 
     def of_old_names(self) -> Iterator[Step]:
-        """What is recorded, and neither a unit nor an interface; each may be gone already."""
+        """Take down each recorded thing but units and interfaces; it may be gone already."""
         gone = self.live.gone
         for metric in filter(str.isdecimal, gone.metrics):
             yield from closing.reopen(

@@ -1,4 +1,4 @@
-"""What `apply` has set up on a gateway, kept in the host folder. No I/O.
+"""The record of everything that `apply` has set up on a gateway, kept in the host folder. No I/O.
 
 Every name that it gives carries the network's, so that a gateway may belong to two. After a rename
 nothing in the file leads to what has the old name, and that would go on: keys would stay, and
@@ -40,7 +40,7 @@ class Record:
         )
 
     def without(self, other: Record) -> Record:
-        """What is not in the other one."""
+        """Return the entries that the other record lacks."""
         return Record(
             *(
                 tuple(each for each in getattr(self, x.name) if each not in getattr(other, x.name))
@@ -56,7 +56,7 @@ class Record:
 
 NOTHING = Record()
 USER_PREFIX = "sites-"
-"""Of the users that rendering.names gives."""
+"""The prefix of the users that rendering.names gives."""
 
 
 def parse(text: str) -> Record:

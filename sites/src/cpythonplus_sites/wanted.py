@@ -166,7 +166,7 @@ class Wanted:
 
     @property
     def written(self) -> Record:
-        """What there is to be, by its names."""
+        """Return the recorded names of all that the file wants here."""
         ends = [*(x.address for x in self.tunnels), *(x.address for x in self.ssh)]
         paths = [x.path for x in (*self.files, *self.withdrawn)]
         return Record(

@@ -99,7 +99,7 @@ def _want(
 
 
 def _before(keys: Keys, host: Host, folder: HostFolder) -> Record:
-    """What a version that kept no record has set up here, by its copy of the file."""
+    """Return what a version without a record has set up here, by its copy of the file."""
     if folder.record_path.exists() or not folder.sites_path.exists():
         return NOTHING
     try:

@@ -58,7 +58,9 @@ def metric(network: Network) -> int:
 
 
 def subnets(network: Network, site: Site, own: Iterable[Subnet] = ()) -> tuple[Subnet, ...]:
-    """What must leave the gateway of `site` by no default route, also where a site has no key yet.
+    """Return the networks that must leave the gateway of `site` by no default route.
+
+    Those of a site that has no key yet are among them.
 
     own: what `own_subnets` found, instead of the site's LANs.
     """
@@ -69,7 +71,7 @@ def subnets(network: Network, site: Site, own: Iterable[Subnet] = ()) -> tuple[S
 def own_subnets(
     site: Site, routes: Sequence[LiveRoute], lan_device: str | None, before: str
 ) -> tuple[Subnet, ...]:
-    """What is to be refused for the site's own LANs: of each, the network by which it is routed.
+    """Return the networks to refuse for the site's own LANs: for each, the one it is routed by.
 
     lan_device: the interface with the gateway's address.  before: the batch of an earlier run. What
     stands there stays while the LAN is not connected, unless its interface tells otherwise.
